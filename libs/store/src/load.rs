@@ -1,0 +1,1 @@
+//! Loads a folder of CSV files.

@@ -1,0 +1,1 @@
+//! Brings a database to the newest schema.
