@@ -26,7 +26,8 @@ CREATE TABLE trades_candle (
 -- `opening` and `closing` are (trade time, price) pairs as arrays: their minimum and maximum carry the price of
 -- the first and last trade without a sort and without a second look at the rows. Intervals longer than a minute
 -- are gathered from the minutes.
-CREATE FUNCTION keep_trades_candle() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION keep_trades_candle() RETURNS trigger
+    LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off AS $$
 BEGIN
     WITH trade AS (
         SELECT market_id, block_time, synthetic_time, price, size,
@@ -76,7 +77,8 @@ CREATE TRIGGER keep_trades_candle AFTER INSERT ON trades
 -- Locks every touched candle first, in key order, and reads the trades in a later statement: what a concurrent
 -- writer has merged is then committed and seen, and what it has not yet merged waits for this transaction.
 -- IS NOT DISTINCT FROM keeps the planner on the index of block_time, also before the table has statistics.
-CREATE FUNCTION recompute_trades_candle() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION recompute_trades_candle() RETURNS trigger
+    LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off AS $$
 DECLARE
     touched trades_candle[];
 BEGIN
@@ -127,7 +129,8 @@ $$;
 CREATE TRIGGER recompute_trades_candle AFTER DELETE ON trades
     REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION recompute_trades_candle();
 
-CREATE FUNCTION empty_trades_candle() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION empty_trades_candle() RETURNS trigger
+    LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off AS $$
 BEGIN
     TRUNCATE trades_candle;
     RETURN NULL;
@@ -136,7 +139,8 @@ $$;
 CREATE TRIGGER empty_trades_candle AFTER TRUNCATE ON trades
     FOR EACH STATEMENT EXECUTE FUNCTION empty_trades_candle();
 
-CREATE FUNCTION refuse_trades_update() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION refuse_trades_update() RETURNS trigger
+    LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off AS $$
 BEGIN
     IF EXISTS (SELECT FROM updated) THEN
         RAISE EXCEPTION 'trades are append-only: a stored trade cannot be updated'
