@@ -1,1 +1,414 @@
-//! 
+//! A child process: as data (`ProcessSpec`) and as a running thing (`Process`).
+//!
+//! Every child runs in a process group of its own, so that a Ctrl-C at the terminal reaches only the launcher,
+//! which then stops its children in order. On Linux a child is killed by the kernel when the launcher dies, even
+//! by `kill -9`.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use command_fds::{CommandFdExt, FdMapping};
+pub use rustix::process::Signal;
+use rustix::process::{Pid, WaitId, WaitIdOptions};
+use tokio::sync::watch;
+
+/// The variables that a child keeps when its environment is cleared.
+const KEPT_VARIABLES: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// The first descriptor that carries an inherited socket, by the convention of `LISTEN_FDS`.
+const FIRST_SOCKET: i32 = 3;
+
+/// What to run and how; the same spec can be started any number of times.
+#[derive(Clone)]
+pub struct ProcessSpec {
+    /// What people call it in logs and listings, such as `query-0`.
+    pub name: String,
+    /// The program's file.
+    pub program: PathBuf,
+    /// Its arguments, without the program itself.
+    pub args: Vec<String>,
+    /// Variables set for it; a later entry of the same name wins.
+    pub env: Vec<(String, String)>,
+    /// Whether it inherits nothing but the basic variables (`PATH`, `HOME` and the like).
+    pub clear_env: bool,
+    /// The user and group it runs as, when not ours. Needs root.
+    pub user: Option<(u32, u32)>,
+    /// Its working directory, when not ours.
+    pub directory: Option<PathBuf>,
+    /// Listening sockets it inherits as descriptors 3 and up, named in `LISTEN_FDNAMES`.
+    pub sockets: Vec<(String, Arc<OwnedFd>)>,
+    /// The file to which its standard output and standard error are appended; missing folders are created.
+    pub log: PathBuf,
+    /// What asks it to stop.
+    pub stop_signal: Signal,
+    /// How long it may take to stop before it is killed.
+    pub grace: Duration,
+}
+
+impl ProcessSpec {
+    /// Describes `program` run without arguments, asked to stop by SIGTERM and given ten seconds to do so.
+    pub fn new(name: impl Into<String>, program: impl Into<PathBuf>, log: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            clear_env: false,
+            user: None,
+            directory: None,
+            sockets: Vec::new(),
+            log: log.into(),
+            stop_signal: Signal::TERM,
+            grace: Duration::from_secs(10),
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Sets a variable of the child.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    fn command(&self) -> io::Result<Command> {
+        let log = self.open_log()?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.args);
+        if self.clear_env {
+            command.env_clear();
+            command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        }
+        for name in ["LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID"] {
+            command.env_remove(name);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        if let Some((uid, gid)) = self.user {
+            command.uid(uid).gid(gid);
+        }
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        self.pass_sockets(&mut command)?;
+        die_with_parent(&mut command);
+        Ok(command)
+    }
+
+    fn open_log(&self) -> io::Result<File> {
+        if let Some(folder) = self.log.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        OpenOptions::new().create(true).append(true).open(&self.log)
+    }
+
+    fn pass_sockets(&self, command: &mut Command) -> io::Result<()> {
+        if self.sockets.is_empty() {
+            return Ok(());
+        }
+        let mut mappings = Vec::with_capacity(self.sockets.len());
+        for (child_fd, (_, socket)) in (FIRST_SOCKET..).zip(&self.sockets) {
+            mappings.push(FdMapping { parent_fd: socket.try_clone()?, child_fd });
+        }
+        command.fd_mappings(mappings).map_err(io::Error::other)?;
+        let names: Vec<&str> = self.sockets.iter().map(|(name, _)| name.as_str()).collect();
+        command.env("LISTEN_FDS", names.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for ProcessSpec {
+    /// Shows the names of the variables without their values, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variables: Vec<&str> = self.env.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("ProcessSpec")
+            .field("name", &self.name)
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("env", &variables)
+            .field("user", &self.user)
+            .field("log", &self.log)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A child that was started. Dropping it kills the child.
+#[derive(Debug)]
+pub struct Process {
+    pid: Pid,
+    stop_signal: Signal,
+    grace: Duration,
+    /// The status once the child has ended. Signals are sent under the lock behind which the child is reaped, so
+    /// that none can reach a stranger who was given the same pid.
+    ended: Arc<Mutex<Option<ExitStatus>>>,
+    exit: watch::Receiver<Option<ExitStatus>>,
+}
+
+impl Process {
+    /// Starts a child.
+    pub fn spawn(spec: &ProcessSpec) -> io::Result<Self> {
+        let child = spawn_on_lasting_thread(spec.command()?)?;
+        let pid = Pid::from_child(&child);
+        let ended = Arc::new(Mutex::new(None));
+        let (tell_exit, exit) = watch::channel(None);
+        let process = Self { pid, stop_signal: spec.stop_signal, grace: spec.grace, ended, exit };
+        let ended = Arc::clone(&process.ended);
+        thread::Builder::new()
+            .name(format!("wait-{}", spec.name))
+            .stack_size(64 * 1024)
+            .spawn(move || await_end(child, &ended, &tell_exit))?;
+        Ok(process)
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// The status with which the child ended, or `None` while it lives.
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        *self.exit.borrow()
+    }
+
+    /// Waits until the child has ended. May be dropped and called again at any time.
+    pub async fn wait(&self) -> io::Result<ExitStatus> {
+        let mut exit = self.exit.clone();
+        let status = exit.wait_for(Option::is_some).await.map_err(io::Error::other)?;
+        status.ok_or_else(|| io::Error::other("the child ended without a status"))
+    }
+
+    /// Sends a signal to the child; fails with `ESRCH` when it has ended.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        let ended = lock(&self.ended);
+        if ended.is_some() {
+            return Err(rustix::io::Errno::SRCH.into());
+        }
+        Ok(rustix::process::kill_process(self.pid, signal)?)
+    }
+
+    /// Asks the child to stop, waits for at most its grace, then kills it and what is left of its group.
+    ///
+    /// A child that was frozen by SIGSTOP is woken first. Stopping a child that has ended is no error.
+    pub async fn stop(&self) -> io::Result<ExitStatus> {
+        self.stop_within(self.grace).await
+    }
+
+    /// Does what [`Process::stop`] does with another grace.
+    pub async fn stop_within(&self, grace: Duration) -> io::Result<ExitStatus> {
+        if self.signal(self.stop_signal).is_ok() && self.signal(Signal::CONT).is_ok() {
+            match tokio::time::timeout(grace, self.wait()).await {
+                Ok(status) => return status,
+                Err(_) => self.kill_group(),
+            }
+        }
+        self.wait().await
+    }
+
+    /// Kills the child and its process group at once.
+    pub fn kill_group(&self) {
+        let ended = lock(&self.ended);
+        if ended.is_none() {
+            // Both may fail only because the child is just ending, which is what is wanted.
+            let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
+            let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill_group();
+    }
+}
+
+/// Waits for the child without reaping it, then reaps it under the lock and tells everybody.
+fn await_end(mut child: Child, ended: &Mutex<Option<ExitStatus>>, tell: &watch::Sender<Option<ExitStatus>>) {
+    let pid = Pid::from_child(&child);
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while rustix::process::waitid(WaitId::Pid(pid), options).is_err_and(|error| error == rustix::io::Errno::INTR) {}
+    let mut ended = lock(ended);
+    let status = child.wait().ok();
+    *ended = status;
+    drop(ended);
+    tell.send_replace(status);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(target_os = "linux")]
+fn die_with_parent(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let arm = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the signal was armed.
+        match rustix::process::getppid() == Some(parent) {
+            true => Ok(()),
+            false => Err(rustix::io::Errno::SRCH.into()),
+        }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and builds an `io::Error` from a number;
+    // it neither allocates nor takes a lock.
+    #[allow(unsafe_code)]
+    unsafe {
+        command.pre_exec(arm);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_parent(_: &mut Command) {}
+
+type SpawnOrder = (Command, mpsc::SyncSender<io::Result<Child>>);
+
+/// Starts a command from one thread that lives as long as this process.
+///
+/// Linux sends the parent-death signal when the *thread* that forked ends, so a child forked by a worker of some
+/// runtime would die with that worker.
+fn spawn_on_lasting_thread(command: Command) -> io::Result<Child> {
+    static ORDERS: OnceLock<mpsc::Sender<SpawnOrder>> = OnceLock::new();
+    let orders = ORDERS.get_or_init(|| {
+        let (orders, inbox) = mpsc::channel::<SpawnOrder>();
+        let spawn_all = move || {
+            for (mut command, reply) in inbox {
+                // The receiver waits for exactly this reply; it cannot be gone.
+                let _ = reply.send(command.spawn());
+            }
+        };
+        // Without a thread the receiver is dropped and every order is answered by the error below.
+        let _ = thread::Builder::new().name("spawn".into()).spawn(spawn_all);
+        orders
+    });
+    let (reply, answer) = mpsc::sync_channel(1);
+    let gone = || io::Error::other("the thread that starts children is gone");
+    orders.send((command, reply)).map_err(|_| gone())?;
+    answer.recv().map_err(|_| gone())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::process::ExitStatusExt;
+    use std::time::Instant;
+
+    fn shell(folder: &tempfile::TempDir, script: &str) -> ProcessSpec {
+        ProcessSpec::new("shell", "/bin/sh", folder.path().join("logs/shell.log")).arg("-c").arg(script)
+    }
+
+    async fn log_has(spec: &ProcessSpec, wanted: &str) -> String {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let log = std::fs::read_to_string(&spec.log).unwrap_or_default();
+            if log.contains(wanted) {
+                return log;
+            }
+            assert!(Instant::now() < deadline, "no {wanted:?} in {log:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn both_outputs_are_appended_to_the_log_and_the_status_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = shell(&folder, "echo out; echo err >&2; exit 7");
+        for _ in 0..2 {
+            let process = Process::spawn(&spec).unwrap();
+            assert_eq!(process.wait().await.unwrap().code(), Some(7));
+            assert_eq!(process.exit_status().and_then(|status| status.code()), Some(7));
+            assert!(process.signal(Signal::TERM).is_err());
+        }
+        assert_eq!(std::fs::read_to_string(&spec.log).unwrap(), "out\nerr\nout\nerr\n");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = ProcessSpec::new("nothing", "/nonexistent/program", folder.path().join("log"));
+        assert_eq!(Process::spawn(&spec).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_child_that_ignores_the_stop_signal_is_killed_after_the_grace() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spec = shell(&folder, "trap '' TERM; echo armed; while :; do sleep 0.05; done");
+        spec.grace = Duration::from_millis(100);
+        let process = Process::spawn(&spec).unwrap();
+        log_has(&spec, "armed").await;
+        assert_eq!(process.stop().await.unwrap().signal(), Some(9));
+    }
+
+    #[tokio::test]
+    async fn a_frozen_child_still_stops_by_its_stop_signal() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = shell(&folder, "trap 'exit 3' TERM; echo armed; while :; do sleep 0.05; done");
+        let process = Process::spawn(&spec).unwrap();
+        log_has(&spec, "armed").await;
+        process.signal(Signal::STOP).unwrap();
+        assert_eq!(process.stop().await.unwrap().code(), Some(3));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_process_is_killed_with_its_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = shell(&folder, "sleep 600 & echo $! $$; wait");
+        let process = Process::spawn(&spec).unwrap();
+        let log = log_has(&spec, "\n").await;
+        let pids: Vec<i32> = log.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        assert_eq!(pids[1].unsigned_abs(), process.pid());
+        drop(process);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while pids.iter().any(|pid| is_running(*pid)) {
+            assert!(Instant::now() < deadline, "{pids:?} still run");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// A killed grandchild may stay a zombie where nobody adopts and reaps.
+    fn is_running(pid: i32) -> bool {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| !rest.starts_with('Z')))
+    }
+
+    #[tokio::test]
+    async fn sockets_arrive_as_descriptors_three_and_up_with_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spec = shell(
+            &folder,
+            "echo $LISTEN_FDS $LISTEN_FDNAMES ${LISTEN_PID-none} $ONE; readlink /proc/$$/fd/3 /proc/$$/fd/4",
+        )
+        .env("ONE", "first")
+        .env("ONE", "last");
+        spec.clear_env = true;
+        let mut inodes = String::new();
+        for name in ["http", "grpc"] {
+            let socket: OwnedFd = TcpListener::bind("127.0.0.1:0").unwrap().into();
+            inodes += &format!("socket:[{}]\n", rustix::fs::fstat(&socket).unwrap().st_ino);
+            spec.sockets.push((name.into(), Arc::new(socket)));
+        }
+        assert!(Process::spawn(&spec).unwrap().wait().await.unwrap().success());
+        assert_eq!(std::fs::read_to_string(&spec.log).unwrap(), format!("2 http:grpc none last\n{inodes}"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_child_outlives_the_thread_that_asked_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = shell(&folder, "sleep 0.2; exit 4");
+        let process = thread::spawn(move || Process::spawn(&spec).unwrap()).join().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert_eq!(runtime.block_on(process.wait()).unwrap().code(), Some(4));
+    }
+}

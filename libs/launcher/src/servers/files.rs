@@ -1,0 +1,124 @@
+//! The small files beside a private server: its kept port, its secrets, the end of its log.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rand::Rng;
+
+use super::ServerError;
+
+/// Ports that are tried first. They lie below what systems hand out to outgoing connections, so that none takes
+/// the port of a server that is being restarted.
+const QUIET_PORTS: std::ops::Range<u16> = 20_000..32_000;
+const QUIET_TRIES: usize = 64;
+
+/// Creates a folder and its parents.
+pub(super) fn make_folder(path: &Path) -> Result<(), ServerError> {
+    fs::create_dir_all(path).map_err(ServerError::file(path))
+}
+
+/// Returns the port kept in `file` when it is still free, or chooses a free one and keeps that.
+pub(super) fn keep_port(file: &Path) -> Result<u16, ServerError> {
+    let kept = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
+    if let Some(port) = kept.filter(|port| is_free(*port)) {
+        return Ok(port);
+    }
+    let port = free_port().map_err(ServerError::file(file))?;
+    fs::write(file, format!("{port}\n")).map_err(ServerError::file(file))?;
+    Ok(port)
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+fn free_port() -> std::io::Result<u16> {
+    let mut random = rand::rng();
+    for _ in 0..QUIET_TRIES {
+        let port = random.random_range(QUIET_PORTS);
+        if is_free(port) {
+            return Ok(port);
+        }
+    }
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// Returns the secret kept in `file`, or makes one up and keeps it, readable by the owner only.
+pub(super) fn keep_secret(file: &Path) -> Result<String, ServerError> {
+    let kept = fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default();
+    if !kept.is_empty() {
+        return Ok(kept);
+    }
+    let bytes: [u8; 16] = rand::rng().random();
+    let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    write_private(file, &format!("{secret}\n"))?;
+    Ok(secret)
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+pub(super) fn write_private(file: &Path, text: &str) -> Result<(), ServerError> {
+    let fresh = file.with_extension("new");
+    let write = || {
+        let _ = fs::remove_file(&fresh);
+        let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+        open.write_all(text.as_bytes())?;
+        open.sync_all()?;
+        fs::rename(&fresh, file)
+    };
+    write().map_err(ServerError::file(file))
+}
+
+/// Returns the last `bytes` of a log, or nothing when it cannot be read.
+pub(super) fn tail(log: &Path, bytes: u64) -> String {
+    let read = || {
+        let mut file = fs::File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
+        let mut end = Vec::new();
+        file.read_to_end(&mut end)?;
+        std::io::Result::Ok(String::from_utf8_lossy(&end).into_owned())
+    };
+    read().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_port_is_kept_while_it_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("port");
+        let port = keep_port(&file).unwrap();
+        assert_eq!(keep_port(&file).unwrap(), port);
+        let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        let other = keep_port(&file).unwrap();
+        assert_ne!(other, port);
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{other}\n"));
+    }
+
+    #[test]
+    fn a_secret_is_made_once_and_for_the_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        let secret = keep_secret(&file).unwrap();
+        assert_eq!(secret.len(), 32);
+        assert_eq!(keep_secret(&file).unwrap(), secret);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_ne!(keep_secret(&folder.path().join("other")).unwrap(), secret);
+    }
+
+    #[test]
+    fn the_tail_of_a_log_is_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        fs::write(&log, "first\nlast\n").unwrap();
+        assert_eq!(tail(&log, 5), "last\n");
+        assert_eq!(tail(&log, 500), "first\nlast\n");
+        assert_eq!(tail(&folder.path().join("none"), 5), "");
+    }
+}

@@ -1,0 +1,121 @@
+//! Installing what is missing: Debian packages through apt-get, where that is possible without asking anybody.
+
+use std::fs::OpenOptions;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::find::{OLDEST_POSTGRES, PostgresPrograms, find_nats, find_postgres};
+use super::{ServerError, files};
+
+const INSTALL_ON_DEBIAN: &str = include_str!("install-debian.sh");
+
+/// How this process can become root for an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rights {
+    Root,
+    Sudo,
+}
+
+/// Finds PostgreSQL 15 or later, installing it when it is missing. `progress` is told about steps that take time;
+/// what the package manager says goes to `log`.
+pub async fn find_or_install_postgres(
+    log: &Path,
+    progress: &(dyn Fn(&str) + Send + Sync),
+) -> Result<PostgresPrograms, ServerError> {
+    if let Some(found) = find_postgres() {
+        return Ok(found);
+    }
+    progress("installing PostgreSQL");
+    let failure = install("postgresql", log).await.err();
+    find_postgres().ok_or_else(|| missing(&format!("PostgreSQL {OLDEST_POSTGRES} or later"), "postgresql", failure))
+}
+
+/// Finds nats-server, installing it when it is missing, as [`find_or_install_postgres`] does.
+pub async fn find_or_install_nats(
+    log: &Path,
+    progress: &(dyn Fn(&str) + Send + Sync),
+) -> Result<PathBuf, ServerError> {
+    if let Some(found) = find_nats() {
+        return Ok(found);
+    }
+    progress("installing nats-server");
+    let failure = install("nats-server", log).await.err();
+    find_nats().ok_or_else(|| missing("nats-server", "nats-server", failure))
+}
+
+/// The sentence that says what to do; it names both ways out.
+fn missing(what: &str, package: &str, failure: Option<String>) -> ServerError {
+    let why = failure.unwrap_or_else(|| "what the package manager offers is too old".into());
+    ServerError::Missing(format!(
+        "{what} is not on this machine and could not be installed ({why}): install it so that it is on the PATH \
+         (on Debian and Ubuntu: `sudo apt-get install {package}`; on macOS: `brew install {package}`), \
+         or run the mesh in containers with `docker compose up`"
+    ))
+}
+
+/// Installs one package; the error says why not, as a clause of a sentence.
+async fn install(package: &'static str, log: &Path) -> Result<(), String> {
+    let log = log.to_owned();
+    tokio::task::spawn_blocking(move || install_now(package, &log)).await.map_err(|gone| gone.to_string())?
+}
+
+fn install_now(package: &str, log: &Path) -> Result<(), String> {
+    if !succeeds(Command::new("apt-get").arg("--version")) {
+        return Err("there is no apt-get here".into());
+    }
+    let rights = rights().ok_or("that needs root or sudo without a password")?;
+    let open_log = || {
+        files::make_folder(log.parent().unwrap_or(Path::new("."))).map_err(|error| error.to_string())?;
+        OpenOptions::new().create(true).append(true).open(log).map_err(|error| error.to_string())
+    };
+    let output = open_log()?;
+    let errors = output.try_clone().map_err(|error| error.to_string())?;
+    let mut command = match rights {
+        Rights::Root => Command::new("sh"),
+        Rights::Sudo => {
+            let mut sudo = Command::new("sudo");
+            sudo.args(["-n", "sh"]);
+            sudo
+        }
+    };
+    // In a process group of its own and writing to a file, it finishes and cleans up after itself even when we are
+    // interrupted: a package manager should not be killed half way.
+    command.args(["-c", INSTALL_ON_DEBIAN, "install", package]).process_group(0);
+    let status = command.stdin(Stdio::null()).stdout(output).stderr(errors).status();
+    match status.map_err(|error| error.to_string())? {
+        status if status.success() => Ok(()),
+        _ => Err(format!("apt-get failed, see {}", log.display())),
+    }
+}
+
+fn rights() -> Option<Rights> {
+    if rustix::process::geteuid().is_root() {
+        return Some(Rights::Root);
+    }
+    succeeds(Command::new("sudo").args(["-n", "true"])).then_some(Rights::Sudo)
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    silent.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_in_one_sentence_with_both_ways_out() {
+        let said = missing("nats-server", "nats-server", Some("there is no apt-get here".into())).to_string();
+        assert!(said.starts_with("nats-server is not on this machine"), "{said}");
+        assert!(said.contains("apt-get install nats-server") && said.contains("docker compose up"), "{said}");
+        assert!(!said.contains('\n') && !said.ends_with('.'), "{said}");
+    }
+
+    #[test]
+    fn the_installer_is_a_valid_shell_script() {
+        let checked = Command::new("sh").args(["-n", "-c", INSTALL_ON_DEBIAN]).status().unwrap();
+        assert!(checked.success());
+    }
+}

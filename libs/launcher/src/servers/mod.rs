@@ -1,0 +1,130 @@
+//! The two servers that the mesh leans on, PostgreSQL and nats-server: finding or installing their programs and
+//! running private ones.
+//!
+//! Each server is prepared once (`Postgres::prepare`, `Nats::prepare`), which writes its folder and chooses its
+//! port; from then on it is a `ProcessSpec` that can be started and stopped at will, and a `ready` probe.
+
+mod files;
+mod find;
+mod install;
+mod nats;
+mod postgres;
+
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+pub use find::{PostgresPrograms, find_nats, find_postgres};
+pub use install::{find_or_install_nats, find_or_install_postgres};
+pub use nats::Nats;
+pub use postgres::{Durability, Postgres};
+
+use crate::process::{Process, ProcessSpec};
+
+/// How often a server that ends before it is ready is started again, and how long to wait in between. A server
+/// killed a moment ago may leave workers that hold its memory for some milliseconds.
+const START_ATTEMPTS: u32 = 6;
+const START_PAUSE: Duration = Duration::from_millis(250);
+
+/// Why a server could not be found, prepared or reached. Every message is one sentence for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The programs are not on this machine and could not be installed (exit code 69).
+    #[error("{0}")]
+    Missing(String),
+    /// A file or folder of the server could not be read or written.
+    #[error("cannot use {path}: {source}")]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program could not be started at all.
+    #[error("cannot start {name}: {source}")]
+    Spawn {
+        /// The program's name.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server, or a program that prepares it, ended by itself.
+    #[error("{name} ended with {status} (its log is {log}): {last_words}")]
+    Ended {
+        /// The program's name.
+        name: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The whole log.
+        log: PathBuf,
+        /// The end of its log.
+        last_words: String,
+    },
+    /// The server did not answer in time.
+    #[error("{name} at {address} was not ready after {waited_s} s: {cause}")]
+    NotReady {
+        /// The server's name.
+        name: &'static str,
+        /// Where it should have answered.
+        address: String,
+        /// How long it was given.
+        waited_s: u64,
+        /// The last failure.
+        cause: String,
+    },
+    /// The data on disk cannot be served by the programs that were found.
+    #[error(
+        "the database in {folder} was made by PostgreSQL {made_by}, which is not on this machine: \
+         install PostgreSQL {made_by}, or remove that folder to begin anew"
+    )]
+    OtherVersion {
+        /// The server's folder.
+        folder: PathBuf,
+        /// The major version that made it.
+        made_by: u32,
+    },
+}
+
+impl ServerError {
+    fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::File { path: path.to_owned(), source }
+    }
+
+    fn spawn(name: &str) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Spawn { name: name.to_owned(), source }
+    }
+
+    fn ended(spec: &ProcessSpec, status: ExitStatus) -> Self {
+        Self::Ended {
+            name: spec.name.clone(),
+            status,
+            log: spec.log.clone(),
+            last_words: files::tail(&spec.log, 600).trim().replace('\n', " | "),
+        }
+    }
+}
+
+/// Starts a server and waits until it is ready, or fails as soon as it has ended too often.
+///
+/// `ready` makes one probe per attempt; the probe carries the deadline.
+pub async fn start<F, R>(spec: &ProcessSpec, ready: F) -> Result<Process, ServerError>
+where
+    F: Fn() -> R,
+    R: Future<Output = Result<(), ServerError>>,
+{
+    let mut attempt = 1;
+    loop {
+        let process = Process::spawn(spec).map_err(ServerError::spawn(&spec.name))?;
+        let status = tokio::select! {
+            outcome = ready() => return outcome.map(|()| process),
+            status = process.wait() => status.map_err(ServerError::spawn(&spec.name))?,
+        };
+        if attempt == START_ATTEMPTS {
+            return Err(ServerError::ended(spec, status));
+        }
+        attempt += 1;
+        tokio::time::sleep(START_PAUSE).await;
+    }
+}

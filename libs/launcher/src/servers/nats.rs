@@ -1,0 +1,167 @@
+//! A private nats-server: its folder, its configuration, how to start it and how to know that it answers.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{ServerError, files};
+use crate::process::ProcessSpec;
+
+const USER: &str = "mesh";
+const PROBE_PAUSE: Duration = Duration::from_millis(20);
+
+/// A private nats-server that was prepared and can be started.
+#[derive(Debug, Clone)]
+pub struct Nats {
+    program: PathBuf,
+    folder: PathBuf,
+    log: PathBuf,
+    port: u16,
+}
+
+impl Nats {
+    /// Writes the folder of a nats-server, or takes up the one that is there. Call it while the server is down:
+    /// the kept port changes when somebody else has taken it.
+    pub async fn prepare(program: &Path, folder: &Path, log: &Path) -> Result<Self, ServerError> {
+        files::make_folder(folder)?;
+        let folder = std::fs::canonicalize(folder).map_err(ServerError::file(folder))?;
+        let port = files::keep_port(&folder.join("port"))?;
+        let password = files::keep_secret(&folder.join("password"))?;
+        let server = Self { program: program.to_owned(), folder, log: log.to_owned(), port };
+        files::write_private(&server.config_file(), &server.config(&password))?;
+        files::write_private(&server.credentials_file(), &format!("{USER}:{password}\n"))?;
+        Ok(server)
+    }
+
+    /// How to start it.
+    pub fn spec(&self) -> ProcessSpec {
+        let mut spec = ProcessSpec::new("nats-server", &self.program, &self.log)
+            .arg("--config")
+            .arg(self.config_file().display().to_string());
+        spec.directory = Some(self.folder.clone());
+        spec.grace = Duration::from_secs(5);
+        spec
+    }
+
+    /// Its address, `nats://127.0.0.1:<port>`, without the credentials.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// The file whose one line is `user:password`; only its owner may read it.
+    pub fn credentials_file(&self) -> PathBuf {
+        self.folder.join("credentials")
+    }
+
+    /// Waits until the server greets a new connection.
+    pub async fn ready(&self, within: Duration) -> Result<(), ServerError> {
+        let deadline = Instant::now() + within;
+        loop {
+            let cause = match timeout_at(deadline, self.greeting()).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "it did not greet".into(),
+            };
+            if Instant::now() + PROBE_PAUSE >= deadline {
+                let waited_s = within.as_secs();
+                return Err(ServerError::NotReady { name: "nats-server", address: self.url(), waited_s, cause });
+            }
+            sleep(PROBE_PAUSE).await;
+        }
+    }
+
+    async fn greeting(&self) -> std::io::Result<()> {
+        let mut connection = TcpStream::connect(("127.0.0.1", self.port)).await?;
+        let mut greeting = [0; 6];
+        connection.read_exact(&mut greeting).await?;
+        match &greeting == b"INFO {" {
+            true => Ok(()),
+            false => Err(std::io::Error::other("something else listens there")),
+        }
+    }
+
+    fn config_file(&self) -> PathBuf {
+        self.folder.join("nats-server.conf")
+    }
+
+    fn config(&self, password: &str) -> String {
+        let pid_file = self.folder.join("nats-server.pid").display().to_string();
+        format!(
+            "# Written anew at every start of the mesh.\n\
+             listen: \"127.0.0.1:{port}\"\n\
+             server_name: \"mesh-{port}\"\n\
+             max_payload: 4MB\n\
+             pid_file: {pid_file:?}\n\
+             authorization {{ user: {USER:?}, password: {password:?} }}\n",
+            port = self.port,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::{Process, Signal};
+    use crate::servers::{find_nats, start};
+    use std::os::unix::fs::PermissionsExt;
+    use tokio::io::AsyncWriteExt;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    async fn conversation(nats: &Nats, connect: &str) -> String {
+        let mut connection = TcpStream::connect(("127.0.0.1", nats.port)).await.unwrap();
+        connection.write_all(format!("CONNECT {connect}\r\nPING\r\n").as_bytes()).await.unwrap();
+        let mut said = String::new();
+        let mut piece = [0; 4096];
+        while !said.contains("PONG") && !said.contains("-ERR") {
+            let read = connection.read(&mut piece).await.unwrap();
+            assert!(read > 0, "closed after {said}");
+            said += std::str::from_utf8(&piece[..read]).unwrap();
+        }
+        said
+    }
+
+    #[tokio::test]
+    async fn a_private_server_asks_for_its_password_and_comes_back_on_its_port() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("nats");
+        let log = home.path().join("logs/nats.log");
+        let nats = Nats::prepare(&find_nats().unwrap(), &folder, &log).await.unwrap();
+        let process = start(&nats.spec(), || nats.ready(LONG)).await.unwrap();
+
+        let stranger = conversation(&nats, "{\"verbose\":false}").await;
+        assert!(stranger.contains("Authorization Violation"), "{stranger}");
+        assert!(stranger.contains("\"max_payload\":4194304"), "{stranger}");
+        let file = nats.credentials_file();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let line = std::fs::read_to_string(&file).unwrap();
+        let (user, password) = line.trim().split_once(':').unwrap();
+        let friend = conversation(&nats, &format!("{{\"user\":\"{user}\",\"pass\":\"{password}\"}}")).await;
+        assert!(friend.contains("PONG"), "{friend}");
+
+        process.signal(Signal::KILL).unwrap();
+        process.wait().await.unwrap();
+        let again = Nats::prepare(&find_nats().unwrap(), &folder, &log).await.unwrap();
+        assert_eq!(again.url(), nats.url());
+        let process = start(&again.spec(), || again.ready(LONG)).await.unwrap();
+        process.stop().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_server_that_cannot_start_says_why_and_a_silent_one_is_not_ready() {
+        let home = tempfile::tempdir().unwrap();
+        let log = home.path().join("nats.log");
+        let nats = Nats::prepare(&find_nats().unwrap(), &home.path().join("nats"), &log).await.unwrap();
+        let late = nats.ready(Duration::from_millis(50)).await.unwrap_err();
+        assert!(late.to_string().contains("not ready"), "{late}");
+
+        std::fs::write(nats.config_file(), "no such option: [").unwrap();
+        let ended = start(&nats.spec(), || nats.ready(LONG)).await.unwrap_err();
+        assert!(matches!(&ended, ServerError::Ended { last_words, .. } if !last_words.is_empty()), "{ended}");
+        let nothing = ProcessSpec::new("nats-server", "/nonexistent/nats-server", &log);
+        assert!(matches!(Process::spawn(&nothing), Err(error) if error.kind() == std::io::ErrorKind::NotFound));
+    }
+}

@@ -1,0 +1,217 @@
+//! A private PostgreSQL: its folder, its settings, how to start it and how to know that it answers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_postgres::NoTls;
+
+use super::find::{PostgresPrograms, find_postgres_version};
+use super::{ServerError, files};
+use crate::process::{Process, ProcessSpec, Signal};
+
+mod leftovers;
+mod owner;
+
+use owner::Owner;
+
+/// The owner of the data and the database that the mesh uses.
+const NAME: &str = "mesh";
+const PROBE_PAUSE: Duration = Duration::from_millis(30);
+
+/// Whether the data must survive a crash of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Every commit is on disk when it is answered.
+    Durable,
+    /// Nothing is waited for: for tests, whose data is thrown away.
+    Throwaway,
+}
+
+/// A private PostgreSQL that was prepared and can be started.
+#[derive(Debug, Clone)]
+pub struct Postgres {
+    programs: PostgresPrograms,
+    owner: Option<Owner>,
+    data: PathBuf,
+    log: PathBuf,
+    port: u16,
+    password: String,
+}
+
+impl Postgres {
+    /// Makes the data of a new server in `folder`, or takes up the data that is there. Call it while the server is
+    /// down, from the one launcher that owns the folder: a server left over from a killed launcher is stopped, and
+    /// the kept port changes when somebody else has taken it.
+    ///
+    /// PostgreSQL refuses to run as root. Started by root, the server and its data belong to the user `postgres`
+    /// (or `nobody`), and where that user cannot reach `folder` the data goes below `/var/lib/mesh-postgres`, with
+    /// a link in the place of `folder`.
+    pub async fn prepare(
+        programs: &PostgresPrograms,
+        folder: &Path,
+        log: &Path,
+        durability: Durability,
+    ) -> Result<Self, ServerError> {
+        let (folder, owner) = owner::settle(folder)?;
+        let data = folder.join("data");
+        let programs = match version_of(&data) {
+            Some(made_by) if made_by != programs.major => find_postgres_version(made_by)
+                .ok_or_else(|| ServerError::OtherVersion { folder: folder.clone(), made_by })?,
+            _ => programs.clone(),
+        };
+        let password_file = folder.join("password");
+        let password = files::keep_secret(&password_file)?;
+        let log = log.to_owned();
+        let mut server = Self { programs, owner, data, log, port: 0, password };
+        if version_of(&server.data).is_none() {
+            server.make_data(&folder, &password_file, durability).await?;
+        }
+        leftovers::clear(&server.data).await?;
+        server.port = files::keep_port(&folder.join("port"))?;
+        server.write_settings(durability)?;
+        Ok(server)
+    }
+
+    /// How to start it. SIGINT is PostgreSQL's fast shutdown: sessions are cut off, the data is left clean.
+    pub fn spec(&self) -> ProcessSpec {
+        let mut spec = self.program("postgres", &self.programs.postgres);
+        spec.args = vec!["-D".into(), self.data.display().to_string()];
+        spec.stop_signal = Signal::INT;
+        spec
+    }
+
+    /// The address of the database `mesh`, with its password.
+    pub fn url(&self) -> String {
+        self.url_of(NAME)
+    }
+
+    /// The address of a database of this server, with its password.
+    pub fn url_of(&self, database: &str) -> String {
+        format!("postgres://{NAME}:{}@127.0.0.1:{}/{database}", self.password, self.port)
+    }
+
+    /// Waits until the server answers, and makes the database `mesh` if it is not there yet.
+    pub async fn ready(&self, within: Duration) -> Result<(), ServerError> {
+        let deadline = Instant::now() + within;
+        loop {
+            let cause = match timeout_at(deadline, self.probe()).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => match error.as_db_error() {
+                    Some(said) => said.message().to_owned(),
+                    None => error.to_string(),
+                },
+                Err(_) => "it did not answer".into(),
+            };
+            if Instant::now() + PROBE_PAUSE >= deadline {
+                let address = format!("127.0.0.1:{}", self.port);
+                return Err(ServerError::NotReady { name: "PostgreSQL", address, waited_s: within.as_secs(), cause });
+            }
+            sleep(PROBE_PAUSE).await;
+        }
+    }
+
+    async fn probe(&self) -> Result<(), tokio_postgres::Error> {
+        let (client, connection) = tokio_postgres::connect(&self.url_of("postgres"), NoTls).await?;
+        let ask = async {
+            let found = client.query_opt("SELECT 1 FROM pg_database WHERE datname = $1", &[&NAME]).await?;
+            if found.is_none() {
+                client.batch_execute(&format!("CREATE DATABASE {NAME}")).await?;
+            }
+            Ok(())
+        };
+        // The connection is driven here and dropped with its client, so that nothing outlives the probe.
+        tokio::select! {
+            asked = ask => asked,
+            ended = connection => ended,
+        }
+    }
+
+    /// Lets initdb work beside the place of the data, so that an interrupted one leaves no half of a cluster there.
+    async fn make_data(
+        &self,
+        folder: &Path,
+        password_file: &Path,
+        durability: Durability,
+    ) -> Result<(), ServerError> {
+        let fresh = folder.join("data.new");
+        if fresh.exists() {
+            fs::remove_dir_all(&fresh).map_err(ServerError::file(&fresh))?;
+        }
+        files::make_folder(&fresh)?;
+        if let Some(owner) = &self.owner {
+            owner.take(&fresh)?;
+            owner.take(password_file)?;
+        }
+        let mut spec = self.program("initdb", &self.programs.initdb);
+        spec.args = vec![
+            format!("--pgdata={}", fresh.display()),
+            format!("--username={NAME}"),
+            format!("--pwfile={}", password_file.display()),
+            "--auth=scram-sha-256".into(),
+            "--locale=C".into(),
+            "--encoding=UTF8".into(),
+            "--no-instructions".into(),
+        ];
+        if durability == Durability::Throwaway {
+            spec.args.push("--no-sync".into());
+        }
+        let process = Process::spawn(&spec).map_err(ServerError::spawn("initdb"))?;
+        let status = process.wait().await.map_err(ServerError::spawn("initdb"))?;
+        if !status.success() {
+            return Err(ServerError::ended(&spec, status));
+        }
+        fs::rename(&fresh, &self.data).map_err(ServerError::file(&self.data))
+    }
+
+    fn program(&self, name: &str, program: &Path) -> ProcessSpec {
+        let mut spec = ProcessSpec::new(name, program, &self.log);
+        spec.clear_env = true;
+        spec.user = self.owner.as_ref().map(Owner::ids);
+        // Ours may be one that the owner of the data cannot enter.
+        spec.directory = Some(PathBuf::from("/"));
+        spec
+    }
+
+    fn write_settings(&self, durability: Durability) -> Result<(), ServerError> {
+        let file = self.data.join("postgresql.conf");
+        files::write_private(&file, &settings(self.port, durability))?;
+        match &self.owner {
+            Some(owner) => owner.take(&file),
+            None => Ok(()),
+        }
+    }
+}
+
+fn settings(port: u16, durability: Durability) -> String {
+    let by_durability = match durability {
+        Durability::Durable => "shared_buffers = 256MB\nmax_wal_size = 2GB\n",
+        Durability::Throwaway => {
+            "shared_buffers = 64MB\nfsync = off\nsynchronous_commit = off\nfull_page_writes = off\n"
+        }
+    };
+    format!(
+        "# Written anew at every start of the mesh; own settings belong in local.conf.\n\
+         listen_addresses = '127.0.0.1'\n\
+         port = {port}\n\
+         unix_socket_directories = ''\n\
+         ssl = off\n\
+         password_encryption = 'scram-sha-256'\n\
+         max_connections = 200\n\
+         jit = off\n\
+         timezone = 'UTC'\n\
+         log_timezone = 'UTC'\n\
+         log_destination = 'stderr'\n\
+         logging_collector = off\n\
+         log_line_prefix = '%m [%p] %q%a '\n\
+         lc_messages = 'C'\n\
+         {by_durability}\
+         include_if_exists = 'local.conf'\n"
+    )
+}
+
+/// The major version that made the data, or `None` when there is none yet.
+fn version_of(data: &Path) -> Option<u32> {
+    fs::read_to_string(data.join("PG_VERSION")).ok()?.trim().parse().ok()
+}

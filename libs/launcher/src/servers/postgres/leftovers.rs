@@ -1,0 +1,56 @@
+//! What a killed launcher may have left in PostgreSQL's folder: a lock file, on some systems a running server.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use tokio::time::{Instant, sleep};
+
+use super::ServerError;
+
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// Makes sure that `postmaster.pid` does not stand in the way of a start.
+///
+/// PostgreSQL itself removes a lock file whose process is gone. It refuses to start while any process has that id,
+/// also one that has nothing to do with it, which is common in containers, where ids begin at 1 again.
+pub(super) async fn clear(data: &Path) -> Result<(), ServerError> {
+    let file = data.join("postmaster.pid");
+    let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
+    let pid = text.lines().next().and_then(|line| line.trim().parse().ok()).and_then(Pid::from_raw);
+    let Some(pid) = pid.filter(|pid| test_kill_process(*pid) != Err(rustix::io::Errno::SRCH)) else {
+        return Ok(());
+    };
+    if !serves(pid, data) {
+        return fs::remove_file(&file).map_err(ServerError::file(&file));
+    }
+    stop(pid, data).await.map_err(ServerError::file(&file))
+}
+
+async fn stop(pid: Pid, data: &Path) -> std::io::Result<()> {
+    let deadline = Instant::now() + STOP_WITHIN;
+    while serves(pid, data) {
+        if Instant::now() >= deadline {
+            return Err(std::io::Error::other(format!(
+                "an earlier PostgreSQL (process {}) still runs there and does not stop",
+                pid.as_raw_nonzero()
+            )));
+        }
+        let _ = kill_process(pid, Signal::INT);
+        sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+/// Whether a living process is a server of this data: its command line, readable by everybody, names the folder.
+/// Where there is no `/proc` every living process counts as one.
+fn serves(pid: Pid, data: &Path) -> bool {
+    let about = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
+    if !Path::new("/proc/self").exists() {
+        return test_kill_process(pid).is_ok();
+    }
+    let Ok(command) = fs::read(about.join("cmdline")) else { return false };
+    let wanted = data.as_os_str().as_encoded_bytes();
+    command.split(|byte| *byte == 0).any(|argument| argument == wanted)
+}

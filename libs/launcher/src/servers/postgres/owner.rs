@@ -1,0 +1,134 @@
+//! Whose data it is: PostgreSQL refuses to run as root, so root hands its data to an ordinary user, in a place that
+//! this user can reach.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sha2::{Digest, Sha256};
+
+use super::{ServerError, files};
+
+/// Where data goes whose own folder cannot be reached by its user.
+const REACHABLE: &str = "/var/lib/mesh-postgres";
+
+/// The users that are tried, in this order.
+const USERS: [&str; 2] = ["postgres", "nobody"];
+
+/// The user that owns the data and runs the server, when we are root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    uid: u32,
+    gid: u32,
+}
+
+impl Owner {
+    pub(super) fn ids(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
+
+    /// Hands a file or an empty folder to this user.
+    pub(super) fn take(&self, path: &Path) -> Result<(), ServerError> {
+        chown(path, Some(self.uid), Some(self.gid)).map_err(ServerError::file(path))
+    }
+
+    fn take_all(&self, folder: &Path) -> io::Result<()> {
+        std::os::unix::fs::lchown(folder, Some(self.uid), Some(self.gid))?;
+        if fs::symlink_metadata(folder)?.is_dir() {
+            for entry in fs::read_dir(folder)? {
+                self.take_all(&entry?.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn can_enter(&self, folder: &Path) -> bool {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "cd -- \"$1\"", "sh"]).arg(folder).uid(self.uid).gid(self.gid).current_dir("/");
+        let silent = shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        silent.status().is_ok_and(|status| status.success())
+    }
+}
+
+/// Makes the folder, decides to whom its data belongs and where it really lies.
+pub(super) fn settle(folder: &Path) -> Result<(PathBuf, Option<Owner>), ServerError> {
+    if !rustix::process::geteuid().is_root() {
+        files::make_folder(folder)?;
+        return Ok((fs::canonicalize(folder).map_err(ServerError::file(folder))?, None));
+    }
+    settle_in(folder, Path::new(REACHABLE))
+}
+
+fn settle_in(folder: &Path, reachable: &Path) -> Result<(PathBuf, Option<Owner>), ServerError> {
+    if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) && !folder.exists() {
+        fs::remove_file(folder).map_err(ServerError::file(folder))?;
+    }
+    files::make_folder(folder)?;
+    let mut real = fs::canonicalize(folder).map_err(ServerError::file(folder))?;
+    let owner = owner_of(&real.join("data"))?;
+    if !owner.can_enter(&real) {
+        real = move_within_reach(folder, &real, reachable)?;
+    }
+    let data = real.join("data");
+    if fs::metadata(&data).is_ok_and(|found| found.uid() != owner.uid) {
+        owner.take_all(&data).map_err(ServerError::file(&data))?;
+    }
+    Ok((real, Some(owner)))
+}
+
+/// Data that already belongs to an ordinary user stays theirs.
+fn owner_of(data: &Path) -> Result<Owner, ServerError> {
+    if let Ok(found) = fs::metadata(data)
+        && found.uid() != 0
+    {
+        return Ok(Owner { uid: found.uid(), gid: found.gid() });
+    }
+    USERS.iter().find_map(|name| Some(Owner { uid: id(name, "-u")?, gid: id(name, "-g")? })).ok_or_else(|| {
+        ServerError::Missing(
+            "PostgreSQL refuses to run as root and there is no user `postgres`: add one with \
+             `useradd --system postgres`, or run the mesh in containers with `docker compose up`"
+                .into(),
+        )
+    })
+}
+
+fn id(user: &str, which: &str) -> Option<u32> {
+    let said = Command::new("id").args([which, user]).stderr(Stdio::null()).output().ok()?;
+    String::from_utf8(said.stdout).ok()?.trim().parse().ok()
+}
+
+/// Moves a folder to where everybody can go and leaves a link. A folder of the same name from a home that has been
+/// removed since is set aside once, in case it was not removed but moved.
+fn move_within_reach(folder: &Path, real: &Path, reachable: &Path) -> Result<PathBuf, ServerError> {
+    let digest = Sha256::digest(real.as_os_str().as_encoded_bytes());
+    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let target = reachable.join(&name);
+    let aside = reachable.join(format!("{name}.old"));
+    let act = || {
+        fs::create_dir_all(reachable)?;
+        if target.exists() {
+            if aside.exists() {
+                fs::remove_dir_all(&aside)?;
+            }
+            fs::rename(&target, &aside)?;
+        }
+        if fs::rename(real, &target).is_err() {
+            copy(real, &target)?;
+            fs::remove_dir_all(real)?;
+        }
+        symlink(&target, folder)
+    };
+    act().map_err(ServerError::file(&target))?;
+    Ok(target)
+}
+
+/// Copies a folder to another file system, keeping owners and modes.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    match Command::new("cp").arg("-a").arg("--").arg(from).arg(to).status()?.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("cannot copy {} there", from.display()))),
+    }
+}
