@@ -21,7 +21,8 @@ use rustix::process::{Pid, WaitId, WaitIdOptions};
 use tokio::sync::watch;
 
 /// The variables that a child keeps when its environment is cleared.
-const KEPT_VARIABLES: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+const KEPT_VARIABLES: [&str; 8] =
+    ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// The first descriptor that carries an inherited socket, by the convention of `LISTEN_FDS`.
 const FIRST_SOCKET: i32 = 3;
@@ -237,7 +238,9 @@ impl Drop for Process {
 fn await_end(mut child: Child, ended: &Mutex<Option<ExitStatus>>, tell: &watch::Sender<Option<ExitStatus>>) {
     let pid = Pid::from_child(&child);
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while rustix::process::waitid(WaitId::Pid(pid), options).is_err_and(|error| error == rustix::io::Errno::INTR) {}
+    while rustix::process::waitid(WaitId::Pid(pid), options)
+        .is_err_and(|error| error == rustix::io::Errno::INTR)
+    {}
     let mut ended = lock(ended);
     let status = child.wait().ok();
     *ended = status;
@@ -410,5 +413,33 @@ mod tests {
         let process = thread::spawn(move || Process::spawn(&spec).unwrap()).join().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         assert_eq!(runtime.block_on(process.wait()).unwrap().code(), Some(4));
+    }
+
+    /// Plays both parts: run again by itself with the variable set, it is a launcher that waits to be killed.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_child_dies_with_a_launcher_that_is_killed() {
+        const ROLE: &str = "MESH_TEST_LAUNCHER_LOG";
+        if let Some(log) = std::env::var_os(ROLE) {
+            let spec = ProcessSpec::new("child", "/bin/sh", log).arg("-c").arg("echo $$; exec sleep 600");
+            Process::spawn(&spec).unwrap().wait().await.unwrap();
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let name = "process::tests::a_child_dies_with_a_launcher_that_is_killed";
+        let mut launcher = shell(&folder, "");
+        launcher.program = std::env::current_exe().unwrap();
+        launcher.args = vec!["--exact".into(), name.into()];
+        let child_log = folder.path().join("child.log");
+        let launcher = Process::spawn(&launcher.env(ROLE, child_log.display().to_string())).unwrap();
+        let child = ProcessSpec::new("child", "", &child_log);
+        let pid = log_has(&child, "\n").await.trim().parse().unwrap();
+        assert!(is_running(pid));
+        launcher.signal(Signal::KILL).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while is_running(pid) {
+            assert!(Instant::now() < deadline, "{pid} still runs");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }

@@ -21,8 +21,14 @@ const VERSIONED: [(&str, &str, &str); 5] = [
 ];
 
 /// Folders outside a usual user's `PATH` where servers are installed.
-const SERVER_FOLDERS: [&str; 6] =
-    ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/pgsql/bin", "/opt/homebrew/bin"];
+const SERVER_FOLDERS: [&str; 6] = [
+    "/usr/sbin",
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/bin",
+    "/usr/local/pgsql/bin",
+    "/opt/homebrew/bin",
+];
 
 /// The programs of one installed PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +56,11 @@ pub(super) fn find_postgres_version(major: u32) -> Option<PostgresPrograms> {
 /// Finds nats-server.
 pub fn find_nats() -> Option<PathBuf> {
     let usual = SERVER_FOLDERS.iter().map(PathBuf::from);
-    search_path().into_iter().chain(usual).map(|folder| folder.join("nats-server")).find(|file| is_program(file))
+    search_path()
+        .into_iter()
+        .chain(usual)
+        .map(|folder| folder.join("nats-server"))
+        .find(|file| is_program(file))
 }
 
 fn search_path() -> Vec<PathBuf> {

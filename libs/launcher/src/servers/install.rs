@@ -28,7 +28,8 @@ pub async fn find_or_install_postgres(
     }
     progress("installing PostgreSQL");
     let failure = install("postgresql", log).await.err();
-    find_postgres().ok_or_else(|| missing(&format!("PostgreSQL {OLDEST_POSTGRES} or later"), "postgresql", failure))
+    find_postgres()
+        .ok_or_else(|| missing(&format!("PostgreSQL {OLDEST_POSTGRES} or later"), "postgresql", failure))
 }
 
 /// Finds nats-server, installing it when it is missing, as [`find_or_install_postgres`] does.

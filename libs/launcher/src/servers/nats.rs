@@ -67,7 +67,12 @@ impl Nats {
             };
             if Instant::now() + PROBE_PAUSE >= deadline {
                 let waited_s = within.as_secs();
-                return Err(ServerError::NotReady { name: "nats-server", address: self.url(), waited_s, cause });
+                return Err(ServerError::NotReady {
+                    name: "nats-server",
+                    address: self.url(),
+                    waited_s,
+                    cause,
+                });
             }
             sleep(PROBE_PAUSE).await;
         }
@@ -162,6 +167,8 @@ mod tests {
         let ended = start(&nats.spec(), || nats.ready(LONG)).await.unwrap_err();
         assert!(matches!(&ended, ServerError::Ended { last_words, .. } if !last_words.is_empty()), "{ended}");
         let nothing = ProcessSpec::new("nats-server", "/nonexistent/nats-server", &log);
-        assert!(matches!(Process::spawn(&nothing), Err(error) if error.kind() == std::io::ErrorKind::NotFound));
+        assert!(
+            matches!(Process::spawn(&nothing), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
+        );
     }
 }

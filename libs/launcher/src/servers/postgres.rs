@@ -25,7 +25,7 @@ const PROBE_PAUSE: Duration = Duration::from_millis(30);
 pub enum Durability {
     /// Every commit is on disk when it is answered.
     Durable,
-    /// Nothing is waited for: for tests, whose data is thrown away.
+    /// Commits survive a kill of the server but not a crash of the machine: for tests, whose data is thrown away.
     Throwaway,
 }
 
@@ -106,7 +106,12 @@ impl Postgres {
             };
             if Instant::now() + PROBE_PAUSE >= deadline {
                 let address = format!("127.0.0.1:{}", self.port);
-                return Err(ServerError::NotReady { name: "PostgreSQL", address, waited_s: within.as_secs(), cause });
+                return Err(ServerError::NotReady {
+                    name: "PostgreSQL",
+                    address,
+                    waited_s: within.as_secs(),
+                    cause,
+                });
             }
             sleep(PROBE_PAUSE).await;
         }
@@ -187,9 +192,7 @@ impl Postgres {
 fn settings(port: u16, durability: Durability) -> String {
     let by_durability = match durability {
         Durability::Durable => "shared_buffers = 256MB\nmax_wal_size = 2GB\n",
-        Durability::Throwaway => {
-            "shared_buffers = 64MB\nfsync = off\nsynchronous_commit = off\nfull_page_writes = off\n"
-        }
+        Durability::Throwaway => "shared_buffers = 64MB\nfsync = off\nfull_page_writes = off\n",
     };
     format!(
         "# Written anew at every start of the mesh; own settings belong in local.conf.\n\
@@ -214,4 +217,102 @@ fn settings(port: u16, durability: Durability) -> String {
 /// The major version that made the data, or `None` when there is none yet.
 fn version_of(data: &Path) -> Option<u32> {
     fs::read_to_string(data.join("PG_VERSION")).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::{find_postgres, start};
+    use std::os::unix::fs::PermissionsExt;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    async fn prepare(home: &tempfile::TempDir) -> Postgres {
+        let programs = find_postgres().unwrap();
+        let log = home.path().join("logs/postgres.log");
+        let folder = home.path().join("postgres");
+        Postgres::prepare(&programs, &folder, &log, Durability::Throwaway).await.unwrap()
+    }
+
+    async fn run(server: &Postgres) -> Process {
+        start(&server.spec(), || server.ready(LONG)).await.unwrap()
+    }
+
+    async fn ask(server: &Postgres, statement: &str) -> Vec<Option<String>> {
+        let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+        let driver = tokio::spawn(connection);
+        let answer = client.simple_query(statement).await.unwrap();
+        drop(client);
+        driver.await.unwrap().unwrap();
+        let rows = answer.iter().filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
+            _ => None,
+        });
+        rows.collect()
+    }
+
+    #[tokio::test]
+    async fn a_private_server_keeps_its_port_and_data_over_kills_and_stale_lock_files() {
+        let readable = fs::Permissions::from_mode(0o755);
+        let home = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+        let first = prepare(&home).await;
+        let process = run(&first).await;
+        let shown = ask(&first, "SELECT current_database() || ' ' || current_user || ' ' || pg_encoding_to_char(encoding) || ' ' || datcollate || ' ' || current_setting('timezone') || ' ' || current_setting('fsync') FROM pg_database WHERE datname = 'mesh'").await;
+        assert_eq!(shown, [Some("mesh mesh UTF8 C UTC off".to_owned())]);
+        ask(&first, "CREATE TABLE kept AS SELECT 7 AS n").await;
+        assert!(
+            tokio_postgres::connect(&first.url().replace(&first.password, "wrong"), NoTls).await.is_err()
+        );
+
+        // Restarted by its spec alone, as a supervisor does.
+        process.signal(Signal::KILL).unwrap();
+        process.wait().await.unwrap();
+        let process = run(&first).await;
+        assert_eq!(ask(&first, "SELECT n FROM kept").await, [Some("7".to_owned())]);
+
+        // Killed with its launcher; meanwhile its process id was given to somebody else (here: this test).
+        process.signal(Signal::KILL).unwrap();
+        process.wait().await.unwrap();
+        let lock = first.data.join("postmaster.pid");
+        let text = fs::read_to_string(&lock).unwrap();
+        let (_, rest) = text.split_once('\n').unwrap();
+        fs::write(&lock, format!("{}\n{rest}", std::process::id())).unwrap();
+        let second = prepare(&home).await;
+        assert_eq!(second.url(), first.url());
+        let process = run(&second).await;
+        assert_eq!(ask(&second, "SELECT n FROM kept").await, [Some("7".to_owned())]);
+        assert_eq!(process.stop().await.unwrap().code(), Some(0));
+        assert!(!lock.exists(), "a stopped server leaves no lock file");
+    }
+
+    #[tokio::test]
+    async fn a_server_left_over_from_a_killed_launcher_is_stopped() {
+        let readable = fs::Permissions::from_mode(0o755);
+        let home = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+        let first = prepare(&home).await;
+        let left_over = run(&first).await;
+        let second = prepare(&home).await;
+        assert_eq!(left_over.wait().await.unwrap().code(), Some(0));
+        run(&second).await;
+    }
+
+    #[tokio::test]
+    async fn data_of_a_version_that_is_not_installed_is_refused_with_advice() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("postgres");
+        fs::create_dir_all(folder.join("data")).unwrap();
+        fs::write(folder.join("data/PG_VERSION"), "1000\n").unwrap();
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let programs = find_postgres().unwrap();
+        let log = home.path().join("log");
+        let refused = Postgres::prepare(&programs, &folder, &log, Durability::Durable).await.unwrap_err();
+        assert!(refused.to_string().contains("install PostgreSQL 1000"), "{refused}");
+    }
+
+    #[test]
+    fn only_throwaway_data_is_not_synced() {
+        assert!(!settings(1, Durability::Durable).contains("fsync"));
+        assert!(settings(1, Durability::Durable).contains("shared_buffers = 256MB"));
+        assert!(settings(1, Durability::Throwaway).contains("fsync = off"));
+    }
 }

@@ -86,13 +86,15 @@ fn owner_of(data: &Path) -> Result<Owner, ServerError> {
     {
         return Ok(Owner { uid: found.uid(), gid: found.gid() });
     }
-    USERS.iter().find_map(|name| Some(Owner { uid: id(name, "-u")?, gid: id(name, "-g")? })).ok_or_else(|| {
-        ServerError::Missing(
-            "PostgreSQL refuses to run as root and there is no user `postgres`: add one with \
+    USERS.iter().find_map(|name| Some(Owner { uid: id(name, "-u")?, gid: id(name, "-g")? })).ok_or_else(
+        || {
+            ServerError::Missing(
+                "PostgreSQL refuses to run as root and there is no user `postgres`: add one with \
              `useradd --system postgres`, or run the mesh in containers with `docker compose up`"
-                .into(),
-        )
-    })
+                    .into(),
+            )
+        },
+    )
 }
 
 fn id(user: &str, which: &str) -> Option<u32> {
@@ -119,6 +121,9 @@ fn move_within_reach(folder: &Path, real: &Path, reachable: &Path) -> Result<Pat
             copy(real, &target)?;
             fs::remove_dir_all(real)?;
         }
+        if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) {
+            fs::remove_file(folder)?;
+        }
         symlink(&target, folder)
     };
     act().map_err(ServerError::file(&target))?;
@@ -130,5 +135,66 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     match Command::new("cp").arg("-a").arg("--").arg(from).arg(to).status()?.success() {
         true => Ok(()),
         false => Err(io::Error::other(format!("cannot copy {} there", from.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn folder_with_mode(mode: u32) -> tempfile::TempDir {
+        tempfile::Builder::new().permissions(fs::Permissions::from_mode(mode)).tempdir().unwrap()
+    }
+
+    /// Only root has to hand its data to somebody else.
+    fn is_root() -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
+    #[test]
+    fn data_stays_in_a_home_that_its_owner_can_reach() {
+        let home = folder_with_mode(0o755);
+        let folder = home.path().join("postgres");
+        let (real, owner) = settle(&folder).unwrap();
+        assert_eq!(real, fs::canonicalize(&folder).unwrap());
+        assert_eq!(owner.is_some(), is_root());
+    }
+
+    #[test]
+    fn data_of_an_unreachable_home_moves_within_reach_and_is_found_again() {
+        if !is_root() {
+            return;
+        }
+        let (home, reachable) = (folder_with_mode(0o700), folder_with_mode(0o755));
+        let folder = home.path().join("postgres");
+        fs::create_dir_all(folder.join("data/base")).unwrap();
+        fs::write(folder.join("data/base/1"), "kept").unwrap();
+
+        let (real, owner) = settle_in(&folder, reachable.path()).unwrap();
+        assert!(real.starts_with(reachable.path()), "{}", real.display());
+        assert_eq!(fs::read_to_string(folder.join("data/base/1")).unwrap(), "kept");
+        let taken = fs::metadata(real.join("data/base/1")).unwrap();
+        assert_eq!(Some((taken.uid(), taken.gid())), owner.as_ref().map(Owner::ids));
+        assert_eq!(settle_in(&folder, reachable.path()).unwrap(), (real.clone(), owner));
+
+        // The home was removed and is made again: its old data is not taken up.
+        fs::remove_file(&folder).unwrap();
+        let (fresh, _) = settle_in(&folder, reachable.path()).unwrap();
+        assert_eq!(fresh, real);
+        assert!(!fresh.join("data").exists());
+        assert!(real.with_extension("old").join("data/base/1").exists());
+    }
+
+    #[test]
+    fn a_link_to_nowhere_is_replaced() {
+        if !is_root() {
+            return;
+        }
+        let home = folder_with_mode(0o755);
+        let folder = home.path().join("postgres");
+        symlink(home.path().join("gone"), &folder).unwrap();
+        let (real, _) = settle_in(&folder, home.path()).unwrap();
+        assert!(real.is_dir() && !fs::symlink_metadata(&folder).unwrap().is_symlink());
     }
 }
