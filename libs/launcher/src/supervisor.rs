@@ -1,1 +1,354 @@
-//! 
+//! Every process of one mesh: started in order, kept alive, held down, counted up and down, stopped in order.
+//!
+//! Comes in: groups of like processes, and the requests of a command line. Goes out: rows of what runs. Each
+//! process belongs to a keeper, which is a task of its own; here is only the table of them, locked for moments
+//! and never across a wait.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::Mutex as Turn;
+use tokio::time::Instant;
+
+use crate::control::{Answer, Request, Row};
+use crate::keeper::{Condition, Keeper, Recipe, Wanted};
+use crate::ready;
+use crate::restart::RestartRule;
+
+/// How long a process may take to be ready before one says that it is not.
+pub const READY_DEADLINE: Duration = Duration::from_secs(30);
+/// How long `start` waits for readiness; what comes later comes without being waited for.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+/// What a stop may take beyond the grace of the process: the kill, and the reaping.
+pub(crate) const STOP_SLACK: Duration = Duration::from_secs(2);
+
+/// When a group stops; a smaller one goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// What takes requests from outside.
+    Front,
+    /// The other services.
+    Service,
+    /// What writes blocks.
+    Node,
+    /// What the others lean on.
+    Server,
+}
+
+/// By when each tier has to be gone, counted from the beginning of a shutdown. A front that lets a long answer
+/// end leaves less to those behind it, who by then have nobody left to answer.
+const SHUTDOWN_PLAN: [(Tier, Duration); 4] = [
+    (Tier::Front, Duration::from_millis(10_300)),
+    (Tier::Service, Duration::from_millis(11_800)),
+    (Tier::Node, Duration::from_millis(12_300)),
+    (Tier::Server, Duration::from_millis(13_800)),
+];
+
+/// Makes the recipe of one replica in one of its generations. Two generations of a replica run side by side
+/// during a rolling restart and must not share files.
+pub type MakeRecipe = Box<dyn Fn(u32, u64) -> Recipe + Send + Sync>;
+
+/// Processes of one name.
+pub struct Group {
+    /// The name.
+    pub name: String,
+    /// When it stops.
+    pub tier: Tier,
+    /// Whether there may be any number of replicas, and a successor beside its predecessor.
+    pub scalable: bool,
+    /// What each replica is.
+    pub recipe: MakeRecipe,
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("name", &self.name).field("tier", &self.tier).finish_non_exhaustive()
+    }
+}
+
+/// Why a group did not become ready.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady {
+    /// A process ends with the exit code of wrong configuration; starting it again would not help.
+    #[error("{0} refuses its configuration")]
+    Misconfigured(String),
+    /// It died again and again.
+    #[error("{0} keeps dying before it is ready")]
+    Dying(String),
+    /// The time is over.
+    #[error("{0} did not become ready within {1:?}")]
+    Late(String, Duration),
+    /// The mesh is being stopped.
+    #[error("the mesh is being stopped")]
+    Closing,
+}
+
+impl NotReady {
+    /// The process that is not ready.
+    pub fn process(&self) -> Option<&str> {
+        match self {
+            Self::Misconfigured(name) | Self::Dying(name) | Self::Late(name, _) => Some(name),
+            Self::Closing => None,
+        }
+    }
+}
+
+/// Exit code of a process whose configuration is wrong.
+const MISCONFIGURED: i32 = 64;
+/// As many deaths, some six seconds by the restart rule, are no hiccup.
+const TOO_MANY_DEATHS: u64 = 5;
+
+/// The processes of one mesh. Clones share them; when the last clone goes, all are killed.
+#[derive(Clone, Debug)]
+pub struct Supervisor {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    table: Mutex<Table>,
+    rule: RestartRule,
+    client: reqwest::Client,
+    shutdown_asked: tokio::sync::Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    crews: Vec<Crew>,
+    closing: bool,
+}
+
+/// A group and who is in it.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    pub(crate) group: Arc<Group>,
+    pub(crate) members: Vec<Member>,
+    /// Held by whoever changes the members, one at a time.
+    pub(crate) turn: Arc<Turn<()>>,
+    generations: u64,
+}
+
+/// One process of a group.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) replica: u32,
+    pub(crate) role: Role,
+    pub(crate) keeper: Arc<Keeper>,
+}
+
+/// What a member is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is the replica of its number.
+    Serving,
+    /// It will be, once it is ready.
+    Successor,
+    /// It was, and is finishing.
+    Leaving,
+}
+
+impl Crew {
+    /// The processes that count, by their number.
+    pub(crate) fn serving(&self) -> Vec<Member> {
+        let mut members: Vec<Member> =
+            self.members.iter().filter(|member| member.role == Role::Serving).cloned().collect();
+        members.sort_by_key(|member| member.replica);
+        members
+    }
+}
+
+impl Supervisor {
+    /// Begins with no process.
+    pub fn new(rule: RestartRule) -> Result<Self, reqwest::Error> {
+        let table = Mutex::new(Table::default());
+        let shutdown_asked = tokio::sync::Notify::new();
+        Ok(Self { shared: Arc::new(Shared { table, rule, client: ready::client()?, shutdown_asked }) })
+    }
+
+    /// Starts the replicas of a group and keeps them from now on.
+    pub fn add(&self, group: Group, replicas: u32) -> Result<(), NotReady> {
+        let name = group.name.clone();
+        let crew = Crew {
+            group: Arc::new(group),
+            members: Vec::new(),
+            turn: Arc::new(Turn::new(())),
+            generations: 0,
+        };
+        self.table().crews.push(crew);
+        for replica in 0..replicas {
+            self.start_member(&name, replica, Role::Serving)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every replica of the groups has served.
+    pub async fn ready(&self, names: &[&str], patience: Duration) -> Result<(), NotReady> {
+        let deadline = Instant::now() + patience;
+        let members: Vec<Member> = {
+            let table = self.table();
+            let crews = table.crews.iter().filter(|crew| names.contains(&crew.group.name.as_str()));
+            crews.flat_map(Crew::serving).collect()
+        };
+        for member in members {
+            let known = |condition: &Condition| {
+                let hopeless =
+                    condition.last_exit == Some(MISCONFIGURED) || condition.deaths >= TOO_MANY_DEATHS;
+                condition.ready || condition.gone || hopeless
+            };
+            let in_time = member.keeper.until(deadline, known).await;
+            let condition = member.keeper.condition();
+            let name = member.keeper.name().to_owned();
+            if condition.gone || self.table().closing {
+                return Err(NotReady::Closing);
+            }
+            if condition.ready {
+                continue;
+            }
+            return Err(match condition.last_exit {
+                Some(MISCONFIGURED) => NotReady::Misconfigured(name),
+                _ if in_time => NotReady::Dying(name),
+                _ => NotReady::Late(name, patience),
+            });
+        }
+        Ok(())
+    }
+
+    /// Lists the processes that have a pid, in the order in which they were added.
+    pub fn rows(&self) -> Vec<Row> {
+        let table = self.table();
+        let members = table.crews.iter().flat_map(|crew| {
+            crew.serving().into_iter().map(|member| (crew.group.name.clone(), member)).collect::<Vec<_>>()
+        });
+        members
+            .filter_map(|(service, member)| {
+                let Condition { pid, admin, .. } = member.keeper.condition();
+                Some(Row { service, replica: member.replica, pid: pid?, admin })
+            })
+            .collect()
+    }
+
+    /// Does what a command line asks.
+    pub async fn answer(&self, request: Request) -> Answer {
+        let done = match request {
+            Request::Ps => return Answer::Rows { rows: self.rows() },
+            Request::Stop { name, replica } => self.hold(&name, replica).await,
+            Request::Start { name, replica } => self.release(&name, replica).await,
+            Request::Restart { name } => self.restart(&name).await,
+            Request::Scale { name, replicas } => self.scale(&name, replicas).await,
+            Request::Shutdown => {
+                self.shared.shutdown_asked.notify_one();
+                Ok(None)
+            }
+        };
+        match done {
+            Ok(note) => Answer::Done { note },
+            Err(reason) => Answer::Refused { reason },
+        }
+    }
+
+    /// Waits until a command line asks to stop the whole mesh.
+    pub async fn shutdown_asked(&self) {
+        self.shared.shutdown_asked.notified().await;
+    }
+
+    /// Holds processes down until they are released.
+    async fn hold(&self, name: &str, replica: Option<u32>) -> Result<Option<String>, String> {
+        let members = self.named(name, replica)?;
+        if members.iter().all(|member| member.keeper.is_held()) {
+            return Ok(Some(format!("{name} is held down already")));
+        }
+        members.iter().for_each(|member| member.keeper.want(Wanted::Held));
+        let down = |condition: &Condition| condition.held || condition.gone;
+        for member in &members {
+            let deadline = Instant::now() + member.keeper.grace() + STOP_SLACK;
+            if !member.keeper.until(deadline, down).await {
+                return Err(format!("{} did not stop; look at its log", member.keeper.name()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Brings back what was held down.
+    async fn release(&self, name: &str, replica: Option<u32>) -> Result<Option<String>, String> {
+        let members = self.named(name, replica)?;
+        if !members.iter().any(|member| member.keeper.is_held()) {
+            return Ok(Some(format!("{name} was not held down")));
+        }
+        members.iter().for_each(|member| member.keeper.want(Wanted::Running));
+        let deadline = Instant::now() + START_PATIENCE;
+        for member in &members {
+            if !member.keeper.until(deadline, |condition| condition.ready || condition.gone).await {
+                return Ok(Some(format!("{} is started and not ready yet", member.keeper.name())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Stops everything in order, within some 14 seconds, and returns when nothing is left.
+    pub async fn shutdown(&self) {
+        let begun = Instant::now();
+        self.table().closing = true;
+        for (tier, until) in SHUTDOWN_PLAN {
+            let members = self.of_tier(tier);
+            members.iter().for_each(|member| member.keeper.want(Wanted::Gone(begun + until)));
+            let last = begun + until + STOP_SLACK;
+            join_all(members.iter().map(|member| member.keeper.until(last, |condition| condition.gone)))
+                .await;
+        }
+        self.table().crews.clear();
+    }
+
+    /// Starts one process of a group, unless the mesh is being stopped.
+    pub(crate) fn start_member(&self, name: &str, replica: u32, role: Role) -> Result<Member, NotReady> {
+        let mut table = self.table();
+        if table.closing {
+            return Err(NotReady::Closing);
+        }
+        let Some(crew) = table.crews.iter_mut().find(|crew| crew.group.name == name) else {
+            return Err(NotReady::Closing);
+        };
+        let beside_another =
+            role == Role::Successor || crew.members.iter().any(|other| other.replica == replica);
+        crew.generations += u64::from(beside_another);
+        let generation = if beside_another { crew.generations } else { 0 };
+        let recipe = (crew.group.recipe)(replica, generation);
+        let keeper = Keeper::start(recipe, self.shared.rule, self.shared.client.clone());
+        let member = Member { replica, role, keeper: Arc::new(keeper) };
+        crew.members.push(member.clone());
+        Ok(member)
+    }
+
+    /// Looks a group up, and lets the caller do something short with it.
+    pub(crate) fn with_crew<T>(&self, name: &str, act: impl FnOnce(&mut Crew) -> T) -> Result<T, String> {
+        let mut table = self.table();
+        if table.closing {
+            return Err("the mesh is being stopped; start it again with `mesh up`".to_owned());
+        }
+        let crew = table.crews.iter_mut().find(|crew| crew.group.name == name);
+        crew.map(act).ok_or_else(|| format!("this mesh runs no {name}; `mesh ps` lists what it runs"))
+    }
+
+    fn named(&self, name: &str, replica: Option<u32>) -> Result<Vec<Member>, String> {
+        let mut members = self.with_crew(name, |crew| crew.serving())?;
+        members.retain(|member| replica.is_none_or(|replica| member.replica == replica));
+        match (members.is_empty(), replica) {
+            (false, _) => Ok(members),
+            (true, Some(replica)) => {
+                Err(format!("{name} has no replica {replica}; `mesh ps` lists those that run"))
+            }
+            (true, None) => Err(format!("{name} has no replicas; add one with `mesh scale {name}=1`")),
+        }
+    }
+
+    fn of_tier(&self, tier: Tier) -> Vec<Member> {
+        let table = self.table();
+        let crews = table.crews.iter().filter(|crew| crew.group.tier == tier);
+        crews.flat_map(|crew| crew.members.clone()).collect()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,237 @@
+//! How a second command line talks to a running mesh: one JSON line asks, one JSON line answers, over a
+//! Unix socket in the home.
+//!
+//! Comes in: requests of the command line. Goes out: what the supervisor answers. The socket may be used by
+//! whoever may write in the home, nobody else.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::timeout;
+
+use crate::home::Home;
+use crate::supervisor::Supervisor;
+
+const SOCKET: &str = "control.sock";
+/// The length that fits into a socket address everywhere, its final zero not counted.
+const LONGEST_ADDRESS: usize = 103;
+const LONGEST_LINE: u64 = 1 << 20;
+const LINE_DEADLINE: Duration = Duration::from_secs(5);
+/// A rolling restart of many replicas may take minutes, and nothing takes longer.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(600);
+
+/// What a command line asks of a running mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "ask", deny_unknown_fields)]
+pub enum Request {
+    /// Lists the processes.
+    Ps,
+    /// Holds one replica down, or all replicas of a name.
+    Stop {
+        /// The process's name.
+        name: String,
+        /// The replica, or all.
+        replica: Option<u32>,
+    },
+    /// Brings back what was held down.
+    Start {
+        /// The process's name.
+        name: String,
+        /// The replica, or all.
+        replica: Option<u32>,
+    },
+    /// Replaces the replicas one after the other.
+    Restart {
+        /// The process's name.
+        name: String,
+    },
+    /// Changes the number of replicas.
+    Scale {
+        /// The service's name.
+        name: String,
+        /// How many there shall be.
+        replicas: u32,
+    },
+    /// Stops the whole mesh; answered before the stop begins.
+    Shutdown,
+}
+
+/// One process of a running mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The process's name.
+    pub service: String,
+    /// Its number among its like, from 0.
+    pub replica: u32,
+    /// Its process id.
+    pub pid: u32,
+    /// The base of its admin address, when it has one and has said it.
+    pub admin: Option<String>,
+}
+
+/// What a running mesh answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "answer")]
+pub enum Answer {
+    /// The processes.
+    Rows {
+        /// One row per process that has a pid.
+        rows: Vec<Row>,
+    },
+    /// It is done.
+    Done {
+        /// What a person may want to know besides.
+        note: Option<String>,
+    },
+    /// It was not done.
+    Refused {
+        /// Why, and what to do next.
+        reason: String,
+    },
+}
+
+/// Why no answer came.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Nobody listens.
+    #[error("no mesh runs in {0}; start one with `mesh up --home {0}`")]
+    NotRunning(PathBuf),
+    /// The socket cannot be used.
+    #[error("cannot use the control socket in {folder}: {source}")]
+    Socket {
+        /// The folder of the socket.
+        folder: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The mesh did not answer in time, or went away before it answered.
+    #[error("the mesh in {0} gave no answer; look at {1} for what it was doing")]
+    NoAnswer(PathBuf, PathBuf),
+}
+
+/// The listening side of the control socket.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Opens the socket of a home whose lock the caller holds; what an earlier run left there is removed.
+    pub fn bind(home: &Home) -> Result<Self, ControlError> {
+        let path = home.run().join(SOCKET);
+        let failed = |source| ControlError::Socket { folder: home.run(), source };
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let address = Address::of(&path).map_err(failed)?;
+        let listener = UnixListener::bind(&address.path).map_err(failed)?;
+        Ok(Self { listener, path })
+    }
+
+    /// Answers until dropped. Each caller has a task of its own, so that `ps` answers during a restart.
+    pub async fn serve(self, supervisor: Supervisor) {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let supervisor = supervisor.clone();
+                    tokio::spawn(async move {
+                        if let Err(error) = answer_one(stream, &supervisor).await {
+                            tracing::debug!(%error, "a control connection ended early");
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the control socket could not take a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        // The folder may be gone already, and a socket nobody listens on does no harm.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+async fn answer_one(stream: UnixStream, supervisor: &Supervisor) -> io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(reader.take(LONGEST_LINE));
+    timeout(LINE_DEADLINE, reader.read_until(b'\n', &mut line)).await??;
+    let answer = match serde_json::from_slice(&line) {
+        Ok(request) => supervisor.answer(request).await,
+        Err(error) => Answer::Refused {
+            reason: format!("the request is not understood ({error}); use the `mesh` that runs the mesh"),
+        },
+    };
+    let mut text = serde_json::to_vec(&answer)?;
+    text.push(b'\n');
+    timeout(LINE_DEADLINE, writer.write_all(&text)).await??;
+    writer.shutdown().await
+}
+
+/// Asks the mesh that runs in a home.
+pub async fn ask(home: &Home, request: &Request) -> Result<Answer, ControlError> {
+    let path = home.run().join(SOCKET);
+    let failed = |source| ControlError::Socket { folder: home.run(), source };
+    let not_running = || ControlError::NotRunning(home.root().to_owned());
+    let no_answer = || ControlError::NoAnswer(home.root().to_owned(), home.logs());
+    let nobody = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(),
+        _ => failed(error),
+    };
+    let address = Address::of(&path).map_err(nobody)?;
+    let mut stream = timeout(LINE_DEADLINE, UnixStream::connect(&address.path))
+        .await
+        .map_err(|_| no_answer())?
+        .map_err(nobody)?;
+    let mut text = serde_json::to_vec(request).map_err(|error| failed(error.into()))?;
+    text.push(b'\n');
+    stream.write_all(&text).await.map_err(|_| no_answer())?;
+    let mut line = Vec::new();
+    timeout(ANSWER_DEADLINE, stream.read_to_end(&mut line))
+        .await
+        .map_err(|_| no_answer())?
+        .map_err(|_| no_answer())?;
+    serde_json::from_slice(&line).map_err(|_| no_answer())
+}
+
+/// A path that fits into a socket address. A long one goes through an open folder, whose name among this
+/// process's files is short.
+struct Address {
+    path: PathBuf,
+    _folder: Option<File>,
+}
+
+impl Address {
+    fn of(path: &Path) -> io::Result<Self> {
+        if path.as_os_str().len() <= LONGEST_ADDRESS {
+            return Ok(Self { path: path.to_owned(), _folder: None });
+        }
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let folder = File::from(rustix::fs::open(folder, flags, Mode::empty())?);
+        let short = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string());
+        if !short.is_dir() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the path is too long for a socket on this system",
+            ));
+        }
+        Ok(Self { path: short.join(name), _folder: Some(folder) })
+    }
+}

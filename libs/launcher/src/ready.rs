@@ -1,0 +1,115 @@
+//! How one sees that a process serves: by its admin address, by a question of its own kind, or by its mere
+//! being there.
+//!
+//! Comes in: the file into which a service writes its admin address, or a probe. Goes out: the moment at which
+//! the process is ready.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+/// The shortest and the longest pause between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+const PROBE_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A question whose answer is whether the process serves.
+pub type Probe = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
+
+/// How one sees that a process serves.
+#[derive(Clone)]
+pub enum Ready {
+    /// It serves as soon as it runs.
+    Spawned,
+    /// It writes its admin address into a file, and `/readyz` there answers 200.
+    Admin(PathBuf),
+    /// The probe says so.
+    Probe(Probe),
+}
+
+impl Ready {
+    /// Makes a readiness of an asynchronous question.
+    pub fn probe<F, Answer>(question: F) -> Self
+    where
+        F: Fn() -> Answer + Send + Sync + 'static,
+        Answer: Future<Output = bool> + Send + 'static,
+    {
+        Self::Probe(Arc::new(move || Box::pin(question())))
+    }
+
+    /// Forgets what an earlier life left behind, before the next one begins.
+    pub(crate) fn forget(&self) {
+        if let Self::Admin(file) = self {
+            // Usually there is none; a file that cannot be removed is replaced by the service.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    /// Waits until the process serves, telling its admin base as soon as it is known. Has no deadline: the
+    /// caller drops it when the process dies.
+    pub(crate) async fn wait(&self, client: &reqwest::Client, tell_admin: impl FnOnce(String)) {
+        let mut pause = PAUSE;
+        let base = match self {
+            Self::Spawned => return,
+            Self::Admin(file) => {
+                let base = format!("http://{}", written_address(file).await);
+                tell_admin(base.clone());
+                Some(base)
+            }
+            Self::Probe(_) => None,
+        };
+        loop {
+            let serves = match (self, &base) {
+                (Self::Probe(question), _) => {
+                    tokio::time::timeout(PROBE_DEADLINE, question()).await.unwrap_or(false)
+                }
+                (_, Some(base)) => answers_ready(client, base).await,
+                (_, None) => true,
+            };
+            if serves {
+                return;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+impl fmt::Debug for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spawned => f.write_str("Spawned"),
+            Self::Admin(file) => f.debug_tuple("Admin").field(file).finish(),
+            Self::Probe(_) => f.write_str("Probe"),
+        }
+    }
+}
+
+/// The client with which admin addresses are asked: straight to this machine, past any proxy.
+pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(PROBE_DEADLINE)
+        .build()
+}
+
+async fn answers_ready(client: &reqwest::Client, base: &str) -> bool {
+    client.get(format!("{base}/readyz")).send().await.is_ok_and(|reply| reply.status().as_u16() == 200)
+}
+
+async fn written_address(file: &Path) -> SocketAddr {
+    loop {
+        if let Ok(text) = tokio::fs::read_to_string(file).await
+            && let Ok(address) = text.trim().parse()
+        {
+            return address;
+        }
+        sleep(PAUSE).await;
+    }
+}

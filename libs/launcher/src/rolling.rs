@@ -1,0 +1,134 @@
+//! Changes of a group while it serves: the rolling restart and the change of number.
+//!
+//! Comes in: the name of a group. Goes out: the same group with new processes, or more or fewer of them. As
+//! under Kubernetes, a successor serves before its predecessor is asked to leave.
+
+use futures_util::future::join_all;
+use tokio::time::Instant;
+
+use crate::keeper::{Condition, Wanted};
+use crate::supervisor::{Crew, Member, READY_DEADLINE, Role, STOP_SLACK, Supervisor};
+
+/// The most replicas of one service on one machine.
+pub const MOST_REPLICAS: u32 = 64;
+
+type Outcome = Result<Option<String>, String>;
+
+impl Supervisor {
+    /// Replaces the replicas of a group one after the other. Those held down stay as they are.
+    pub(crate) async fn restart(&self, name: &str) -> Outcome {
+        let (turn, scalable) = self.with_crew(name, |crew| (crew.turn.clone(), crew.group.scalable))?;
+        let _turn = turn.try_lock().map_err(|_| busy(name))?;
+        let mut held = 0;
+        for member in self.with_crew(name, |crew| crew.serving())? {
+            if member.keeper.is_held() {
+                held += 1;
+            } else if scalable {
+                self.replace(name, &member).await?;
+            } else {
+                again(&member).await?;
+            }
+        }
+        Ok((held > 0)
+            .then(|| format!("{held} held down, left as they are; bring them back with `mesh start`")))
+    }
+
+    /// Brings the number of replicas to what is asked; the highest numbers leave first.
+    pub(crate) async fn scale(&self, name: &str, replicas: u32) -> Outcome {
+        let (turn, scalable) = self.with_crew(name, |crew| (crew.turn.clone(), crew.group.scalable))?;
+        if !scalable {
+            return Err(format!("{name} runs once; only services can be scaled"));
+        }
+        if replicas > MOST_REPLICAS {
+            return Err(format!(
+                "{replicas} replicas are too many for one machine; ask for at most {MOST_REPLICAS}"
+            ));
+        }
+        let _turn = turn.try_lock().map_err(|_| busy(name))?;
+        let present = self.with_crew(name, |crew| crew.serving())?;
+        let mut added = Vec::new();
+        for replica in
+            (0..replicas).filter(|replica| !present.iter().any(|member| member.replica == *replica))
+        {
+            let member =
+                self.start_member(name, replica, Role::Serving).map_err(|error| error.to_string())?;
+            added.push(member);
+        }
+        let leaving = present.iter().filter(|member| member.replica >= replicas);
+        join_all(leaving.map(|member| self.dismiss(name, member))).await;
+        let deadline = Instant::now() + READY_DEADLINE;
+        let serves = |condition: &Condition| condition.ready || condition.gone;
+        for member in &added {
+            if !member.keeper.until(deadline, serves).await {
+                return Err(format!("{} is not ready yet; look at its log", member.keeper.name()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Starts a successor, waits until it serves, lets it take the number, and sees the old one off.
+    async fn replace(&self, name: &str, old: &Member) -> Result<(), String> {
+        let successor =
+            self.start_member(name, old.replica, Role::Successor).map_err(|error| error.to_string())?;
+        let deadline = Instant::now() + READY_DEADLINE;
+        let serves = successor.keeper.until(deadline, |condition| condition.ready || condition.gone).await;
+        let takes_over = serves && !successor.keeper.condition().gone && !old.keeper.is_held();
+        if !takes_over {
+            self.dismiss(name, &successor).await;
+            if old.keeper.is_held() {
+                return Ok(());
+            }
+            return Err(format!(
+                "the successor of {} did not become ready and was stopped, the old one still serves; look at its log",
+                old.keeper.name()
+            ));
+        }
+        self.with_crew(name, |crew| take_over(crew, old, &successor))?;
+        self.dismiss(name, old).await;
+        Ok(())
+    }
+
+    /// Stops a member and takes it off the table. It stays listed as leaving meanwhile, so that a shutdown
+    /// finds it.
+    async fn dismiss(&self, name: &str, member: &Member) {
+        let grace = member.keeper.grace();
+        // An error means that the mesh is being stopped, which dismisses everybody.
+        let _ = self.with_crew(name, |crew| set_role(crew, member, Role::Leaving));
+        member.keeper.want(Wanted::Gone(Instant::now() + grace));
+        member.keeper.until(Instant::now() + grace + STOP_SLACK, |condition| condition.gone).await;
+        let _ = self.with_crew(name, |crew| crew.members.retain(|other| !same(other, member)));
+    }
+}
+
+fn take_over(crew: &mut Crew, old: &Member, successor: &Member) {
+    set_role(crew, old, Role::Leaving);
+    set_role(crew, successor, Role::Serving);
+}
+
+fn set_role(crew: &mut Crew, member: &Member, role: Role) {
+    for other in crew.members.iter_mut().filter(|other| same(other, member)) {
+        other.role = role;
+    }
+}
+
+fn same(one: &Member, other: &Member) -> bool {
+    std::sync::Arc::ptr_eq(&one.keeper, &other.keeper)
+}
+
+/// Stops a process that can have no successor beside it, and starts it again.
+async fn again(member: &Member) -> Result<(), String> {
+    member.keeper.want(Wanted::Held);
+    let deadline = Instant::now() + member.keeper.grace() + STOP_SLACK;
+    let down = member.keeper.until(deadline, |condition| condition.held || condition.gone).await;
+    member.keeper.want(Wanted::Running);
+    let deadline = Instant::now() + READY_DEADLINE;
+    let serves = down && member.keeper.until(deadline, |condition| condition.ready || condition.gone).await;
+    if serves {
+        return Ok(());
+    }
+    Err(format!("{} did not come back within {READY_DEADLINE:?}; look at its log", member.keeper.name()))
+}
+
+fn busy(name: &str) -> String {
+    format!("{name} is being restarted or scaled already; try again when that is done")
+}

@@ -1,0 +1,147 @@
+//! The workloads of the mesh and what each of them needs: one row each.
+//!
+//! Comes in: where the servers are. Goes out: groups for the supervisor. A new service is one row of
+//! [`SERVICES`].
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::home::Home;
+use crate::keeper::Recipe;
+use crate::process::ProcessSpec;
+use crate::ready::Ready;
+use crate::supervisor::{Group, Tier};
+
+/// Something that a service is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The bus and the file with its credentials.
+    Bus,
+    /// The database.
+    Database,
+    /// The listening sockets for clients, shared by all replicas.
+    Sockets,
+}
+
+/// One of our workloads. Its name is that of its binary.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    /// The name.
+    pub name: &'static str,
+    /// When it stops.
+    pub tier: Tier,
+    /// What it is given.
+    pub needs: &'static [Need],
+}
+
+/// Every service, in the order in which they are started.
+pub const SERVICES: &[Service] = &[
+    Service { name: "edge", tier: Tier::Front, needs: &[Need::Bus, Need::Sockets] },
+    Service { name: "query", tier: Tier::Service, needs: &[Need::Bus, Need::Database] },
+    Service { name: "node-info", tier: Tier::Service, needs: &[Need::Bus, Need::Database] },
+];
+
+/// Finds a service by its name.
+pub fn find(name: &str) -> Option<&'static Service> {
+    SERVICES.iter().find(|service| service.name == name)
+}
+
+/// How long a service may take to end what it is doing when it is asked to stop.
+pub const GRACE_S: u64 = 10;
+
+/// The listening sockets of the edge. They belong to the launcher, so that a connection made while no replica
+/// runs waits for the next one.
+#[derive(Clone, Debug)]
+pub struct Sockets {
+    /// The descriptors, by the names under which they are handed on.
+    pub inherited: Vec<(String, Arc<OwnedFd>)>,
+    /// Where HTTP is answered.
+    pub http: SocketAddr,
+    /// Where gRPC is answered.
+    pub grpc: SocketAddr,
+}
+
+impl Sockets {
+    /// Opens both sockets; port 0 takes a free one.
+    pub fn bind(host: IpAddr, http_port: u16, grpc_port: u16) -> Result<Self, (SocketAddr, io::Error)> {
+        let (http, http_at) = listen(SocketAddr::new(host, http_port))?;
+        let (grpc, grpc_at) = listen(SocketAddr::new(host, grpc_port))?;
+        let inherited = vec![("http".to_owned(), http), ("grpc".to_owned(), grpc)];
+        Ok(Self { inherited, http: http_at, grpc: grpc_at })
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<(Arc<OwnedFd>, SocketAddr), (SocketAddr, io::Error)> {
+    let open = || {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let bound = listener.local_addr()?;
+        Ok((Arc::new(OwnedFd::from(listener)), bound))
+    };
+    open().map_err(|error| (address, error))
+}
+
+/// What the services of one mesh have around them.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The home of the mesh.
+    pub home: Home,
+    /// The folder with the services' binaries.
+    pub binaries: PathBuf,
+    /// Where the bus is.
+    pub bus_url: String,
+    /// The file with `user:password` of the bus, when it asks for them.
+    pub bus_credentials: Option<PathBuf>,
+    /// Where the database is.
+    pub database_url: String,
+    /// The sockets of the edge.
+    pub sockets: Sockets,
+    /// Further variables for every process.
+    pub env: Vec<(String, String)>,
+}
+
+impl Surroundings {
+    /// Makes the group of a service.
+    pub fn group(self: &Arc<Self>, service: &'static Service) -> Group {
+        let around = Arc::clone(self);
+        Group {
+            name: service.name.to_owned(),
+            tier: service.tier,
+            scalable: true,
+            recipe: Box::new(move |replica, generation| around.recipe(service, replica, generation)),
+        }
+    }
+
+    fn recipe(&self, service: &Service, replica: u32, generation: u64) -> Recipe {
+        let address_file = self.home.admin_address(service.name, replica, generation);
+        let mut spec = ProcessSpec::new(
+            format!("{}-{replica}", service.name),
+            self.binaries.join(service.name),
+            self.home.log(service.name, replica),
+        )
+        .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
+        .env("MESH_ADMIN_ADDRESS_FILE", address_file.to_string_lossy())
+        .env("MESH_STOP_GRACE_S", GRACE_S.to_string());
+        // A service ends by itself when its grace is over; the kill is for one that does not.
+        spec.grace = std::time::Duration::from_millis(GRACE_S * 1000 + 500);
+        for need in service.needs {
+            match need {
+                Need::Bus => {
+                    spec = spec.env("MESH_BUS_URL", &self.bus_url);
+                    if let Some(file) = &self.bus_credentials {
+                        spec = spec.env("MESH_BUS_CREDENTIALS", file.to_string_lossy());
+                    }
+                }
+                Need::Database => spec = spec.env("MESH_DATABASE_URL", &self.database_url),
+                Need::Sockets => spec.sockets.clone_from(&self.sockets.inherited),
+            }
+        }
+        for (name, value) in &self.env {
+            spec = spec.env(name, value);
+        }
+        Recipe { spec, ready: Ready::Admin(address_file) }
+    }
+}

@@ -1,0 +1,82 @@
+//! Where this program stands: inside a checkout with its sources, or installed somewhere.
+//!
+//! Comes in: the path of the running program and the current folder. Goes out: the root of the workspace,
+//! and the folder and profile into which its binaries are built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder into which cargo builds binaries of this workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildPlace {
+    /// The root of the workspace.
+    pub root: PathBuf,
+    /// The target folder of cargo.
+    pub target: PathBuf,
+    /// The cargo profile of the running program: `dev`, `release` or another one by its name.
+    pub profile: String,
+}
+
+/// Finds the workspace: above the running program, else above the current folder.
+pub fn root() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok();
+    let current = std::env::current_dir().ok();
+    [program, current].into_iter().flatten().find_map(|start| above(&start))
+}
+
+/// Says where the running program was built, or nothing when it is not in a target folder of cargo.
+pub fn build_place(program: &Path) -> Option<BuildPlace> {
+    let folder = program.parent()?;
+    let target = folder.parent()?;
+    if !target.join("CACHEDIR.TAG").is_file() || !folder.join(".cargo-lock").is_file() {
+        return None;
+    }
+    let profile = match folder.file_name()?.to_str()? {
+        "debug" => "dev",
+        name => name,
+    };
+    let root = above(folder).or_else(|| above(&std::env::current_dir().ok()?))?;
+    Some(BuildPlace { root, target: target.to_owned(), profile: profile.to_owned() })
+}
+
+fn above(start: &Path) -> Option<PathBuf> {
+    start.ancestors().find(|folder| is_root(folder)).map(Path::to_owned)
+}
+
+fn is_root(folder: &Path) -> bool {
+    folder.join("tools/mesh/Cargo.toml").is_file()
+        && fs::read_to_string(folder.join("Cargo.toml")).is_ok_and(|text| text.contains("[workspace]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkout(folder: &Path) {
+        fs::create_dir_all(folder.join("tools/mesh")).unwrap();
+        fs::write(folder.join("tools/mesh/Cargo.toml"), "[package]\n").unwrap();
+        fs::write(folder.join("Cargo.toml"), "[workspace]\n").unwrap();
+    }
+
+    #[test]
+    fn a_program_in_the_target_folder_knows_its_workspace_and_profile() {
+        let folder = tempfile::tempdir().unwrap();
+        checkout(folder.path());
+        let target = folder.path().join("target");
+        fs::create_dir_all(target.join("debug")).unwrap();
+        fs::write(target.join("CACHEDIR.TAG"), "").unwrap();
+        fs::write(target.join("debug/.cargo-lock"), "").unwrap();
+        let place = build_place(&target.join("debug/mesh")).unwrap();
+        assert_eq!(place.root, folder.path());
+        assert_eq!(place.target, target);
+        assert_eq!(place.profile, "dev");
+    }
+
+    #[test]
+    fn an_installed_program_is_not_built() {
+        let folder = tempfile::tempdir().unwrap();
+        checkout(folder.path());
+        fs::create_dir_all(folder.path().join("bin")).unwrap();
+        assert_eq!(build_place(&folder.path().join("bin/mesh")), None);
+    }
+}

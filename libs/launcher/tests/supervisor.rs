@@ -1,0 +1,306 @@
+//! The supervisor seen as a command line sees it: short-lived children, waits on what happens.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use mesh_launcher::control::{Answer, ControlError, ControlSocket, Request, Row, ask};
+use mesh_launcher::home::Home;
+use mesh_launcher::process::ProcessSpec;
+use mesh_launcher::supervisor::{Group, NotReady, Supervisor, Tier};
+use mesh_launcher::{Ready, Recipe, RestartRule};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep, timeout};
+
+const RULE: RestartRule = RestartRule {
+    first: Duration::from_millis(20),
+    longest: Duration::from_millis(100),
+    settled: Duration::from_secs(10),
+};
+const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Scene {
+    folder: TempDir,
+    home: Home,
+    supervisor: Supervisor,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::in_folder(|folder| folder.to_owned())
+    }
+
+    fn in_folder(place: impl FnOnce(&Path) -> std::path::PathBuf) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(place(folder.path())).unwrap();
+        home.create().unwrap();
+        Self { folder, home, supervisor: Supervisor::new(RULE).unwrap() }
+    }
+
+    /// Adds a group whose replicas run a shell script; `$0` is the home, `$1` the name of the process.
+    fn add(&self, name: &str, tier: Tier, replicas: u32, script: &str) {
+        self.add_with(name, tier, replicas, script, |_| Ready::Spawned);
+    }
+
+    fn add_with(
+        &self,
+        name: &str,
+        tier: Tier,
+        replicas: u32,
+        script: &str,
+        ready: impl Fn(u32) -> Ready + Send + Sync + 'static,
+    ) {
+        let (home, script, service) = (self.home.clone(), script.to_owned(), name.to_owned());
+        let recipe = Box::new(move |replica, _| {
+            let process = format!("{service}-{replica}");
+            let mut spec = ProcessSpec::new(&process, "/bin/sh", home.log(&service, replica))
+                .arg("-c")
+                .arg(&script)
+                .arg(home.root().to_string_lossy())
+                .arg(&process);
+            spec.grace = Duration::from_secs(5);
+            Recipe { spec, ready: ready(replica) }
+        });
+        let group = Group { name: name.to_owned(), tier, scalable: tier != Tier::Server, recipe };
+        self.supervisor.add(group, replicas).unwrap();
+    }
+
+    async fn rows_when(&self, test: impl Fn(&[Row]) -> bool) -> Vec<Row> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let rows = self.supervisor.rows();
+            if test(&rows) {
+                return rows;
+            }
+            assert!(Instant::now() < deadline, "{rows:?}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn journal(&self) -> String {
+        std::fs::read_to_string(self.home.root().join("journal")).unwrap_or_default()
+    }
+
+    async fn done(&self, request: Request) {
+        let answer = self.supervisor.answer(request).await;
+        assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
+    }
+}
+
+const WAITS: &str = "exec sleep 600";
+const NOTES_ITS_END: &str =
+    "trap 'echo $1 >> $0/journal; exit 0' TERM; echo up >> $0/$1; while :; do sleep 0.02; done";
+
+fn stop(name: &str, replica: Option<u32>) -> Request {
+    Request::Stop { name: name.to_owned(), replica }
+}
+
+fn start(name: &str, replica: Option<u32>) -> Request {
+    Request::Start { name: name.to_owned(), replica }
+}
+
+fn pids(rows: &[Row]) -> BTreeMap<(String, u32), u32> {
+    rows.iter().map(|row| ((row.service.clone(), row.replica), row.pid)).collect()
+}
+
+fn runs(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[tokio::test]
+async fn a_child_that_dies_is_started_again_with_a_new_pid() {
+    let scene = Scene::new();
+    scene.add("worker", Tier::Service, 1, WAITS);
+    let first = scene.rows_when(|rows| rows.len() == 1).await[0].pid;
+    let pid = rustix::process::Pid::from_raw(first.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let rows = scene.rows_when(|rows| rows.len() == 1 && rows[0].pid != first).await;
+    assert_eq!(rows[0].service, "worker");
+    scene.supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_child_that_keeps_dying_is_started_ever_more_slowly() {
+    let scene = Scene::new();
+    scene.add("worker", Tier::Service, 1, "date +%s%N >> $0/journal");
+    let deadline = Instant::now() + PATIENCE;
+    while scene.journal().lines().count() < 5 {
+        assert!(Instant::now() < deadline, "{}", scene.journal());
+        sleep(Duration::from_millis(5)).await;
+    }
+    let starts: Vec<u64> = scene.journal().lines().map(|line| line.parse().unwrap()).collect();
+    let waits: Vec<u64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000_000).collect();
+    for (wait, least) in waits.iter().zip([20, 40, 80, 100]) {
+        assert!(*wait >= least, "{waits:?}");
+    }
+    scene.supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_is_held_stays_down_until_it_is_started() {
+    let scene = Scene::new();
+    scene.add("worker", Tier::Service, 2, WAITS);
+    let before = scene.rows_when(|rows| rows.len() == 2).await;
+    scene.done(stop("worker", Some(1))).await;
+    assert!(!runs(before[1].pid));
+    assert_eq!(scene.supervisor.rows(), before[..1]);
+    sleep(RULE.longest * 2).await;
+    assert_eq!(scene.supervisor.rows(), before[..1]);
+
+    scene.done(start("worker", Some(1))).await;
+    let after = scene.rows_when(|rows| rows.len() == 2).await;
+    assert_eq!(after[0], before[0]);
+    assert_ne!(after[1].pid, before[1].pid);
+
+    let unknown = scene.supervisor.answer(stop("worker", Some(7))).await;
+    assert!(matches!(unknown, Answer::Refused { ref reason } if reason.contains("replica 7")), "{unknown:?}");
+    let unknown = scene.supervisor.answer(stop("nobody", None)).await;
+    assert!(matches!(unknown, Answer::Refused { ref reason } if reason.contains("nobody")), "{unknown:?}");
+    scene.supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn one_that_waits_for_its_restart_can_be_held_too() {
+    let scene = Scene::new();
+    scene.add("worker", Tier::Service, 1, "exit 1");
+    timeout(PATIENCE, scene.done(stop("worker", None))).await.unwrap();
+    assert_eq!(scene.supervisor.rows(), []);
+    scene.supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn everything_stops_in_order_and_nothing_is_left() {
+    let scene = Scene::new();
+    let order = [
+        ("database", Tier::Server),
+        ("writer", Tier::Node),
+        ("worker", Tier::Service),
+        ("front", Tier::Front),
+    ];
+    for (name, tier) in order {
+        scene.add(name, tier, 1, NOTES_ITS_END);
+    }
+    let rows = scene
+        .rows_when(|rows| {
+            let armed = |name: &str| scene.home.root().join(format!("{name}-0")).exists();
+            rows.len() == 4 && order.iter().all(|(name, _)| armed(name))
+        })
+        .await;
+    timeout(PATIENCE, scene.supervisor.shutdown()).await.unwrap();
+    assert_eq!(scene.journal(), "front-0\nworker-0\nwriter-0\ndatabase-0\n");
+    assert!(rows.iter().all(|row| !runs(row.pid)));
+    assert_eq!(scene.supervisor.rows(), []);
+}
+
+#[tokio::test]
+async fn a_rolling_restart_replaces_every_replica_once_its_successor_is_ready() {
+    let scene = Scene::new();
+    scene.add("worker", Tier::Service, 3, NOTES_ITS_END);
+    scene.supervisor.ready(&["worker"], PATIENCE).await.unwrap();
+    let before = pids(&scene.rows_when(|rows| rows.len() == 3).await);
+    scene.done(Request::Restart { name: "worker".into() }).await;
+    let after = pids(&scene.supervisor.rows());
+    assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    assert!(before.iter().all(|(key, pid)| after[key] != *pid && !runs(*pid)), "{before:?} {after:?}");
+    scene.supervisor.shutdown().await;
+    assert!(after.values().all(|pid| !runs(*pid)));
+}
+
+#[tokio::test]
+async fn the_number_of_replicas_follows_scale() {
+    let scene = Scene::new();
+    scene.add("worker", Tier::Service, 1, WAITS);
+    scene.add("database", Tier::Server, 1, WAITS);
+    scene.done(Request::Scale { name: "worker".into(), replicas: 3 }).await;
+    let three = scene.rows_when(|rows| rows.len() == 4).await;
+    scene.done(Request::Scale { name: "worker".into(), replicas: 1 }).await;
+    let left = scene.supervisor.rows();
+    assert_eq!(left, [three[0].clone(), three[3].clone()]);
+    assert!(!runs(three[1].pid) && !runs(three[2].pid));
+    let refused = scene.supervisor.answer(Request::Scale { name: "database".into(), replicas: 2 }).await;
+    assert!(matches!(refused, Answer::Refused { .. }), "{refused:?}");
+    scene.supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_service_that_refuses_its_configuration_ends_the_wait_at_once() {
+    let scene = Scene::new();
+    scene.add_with("worker", Tier::Service, 1, "exit 64", |_| Ready::probe(|| async { false }));
+    let outcome = timeout(PATIENCE, scene.supervisor.ready(&["worker"], PATIENCE * 2)).await.unwrap();
+    assert!(matches!(outcome, Err(NotReady::Misconfigured(ref name)) if name == "worker-0"), "{outcome:?}");
+    scene.supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_service_is_ready_when_its_admin_address_says_so() {
+    let scene = Scene::new();
+    let admin = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = admin.local_addr().unwrap();
+    let file = scene.home.admin_address("worker", 0, 0);
+    std::fs::write(&file, "127.0.0.1:1\n").unwrap();
+    let script = format!("echo {address} > $0/fresh; mv $0/fresh {}; exec sleep 600", file.display());
+    scene.add_with("worker", Tier::Service, 1, &script, move |_| Ready::Admin(file.clone()));
+    let server = tokio::spawn(async move {
+        for status in ["503 Service Unavailable", "200 OK"] {
+            let (mut stream, _) = admin.accept().await.unwrap();
+            let mut request = [0; 1024];
+            let length = tokio::io::AsyncReadExt::read(&mut stream, &mut request).await.unwrap();
+            assert!(request[..length].starts_with(b"GET /readyz "));
+            let reply = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            tokio::io::AsyncWriteExt::write_all(&mut stream, reply.as_bytes()).await.unwrap();
+        }
+    });
+    scene.supervisor.ready(&["worker"], PATIENCE).await.unwrap();
+    server.await.unwrap();
+    assert_eq!(scene.supervisor.rows()[0].admin, Some(format!("http://{address}")));
+    scene.supervisor.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_second_command_line_is_answered_through_the_control_socket() {
+    let scene = Scene::new();
+    assert!(matches!(ask(&scene.home, &Request::Ps).await, Err(ControlError::NotRunning(_))));
+    round_trip(&scene).await;
+    assert!(matches!(ask(&scene.home, &Request::Ps).await, Err(ControlError::NotRunning(_))));
+}
+
+#[tokio::test]
+async fn a_home_with_a_very_long_path_works_too() {
+    let scene = Scene::in_folder(|folder| folder.join("a-rather-long-name-of-a-folder/".repeat(8)));
+    assert!(scene.home.root().as_os_str().len() > 200);
+    assert!(scene.folder.path().exists());
+    round_trip(&scene).await;
+}
+
+async fn round_trip(scene: &Scene) {
+    let socket = ControlSocket::bind(&scene.home).unwrap();
+    let serving = tokio::spawn(socket.serve(scene.supervisor.clone()));
+    scene.add("worker", Tier::Service, 1, WAITS);
+    let rows = scene.rows_when(|rows| rows.len() == 1).await;
+    assert_eq!(ask(&scene.home, &Request::Ps).await.unwrap(), Answer::Rows { rows });
+    let answer = ask(&scene.home, &stop("worker", None)).await.unwrap();
+    assert_eq!(answer, Answer::Done { note: None });
+    assert_eq!(ask(&scene.home, &Request::Ps).await.unwrap(), Answer::Rows { rows: vec![] });
+    assert_eq!(ask(&scene.home, &Request::Shutdown).await.unwrap(), Answer::Done { note: None });
+    timeout(PATIENCE, scene.supervisor.shutdown_asked()).await.unwrap();
+    scene.supervisor.shutdown().await;
+    serving.abort();
+    assert!(serving.await.unwrap_err().is_cancelled());
+}
+
+#[test]
+fn a_killed_launcher_gives_the_home_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::at(folder.path()).unwrap();
+    home.create().unwrap();
+    let lock = home.lock().unwrap();
+    // A child must not inherit the lock, or a survivor would keep the home taken.
+    let mut child = std::process::Command::new("/bin/sleep").arg("600").process_group(0).spawn().unwrap();
+    drop(lock);
+    let again = home.lock();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    again.unwrap();
+}
