@@ -4,5 +4,7 @@
 //! The only room that knows the database driver. It knows tables only in `migrations/`; what a row means is
 //! the services' business.
 
+pub mod error;
 pub mod load;
 pub mod migrate;
+mod session;

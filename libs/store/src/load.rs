@@ -1,1 +1,166 @@
-//! Loads a folder of CSV files.
+//! Loads a folder of CSV files, one per table, into an empty migrated database: all of it or nothing.
+//!
+//! A file `<table>.csv` begins with a header that names its columns, in any order; the rest is PostgreSQL's CSV
+//! (an unquoted empty field is NULL, `""` the empty text). Files and columns that the schema does not know are
+//! skipped and named in the report, columns that a file lacks take their default. Derived tables are filled by
+//! the triggers. Everything happens in one transaction with `blocks` last, so the head appears together with all
+//! rows below it. Files are streamed; memory does not grow with them.
+
+mod copy;
+mod folder;
+mod header;
+
+use std::fmt;
+use std::path::Path;
+
+use tokio_postgres::Transaction;
+use tokio_postgres::error::SqlState;
+
+use crate::error::StoreError;
+use crate::{migrate, session};
+use folder::{Catalog, DERIVED, Source};
+
+/// What a load did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadReport {
+    /// The tables that were loaded, in the order of loading.
+    pub tables: Vec<LoadedTable>,
+    /// CSV files that were left out, sorted by name.
+    pub skipped_files: Vec<SkippedFile>,
+}
+
+/// One loaded table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedTable {
+    /// The table.
+    pub table: String,
+    /// Rows that were inserted.
+    pub rows: u64,
+    /// Columns of the file that the table does not have, in the order of the file.
+    pub skipped_columns: Vec<String>,
+    /// Columns of the table that the file does not have; they took their default.
+    pub defaulted_columns: Vec<String>,
+}
+
+/// A CSV file that a load left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedFile {
+    /// The file's name.
+    pub file: String,
+    /// Why it was left out.
+    pub reason: SkipReason,
+}
+
+/// Why a load left a file out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// The schema has no table of that name.
+    NoSuchTable,
+    /// The table is kept by triggers, its rows follow from the others.
+    Derived,
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSuchTable => "there is no such table",
+            Self::Derived => "the table is derived from others",
+        })
+    }
+}
+
+/// Loads the CSV files of `dir` into the migrated database at `url`. Refuses, and changes nothing, when a table
+/// to load is not empty or any row does not fit.
+///
+/// `progress` is called before each table with its number from 1, how many there are, and its name.
+pub async fn load_folder(
+    url: &str,
+    dir: &Path,
+    mut progress: impl FnMut(usize, usize, &str) + Send,
+) -> Result<LoadReport, StoreError> {
+    let mut client = session::connect(url, "mesh load").await?;
+    let schema = migrate::state(&client).await?;
+    if !schema.is_ready() {
+        return Err(StoreError::SchemaBehind { missing: schema.missing });
+    }
+    let transaction = client.transaction().await.map_err(StoreError::in_step("beginning the load"))?;
+    // Whatever the server's or role's settings: a load may take its time, but does not wait behind another one.
+    transaction
+        .batch_execute(
+            "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
+             SET LOCAL lock_timeout = '10s'; SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle = 'ISO, YMD'",
+        )
+        .await
+        .map_err(StoreError::in_step("beginning the load"))?;
+    let catalog = catalog(&transaction).await?;
+    let (sources, skipped_files) = folder::look_through(dir, &catalog).await?;
+    take_empty_tables(&transaction, &sources).await?;
+
+    let mut tables = Vec::with_capacity(sources.len());
+    for (index, source) in sources.iter().enumerate() {
+        progress(index + 1, sources.len(), &source.table);
+        let rows = copy::copy_file(&transaction, source, &catalog).await?;
+        tables.push(LoadedTable {
+            table: source.table.clone(),
+            rows,
+            skipped_columns: source.unknown(&catalog),
+            defaulted_columns: source.defaulted.clone(),
+        });
+    }
+    // Without statistics the first readers would get plans made for empty tables.
+    let filled: Vec<String> =
+        sources.iter().map(|source| source.table.as_str()).chain(DERIVED).map(quoted).collect();
+    transaction
+        .batch_execute(&format!("ANALYZE {}", filled.join(", ")))
+        .await
+        .map_err(StoreError::in_step("analysing the loaded tables"))?;
+    transaction.commit().await.map_err(StoreError::in_step("committing the load"))?;
+    Ok(LoadReport { tables, skipped_files })
+}
+
+/// The tables of the schema and the columns that can be written.
+async fn catalog(transaction: &Transaction<'_>) -> Result<Catalog, StoreError> {
+    let rows = transaction
+        .query(
+            "SELECT relation.relname::text, array_agg(attname::text ORDER BY attnum)
+             FROM pg_class AS relation JOIN pg_attribute ON attrelid = relation.oid
+             WHERE relation.relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+                 AND relname <> 'refinery_schema_history'
+                 AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+             GROUP BY 1",
+            &[],
+        )
+        .await
+        .map_err(StoreError::in_step("reading the tables of the schema"))?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+/// Locks the tables to load against other writers and makes sure that they are empty.
+async fn take_empty_tables(transaction: &Transaction<'_>, sources: &[Source]) -> Result<(), StoreError> {
+    let mut tables: Vec<&str> = sources.iter().map(|source| source.table.as_str()).collect();
+    tables.sort_unstable();
+    let list: Vec<String> = tables.iter().map(|table| quoted(table)).collect();
+    transaction
+        .batch_execute(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", list.join(", ")))
+        .await
+        .map_err(|source| match source.code() {
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::Busy,
+        _ => StoreError::Database { step: "locking the tables to load", source },
+    })?;
+    let mut filled = Vec::new();
+    for table in tables {
+        let row = transaction
+            .query_one(&format!("SELECT EXISTS (SELECT FROM {})", quoted(table)), &[])
+            .await
+            .map_err(StoreError::in_step("looking for rows in the tables to load"))?;
+        if row.get(0) {
+            filled.push(table.to_owned());
+        }
+    }
+    if filled.is_empty() { Ok(()) } else { Err(StoreError::NotEmpty { tables: filled }) }
+}
+
+/// An identifier as SQL text.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

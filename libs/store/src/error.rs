@@ -1,0 +1,80 @@
+//! What can go wrong between us and PostgreSQL. A variant names the step that failed; the cause is its source.
+
+use std::path::PathBuf;
+
+/// A failure of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database URL cannot be read.
+    #[error("the database URL is not valid")]
+    Url {
+        /// What the driver made of it.
+        source: tokio_postgres::Error,
+    },
+    /// No connection: nobody listens there, or the server refuses us.
+    #[error("cannot connect to the database")]
+    Connect {
+        /// The driver's error.
+        source: tokio_postgres::Error,
+    },
+    /// A statement failed for a reason that is neither the caller's nor the data's.
+    #[error("{step} failed")]
+    Database {
+        /// What was being done, as in "reading the schema version".
+        step: &'static str,
+        /// The driver's error.
+        source: tokio_postgres::Error,
+    },
+    /// A migration failed, or the database carries other migrations under the same numbers.
+    #[error("migrating the database failed")]
+    Migrate {
+        /// The migration library's error; it names the migration.
+        source: refinery::Error,
+    },
+    /// The database has not got every migration that this build needs.
+    #[error("the database lacks migration {}: migrate it first", missing.join(", "))]
+    SchemaBehind {
+        /// The migrations that are missing, oldest first, as in `V1__exportable_tables`.
+        missing: Vec<String>,
+    },
+    /// A file or folder cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's error.
+        source: std::io::Error,
+    },
+    /// A folder to load holds no CSV file that belongs to a table.
+    #[error("no CSV file in {} is named like a table", dir.display())]
+    NothingToLoad {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// A load needs empty tables, and these are not.
+    #[error("a load needs empty tables, but there are rows in {}", tables.join(", "))]
+    NotEmpty {
+        /// The tables that hold rows, sorted.
+        tables: Vec<String>,
+    },
+    /// Another session writes to a table that a load needs for itself.
+    #[error("another session is writing to the tables to load, try again when it is done")]
+    Busy,
+    /// A CSV file does not fit its table. The reason is PostgreSQL's own, the place counts from the header.
+    #[error("{file}{}: {reason}", place.as_ref().map(|place| format!(", {place}")).unwrap_or_default())]
+    BadFile {
+        /// The file's name.
+        file: String,
+        /// Where in the file, as in `line 3, column height`; none when the file as a whole is at fault.
+        place: Option<String>,
+        /// What is wrong, in one sentence.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// Wraps a driver's error with the step that failed, for `map_err`.
+    pub(crate) fn in_step(step: &'static str) -> impl Fn(tokio_postgres::Error) -> Self {
+        move |source| Self::Database { step, source }
+    }
+}

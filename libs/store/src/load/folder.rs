@@ -1,0 +1,120 @@
+//! What a folder offers to a load: its CSV files, each with the table it is for and the columns it names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tokio::io::AsyncReadExt;
+
+use super::{SkipReason, SkippedFile, header};
+use crate::error::StoreError;
+
+/// Tables kept by triggers: a file of that name repeats what loading the history gives anyway.
+pub(super) const DERIVED: [&str; 6] = [
+    "current_balances",
+    "delegations_current",
+    "last_block",
+    "network_parameters_current",
+    "protocol_upgrade_proposals_current",
+    "trades_candle",
+];
+
+/// Views over derived tables, one per interval, begin so.
+const DERIVED_VIEWS: &str = "trades_candle_";
+
+/// A header may not be longer; a file without any line break is not read to its end in search of one.
+const HEADER_LIMIT: u64 = 1 << 20;
+
+/// The columns of each table that can be loaded, by table.
+pub(super) type Catalog = BTreeMap<String, Vec<String>>;
+
+/// One file and where its columns go.
+pub(super) struct Source {
+    pub(super) table: String,
+    pub(super) file: String,
+    pub(super) path: PathBuf,
+    /// The header, in the order of the file.
+    pub(super) header: Vec<String>,
+    /// Columns of the table that the file does not have.
+    pub(super) defaulted: Vec<String>,
+}
+
+impl Source {
+    /// The columns that are in the file and in the table, in the order of the file.
+    pub(super) fn known<'a>(&'a self, catalog: &'a Catalog) -> impl Iterator<Item = &'a String> {
+        let columns = catalog.get(&self.table);
+        self.header.iter().filter(move |name| columns.is_some_and(|columns| columns.contains(name)))
+    }
+
+    /// The columns of the file that the table does not have.
+    pub(super) fn unknown(&self, catalog: &Catalog) -> Vec<String> {
+        let known: Vec<&String> = self.known(catalog).collect();
+        self.header.iter().filter(|name| !known.contains(name)).cloned().collect()
+    }
+}
+
+/// Looks through `dir`: the files to load, sorted by table with `blocks` last, and the CSV files to skip.
+pub(super) async fn look_through(
+    dir: &Path,
+    catalog: &Catalog,
+) -> Result<(Vec<Source>, Vec<SkippedFile>), StoreError> {
+    let mut sources = Vec::new();
+    let mut skipped = Vec::new();
+    for file in csv_files(dir).await? {
+        let table = file.strip_suffix(".csv").unwrap_or(&file).to_owned();
+        if DERIVED.contains(&table.as_str()) || table.starts_with(DERIVED_VIEWS) {
+            skipped.push(SkippedFile { file, reason: SkipReason::Derived });
+        } else if let Some(columns) = catalog.get(&table) {
+            let path = dir.join(&file);
+            let header = read_header(&path, &file).await?;
+            let defaulted = columns.iter().filter(|name| !header.contains(name)).cloned().collect();
+            let source = Source { table, file, path, header, defaulted };
+            if source.known(catalog).next().is_none() {
+                let reason = format!("none of its columns is a column of table {}", source.table);
+                return Err(StoreError::BadFile {
+                    file: source.file,
+                    place: Some("line 1".to_owned()),
+                    reason,
+                });
+            }
+            sources.push(source);
+        } else {
+            skipped.push(SkippedFile { file, reason: SkipReason::NoSuchTable });
+        }
+    }
+    if sources.is_empty() {
+        return Err(StoreError::NothingToLoad { dir: dir.to_owned() });
+    }
+    // The head must not appear before the rows of its block: one transaction sees to that for others, this
+    // order for the load's own triggers.
+    sources.sort_by(|a, b| (a.table == "blocks", &a.table).cmp(&(b.table == "blocks", &b.table)));
+    Ok((sources, skipped))
+}
+
+/// The names of the files in `dir` that end in `.csv` in any spelling, sorted.
+async fn csv_files(dir: &Path) -> Result<Vec<String>, StoreError> {
+    let failed = |source| StoreError::Read { path: dir.to_owned(), source };
+    let mut entries = tokio::fs::read_dir(dir).await.map_err(failed)?;
+    let mut files = Vec::new();
+    while let Some(entry) = entries.next_entry().await.map_err(failed)? {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_csv = Path::new(&name).extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
+        if is_csv && !entry.path().is_dir() {
+            files.push(name);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+async fn read_header(path: &Path, file: &str) -> Result<Vec<String>, StoreError> {
+    let failed = |source| StoreError::Read { path: path.to_owned(), source };
+    let opened = tokio::fs::File::open(path).await.map_err(failed)?;
+    let mut start = Vec::new();
+    opened.take(HEADER_LIMIT).read_to_end(&mut start).await.map_err(failed)?;
+    let whole = (start.len() as u64) < HEADER_LIMIT;
+    header::parse(&start, whole).map_err(|reason| StoreError::BadFile {
+        file: file.to_owned(),
+        place: Some("line 1".to_owned()),
+        reason,
+    })
+}

@@ -1,0 +1,32 @@
+//! One connection of its own, for work that must not share one: migrations hold a session lock, a load holds a
+//! long transaction.
+
+use std::time::Duration;
+
+use tokio_postgres::{Client, Config, NoTls};
+
+use crate::error::StoreError;
+
+/// How long a server may take to answer a connection attempt, unless the URL says otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Opens a connection to `url` that lives as long as the returned client. `purpose` is what
+/// `pg_stat_activity` shows for it, unless the URL has a name of its own.
+pub(crate) async fn connect(url: &str, purpose: &str) -> Result<Client, StoreError> {
+    let mut config: Config = url.parse().map_err(|source| StoreError::Url { source })?;
+    if config.get_application_name().is_none() {
+        config.application_name(purpose);
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    let (client, connection) =
+        config.connect(NoTls).await.map_err(|source| StoreError::Connect { source })?;
+    tokio::spawn(async move {
+        // Whoever uses the client gets the error as well and decides what it means.
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a database connection ended");
+        }
+    });
+    Ok(client)
+}
