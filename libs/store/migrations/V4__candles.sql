@@ -76,6 +76,7 @@ CREATE TRIGGER keep_trades_candle AFTER INSERT ON trades
 
 -- Locks every touched candle first, in key order, and reads the trades in a later statement: what a concurrent
 -- writer has merged is then committed and seen, and what it has not yet merged waits for this transaction.
+-- Candles that keep a trade are updated in place, so that two deletes of one candle find the same row.
 -- IS NOT DISTINCT FROM keeps the planner on the index of block_time, also before the table has statistics.
 CREATE FUNCTION recompute_trades_candle() RETURNS trigger
     LANGUAGE plpgsql SET search_path FROM CURRENT SET jit = off AS $$
@@ -97,32 +98,36 @@ BEGIN
     )
     SELECT array_agg(kept) INTO touched FROM locked;
 
-    DELETE FROM trades_candle AS kept USING unnest(touched) AS was
-    WHERE kept.interval = was.interval AND kept.market_id = was.market_id
-        AND kept.period_start = was.period_start;
-
-    INSERT INTO trades_candle (interval, market_id, period_start,
-        open, close, high, low, volume, first_trade_at, last_update_in_period)
-    SELECT was.interval, was.market_id, was.period_start,
-        opening[2], closing[2], fresh.high, fresh.low, fresh.volume, first_at, last_at
-    FROM unnest(touched) AS was CROSS JOIN LATERAL (
-        SELECT min(ARRAY[extract(epoch FROM synthetic_time), price]) AS opening,
-            max(ARRAY[extract(epoch FROM synthetic_time), price]) AS closing,
-            max(price) AS high, min(price) AS low, sum(size) AS volume,
-            min(synthetic_time) AS first_at, max(synthetic_time) AS last_at
-        FROM (
-            SELECT synthetic_time, price, size FROM trades
-            WHERE was.interval = 'block' AND block_time = was.period_start
-                AND market_id IS NOT DISTINCT FROM was.market_id
-            UNION ALL
-            SELECT synthetic_time, price, size FROM trades
-            WHERE was.interval <> 'block' AND market_id = was.market_id AND synthetic_time >= was.period_start
-                AND synthetic_time < was.period_start
-                    + replace(nullif(was.interval, 'block'), '_', ' ')::interval
-        ) AS left_over
-    ) AS fresh
-    WHERE first_at IS NOT NULL
-    ORDER BY was.interval, was.market_id, was.period_start;
+    WITH fresh AS (
+        SELECT was.interval, was.market_id, was.period_start, sums.*
+        FROM unnest(touched) AS was CROSS JOIN LATERAL (
+            SELECT min(ARRAY[extract(epoch FROM synthetic_time), price]) AS opening,
+                max(ARRAY[extract(epoch FROM synthetic_time), price]) AS closing,
+                max(price) AS high, min(price) AS low, sum(size) AS volume,
+                min(synthetic_time) AS first_at, max(synthetic_time) AS last_at
+            FROM (
+                SELECT synthetic_time, price, size FROM trades
+                WHERE was.interval = 'block' AND block_time = was.period_start
+                    AND market_id IS NOT DISTINCT FROM was.market_id
+                UNION ALL
+                SELECT synthetic_time, price, size FROM trades
+                WHERE was.interval <> 'block' AND market_id = was.market_id
+                    AND synthetic_time >= was.period_start
+                    AND synthetic_time < was.period_start
+                        + replace(nullif(was.interval, 'block'), '_', ' ')::interval
+            ) AS left_over
+        ) AS sums
+    ), emptied AS (
+        DELETE FROM trades_candle AS kept USING fresh
+        WHERE (kept.interval, kept.market_id, kept.period_start)
+            = (fresh.interval, fresh.market_id, fresh.period_start) AND first_at IS NULL
+    )
+    UPDATE trades_candle AS kept
+    SET open = opening[2], close = closing[2], high = fresh.high, low = fresh.low, volume = fresh.volume,
+        first_trade_at = first_at, last_update_in_period = last_at
+    FROM fresh
+    WHERE (kept.interval, kept.market_id, kept.period_start)
+        = (fresh.interval, fresh.market_id, fresh.period_start) AND first_at IS NOT NULL;
     RETURN NULL;
 END
 $$;
