@@ -1,1 +1,30 @@
-//! 
+//! A bus, a database and services for one test.
+//!
+//! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL shared by
+//! the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
+//! edge. Everything ends with the value that stands for it, and at the latest with the test process. What cannot be
+//! started panics with the reason, because it is the test that fails.
+
+mod answer;
+mod database;
+mod janitor;
+mod mesh;
+mod servers;
+mod service;
+
+pub use answer::Answer;
+pub use database::Database;
+pub use mesh::{Mesh, MeshSetup};
+pub use mesh_launcher::process::Signal;
+pub use servers::{NatsServer, PostgresServer, nats, postgres};
+pub use service::{Service, ServiceSetup};
+
+/// A few letters and digits that no other test has.
+fn unique() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{:x}{count:x}", RandomState::new().hash_one((std::process::id(), count)) >> 24)
+}

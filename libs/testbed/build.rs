@@ -1,0 +1,21 @@
+//! Tells the testbed which migrations it is built with, so that a template database is used only by builds that
+//! would make the same one.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::{fs, io};
+
+fn main() -> io::Result<()> {
+    let migrations = Path::new("../store/migrations");
+    println!("cargo::rerun-if-changed={}", migrations.display());
+    let mut files: Vec<_> =
+        fs::read_dir(migrations)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        file.file_name().hash(&mut hasher);
+        fs::read(&file)?.hash(&mut hasher);
+    }
+    println!("cargo::rustc-env=MESH_TESTBED_MIGRATIONS={:016x}", hasher.finish());
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! What came back over HTTP, read whole.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// An HTTP answer.
+#[derive(Clone)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The headers as they were sent; a body sent compressed is compressed here too.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// Sends a request and reads its answer.
+    pub async fn to(request: reqwest::RequestBuilder) -> Self {
+        Self::try_to(request).await.unwrap_or_else(|error| panic!("no answer: {error:?}"))
+    }
+
+    pub(crate) async fn try_to(request: reqwest::RequestBuilder) -> Result<Self, reqwest::Error> {
+        let response = request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Self { status, headers, body: response.bytes().await? })
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("not JSON ({error}): {self:?}"))
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap_or_else(|error| panic!("not text ({error}): {self:?}"))
+    }
+
+    /// The value of a header, when it is there.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+impl fmt::Debug for Answer {
+    /// Shows the beginning of the body as text, so that a failed assertion says what was answered.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = String::from_utf8_lossy(&self.body[..self.body.len().min(2000)]);
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .field("headers", &self.headers)
+            .field("length", &self.body.len())
+            .field("body", &shown)
+            .finish()
+    }
+}
+
+/// An HTTP client that goes straight to the server, follows no redirect and unpacks nothing.
+pub(crate) fn client() -> reqwest::Client {
+    let builder = reqwest::Client::builder().no_proxy().no_gzip().timeout(ANSWER_WITHIN);
+    let client = builder.redirect(reqwest::redirect::Policy::none()).build();
+    client.unwrap_or_else(|error| panic!("cannot make an HTTP client: {error}"))
+}

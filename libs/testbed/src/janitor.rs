@@ -1,0 +1,106 @@
+//! The one connection through which databases are created and dropped.
+//!
+//! It lives on a thread of its own, because tests come and go with their runtimes and a `Drop` cannot wait. It is
+//! also the sign of life of this process: databases whose makers have no such connection are dropped by the next.
+
+use std::sync::OnceLock;
+use std::thread;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::{Client, NoTls};
+
+/// Every database of a test is named `mesh_test_<its maker>_<…>`.
+pub(crate) const DATABASE_PREFIX: &str = "mesh_test_";
+
+/// The connections of the makers are named `mesh-testbed <maker>`.
+const SIGN_OF_LIFE: &str = "mesh-testbed ";
+
+type Outcome = Result<(), tokio_postgres::Error>;
+
+struct Order {
+    statement: String,
+    done: oneshot::Sender<Outcome>,
+}
+
+/// The name of this process in the names of its databases.
+pub(crate) fn maker() -> &'static str {
+    static MAKER: OnceLock<String> = OnceLock::new();
+    MAKER.get_or_init(crate::unique)
+}
+
+/// Has one statement run on the maintenance database at `url` (the same in every call of one process).
+///
+/// The order is given at once; the returned future only waits for its outcome and need not be awaited.
+pub(crate) fn run(url: &str, statement: String) -> impl Future<Output = Outcome> + use<> {
+    static ORDERS: OnceLock<mpsc::UnboundedSender<Order>> = OnceLock::new();
+    let orders = ORDERS.get_or_init(|| {
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let url = url.to_owned();
+        let work = move || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(serve(&url, inbox)),
+            Err(error) => panic!("no runtime for the connection to PostgreSQL: {error}"),
+        };
+        let started = thread::Builder::new().name("janitor".into()).spawn(work);
+        started.unwrap_or_else(|error| panic!("no thread for the connection to PostgreSQL: {error}"));
+        orders
+    });
+    let (done, outcome) = oneshot::channel();
+    let sent = orders.send(Order { statement, done }).is_ok();
+    async move {
+        match outcome.await {
+            Ok(outcome) => outcome,
+            Err(_) => panic!("the connection to PostgreSQL ended (order taken: {sent})"),
+        }
+    }
+}
+
+async fn serve(url: &str, mut inbox: mpsc::UnboundedReceiver<Order>) {
+    let mut client = None;
+    while let Some(Order { statement, done }) = inbox.recv().await {
+        let outcome = match usable(&mut client, url).await {
+            Ok(client) => client.batch_execute(&statement).await,
+            Err(error) => Err(error),
+        };
+        // Nobody waits for the outcome of a drop.
+        let _ = done.send(outcome);
+    }
+}
+
+async fn usable<'a>(client: &'a mut Option<Client>, url: &str) -> Result<&'a Client, tokio_postgres::Error> {
+    match client.take().filter(|client| !client.is_closed()) {
+        Some(living) => Ok(client.insert(living)),
+        None => Ok(client.insert(connect(url).await?)),
+    }
+}
+
+async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
+    let mut config: tokio_postgres::Config = url.parse()?;
+    config.application_name(format!("{SIGN_OF_LIFE}{}", maker()));
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(connection);
+    sweep(&client).await?;
+    Ok(client)
+}
+
+/// Drops the databases of makers that are gone.
+async fn sweep(client: &Client) -> Outcome {
+    let left = client
+        .query(
+            "SELECT datname FROM pg_database
+             WHERE datname LIKE $1 || '%' AND NOT EXISTS (
+                SELECT FROM pg_stat_activity
+                WHERE application_name = $2 || split_part(datname, '_', 3))",
+            &[&DATABASE_PREFIX.replace('_', "\\_"), &SIGN_OF_LIFE],
+        )
+        .await?;
+    for row in left {
+        // Two processes may sweep at the same time.
+        let _ = client.batch_execute(&drop_statement(row.get(0))).await;
+    }
+    Ok(())
+}
+
+/// The statement that drops a database even while somebody is connected to it.
+pub(crate) fn drop_statement(database: &str) -> String {
+    format!("DROP DATABASE IF EXISTS \"{database}\" WITH (FORCE)")
+}

@@ -1,0 +1,113 @@
+//! A whole mesh for one test: services behind an edge, apart from every other mesh on the shared bus.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use futures_util::future::join_all;
+use mesh_launcher::services::{Need, SERVICES, Sockets};
+
+use crate::{Answer, Database, Service, ServiceSetup, answer, service};
+
+/// A running mesh. Dropping it kills its services.
+#[derive(Debug)]
+pub struct Mesh {
+    services: Vec<(&'static str, Service)>,
+    http: SocketAddr,
+    grpc: SocketAddr,
+    client: reqwest::Client,
+}
+
+/// What a mesh is to be started with; made by [`Mesh::configure`].
+#[derive(Debug)]
+pub struct MeshSetup<'a> {
+    database: &'a Database,
+    env: Vec<(String, String)>,
+    absent: Vec<String>,
+}
+
+impl MeshSetup<'_> {
+    /// Sets a variable of every service.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Leaves a service out.
+    #[must_use]
+    pub fn without(mut self, service: &str) -> Self {
+        self.absent.push(service.to_owned());
+        self
+    }
+
+    /// Starts the services and waits until every one is ready.
+    pub async fn start(self) -> Mesh {
+        let sockets = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)
+            .unwrap_or_else(|(address, error)| panic!("cannot listen on {address}: {error}"));
+        let bus_prefix = service::bus_prefix();
+        let present = SERVICES.iter().filter(|service| !self.absent.iter().any(|name| name == service.name));
+        let starting = present.map(|service| {
+            let setup = Service::configure(service.name).env("MESH_BUS_PREFIX", &bus_prefix);
+            let setup = service.needs.iter().fold(setup, |setup, need| self.give(setup, *need, &sockets));
+            let setup = self.env.iter().fold(setup, |setup, (name, value)| setup.env(name, value));
+            async move { (service.name, setup.start().await) }
+        });
+        let services = join_all(starting).await;
+        Mesh { services, http: sockets.http, grpc: sockets.grpc, client: answer::client() }
+    }
+
+    fn give(&self, setup: ServiceSetup, need: Need, sockets: &Sockets) -> ServiceSetup {
+        match need {
+            Need::Database => setup.database(self.database),
+            Need::Sockets => sockets
+                .inherited
+                .iter()
+                .fold(setup, |setup, (name, socket)| setup.socket(name, socket.clone())),
+            // Every service of the testbed is on the bus.
+            Need::Bus => setup,
+        }
+    }
+}
+
+impl Mesh {
+    /// Starts every service on a database.
+    pub async fn start(database: &Database) -> Self {
+        Self::configure(database).start().await
+    }
+
+    /// Begins to describe a mesh that differs from the usual.
+    pub fn configure(database: &Database) -> MeshSetup<'_> {
+        MeshSetup { database, env: Vec::new(), absent: Vec::new() }
+    }
+
+    /// Where the edge answers HTTP: `http://127.0.0.1:<port>`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.http)
+    }
+
+    /// Where the edge answers gRPC: `http://127.0.0.1:<port>`.
+    pub fn grpc_url(&self) -> String {
+        format!("http://{}", self.grpc)
+    }
+
+    /// Gets a path with its query, such as `/api/v2/candle?candleId=c1`.
+    pub async fn get(&self, path: &str) -> Answer {
+        Answer::to(self.request(reqwest::Method::GET, path)).await
+    }
+
+    /// Begins a request of any kind; [`Answer::to`] sends it.
+    pub fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url()))
+    }
+
+    /// One of its services.
+    pub fn service(&self, name: &str) -> &Service {
+        let found = self.services.iter().find(|(service, _)| *service == name);
+        found.map_or_else(|| panic!("this mesh has no {name}"), |(_, service)| service)
+    }
+
+    /// One of its services, to restart it.
+    pub fn service_mut(&mut self, name: &str) -> &mut Service {
+        let found = self.services.iter_mut().find(|(service, _)| *service == name);
+        found.map_or_else(|| panic!("this mesh has no {name}"), |(_, service)| service)
+    }
+}

@@ -1,0 +1,176 @@
+//! The bus and the database server that all tests of one process share.
+//!
+//! `MESH_TEST_POSTGRES_URL`, `MESH_TEST_NATS_URL` and `MESH_TEST_NATS_CREDENTIALS` name running servers; without
+//! them a private pair is started when it is first asked for. It dies with the test process. Its folder, in the
+//! temporary folder, is locked while that process lives and removed by the next one that finds it unlocked.
+
+use std::env;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use mesh_launcher::process::Process;
+use mesh_launcher::servers::{self, Durability, Nats, Postgres, ServerError};
+use rustix::fs::{FlockOperation, flock};
+use tokio::sync::OnceCell;
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+const FOLDER_PREFIX: &str = "mesh-testbed-";
+const LOCK: &str = "lock";
+
+/// The PostgreSQL that the tests of this process share.
+#[derive(Debug)]
+pub struct PostgresServer {
+    url: String,
+    _process: Option<Process>,
+}
+
+impl PostgresServer {
+    /// The address of its maintenance database, with a user who may create databases.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// The nats-server that the tests of this process share.
+#[derive(Debug)]
+pub struct NatsServer {
+    url: String,
+    credentials: Option<PathBuf>,
+    _process: Option<Process>,
+}
+
+impl NatsServer {
+    /// Its address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The file whose one line is `user:password`, unless it lets everybody in.
+    pub fn credentials_file(&self) -> Option<&Path> {
+        self.credentials.as_deref()
+    }
+}
+
+/// Returns the shared PostgreSQL, starting it if this is the first call.
+pub async fn postgres() -> &'static PostgresServer {
+    static SERVER: OnceCell<PostgresServer> = OnceCell::const_new();
+    SERVER.get_or_init(start_postgres).await
+}
+
+/// Returns the shared nats-server, starting it if this is the first call.
+pub async fn nats() -> &'static NatsServer {
+    static SERVER: OnceCell<NatsServer> = OnceCell::const_new();
+    SERVER.get_or_init(start_nats).await
+}
+
+async fn start_postgres() -> PostgresServer {
+    if let Ok(url) = env::var("MESH_TEST_POSTGRES_URL") {
+        return PostgresServer { url, _process: None };
+    }
+    let programs = servers::find_postgres().unwrap_or_else(|| not_here("PostgreSQL 15 or later"));
+    let folder = folder();
+    let start = async {
+        let log = folder.join("logs/postgres.log");
+        let server =
+            Postgres::prepare(&programs, &folder.join("postgres"), &log, Durability::Throwaway).await?;
+        let process = servers::start(&server.spec(), || server.ready(READY_WITHIN)).await?;
+        Ok::<_, ServerError>(PostgresServer { url: server.url_of("postgres"), _process: Some(process) })
+    };
+    start.await.unwrap_or_else(|error| panic!("no PostgreSQL for the tests: {error}"))
+}
+
+async fn start_nats() -> NatsServer {
+    if let Ok(url) = env::var("MESH_TEST_NATS_URL") {
+        let credentials = env::var_os("MESH_TEST_NATS_CREDENTIALS").map(PathBuf::from);
+        return NatsServer { url, credentials, _process: None };
+    }
+    let program = servers::find_nats().unwrap_or_else(|| not_here("nats-server"));
+    let folder = folder();
+    let start = async {
+        let server = Nats::prepare(&program, &folder.join("nats"), &folder.join("logs/nats.log")).await?;
+        let process = servers::start(&server.spec(), || server.ready(READY_WITHIN)).await?;
+        let credentials = Some(server.credentials_file());
+        Ok::<_, ServerError>(NatsServer { url: server.url(), credentials, _process: Some(process) })
+    };
+    start.await.unwrap_or_else(|error| panic!("no nats-server for the tests: {error}"))
+}
+
+fn not_here<T>(what: &str) -> T {
+    panic!(
+        "{what} is not on this machine: `cargo mesh test` installs it on Debian, or install it on the PATH"
+    )
+}
+
+/// The folder of this process, made when first asked for.
+pub(crate) fn folder() -> &'static Path {
+    static FOLDER: OnceLock<(PathBuf, File)> = OnceLock::new();
+    let (path, _lock) = FOLDER.get_or_init(|| {
+        let root = env::temp_dir();
+        sweep(&root);
+        make_folder(&root)
+            .unwrap_or_else(|error| panic!("cannot make a folder in {}: {error}", root.display()))
+    });
+    path
+}
+
+/// Makes a folder that other users may enter, since PostgreSQL started by root runs as one of them, and locks it.
+fn make_folder(root: &Path) -> std::io::Result<(PathBuf, File)> {
+    let readable = fs::Permissions::from_mode(0o755);
+    let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).permissions(readable).tempdir_in(root)?;
+    let lock = File::create(folder.path().join(LOCK))?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    Ok((folder.keep(), lock))
+}
+
+/// Removes the folders of test processes that are gone.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX) {
+            remove_if_left(&entry.path());
+        }
+    }
+}
+
+fn remove_if_left(folder: &Path) {
+    // A folder without a lock file is just being made.
+    let Ok(lock) = File::open(folder.join(LOCK)) else { return };
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return;
+    }
+    // Best effort: what stays is tried again by the next test process.
+    if let Ok(elsewhere) = fs::read_link(folder.join("postgres")) {
+        let _ = fs::remove_dir_all(elsewhere);
+    }
+    let _ = fs::remove_dir_all(folder);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_folders_of_processes_that_are_gone_are_swept() {
+        let root = tempfile::tempdir().unwrap();
+        let (living, _lock) = make_folder(root.path()).unwrap();
+        let (left, lock) = make_folder(root.path()).unwrap();
+        let data = root.path().join("elsewhere");
+        fs::create_dir(&data).unwrap();
+        std::os::unix::fs::symlink(&data, left.join("postgres")).unwrap();
+        fs::create_dir(root.path().join("stranger")).unwrap();
+        drop(lock);
+        sweep(root.path());
+        assert!(living.exists() && root.path().join("stranger").exists());
+        assert!(!left.exists() && !data.exists());
+    }
+
+    #[tokio::test]
+    async fn both_servers_are_shared_and_answer() {
+        let (first, second) = tokio::join!(postgres(), postgres());
+        assert!(std::ptr::eq(first, second));
+        assert!(std::ptr::eq(nats().await, nats().await));
+        assert!(nats().await.credentials_file().is_none_or(Path::exists));
+    }
+}

@@ -1,0 +1,306 @@
+//! One service as its own process, as it runs in earnest.
+
+use std::env;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh_launcher::process::{Process, ProcessSpec, Signal};
+use tokio::time::{Instant, sleep};
+
+use crate::{Answer, Database, answer, nats, servers, unique};
+
+const READY_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const STOP_GRACE_S: u64 = 5;
+
+/// How much of a log a failed start shows.
+const SHOWN_LOG: usize = 4000;
+
+/// Variables of the test's own environment that services see, too. All others are left out, so that no `MESH_…`
+/// of a developer's shell changes what is tested.
+const PASSED_ON: [&str; 4] = ["RUST_LOG", "RUST_BACKTRACE", "LLVM_PROFILE_FILE", "LD_LIBRARY_PATH"];
+
+/// A running service. Dropping it kills it.
+#[derive(Debug)]
+pub struct Service {
+    spec: ProcessSpec,
+    process: Process,
+    admin: String,
+    admin_file: PathBuf,
+    client: reqwest::Client,
+}
+
+/// What a service is to be started with; made by [`Service::configure`].
+#[derive(Debug)]
+pub struct ServiceSetup {
+    name: String,
+    program: Option<PathBuf>,
+    env: Vec<(String, String)>,
+    sockets: Vec<(String, Arc<OwnedFd>)>,
+}
+
+impl ServiceSetup {
+    /// Gives it a database.
+    #[must_use]
+    pub fn database(self, database: &Database) -> Self {
+        self.env("MESH_DATABASE_URL", database.url())
+    }
+
+    /// Sets a variable; the last value of a name counts, also over those that the testbed sets.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Hands it a listening socket under a name.
+    #[must_use]
+    pub fn socket(mut self, name: impl Into<String>, socket: Arc<OwnedFd>) -> Self {
+        self.sockets.push((name.into(), socket));
+        self
+    }
+
+    /// Runs this file instead of the binary beside the test, e.g. `env!("CARGO_BIN_EXE_query")`.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = Some(program.into());
+        self
+    }
+
+    /// Starts it on the shared bus and waits until it is ready; panics with the end of its log when it is not.
+    pub async fn start(self) -> Service {
+        let run = format!("{}-{}", self.name, unique());
+        let folder = servers::folder();
+        let admin_file = folder.join(format!("{run}.admin"));
+        let program = self.program.unwrap_or_else(|| beside_the_test(&self.name));
+        assert!(
+            program.exists(),
+            "there is no {}: run `cargo build --workspace` first, so that tests find the services",
+            program.display()
+        );
+        let mut spec = ProcessSpec::new(self.name, program, folder.join(format!("logs/{run}.log")));
+        spec.clear_env = true;
+        spec.sockets = self.sockets;
+        spec.grace = Duration::from_secs(STOP_GRACE_S + 1);
+        for name in PASSED_ON {
+            if let Ok(value) = env::var(name) {
+                spec = spec.env(name, value);
+            }
+        }
+        let bus = nats().await;
+        spec = spec
+            .env("MESH_BUS_URL", bus.url())
+            .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
+            .env("MESH_ADMIN_ADDRESS_FILE", admin_file.to_string_lossy())
+            .env("MESH_STOP_GRACE_S", STOP_GRACE_S.to_string());
+        if let Some(file) = bus.credentials_file() {
+            spec = spec.env("MESH_BUS_CREDENTIALS", file.to_string_lossy());
+        }
+        spec.env.extend(self.env);
+        let client = answer::client();
+        let (process, admin) = start(&spec, &admin_file, &client).await;
+        Service { spec, process, admin, admin_file, client }
+    }
+}
+
+impl Service {
+    /// Begins to describe the service of a name, which is that of its binary. It gets a place of its own on the
+    /// shared bus unless it is given the `MESH_BUS_PREFIX` of others.
+    pub fn configure(name: &str) -> ServiceSetup {
+        let setup =
+            ServiceSetup { name: name.to_owned(), program: None, env: Vec::new(), sockets: Vec::new() };
+        setup.env("MESH_BUS_PREFIX", bus_prefix())
+    }
+
+    /// Starts the service of a name with some variables.
+    pub async fn start(name: &str, env: &[(&str, &str)]) -> Self {
+        env.iter().fold(Self::configure(name), |setup, (name, value)| setup.env(*name, *value)).start().await
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Where it answers `/livez`, `/readyz` and `/metrics`: `http://127.0.0.1:<port>`.
+    pub fn admin_url(&self) -> &str {
+        &self.admin
+    }
+
+    /// Asks its admin port, e.g. for `/metrics`.
+    pub async fn admin(&self, path: &str) -> Answer {
+        Answer::to(self.client.get(format!("{}{path}", self.admin))).await
+    }
+
+    /// Everything that it has logged so far.
+    pub fn log(&self) -> String {
+        read(&self.spec.log)
+    }
+
+    /// Sends it a signal, e.g. STOP and CONT to freeze and wake it.
+    pub fn signal(&self, signal: Signal) {
+        self.process
+            .signal(signal)
+            .unwrap_or_else(|error| panic!("cannot signal {}: {error}", self.spec.name));
+    }
+
+    /// Kills it as `kill -9` does and waits until it is gone.
+    pub async fn kill(&self) -> ExitStatus {
+        self.process.kill_group();
+        self.ended().await
+    }
+
+    /// Asks it to stop and waits until it is gone; it is killed when its grace is over.
+    pub async fn stop(&self) -> ExitStatus {
+        self.process.stop().await.unwrap_or_else(|error| panic!("cannot stop {}: {error}", self.spec.name))
+    }
+
+    /// Waits until it has ended by itself.
+    pub async fn ended(&self) -> ExitStatus {
+        self.process
+            .wait()
+            .await
+            .unwrap_or_else(|error| panic!("cannot wait for {}: {error}", self.spec.name))
+    }
+
+    /// Kills it if it still runs, starts it anew and waits until it is ready.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        (self.process, self.admin) = start(&self.spec, &self.admin_file, &self.client).await;
+    }
+}
+
+/// A place on the shared bus that nobody else uses.
+pub(crate) fn bus_prefix() -> String {
+    format!("test{}", unique())
+}
+
+/// Tests are built into `<target>/<profile>/deps`, services one folder above.
+fn beside_the_test(name: &str) -> PathBuf {
+    let test = env::current_exe().unwrap_or_else(|error| panic!("where is this test? {error}"));
+    let folder = test.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    folder.join(name)
+}
+
+async fn start(spec: &ProcessSpec, admin_file: &Path, client: &reqwest::Client) -> (Process, String) {
+    // Left there by an earlier life; usually there is none.
+    let _ = fs::remove_file(admin_file);
+    let process = Process::spawn(spec)
+        .unwrap_or_else(|error| panic!("cannot start {}: {error}", spec.program.display()));
+    let deadline = Instant::now() + READY_WITHIN;
+    let mut seen = "it told no admin address".to_owned();
+    while Instant::now() < deadline {
+        if let Some(status) = process.exit_status() {
+            panic!("{} ended with {status} before it was ready; its log:\n{}", spec.name, end_of_log(spec));
+        }
+        if let Ok(address) = fs::read_to_string(admin_file) {
+            let admin = format!("http://{}", address.trim());
+            match Answer::try_to(client.get(format!("{admin}/readyz"))).await {
+                Ok(answer) if answer.status == 200 => return (process, admin),
+                Ok(answer) => seen = format!("{answer:?}"),
+                Err(error) => seen = format!("{error:?}"),
+            }
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    panic!("{} was not ready after {READY_WITHIN:?}: {seen}; its log:\n{}", spec.name, end_of_log(spec));
+}
+
+fn end_of_log(spec: &ProcessSpec) -> String {
+    let log = read(&spec.log);
+    let mut begin = log.len().saturating_sub(SHOWN_LOG);
+    while !log.is_char_boundary(begin) {
+        begin += 1;
+    }
+    log[begin..].to_owned()
+}
+
+fn read(log: &Path) -> String {
+    fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Not a test: what the services of the tests below run. It answers `/readyz` with the status in `PLAY`, any
+    /// other path with a variable's value.
+    #[test]
+    fn plays_a_service() {
+        let (Ok(play), Ok(file)) = (env::var("PLAY"), env::var("MESH_ADMIN_ADDRESS_FILE")) else { return };
+        println!("playing {play}");
+        assert_ne!(play, "death", "a service that cannot start");
+        let listener = TcpListener::bind(env::var("MESH_ADMIN_LISTEN").unwrap()).unwrap();
+        fs::write(format!("{file}.new"), format!("{}\n", listener.local_addr().unwrap())).unwrap();
+        fs::rename(format!("{file}.new"), file).unwrap();
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let mut line = String::new();
+            let mut reader = BufReader::new(connection.try_clone().unwrap());
+            reader.read_line(&mut line).unwrap();
+            let path = line.split(' ').nth(1).unwrap();
+            let mut header = String::new();
+            while reader.read_line(&mut header).unwrap() > 2 {
+                header.clear();
+            }
+            let (status, body) = match path {
+                "/readyz" => (play.clone(), String::new()),
+                _ => ("200".to_owned(), env::var(&path[1..]).unwrap_or_default()),
+            };
+            let length = body.len();
+            let head =
+                format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+            connection.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        }
+    }
+
+    fn player(play: &str) -> ServiceSetup {
+        let script = servers::folder().join(format!("player-{}", unique()));
+        let this = env::current_exe().unwrap();
+        let run = format!("#!/bin/sh\nexec {this:?} --exact service::tests::plays_a_service --nocapture\n");
+        fs::write(&script, run).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        Service::configure("player").program(script).env("PLAY", play)
+    }
+
+    async fn panic_of(setup: ServiceSetup) -> String {
+        let panic = tokio::spawn(setup.start()).await.unwrap_err().into_panic();
+        *panic.downcast::<String>().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_service_is_given_the_bus_and_its_variables_and_can_be_restarted() {
+        let mut service = player("200").env("MESH_EXTRA", "one").env("MESH_EXTRA", "two").start().await;
+        assert_eq!(service.admin("/MESH_EXTRA").await.text(), "two");
+        assert_eq!(service.admin("/MESH_BUS_URL").await.text(), nats().await.url());
+        assert!(service.admin("/MESH_BUS_PREFIX").await.text().starts_with("test"));
+        assert_eq!(service.admin("/CARGO_PKG_NAME").await.text(), "", "the test's own variables stay out");
+        assert!(service.log().contains("playing 200"));
+        let (pid, admin) = (service.pid(), service.admin_url().to_owned());
+        service.restart().await;
+        assert_ne!((service.pid(), service.admin_url()), (pid, admin.as_str()));
+        assert!(!service.stop().await.success(), "it ends by the signal");
+    }
+
+    #[tokio::test]
+    async fn a_service_that_cannot_start_fails_the_test_with_its_log() {
+        let said = panic_of(player("death")).await;
+        assert!(
+            said.contains("before it was ready") && said.contains("a service that cannot start"),
+            "{said}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_missing_binary_is_named_together_with_the_command_that_builds_it() {
+        let said = panic_of(Service::configure("no-such-service")).await;
+        assert!(said.contains("no-such-service: run `cargo build --workspace`"), "{said}");
+    }
+}
