@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ use command_fds::{CommandFdExt, FdMapping};
 pub use rustix::process::Signal;
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 use tokio::sync::watch;
+
+mod fork;
 
 /// The variables that a child keeps when its environment is cleared.
 const KEPT_VARIABLES: [&str; 8] =
@@ -104,7 +106,7 @@ impl ProcessSpec {
         }
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
         self.pass_sockets(&mut command)?;
-        die_with_parent(&mut command);
+        fork::die_with_parent(&mut command);
         Ok(command)
     }
 
@@ -160,7 +162,7 @@ pub struct Process {
 impl Process {
     /// Starts a child.
     pub fn spawn(spec: &ProcessSpec) -> io::Result<Self> {
-        let child = spawn_on_lasting_thread(spec.command()?)?;
+        let child = fork::spawn_on_lasting_thread(spec.command()?)?;
         let pid = Pid::from_child(&child);
         let ended = Arc::new(Mutex::new(None));
         let (tell_exit, exit) = watch::channel(None);
@@ -250,54 +252,6 @@ fn await_end(mut child: Child, ended: &Mutex<Option<ExitStatus>>, tell: &watch::
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(target_os = "linux")]
-fn die_with_parent(command: &mut Command) {
-    let parent = rustix::process::getpid();
-    let arm = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the signal was armed.
-        match rustix::process::getppid() == Some(parent) {
-            true => Ok(()),
-            false => Err(rustix::io::Errno::SRCH.into()),
-        }
-    };
-    // SAFETY: between fork and exec the closure makes two system calls and builds an `io::Error` from a number;
-    // it neither allocates nor takes a lock.
-    #[allow(unsafe_code)]
-    unsafe {
-        command.pre_exec(arm);
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn die_with_parent(_: &mut Command) {}
-
-type SpawnOrder = (Command, mpsc::SyncSender<io::Result<Child>>);
-
-/// Starts a command from one thread that lives as long as this process.
-///
-/// Linux sends the parent-death signal when the *thread* that forked ends, so a child forked by a worker of some
-/// runtime would die with that worker.
-fn spawn_on_lasting_thread(command: Command) -> io::Result<Child> {
-    static ORDERS: OnceLock<mpsc::Sender<SpawnOrder>> = OnceLock::new();
-    let orders = ORDERS.get_or_init(|| {
-        let (orders, inbox) = mpsc::channel::<SpawnOrder>();
-        let spawn_all = move || {
-            for (mut command, reply) in inbox {
-                // The receiver waits for exactly this reply; it cannot be gone.
-                let _ = reply.send(command.spawn());
-            }
-        };
-        // Without a thread the receiver is dropped and every order is answered by the error below.
-        let _ = thread::Builder::new().name("spawn".into()).spawn(spawn_all);
-        orders
-    });
-    let (reply, answer) = mpsc::sync_channel(1);
-    let gone = || io::Error::other("the thread that starts children is gone");
-    orders.send((command, reply)).map_err(|_| gone())?;
-    answer.recv().map_err(|_| gone())?
 }
 
 #[cfg(test)]
