@@ -1,1 +1,41 @@
-//! 
+//! The contract: every operation, message and enum, the rules of their parameters, their JSON form.
+//!
+//! All of it comes from `proto/`. Other rooms see it in two shapes: generated types with [`Operation`] (for
+//! services) and [`Contract`] as data read off the descriptors (for the edge, which knows no operation by
+//! name).
+
+mod contract;
+
+pub use contract::{Contract, Format, Method, OperationInfo, Rule, Segment};
+
+/// Messages of package `api.v2`, with the JSON form of the contract: lowerCamelCase names, 64-bit integers
+/// as strings, enums by name, every scalar and list present (J2-J7).
+#[allow(missing_docs, clippy::all, unreachable_pub)]
+pub mod v2 {
+    include!(concat!(env!("OUT_DIR"), "/api.v2.rs"));
+    include!(concat!(env!("OUT_DIR"), "/api.v2.serde.rs"));
+}
+
+/// Messages of package `google.api` that the contract uses.
+#[allow(missing_docs, clippy::all, unreachable_pub)]
+pub mod google {
+    /// Package `google.api`.
+    pub mod api {
+        include!(concat!(env!("OUT_DIR"), "/google.api.rs"));
+    }
+}
+
+/// A request that knows its reply and where it is answered, so that no call site spells either.
+pub trait Operation: prost::Message + Default + Send + 'static {
+    /// What a successful answer holds.
+    type Reply: prost::Message + Default + serde::Serialize + Send + 'static;
+    /// The workload that answers, e.g. `query`.
+    const WORKLOAD: &'static str;
+    /// The operation's one name, e.g. `GetWithdrawal`.
+    const NAME: &'static str;
+}
+
+include!(concat!(env!("OUT_DIR"), "/operations.rs"));
+
+/// The compiled descriptors, with all options and comments.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contract.bin"));

@@ -1,1 +1,26 @@
-//! 
+//! The message bus: typed asking and answering over NATS by its service convention.
+//!
+//! What travels: the request as protobuf, the reply in the encoding that the asker wants, a [`Problem`] as
+//! JSON. A request carries its deadline, request id and trace in headers. The only room that imports the
+//! NATS client; it knows neither HTTP nor SQL.
+//!
+//! [`Problem`]: mesh_problem::Problem
+
+mod answering;
+mod ask;
+mod config;
+mod connection;
+mod encoding;
+mod headers;
+mod inbox;
+mod metrics;
+mod serve;
+mod stats;
+
+pub use answering::{Answer, Answered, Answering, Ask, Head};
+pub use ask::{AskOptions, Reply};
+pub use config::{BusConfig, Credentials};
+pub use connection::{Bus, BusError};
+pub use encoding::{Encoding, Format, GZIP_FROM_BYTES, gzip};
+pub use metrics::{Outcome, RequestLabels, RequestMetrics};
+pub use serve::{Limits, Router, Serving};

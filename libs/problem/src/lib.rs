@@ -1,1 +1,283 @@
-//! 
+//! The one error shape of the mesh and its spellings: gRPC code, HTTP status, JSON body (contract section 2).
+//!
+//! A [`Problem`] is written for the client. What only operators may see (SQL, host names, driver texts) is
+//! logged where it happens and never put in here.
+
+use std::fmt;
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+/// `@type` of every detail object.
+const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";
+
+/// The application number of everything that has none of its own: unknown path, no responder, oversized body.
+pub const NOT_MAPPED: u32 = 10000;
+/// The application number of a malformed request that has no number of its own.
+pub const MALFORMED: u32 = 10015;
+
+/// Canonical RPC status codes that the mesh uses, with their gRPC numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Code {
+    /// The client went away; seen in logs only.
+    Canceled = 1,
+    /// Never sent on purpose.
+    Unknown = 2,
+    /// Missing or malformed parameter. The client must change its request.
+    InvalidArgument = 3,
+    /// Something is there but did not answer in time. The client may try again.
+    DeadlineExceeded = 4,
+    /// There is no such thing.
+    NotFound = 5,
+    /// The thing is there already.
+    AlreadyExists = 6,
+    /// A limit was reached. The client should slow down.
+    ResourceExhausted = 8,
+    /// The request does not fit the state, for example an unpaged listing over its cap.
+    FailedPrecondition = 9,
+    /// Switched off here, or no such method.
+    Unimplemented = 12,
+    /// Our fault.
+    Internal = 13,
+    /// Something the answer needs is away. The client should try again soon.
+    Unavailable = 14,
+}
+
+impl Code {
+    /// The gRPC number.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The code of a gRPC number; numbers that the mesh does not use are [`Code::Unknown`].
+    pub fn from_number(number: u8) -> Self {
+        match number {
+            1 => Self::Canceled,
+            3 => Self::InvalidArgument,
+            4 => Self::DeadlineExceeded,
+            5 => Self::NotFound,
+            6 => Self::AlreadyExists,
+            8 => Self::ResourceExhausted,
+            9 => Self::FailedPrecondition,
+            12 => Self::Unimplemented,
+            13 => Self::Internal,
+            14 => Self::Unavailable,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The name, as in `"InvalidArgument error"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Canceled => "Canceled",
+            Self::Unknown => "Unknown",
+            Self::InvalidArgument => "InvalidArgument",
+            Self::DeadlineExceeded => "DeadlineExceeded",
+            Self::NotFound => "NotFound",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::ResourceExhausted => "ResourceExhausted",
+            Self::FailedPrecondition => "FailedPrecondition",
+            Self::Unimplemented => "Unimplemented",
+            Self::Internal => "Internal",
+            Self::Unavailable => "Unavailable",
+        }
+    }
+
+    /// The HTTP status (contract 2.1). What HTTP itself refuses (405, 413, 414, 431) has its status from there.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Canceled => StatusCode::from_u16(499).expect("499 is a status number"),
+            Self::InvalidArgument | Self::FailedPrecondition => StatusCode::BAD_REQUEST,
+            Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::AlreadyExists => StatusCode::CONFLICT,
+            Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unknown | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Whether an answer with this code should tell the client when to come back (`Retry-After`).
+    pub fn is_passing(self) -> bool {
+        matches!(self, Self::DeadlineExceeded | Self::Unavailable)
+    }
+}
+
+/// An error on its way to a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Body", into = "Body")]
+pub struct Problem {
+    /// The canonical code.
+    pub code: Code,
+    /// Why, at least one; several when several fields of one transaction are wrong.
+    pub details: Vec<Detail>,
+    /// For the log only, where the answer leaves the service; never part of any spelling.
+    pub cause: Option<Box<str>>,
+}
+
+/// One reason.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Detail {
+    /// Stable application number (contract 2.2).
+    #[serde(rename = "code")]
+    pub number: u32,
+    /// The reason, lower case, no full stop.
+    pub message: String,
+    /// The offending value or the neighbouring valid values.
+    #[serde(default)]
+    pub inner: String,
+}
+
+impl Problem {
+    /// A problem with one reason.
+    pub fn new(code: Code, number: u32, message: impl Into<String>) -> Self {
+        Self { code, details: vec![Detail { number, message: message.into(), inner: String::new() }], cause: None }
+    }
+
+    /// The request is wrong; the client must change it.
+    pub fn invalid(number: u32, message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, number, message)
+    }
+
+    /// There is no such thing.
+    pub fn not_found(number: u32, message: impl Into<String>) -> Self {
+        Self::new(Code::NotFound, number, message)
+    }
+
+    /// Our fault. The cause belongs in the log, not in here.
+    pub fn internal(number: u32, message: impl Into<String>) -> Self {
+        Self::new(Code::Internal, number, message)
+    }
+
+    /// Something that the answer needs is away.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(Code::Unavailable, NOT_MAPPED, message)
+    }
+
+    /// No answer in time.
+    pub fn deadline_exceeded(message: impl Into<String>) -> Self {
+        Self::new(Code::DeadlineExceeded, NOT_MAPPED, message)
+    }
+
+    /// Names the offending value or its valid neighbours.
+    #[must_use]
+    pub fn with_inner(mut self, inner: impl Into<String>) -> Self {
+        if let Some(detail) = self.details.first_mut() {
+            detail.inner = inner.into();
+        }
+        self
+    }
+
+    /// Keeps what only the log may say.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<Box<str>>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    /// Gives an error without a number of its own (10000) the number of the operation that met it.
+    #[must_use]
+    pub fn numbered(mut self, number: u32) -> Self {
+        for detail in self.details.iter_mut().filter(|detail| detail.number == NOT_MAPPED) {
+            detail.number = number;
+        }
+        self
+    }
+
+    /// The application number of the first reason.
+    pub fn number(&self) -> u32 {
+        self.details.first().map_or(NOT_MAPPED, |detail| detail.number)
+    }
+
+    /// The JSON body of contract section 2.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a problem is plain text and numbers")
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} error", self.code.name())?;
+        for detail in &self.details {
+            write!(out, ": {} ({})", detail.message, detail.number)?;
+            if !detail.inner.is_empty() {
+                write!(out, ": {}", detail.inner)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// The JSON form.
+#[derive(Serialize, Deserialize)]
+struct Body {
+    code: u8,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    details: Vec<TypedDetail>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TypedDetail {
+    #[serde(rename = "@type", default)]
+    kind: String,
+    #[serde(flatten)]
+    detail: Detail,
+}
+
+impl From<Problem> for Body {
+    fn from(problem: Problem) -> Self {
+        let typed = |detail| TypedDetail { kind: DETAIL_TYPE.to_owned(), detail };
+        Self {
+            code: problem.code.number(),
+            message: format!("{} error", problem.code.name()),
+            details: problem.details.into_iter().map(typed).collect(),
+        }
+    }
+}
+
+impl From<Body> for Problem {
+    fn from(body: Body) -> Self {
+        Self {
+            code: Code::from_number(body.code),
+            details: body.details.into_iter().map(|typed| typed.detail).collect(),
+            cause: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_body_is_the_contracts() {
+        let problem = Problem::invalid(240_012, "height is not on a history segment boundary")
+            .with_inner("fromBlock 500: nearest valid starts 1, 1001");
+        assert_eq!(
+            String::from_utf8(problem.to_json()).unwrap(),
+            r#"{"code":3,"message":"InvalidArgument error","details":[{"@type":"type.googleapis.com/api.v2.ErrorDetail","code":240012,"message":"height is not on a history segment boundary","inner":"fromBlock 500: nearest valid starts 1, 1001"}]}"#
+        );
+    }
+
+    #[test]
+    fn a_problem_survives_the_bus() {
+        let problem = Problem::not_found(150_001, "no such withdrawal").with_inner("ab\"\n");
+        assert_eq!(serde_json::from_slice::<Problem>(&problem.to_json()).unwrap(), problem);
+    }
+
+    #[test]
+    fn every_code_has_the_status_of_the_contract() {
+        let rows = [(1, 499), (2, 500), (3, 400), (4, 504), (5, 404), (6, 409), (8, 429), (9, 400), (12, 501), (13, 500), (14, 503)];
+        for (number, status) in rows {
+            let code = Code::from_number(number);
+            assert_eq!(code.number(), number);
+            assert_eq!(code.status().as_u16(), status, "{}", code.name());
+        }
+    }
+}

@@ -139,6 +139,10 @@ CREATE FUNCTION empty_trades_candle() RETURNS trigger
 BEGIN
     TRUNCATE trades_candle;
     RETURN NULL;
+EXCEPTION WHEN object_in_use THEN
+    -- The statement truncates both tables, or an open cursor reads the candles.
+    DELETE FROM trades_candle;
+    RETURN NULL;
 END
 $$;
 CREATE TRIGGER empty_trades_candle AFTER TRUNCATE ON trades

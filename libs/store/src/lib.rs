@@ -7,4 +7,12 @@
 pub mod error;
 pub mod load;
 pub mod migrate;
+mod page;
+mod read;
 mod session;
+mod time;
+
+pub use page::{ListKey, Page, PageRequest, PageSizes, Window, encode as encode_cursor};
+pub use read::{Parameter, ReadError, Store, StoreConfig, head_of};
+pub use tokio_postgres::Row;
+pub use time::TimeUs;

@@ -19,6 +19,9 @@ use crate::error::StoreError;
 /// Bytes read from a file and sent to the server at a time.
 const PIECE: usize = 256 << 10;
 
+/// Beginning of the names of staging tables and of the columns in them that are dropped.
+const STAGING: &str = "mesh_load_";
+
 /// Copies the file of `source` into its table and returns the number of rows.
 pub(super) async fn copy_file(
     transaction: &Transaction<'_>,
@@ -32,11 +35,11 @@ pub(super) async fn copy_file(
     }
 
     // The unknown columns get names of our own: the file's may be empty or too long for an identifier.
-    let staging = quoted(&format!("mesh_load_{}", source.table));
+    let staging = quoted(&format!("{STAGING}{}", source.table));
     let target = quoted(&source.table);
     let skipped = |name: &String| {
         let place = unknown.iter().position(|other| other == name)?;
-        Some(format!("mesh_load_skipped_{place}"))
+        Some(format!("{STAGING}skipped_{place}"))
     };
     let columns: Vec<String> =
         source.header.iter().map(|name| skipped(name).unwrap_or_else(|| quoted(name))).collect();
@@ -96,12 +99,13 @@ fn bad_row(source: &Source, error: Error) -> StoreError {
     if !matches!(told.code().code().get(..2), Some("22" | "23")) {
         return StoreError::Database { step: "copying a file into its table", source: error };
     }
+    let message = told.message().replace(STAGING, "");
     let reason = match told.detail() {
         // "Key (height)=(5) already exists." Other details repeat the whole row.
         Some(detail) if *told.code() == SqlState::UNIQUE_VIOLATION => {
-            format!("{}, {}", told.message(), detail.trim_end_matches('.'))
+            format!("{message}, {}", detail.trim_end_matches('.'))
         }
-        _ => told.message().to_owned(),
+        _ => message,
     };
     StoreError::BadFile { file: source.file.clone(), place: told.where_().and_then(place), reason }
 }

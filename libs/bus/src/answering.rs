@@ -1,0 +1,77 @@
+//! Between bus and actors: a request as a message to an actor, and the actor's answer as a future that
+//! stops when nobody waits for it any more.
+
+use std::{future::Future, pin::Pin};
+
+use actix::{Actor, Message, dev::MessageResponse, dev::OneshotSender};
+use mesh_problem::Problem;
+use proto_msgs::Operation;
+
+/// A request of the contract as a message to an actor.
+#[derive(Debug)]
+pub struct Ask<R>(pub R);
+
+/// What a handler comes to.
+pub type Answer<R> = Result<Answered<R>, Problem>;
+
+impl<R: Operation> Message for Ask<R> {
+    type Result = Answer<R::Reply>;
+}
+
+/// A reply and how fresh it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered<R> {
+    /// The reply message.
+    pub reply: R,
+    /// The newest block at the time of the read, when the reply was read from the store and it has one.
+    pub head: Option<Head>,
+}
+
+impl<R> Answered<R> {
+    /// A reply that was read at this head: height and nanoseconds.
+    pub fn at(head: Option<(u64, i64)>, reply: R) -> Self {
+        Self { reply, head: head.map(|(height, time_ns)| Head { height, time_ns }) }
+    }
+}
+
+impl<R> From<R> for Answered<R> {
+    fn from(reply: R) -> Self {
+        Self { reply, head: None }
+    }
+}
+
+/// The newest block of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Head {
+    /// Its height.
+    pub height: u64,
+    /// Its time, nanoseconds since the Unix epoch.
+    pub time_ns: i64,
+}
+
+/// A handler's work. It is dropped, and with it any query it waits for, as soon as the asker is gone or its
+/// deadline has passed.
+pub struct Answering<R>(Pin<Box<dyn Future<Output = Answer<R>>>>);
+
+impl<R> Answering<R> {
+    /// Answers by this work.
+    pub fn by(work: impl Future<Output = Answer<R>> + 'static) -> Self {
+        Self(Box::pin(work))
+    }
+}
+
+impl<A, R> MessageResponse<A, Ask<R>> for Answering<R::Reply>
+where
+    A: Actor,
+    R: Operation,
+{
+    fn handle(self, _: &mut A::Context, asker: Option<OneshotSender<Answer<R::Reply>>>) {
+        let Some(mut asker) = asker else { return };
+        actix::spawn(async move {
+            tokio::select! {
+                answer = self.0 => { let _ = asker.send(answer); }
+                () = asker.closed() => {}
+            }
+        });
+    }
+}

@@ -1,0 +1,57 @@
+//! Where the bus is and who we are on it.
+
+use std::{fmt, fs, io, path::Path};
+
+/// How to reach the bus.
+#[derive(Debug, Clone)]
+pub struct BusConfig {
+    /// One or several server addresses, separated by commas, e.g. `nats://127.0.0.1:4222`.
+    pub url: String,
+    /// Who we are; absent = anonymous.
+    pub credentials: Option<Credentials>,
+    /// First token of every subject, `mesh` unless several meshes share one bus.
+    pub prefix: String,
+    /// Name of the connection and of the service in the bus's own listings, e.g. `query`.
+    pub name: String,
+    /// Version in the bus's own listings (semantic version).
+    pub version: String,
+}
+
+/// Who we are on the bus. Its debug form shows no secret.
+#[derive(Clone)]
+pub enum Credentials {
+    /// A user and a password.
+    Password {
+        /// User name.
+        user: String,
+        /// Password.
+        password: String,
+    },
+    /// The text of a NATS credentials file (JWT and seed).
+    Jwt(String),
+}
+
+impl Credentials {
+    /// Reads a credentials file: either `user:password` in one line, or NATS's own `.creds` form.
+    ///
+    /// # Errors
+    /// When the file cannot be read or holds neither form.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let text = fs::read_to_string(path)?;
+        if text.contains("BEGIN NATS USER JWT") {
+            return Ok(Self::Jwt(text));
+        }
+        match text.trim().split_once(':') {
+            Some((user, password)) => {
+                Ok(Self::Password { user: user.to_owned(), password: password.to_owned() })
+            }
+            None => Err(io::Error::new(io::ErrorKind::InvalidData, "neither `user:password` nor a .creds file")),
+        }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("***")
+    }
+}

@@ -1,0 +1,107 @@
+//! The connection to the bus: made in the background, kept for ever.
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::{Client, ConnectOptions, connection::State};
+use rand::Rng;
+
+use crate::{
+    config::{BusConfig, Credentials},
+    inbox::Inbox,
+};
+
+/// Longest pause between two attempts to reconnect; the client's own default grows to 4 s.
+const RECONNECT_AT_MOST: Duration = Duration::from_millis(250);
+
+/// Messages waiting in one subscription before the client drops some: far above what is ever in flight,
+/// because whoever reads a subscription here never waits.
+const SUBSCRIPTION_CAPACITY: usize = 16 * 1024;
+
+/// A connection to the bus. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Bus {
+    pub(crate) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) client: Client,
+    pub(crate) config: BusConfig,
+    pub(crate) inbox: Inbox,
+}
+
+/// Why the bus cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BusError {
+    /// The configuration cannot work.
+    #[error("the bus cannot be used as configured")]
+    Configuration(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The connection is closed.
+    #[error("the connection to the bus is closed")]
+    Closed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Bus {
+    /// Begins to connect and returns at once: a server that is not there yet is tried again for ever.
+    ///
+    /// # Errors
+    /// When address or credentials are malformed.
+    pub async fn connect(config: BusConfig) -> Result<Self, BusError> {
+        let configuration = |error: Box<dyn std::error::Error + Send + Sync>| BusError::Configuration(error);
+        let mut options = ConnectOptions::new()
+            .name(&config.name)
+            .retry_on_initial_connect()
+            .subscription_capacity(SUBSCRIPTION_CAPACITY)
+            .ping_interval(Duration::from_secs(5))
+            .reconnect_delay_callback(reconnect_delay)
+            .event_callback(|event| async move { tracing::info!(%event, "bus") });
+        options = match config.credentials.clone() {
+            Some(Credentials::Password { user, password }) => options.user_and_password(user, password),
+            Some(Credentials::Jwt(text)) => options.credentials(&text).map_err(|error| configuration(error.into()))?,
+            None => options,
+        };
+        let servers: Vec<&str> = config.url.split(',').map(str::trim).collect();
+        let client = options.connect(servers).await.map_err(|error| configuration(error.into()))?;
+        let inbox = Inbox::open(&client).await?;
+        Ok(Self { shared: Arc::new(Shared { client, config, inbox }) })
+    }
+
+    /// Whether a server is connected right now.
+    pub fn is_connected(&self) -> bool {
+        self.shared.client.connection_state() == State::Connected
+    }
+
+    /// `mesh.<workload>.<Operation>`.
+    pub fn subject(&self, workload: &str, operation: &str) -> String {
+        format!("{}.{workload}.{operation}", self.shared.config.prefix)
+    }
+
+    /// Where an asker that no longer waits says so to all replicas of a workload.
+    pub(crate) fn cancel_subject(&self, workload: &str) -> String {
+        format!("{}.cancel.{workload}", self.shared.config.prefix)
+    }
+
+    /// Waits until everything sent so far has left, at most this long.
+    pub async fn flush(&self, at_most: Duration) {
+        let _ = tokio::time::timeout(at_most, self.shared.client.flush()).await;
+    }
+}
+
+/// 10 ms, doubling to 250 ms, with jitter so that a thousand clients do not come back together.
+fn reconnect_delay(attempt: usize) -> Duration {
+    let steps = u32::try_from(attempt).unwrap_or(u32::MAX).min(5);
+    let delay = (Duration::from_millis(10) * 2_u32.pow(steps)).min(RECONNECT_AT_MOST);
+    delay.mul_f64(rand::rng().random_range(0.5..1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reconnecting_never_pauses_longer_than_its_cap() {
+        for attempt in 0..100 {
+            assert!(reconnect_delay(attempt) <= RECONNECT_AT_MOST);
+        }
+    }
+}

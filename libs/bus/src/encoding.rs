@@ -1,0 +1,99 @@
+//! How a reply is written: the service renders it in the encoding that the asker wants, so that the edge
+//! passes bytes on untouched and the cost of rendering scales with the service.
+
+use std::{io::Write, str::FromStr};
+
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use mesh_problem::Problem;
+
+/// Replies longer than this are compressed when the asker takes that (contract J15).
+pub const GZIP_FROM_BYTES: usize = 1024;
+
+/// Form of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Format {
+    /// Compact JSON by the contract's rules.
+    Json,
+    /// The same, indented.
+    PrettyJson,
+    /// Protobuf.
+    #[default]
+    Protobuf,
+}
+
+/// Form of a reply and whether it may be compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Encoding {
+    /// Form.
+    pub format: Format,
+    /// Whether gzip is welcome.
+    pub gzip: bool,
+}
+
+impl Encoding {
+    /// The header value, e.g. `json+gzip`.
+    pub(crate) fn as_str(self) -> &'static str {
+        match (self.format, self.gzip) {
+            (Format::Json, false) => "json",
+            (Format::Json, true) => "json+gzip",
+            (Format::PrettyJson, false) => "json-pretty",
+            (Format::PrettyJson, true) => "json-pretty+gzip",
+            (Format::Protobuf, false) => "protobuf",
+            (Format::Protobuf, true) => "protobuf+gzip",
+        }
+    }
+
+    /// Writes a reply, still uncompressed.
+    pub(crate) fn render<R: prost::Message + serde::Serialize>(self, reply: &R) -> Result<Vec<u8>, Problem> {
+        let failed = |error: serde_json::Error| {
+            Problem::internal(mesh_problem::NOT_MAPPED, "the reply could not be written").caused_by(error.to_string())
+        };
+        match self.format {
+            Format::Json => serde_json::to_vec(reply).map_err(failed),
+            Format::PrettyJson => serde_json::to_vec_pretty(reply).map_err(failed),
+            Format::Protobuf => Ok(reply.encode_to_vec()),
+        }
+    }
+}
+
+impl FromStr for Encoding {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (format, gzip) = match text.strip_suffix("+gzip") {
+            Some(format) => (format, true),
+            None => (text, false),
+        };
+        let format = match format {
+            "json" => Format::Json,
+            "json-pretty" => Format::PrettyJson,
+            "protobuf" => Format::Protobuf,
+            _ => return Err(()),
+        };
+        Ok(Self { format, gzip })
+    }
+}
+
+/// Compresses by gzip at the fastest level.
+pub fn gzip(plain: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), Compression::fast());
+    encoder.write_all(plain).expect("writing into memory does not fail");
+    encoder.finish().expect("writing into memory does not fail").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_encoding_reads_back_from_its_header() {
+        for format in [Format::Json, Format::PrettyJson, Format::Protobuf] {
+            for gzip in [false, true] {
+                let encoding = Encoding { format, gzip };
+                assert_eq!(encoding.as_str().parse(), Ok(encoding));
+            }
+        }
+        assert_eq!("xml".parse::<Encoding>(), Err(()));
+    }
+}

@@ -1,0 +1,333 @@
+//! Answering: subscribes an actor's operations in the workload's queue group, bounds what is in flight,
+//! keeps deadlines, and drains in order.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use actix::{Actor, Addr, Context, Handler};
+use async_nats::{HeaderMap, Message, Subject, Subscriber};
+use bytes::Bytes;
+use futures_util::{
+    StreamExt,
+    future::{AbortHandle, Abortable, LocalBoxFuture},
+};
+use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
+use prometheus_client::registry::Registry;
+use proto_msgs::Operation;
+use tokio::{
+    sync::{Notify, watch},
+    task::spawn_blocking,
+    time::timeout,
+};
+
+use crate::{
+    answering::{Ask, Head},
+    connection::{Bus, BusError},
+    encoding::{Encoding, GZIP_FROM_BYTES, gzip},
+    headers::{self, RequestHeaders},
+    metrics::{Outcome, RequestMetrics},
+    stats::{self, Stats},
+};
+
+/// Payload of one message of a long reply; a bus with the default limit of 1 MiB carries it.
+const PART_BYTES: usize = 512 << 10;
+
+/// Longer replies are compressed off the actor's thread.
+const GZIP_INLINE_BYTES: usize = 32 << 10;
+
+/// Bounds of a service.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Requests worked on at the same time; one more is answered `ResourceExhausted` at once.
+    pub in_flight: usize,
+    /// Longest time for one request, whatever its asker says.
+    pub timeout: Duration,
+}
+
+type Work = Rc<dyn Fn(Message, Encoding) -> LocalBoxFuture<'static, Result<Rendered, Problem>>>;
+
+struct Rendered {
+    body: Bytes,
+    gzipped: bool,
+    head: Option<Head>,
+}
+
+/// The operations that an actor answers.
+pub struct Router<A: Actor> {
+    bus: Bus,
+    actor: Addr<A>,
+    limits: Limits,
+    workload: &'static str,
+    metrics: RequestMetrics,
+    operations: Vec<(&'static str, Work)>,
+}
+
+impl<A: Actor<Context = Context<A>>> Router<A> {
+    /// No operations yet.
+    pub fn new(bus: Bus, workload: &'static str, actor: Addr<A>, limits: Limits, registry: &mut Registry) -> Self {
+        let metrics = RequestMetrics::register(registry);
+        Self { bus, actor, limits, workload, metrics, operations: Vec::new() }
+    }
+
+    /// Adds one operation.
+    #[must_use]
+    pub fn on<R: Operation>(mut self) -> Self
+    where
+        A: Handler<Ask<R>>,
+    {
+        debug_assert_eq!(R::WORKLOAD, self.workload, "{} belongs to another workload", R::NAME);
+        let actor = self.actor.clone();
+        let work: Work = Rc::new(move |message: Message, encoding| {
+            let actor = actor.clone();
+            Box::pin(async move {
+                let request = R::decode(message.payload).map_err(|error| {
+                    Problem::invalid(MALFORMED, "the request does not decode").caused_by(error.to_string())
+                })?;
+                let answered = match actor.send(Ask(request)).await {
+                    Ok(answer) => answer?,
+                    Err(error) => {
+                        let problem = Problem::internal(NOT_MAPPED, "the service could not finish this request");
+                        return Err(problem.caused_by(error.to_string()));
+                    }
+                };
+                let body = encoding.render(&answered.reply)?;
+                let (body, gzipped) = compress(body, encoding).await;
+                Ok(Rendered { body, gzipped, head: answered.head })
+            })
+        });
+        self.operations.push((R::NAME, work));
+        self
+    }
+
+    /// Begins to answer.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub async fn serve(self) -> Result<Serving, BusError> {
+        let closed = |error: async_nats::SubscribeError| BusError::Closed(error.into());
+        let client = &self.bus.shared.client;
+        let (stop, stopped) = watch::channel(false);
+        let desk = Rc::new(Desk {
+            bus: self.bus.clone(),
+            limits: self.limits,
+            metrics: self.metrics,
+            running: RefCell::default(),
+            in_flight: Cell::new(0),
+            idle: Notify::new(),
+            stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
+        });
+        let mut readers = Vec::new();
+        for (name, work) in self.operations {
+            let subject = self.bus.subject(self.workload, name);
+            let requests =
+                client.queue_subscribe(subject.clone(), self.workload.to_owned()).await.map_err(closed)?;
+            desk.stats.add(name, subject, self.workload);
+            readers.push(actix::spawn(read(Rc::clone(&desk), name, work, requests, stopped.clone())));
+        }
+        let canceled = client.subscribe(self.bus.cancel_subject(self.workload)).await.map_err(closed)?;
+        actix::spawn(cancel(Rc::clone(&desk), canceled));
+        stats::answer(&self.bus, &desk.stats).await?;
+        self.bus.flush(Duration::from_secs(1)).await;
+        Ok(Serving { desk, stop, readers })
+    }
+}
+
+/// A service that answers. See [`Serving::drain`].
+pub struct Serving {
+    desk: Rc<Desk>,
+    stop: watch::Sender<bool>,
+    readers: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Serving {
+    /// Stops taking requests, finishes those that run (at most this long), and sends every reply.
+    pub async fn drain(self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        self.stop.send_replace(true);
+        for reader in self.readers {
+            let _ = timeout(left(), reader).await;
+        }
+        while self.desk.in_flight.get() > 0 {
+            if timeout(left(), self.desk.idle.notified()).await.is_err() {
+                tracing::warn!(in_flight = self.desk.in_flight.get(), "stopping before all requests are answered");
+                break;
+            }
+        }
+        self.desk.bus.flush(left().max(Duration::from_millis(200))).await;
+    }
+}
+
+/// What all operations of a process share.
+struct Desk {
+    bus: Bus,
+    limits: Limits,
+    metrics: RequestMetrics,
+    /// Requests being worked on, by where their replies go.
+    running: RefCell<HashMap<String, AbortHandle>>,
+    in_flight: Cell<usize>,
+    idle: Notify,
+    stats: Rc<Stats>,
+}
+
+/// Takes the requests of one operation until the service drains.
+async fn read(desk: Rc<Desk>, name: &'static str, work: Work, mut requests: Subscriber, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            message = requests.next() => match message {
+                Some(message) => take(&desk, name, &work, message),
+                None => return,
+            },
+            _ = stop.wait_for(|stop| *stop) => break,
+        }
+    }
+    // What the server had sent already is still answered; the stream ends behind it.
+    if requests.drain().await.is_ok() {
+        while let Some(message) = requests.next().await {
+            take(&desk, name, &work, message);
+        }
+    }
+}
+
+/// Stops the work of askers that have gone away.
+async fn cancel(desk: Rc<Desk>, mut canceled: Subscriber) {
+    while let Some(message) = canceled.next().await {
+        if let Ok(reply_to) = std::str::from_utf8(&message.payload)
+            && let Some(work) = desk.running.borrow().get(reply_to)
+        {
+            work.abort();
+        }
+    }
+}
+
+fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
+    let Some(reply_to) = message.reply.clone() else { return };
+    let started = Instant::now();
+    let request = RequestHeaders::read(message.headers.as_ref(), desk.limits.timeout);
+    let Some(left) = request.left else {
+        desk.metrics.ended(name, Outcome::Canceled, Duration::ZERO);
+        return;
+    };
+    if desk.in_flight.get() >= desk.limits.in_flight {
+        desk.metrics.ended(name, Outcome::Shed, Duration::ZERO);
+        actix::spawn(refuse(desk.bus.clone(), reply_to));
+        return;
+    }
+    let (abort, registration) = AbortHandle::new_pair();
+    desk.running.borrow_mut().insert(reply_to.to_string(), abort);
+    desk.in_flight.set(desk.in_flight.get() + 1);
+    desk.metrics.in_flight.inc();
+    let work = Abortable::new(work(message, request.encoding), registration);
+    let desk = Rc::clone(desk);
+    actix::spawn(async move {
+        let result = match timeout(left, work).await {
+            Ok(Ok(result)) => Some(result),
+            Ok(Err(_aborted)) => None,
+            Err(_elapsed) => Some(Err(Problem::deadline_exceeded("the request took too long"))),
+        };
+        let outcome = outcome(result.as_ref());
+        match result {
+            Some(Ok(rendered)) => send(&desk.bus, &reply_to, rendered).await,
+            Some(Err(problem)) => {
+                log(name, &request, &problem);
+                send_problem(&desk.bus, &reply_to, &problem, false).await;
+            }
+            None => {}
+        }
+        desk.running.borrow_mut().remove(reply_to.as_str());
+        desk.in_flight.set(desk.in_flight.get() - 1);
+        desk.metrics.in_flight.dec();
+        desk.metrics.ended(name, outcome, started.elapsed());
+        desk.stats.count(name, started.elapsed(), outcome);
+        if desk.in_flight.get() == 0 {
+            desk.idle.notify_waiters();
+        }
+    });
+}
+
+fn outcome(result: Option<&Result<Rendered, Problem>>) -> Outcome {
+    match result {
+        Some(Ok(_)) => Outcome::Ok,
+        None => Outcome::Canceled,
+        Some(Err(problem)) => match problem.code {
+            Code::Internal | Code::Unknown | Code::Unavailable | Code::DeadlineExceeded => Outcome::Failed,
+            _ => Outcome::Refused,
+        },
+    }
+}
+
+/// The one place where a failed request is logged: what its client may not see stands only here.
+fn log(operation: &str, request: &RequestHeaders, problem: &Problem) {
+    let cause = problem.cause.as_deref().unwrap_or_default();
+    let request_id = request.request_id.as_str();
+    let traceparent = request.traceparent.as_deref().unwrap_or_default();
+    match problem.code {
+        Code::Internal | Code::Unknown => tracing::error!(operation, request_id, traceparent, %problem, cause, "failed"),
+        Code::Unavailable | Code::DeadlineExceeded => {
+            tracing::warn!(operation, request_id, traceparent, %problem, cause, "failed");
+        }
+        _ => tracing::debug!(operation, request_id, traceparent, %problem, cause, "refused"),
+    }
+}
+
+async fn compress(body: Vec<u8>, encoding: Encoding) -> (Bytes, bool) {
+    if !encoding.gzip || body.len() <= GZIP_FROM_BYTES {
+        return (body.into(), false);
+    }
+    if body.len() <= GZIP_INLINE_BYTES {
+        return (gzip(&body), true);
+    }
+    let body = Bytes::from(body);
+    let plain = body.clone();
+    match spawn_blocking(move || gzip(&plain)).await {
+        Ok(compressed) => (compressed, true),
+        Err(_) => (body, false),
+    }
+}
+
+async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
+    let Rendered { mut body, gzipped, head } = rendered;
+    let parts = body.len().div_ceil(PART_BYTES).max(1);
+    for part in 0..parts {
+        let mut headers = HeaderMap::new();
+        if parts > 1 {
+            headers.insert(headers::PARTS, parts.to_string());
+            headers.insert(headers::PART, part.to_string());
+        }
+        if part == 0 {
+            if gzipped {
+                headers.insert(headers::CONTENT_ENCODING, "gzip");
+            }
+            if let Some(head) = head {
+                headers::write_head(&mut headers, head);
+            }
+        }
+        let piece = body.split_to(body.len().min(PART_BYTES));
+        if let Err(error) = bus.shared.client.publish_with_headers(reply_to.clone(), headers, piece).await {
+            tracing::warn!(%error, "a reply could not be sent");
+            return;
+        }
+    }
+}
+
+async fn send_problem(bus: &Bus, reply_to: &Subject, problem: &Problem, overloaded: bool) {
+    let mut headers = HeaderMap::new();
+    headers::write_problem(&mut headers, problem);
+    if overloaded {
+        headers.insert(headers::OVERLOADED, "1");
+    }
+    if let Err(error) =
+        bus.shared.client.publish_with_headers(reply_to.clone(), headers, problem.to_json().into()).await
+    {
+        tracing::warn!(%error, "a reply could not be sent");
+    }
+}
+
+async fn refuse(bus: Bus, reply_to: Subject) {
+    let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the replica has no room for this request");
+    send_problem(&bus, &reply_to, &problem, true).await;
+}

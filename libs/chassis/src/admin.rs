@@ -1,0 +1,98 @@
+//! The admin port of a service: `/livez` (the process is alive), `/readyz` (what it needs is there), `/metrics`.
+
+use std::{cell::RefCell, convert::Infallible, io, net::SocketAddr, path::Path, rc::Rc, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use http::{Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::registry::Registry;
+use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
+
+/// Most connections at a time; probes and scrapers need a handful.
+const CONNECTIONS: usize = 64;
+
+/// Longest life of one connection's head, and of a readiness check.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Says whether everything that a service needs is there; if not, what is missing.
+pub(crate) type Ready = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>;
+
+/// Binds the admin port.
+pub(crate) async fn bind(address: SocketAddr, address_file: Option<&Path>) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await?;
+    if let Some(path) = address_file {
+        let draft = path.with_extension("draft");
+        std::fs::write(&draft, format!("{}\n", listener.local_addr()?))?;
+        std::fs::rename(&draft, path)?;
+    }
+    Ok(listener)
+}
+
+/// Answers on the admin port for the rest of the process's life.
+pub(crate) async fn serve(listener: TcpListener, ready: Ready, registry: Rc<RefCell<Registry>>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "the admin port cannot accept");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (ready, registry) = (Rc::clone(&ready), Rc::clone(&registry));
+        actix::spawn(async move {
+            let service = service_fn(move |request| answer(request, Rc::clone(&ready), Rc::clone(&registry)));
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .serve_connection(TokioIo::new(stream), service);
+            let _ = connection.await;
+            drop(permit);
+        });
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    ready: Ready,
+    registry: Rc<RefCell<Registry>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Ok(text(StatusCode::METHOD_NOT_ALLOWED, "GET only\n"));
+    }
+    Ok(match request.uri().path() {
+        "/livez" => text(StatusCode::OK, "ok\n"),
+        "/readyz" => match timeout(PATIENCE, ready()).await {
+            Ok(Ok(())) => text(StatusCode::OK, "ready\n"),
+            Ok(Err(missing)) => text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {missing}\n")),
+            Err(_) => text(StatusCode::SERVICE_UNAVAILABLE, "not ready: the check takes too long\n"),
+        },
+        "/metrics" => metrics(&registry.borrow()),
+        _ => text(StatusCode::NOT_FOUND, "/livez /readyz /metrics\n"),
+    })
+}
+
+fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
+    let mut page = String::new();
+    match prometheus_client::encoding::text::encode(&mut page, registry) {
+        Ok(()) => {
+            let mut response = Response::new(Full::from(page));
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
+            response
+        }
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

@@ -1,0 +1,119 @@
+//! Configuration from environment variables, read and checked once. All mistakes are reported together.
+
+use std::{collections::HashMap, fmt, str::FromStr, time::Duration};
+
+/// The environment as configuration: hands out values and collects mistakes.
+#[derive(Debug, Default)]
+pub struct Env {
+    variables: HashMap<String, String>,
+    mistakes: Vec<String>,
+}
+
+/// A text that never shows.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("***")
+    }
+}
+
+impl Env {
+    /// The environment of this process. An empty variable counts as absent.
+    pub fn of_process() -> Self {
+        Self::of(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
+    }
+
+    /// These variables.
+    pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let variables = variables.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        Self { variables, mistakes: Vec::new() }
+    }
+
+    /// A variable that may be absent.
+    pub fn optional(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+
+    /// A variable that must be there; the text is not shown in any mistake.
+    pub fn required(&mut self, name: &str) -> String {
+        self.optional(name).unwrap_or_else(|| {
+            self.mistakes.push(format!("{name} is not set"));
+            String::new()
+        })
+    }
+
+    /// A variable of some type, or its default.
+    pub fn or<T: FromStr>(&mut self, name: &str, default: T) -> T
+    where
+        T::Err: fmt::Display,
+    {
+        match self.variables.get(name).map(|text| text.parse()) {
+            None => default,
+            Some(Ok(value)) => value,
+            Some(Err(error)) => {
+                self.mistakes.push(format!("{name} cannot be read: {error}"));
+                default
+            }
+        }
+    }
+
+    /// A number of at least 1, or its default.
+    pub fn positive(&mut self, name: &str, default: usize) -> usize {
+        let number = self.or(name, default);
+        if number == 0 {
+            self.mistake(format!("{name} must be at least 1"));
+        }
+        number
+    }
+
+    /// A number of milliseconds, at least 1, or its default.
+    pub fn milliseconds(&mut self, name: &str, default: u64) -> Duration {
+        let number = self.or(name, default);
+        if number == 0 {
+            self.mistake(format!("{name} must be at least 1"));
+        }
+        Duration::from_millis(number)
+    }
+
+    /// A number of seconds, or its default.
+    pub fn seconds(&mut self, name: &str, default: u64) -> Duration {
+        Duration::from_secs(self.or(name, default))
+    }
+
+    /// Notes a mistake that the caller found.
+    pub fn mistake(&mut self, mistake: impl Into<String>) {
+        self.mistakes.push(mistake.into());
+    }
+
+    /// All mistakes so far.
+    pub fn mistakes(&self) -> &[String] {
+        &self.mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_mistakes_are_reported_together() {
+        let pairs = [("A", "x"), ("B", "0"), ("D", "7"), ("E", "")];
+        let mut env = Env::of(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(env.or("A", 5_u32), 5);
+        env.positive("B", 1);
+        env.required("C");
+        assert_eq!(env.or("D", 1_u8), 7);
+        assert_eq!(env.optional("E"), None);
+        assert_eq!(
+            env.mistakes(),
+            ["A cannot be read: invalid digit found in string", "B must be at least 1", "C is not set"]
+        );
+    }
+
+    #[test]
+    fn a_secret_does_not_show() {
+        assert_eq!(format!("{:?}", Secret("canary".into())), "***");
+    }
+}

@@ -1,0 +1,165 @@
+//! The life of a service process: configure, connect, answer, stop in order.
+
+use std::{
+    cell::{Cell, RefCell},
+    future::Future,
+    net::SocketAddr,
+    path::PathBuf,
+    process::ExitCode,
+    rc::Rc,
+    time::Duration,
+};
+
+use futures_util::future::LocalBoxFuture;
+use mesh_bus::{Bus, BusConfig, Credentials};
+use prometheus_client::registry::Registry;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::{Env, admin};
+
+/// Exit code for a configuration that cannot work.
+const WRONG_CONFIGURATION: u8 = 64;
+
+/// A service's own configuration.
+pub trait Config: Sized {
+    /// Reads it; mistakes are noted in `env`.
+    fn read(env: &mut Env) -> Self;
+}
+
+/// What a service starts with.
+pub struct Setup<C> {
+    /// Its configuration.
+    pub config: C,
+    /// The message bus, being connected.
+    pub bus: Bus,
+    /// What `/metrics` shows.
+    pub registry: Rc<RefCell<Registry>>,
+}
+
+/// Why a service cannot start.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A service that runs.
+pub struct Running {
+    ready: Box<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>,
+    drain: Box<dyn FnOnce(Duration) -> LocalBoxFuture<'static, ()>>,
+}
+
+impl Running {
+    /// A service with a readiness check of its own (the bus is checked anyway), which says what is missing,
+    /// and a way to stop: take nothing new, finish what runs within the time given.
+    pub fn new<R, D>(ready: impl Fn() -> R + 'static, drain: impl FnOnce(Duration) -> D + 'static) -> Self
+    where
+        R: Future<Output = Result<(), String>> + 'static,
+        D: Future<Output = ()> + 'static,
+    {
+        Self { ready: Box::new(move || Box::pin(ready())), drain: Box::new(move |grace| Box::pin(drain(grace))) }
+    }
+}
+
+/// What every service is told.
+struct Common {
+    bus: BusConfig,
+    admin: SocketAddr,
+    admin_address_file: Option<PathBuf>,
+    stop_grace: Duration,
+}
+
+impl Common {
+    fn read(env: &mut Env, workload: &str, version: &str) -> Self {
+        let credentials = env.optional("MESH_BUS_CREDENTIALS").and_then(|path| {
+            Credentials::read(path.as_ref())
+                .map_err(|error| env.mistake(format!("MESH_BUS_CREDENTIALS cannot be read: {error}")))
+                .ok()
+        });
+        Self {
+            bus: BusConfig {
+                url: env.or("MESH_BUS_URL", "nats://127.0.0.1:4222".to_owned()),
+                credentials,
+                prefix: env.or("MESH_BUS_PREFIX", "mesh".to_owned()),
+                name: workload.to_owned(),
+                version: version.to_owned(),
+            },
+            admin: env.or("MESH_ADMIN_LISTEN", SocketAddr::from(([127, 0, 0, 1], 9100))),
+            admin_address_file: env.optional("MESH_ADMIN_ADDRESS_FILE").map(PathBuf::from),
+            stop_grace: env.seconds("MESH_STOP_GRACE_S", 30),
+        }
+    }
+}
+
+/// Runs a service until SIGTERM or SIGINT. `start` makes it; it returns at once and connects in the background.
+pub fn run<C, S, F>(workload: &'static str, version: &'static str, start: S) -> ExitCode
+where
+    C: Config,
+    S: FnOnce(Setup<C>) -> F,
+    F: Future<Output = Result<Running, Failure>>,
+{
+    let mut env = Env::of_process();
+    let common = Common::read(&mut env, workload, version);
+    let config = C::read(&mut env);
+    if !env.mistakes().is_empty() {
+        eprintln!("{workload}: wrong configuration: {}", env.mistakes().join("; "));
+        return ExitCode::from(WRONG_CONFIGURATION);
+    }
+    log(&env);
+    match actix::System::new().block_on(live(workload, common, config, start)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(workload, error = error.as_ref(), "cannot run");
+            eprintln!("{workload}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn live<C, S, F>(workload: &'static str, common: Common, config: C, start: S) -> Result<(), Failure>
+where
+    S: FnOnce(Setup<C>) -> F,
+    F: Future<Output = Result<Running, Failure>>,
+{
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let registry = Rc::new(RefCell::new(Registry::default()));
+    let bus = Bus::connect(common.bus).await?;
+    let Running { ready, drain } = start(Setup { config, bus: bus.clone(), registry: Rc::clone(&registry) }).await?;
+
+    let stopping = Rc::new(Cell::new(false));
+    let listener = admin::bind(common.admin, common.admin_address_file.as_deref()).await?;
+    tracing::info!(workload, admin = %listener.local_addr()?, "started");
+    let asked = {
+        let (bus, stopping) = (bus.clone(), Rc::clone(&stopping));
+        move || -> LocalBoxFuture<'static, Result<(), String>> {
+            if stopping.get() {
+                return Box::pin(async { Err("stopping".to_owned()) });
+            }
+            if !bus.is_connected() {
+                return Box::pin(async { Err("the message bus is away".to_owned()) });
+            }
+            ready()
+        }
+    };
+    actix::spawn(admin::serve(listener, Rc::new(asked), registry));
+
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    stopping.set(true);
+    tracing::info!(workload, "stopping");
+    tokio::select! {
+        () = drain(common.stop_grace) => {}
+        _ = terminate.recv() => tracing::warn!(workload, "told twice to stop, leaving at once"),
+        _ = interrupt.recv() => tracing::warn!(workload, "told twice to stop, leaving at once"),
+    }
+    bus.flush(Duration::from_millis(500)).await;
+    tracing::info!(workload, "stopped");
+    Ok(())
+}
+
+/// JSON lines on standard error; `MESH_LOG` is a filter such as `info` or `mesh_bus=debug,info`.
+fn log(env: &Env) {
+    let filter = EnvFilter::try_new(env.optional("MESH_LOG").unwrap_or_else(|| "info".to_owned()))
+        .unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,109 @@
+//! Why a read failed, in the cases that a caller treats differently.
+
+use deadpool_postgres::PoolError;
+use mesh_problem::{NOT_MAPPED, Problem};
+use tokio_postgres::error::SqlState;
+
+/// Why a read failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The configuration cannot work.
+    #[error("the database address does not parse")]
+    Configuration(#[source] tokio_postgres::Error),
+    /// The pool cannot be built.
+    #[error("the connection pool cannot be built")]
+    Pool(#[from] deadpool_postgres::BuildError),
+    /// The database is not there.
+    #[error("the database is away")]
+    Away(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
+    /// All connections are taken.
+    #[error("all connections to the database are busy")]
+    Busy,
+    /// The statement took too long.
+    #[error("the statement took too long")]
+    Late,
+    /// The statement failed.
+    #[error("the statement failed")]
+    Failed(#[source] tokio_postgres::Error),
+    /// A row does not hold what the statement promises.
+    #[error("a stored value cannot be shown: {0}")]
+    Unreadable(String),
+}
+
+impl ReadError {
+    /// What the client is told; `number` is the application number of the operation's failure.
+    pub fn problem(&self, number: u32) -> Problem {
+        let problem = match self {
+            Self::Away(_) => Problem::unavailable("the database is away"),
+            Self::Busy => Problem::unavailable("the database is busy"),
+            Self::Late => Problem::deadline_exceeded("the database did not answer in time"),
+            Self::Configuration(_) | Self::Pool(_) | Self::Failed(_) | Self::Unreadable(_) => {
+                Problem::internal(number, "the query failed")
+            }
+        };
+        problem.caused_by(self.chain())
+    }
+
+    /// The whole story, for the log.
+    fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            source = error.source();
+        }
+        text
+    }
+}
+
+/// An operation without a number of its own for a failed query.
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        error.problem(NOT_MAPPED)
+    }
+}
+
+impl From<tokio_postgres::Error> for ReadError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.code() {
+            Some(&SqlState::QUERY_CANCELED) => Self::Late,
+            Some(code) if means_away(code) => Self::Away(Some(error.into())),
+            Some(_) => Self::Failed(error),
+            // Without a code the driver itself speaks: a connection that broke or cannot be made, or a value
+            // that does not fit its type.
+            None if error.is_closed() || is_io(&error) => Self::Away(Some(error.into())),
+            None => Self::Failed(error),
+        }
+    }
+}
+
+impl From<PoolError> for ReadError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Timeout(deadpool_postgres::TimeoutType::Wait) => Self::Busy,
+            PoolError::Backend(error) => match Self::from(error) {
+                Self::Failed(error) => Self::Away(Some(error.into())),
+                other => other,
+            },
+            other => Self::Away(Some(other.into())),
+        }
+    }
+}
+
+/// Class 08 (connection), 53300 (too many connections), 57P01-57P03 (shutdown, crash, starting up), 25006 is
+/// not among them: a write here is our bug.
+fn means_away(code: &SqlState) -> bool {
+    code.code().starts_with("08") || code.code().starts_with("57P") || *code == SqlState::TOO_MANY_CONNECTIONS
+}
+
+fn is_io(error: &tokio_postgres::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if error.is::<std::io::Error>() {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}

@@ -1,0 +1,75 @@
+//! List reads: a pooled connection per statement, cancelled when its caller goes away.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use tokio::time::timeout;
+use tokio_postgres::{Config, NoTls, Row};
+
+use super::{Parameter, ReadError};
+
+/// Longest wait for a free connection.
+const WAIT_AT_MOST: Duration = Duration::from_secs(1);
+
+/// Longest time to make a connection.
+const CONNECT_AT_MOST: Duration = Duration::from_secs(2);
+
+#[derive(Clone)]
+pub(super) struct Lists {
+    pool: Pool,
+    timeout: Duration,
+}
+
+impl Lists {
+    pub(super) fn open(mut config: Config, connections: usize, statement_timeout: Duration) -> Result<Self, ReadError> {
+        // A plan for the values at hand: filters that are not given vanish, a cursor becomes an index bound.
+        let settings = format!("{} -c plan_cache_mode=force_custom_plan", config.get_options().unwrap_or_default());
+        config.options(settings);
+        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let pool = Pool::builder(manager)
+            .max_size(connections)
+            .wait_timeout(Some(WAIT_AT_MOST))
+            .create_timeout(Some(CONNECT_AT_MOST))
+            .runtime(Runtime::Tokio1)
+            .build()?;
+        Ok(Self { pool, timeout: statement_timeout })
+    }
+
+    pub(super) async fn all(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
+        let mut running = Running { connection: Some(self.pool.get().await?) };
+        let patience = self.timeout + Duration::from_millis(500);
+        let result = timeout(patience, running.query(sql, parameters)).await.map_err(|_| ReadError::Late)?;
+        running.connection.take();
+        result
+    }
+}
+
+/// A connection with a statement under way. Dropped before the statement has ended, it asks the server to
+/// stop it and closes the connection, because a cancel request can arrive late and hit the next statement.
+struct Running {
+    connection: Option<Object>,
+}
+
+impl Running {
+    async fn query(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
+        let connection = self.connection.as_ref().ok_or(ReadError::Away(None))?;
+        let statement = connection.prepare_cached(sql).await?;
+        Ok(connection.query(&statement, parameters).await?)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        let client = Object::take(connection);
+        let cancel = client.cancel_token();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = cancel.cancel_query(NoTls).await {
+                    tracing::debug!(%error, "a query could not be cancelled");
+                }
+                drop(client);
+            });
+        }
+    }
+}

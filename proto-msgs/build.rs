@@ -1,0 +1,56 @@
+//! Compiles the contract: descriptors (as bytes, which keep every option), prost messages, their JSON form,
+//! and one `Operation` row per unary rpc. Needs no protoc.
+
+use std::{env, fmt::Write, fs, path::PathBuf};
+
+use prost_reflect::prost_types::FileDescriptorSet;
+
+const FILES: [&str; 5] =
+    ["api/v2/common.proto", "api/v2/export.proto", "api/v2/node_info.proto", "api/v2/query.proto", "api/v2/tx_relay.proto"];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let mut compiler = protox::Compiler::new(["proto"])?;
+    compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
+    let encoded = compiler.encode_file_descriptor_set();
+    fs::write(out.join("contract.bin"), &encoded)?;
+
+    let descriptors: FileDescriptorSet = compiler.file_descriptor_set();
+    fs::write(out.join("operations.rs"), operations(&descriptors)?)?;
+    prost_build::Config::new().bytes(["."]).compile_fds(descriptors)?;
+    pbjson_build::Builder::new().register_descriptors(&encoded)?.emit_fields().ignore_unknown_fields().build(&[".api.v2"])?;
+    Ok(())
+}
+
+/// One `impl Operation` per unary rpc. Streams have no reply message, hence no row here.
+fn operations(descriptors: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
+    let mut code = String::new();
+    let services = descriptors.file.iter().filter(|file| file.package() == "api.v2").flat_map(|file| &file.service);
+    for service in services {
+        for method in service.method.iter().filter(|method| !method.server_streaming()) {
+            let message = |name: &str| name.trim_start_matches(".api.v2.").to_owned();
+            writeln!(
+                code,
+                "impl Operation for v2::{input} {{\n    type Reply = v2::{output};\n    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n}}",
+                input = message(method.input_type()),
+                output = message(method.output_type()),
+                workload = kebab(service.name()),
+                name = method.name(),
+            )?;
+        }
+    }
+    Ok(code)
+}
+
+/// `TxRelay` -> `tx-relay`: a service's name in the contract gives its workload's.
+fn kebab(name: &str) -> String {
+    let mut kebab = String::new();
+    for (at, letter) in name.char_indices() {
+        if letter.is_ascii_uppercase() && at > 0 {
+            kebab.push('-');
+        }
+        kebab.push(letter.to_ascii_lowercase());
+    }
+    kebab
+}

@@ -1,0 +1,291 @@
+//! The contract as data: one row per operation with its HTTP route, and the rule of each field.
+
+use std::sync::OnceLock;
+
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, MessageDescriptor,
+    MethodDescriptor, Value,
+};
+
+use crate::v2;
+
+pub use crate::v2::Format;
+
+/// All operations, in the order of declaration.
+#[derive(Debug)]
+pub struct Contract {
+    pool: DescriptorPool,
+    operations: Vec<OperationInfo>,
+    rule: ExtensionDescriptor,
+}
+
+/// One operation as the edge needs it.
+#[derive(Debug, Clone)]
+pub struct OperationInfo {
+    /// Its one name, e.g. `GetWithdrawal`.
+    pub name: String,
+    /// The workload that answers it, e.g. `query`.
+    pub workload: String,
+    /// HTTP method.
+    pub method: Method,
+    /// Path, cut at the slashes.
+    pub path: Vec<Segment>,
+    /// Whether the answer is a stream of chunks (an export).
+    pub streaming: bool,
+    /// The request message.
+    pub request: MessageDescriptor,
+    /// The reply message.
+    pub reply: MessageDescriptor,
+}
+
+/// HTTP method of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// A read; parameters in path and query.
+    Get,
+    /// A submission; parameters in a JSON body.
+    Post,
+}
+
+/// One segment of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// This very text.
+    Fixed(String),
+    /// Any text: the value of this field of the request.
+    Field(String),
+}
+
+/// Rule of one field, with what it inherits already filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Form of the value.
+    pub format: Format,
+    /// Application number when the parameter is absent; `None` = it may be absent.
+    pub missing: Option<u32>,
+    /// Application number when the value is malformed; `None` = inherited from the field that holds its message.
+    pub invalid: Option<u32>,
+    /// Greatest number of characters.
+    pub max_chars: Option<usize>,
+    /// What the parameter is called in an error text.
+    pub called: Option<String>,
+}
+
+impl Contract {
+    /// The contract this build was made from.
+    pub fn get() -> &'static Self {
+        static CONTRACT: OnceLock<Contract> = OnceLock::new();
+        CONTRACT.get_or_init(Self::read)
+    }
+
+    /// All operations, in the order of declaration.
+    pub fn operations(&self) -> &[OperationInfo] {
+        &self.operations
+    }
+
+    /// All descriptors.
+    pub fn pool(&self) -> &DescriptorPool {
+        &self.pool
+    }
+
+    /// The rule of a field.
+    pub fn rule(&self, field: &FieldDescriptor) -> Rule {
+        let options = field.options();
+        let rule = match options.get_extension(&self.rule).as_message() {
+            Some(message) => message.transcode_to::<v2::Rule>().unwrap_or_default(),
+            None => v2::Rule::default(),
+        };
+        let number = |number: u32| (number != 0).then_some(number);
+        Rule {
+            format: rule.format(),
+            missing: number(rule.missing),
+            invalid: number(rule.invalid),
+            max_chars: number(rule.max_chars).map(|most| most as usize),
+            called: (!rule.called.is_empty()).then_some(rule.called),
+        }
+    }
+
+    fn read() -> Self {
+        let pool = DescriptorPool::decode(crate::DESCRIPTORS).expect("the build wrote these descriptors");
+        let extension = |name| pool.get_extension_by_name(name).expect("declared in proto/");
+        let http = extension("google.api.http");
+        let operations = pool
+            .services()
+            .flat_map(|service| service.methods().collect::<Vec<_>>())
+            .map(|method| operation(&method, &http))
+            .collect();
+        let rule = extension("api.v2.rule");
+        Self { pool, operations, rule }
+    }
+}
+
+fn operation(method: &MethodDescriptor, http: &ExtensionDescriptor) -> OperationInfo {
+    let options = method.options();
+    let http = options.get_extension(http).as_message().cloned().expect("every rpc has a google.api.http path");
+    let text = |name: &str| text_field(&http, name);
+    let (http_method, template) = match text("get") {
+        Some(template) => (Method::Get, template),
+        None => (Method::Post, text("post").expect("an rpc is reached by GET or POST")),
+    };
+    OperationInfo {
+        name: method.name().to_owned(),
+        workload: workload(method.parent_service().name()),
+        method: http_method,
+        path: template.trim_start_matches('/').split('/').map(segment).collect(),
+        streaming: method.is_server_streaming(),
+        request: method.input(),
+        reply: method.output(),
+    }
+}
+
+fn text_field(message: &DynamicMessage, name: &str) -> Option<String> {
+    match message.get_field_by_name(name).as_deref() {
+        Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn segment(text: &str) -> Segment {
+    match text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+        Some(field) => Segment::Field(field.to_owned()),
+        None => Segment::Fixed(text.to_owned()),
+    }
+}
+
+/// `TxRelay` -> `tx-relay`.
+fn workload(service: &str) -> String {
+    let mut kebab = String::new();
+    for (at, letter) in service.char_indices() {
+        if letter.is_ascii_uppercase() && at > 0 {
+            kebab.push('-');
+        }
+        kebab.push(letter.to_ascii_lowercase());
+    }
+    kebab
+}
+
+impl OperationInfo {
+    /// The HTTP path as a template, e.g. `/api/v2/withdrawal/{id}`.
+    pub fn template(&self) -> String {
+        let mut template = String::new();
+        for segment in &self.path {
+            template.push('/');
+            match segment {
+                Segment::Fixed(text) => template.push_str(text),
+                Segment::Field(name) => template.extend(["{", name, "}"]),
+            }
+        }
+        template
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_of_the_contract_is_declared_with_its_path() {
+        let rows: Vec<_> = Contract::get()
+            .operations()
+            .iter()
+            .map(|row| format!("{} {:?} {} {}", row.workload, row.method, row.template(), row.name))
+            .collect();
+        let mut expected = vec![
+            "query Get /api/v2/upgrade/proposals ListProtocolUpgradeProposals",
+            "query Get /api/v2/oracle/spec/{oracle_spec_id} GetOracleSpec",
+            "query Get /api/v2/withdrawal/{id} GetWithdrawal",
+            "query Get /accounts ListAccounts",
+            "query Get /api/v2/candle ListCandleData",
+            "query Get /api/v2/rewards/epoch/summaries ListEpochRewardSummaries",
+            "query Get /api/v2/delegations ListDelegations",
+            "node-info Get /api/v2/network/limits GetNetworkLimits",
+            "node-info Get /blockchain/height LastBlockHeight",
+            "node-info Get /api/v2/info Info",
+            "node-info Get /api/v2/upgrade/status GetProtocolUpgradeStatus",
+            "export Get /api/v2/networkhistory/export ExportNetworkHistory",
+            "export Get /api/v2/ledgerentry/export ExportLedgerEntries",
+            "export Get /api/v2/networkhistory/segments ListAllNetworkHistorySegments",
+            "tx-relay Post /transaction SubmitTransaction",
+            "tx-relay Post /transaction/check CheckTransaction",
+            "tx-relay Post /transaction/raw SubmitRawTransaction",
+            "tx-relay Post /transaction/raw/check CheckRawTransaction",
+            "tx-relay Get /transaction/{hash} GetTransaction",
+        ];
+        let mut rows: Vec<_> = rows.iter().map(String::as_str).collect();
+        rows.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn rules_are_read_off_the_fields() {
+        let request = Contract::get().pool().get_message_by_name("api.v2.GetWithdrawalRequest").unwrap();
+        let rule = Contract::get().rule(&request.get_field_by_name("id").unwrap());
+        assert_eq!(
+            rule,
+            Rule {
+                format: Format::Hex64,
+                missing: Some(80003),
+                invalid: Some(80005),
+                max_chars: None,
+                called: Some("withdrawal id".to_owned()),
+            }
+        );
+    }
+
+    #[test]
+    fn every_declaration_has_a_comment() {
+        let pool = Contract::get().pool();
+        let mut bare = Vec::new();
+        for file in pool.files().filter(|file| file.package_name() == "api.v2") {
+            let file = file.file_descriptor_proto();
+            let commented: std::collections::HashSet<Vec<i32>> = file
+                .source_code_info
+                .iter()
+                .flat_map(|info| &info.location)
+                .filter(|place| place.leading_comments.as_ref().is_some_and(|text| !text.trim().is_empty()))
+                .map(|place| place.path.clone())
+                .collect();
+            let mut need = |path: Vec<i32>, name: String| {
+                if !commented.contains(&path) {
+                    bare.push(name);
+                }
+            };
+            for (at, message) in (0..).zip(&file.message_type) {
+                need(vec![4, at], message.name().to_owned());
+                for (field, declared) in (0..).zip(&message.field) {
+                    need(vec![4, at, 2, field], format!("{}.{}", message.name(), declared.name()));
+                }
+            }
+            for (at, declared) in (0..).zip(&file.enum_type) {
+                need(vec![5, at], declared.name().to_owned());
+                for (value, name) in (0..).zip(&declared.value) {
+                    need(vec![5, at, 2, value], name.name().to_owned());
+                }
+            }
+            for (at, service) in (0..).zip(&file.service) {
+                need(vec![6, at], service.name().to_owned());
+                for (method, name) in (0..).zip(&service.method) {
+                    need(vec![6, at, 2, method], name.name().to_owned());
+                }
+            }
+        }
+        assert!(bare.is_empty(), "without a comment: {bare:?}");
+    }
+
+    #[test]
+    fn json_follows_the_contract() {
+        let withdrawal = v2::Withdrawal {
+            created_timestamp: 1_687_255_200_000_000_000,
+            ext: Some(v2::WithdrawExt::default()),
+            ..Default::default()
+        };
+        let json = serde_json::to_string(&withdrawal).unwrap();
+        assert_eq!(
+            json,
+            r#"{"id":"","partyId":"","amount":"","asset":"","status":"STATUS_UNSPECIFIED","ref":"","txHash":"","createdTimestamp":"1687255200000000000","withdrawnTimestamp":"0","ext":{}}"#
+        );
+        let key = v2::PropertyKey { name: "p".into(), ..Default::default() };
+        assert_eq!(serde_json::to_string(&key).unwrap(), r#"{"name":"p","type":"TYPE_UNSPECIFIED"}"#);
+    }
+}

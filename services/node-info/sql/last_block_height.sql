@@ -1,0 +1,10 @@
+-- The newest stored block with the chain's id and the proof-of-work parameters of the same moment. Always one
+-- row, with a NULL height while the store has no block. Every table here has one row, or one per key.
+SELECT block.height, lower(block.hash) AS hash, coalesce((SELECT id FROM chain), '') AS chain_id,
+    (SELECT value FROM network_parameters_current WHERE key = 'spam.pow.hashFunction') AS hash_function,
+    (SELECT value FROM network_parameters_current WHERE key = 'spam.pow.difficulty') AS difficulty,
+    (SELECT value FROM network_parameters_current WHERE key = 'spam.pow.numberOfPastBlocks') AS past_blocks,
+    (SELECT value FROM network_parameters_current WHERE key = 'spam.pow.numberOfTxPerBlock') AS tx_per_block,
+    (SELECT value FROM network_parameters_current WHERE key = 'spam.pow.increaseDifficulty') AS increasing
+FROM (VALUES (1)) AS always
+LEFT JOIN last_block AS block ON true

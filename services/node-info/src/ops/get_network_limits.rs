@@ -1,0 +1,40 @@
+//! GetNetworkLimits: what the network allows at present.
+
+use actix::{Context, Handler};
+use mesh_bus::{Answered, Answering, Ask};
+use mesh_problem::Problem;
+use mesh_store::{ReadError, Row, TimeUs, head_of};
+use proto_msgs::v2::{GetNetworkLimitsReply, GetNetworkLimitsRequest, NetworkLimits};
+
+use crate::NodeInfo;
+
+/// None recorded, or the query failed.
+const LIMITS: u32 = 100_001;
+
+impl Handler<Ask<GetNetworkLimitsRequest>> for NodeInfo {
+    type Result = Answering<GetNetworkLimitsReply>;
+
+    fn handle(&mut self, _: Ask<GetNetworkLimitsRequest>, _: &mut Context<Self>) -> Self::Result {
+        let store = self.store.clone();
+        Answering::by(async move {
+            let failed = |error: ReadError| error.problem(LIMITS);
+            let row = store.point(include_str!("../../sql/get_network_limits.sql"), &[]).await.map_err(failed)?;
+            let limits = limits(&row).map_err(failed)?;
+            let limits = limits.ok_or_else(|| Problem::not_found(LIMITS, "no network limits are recorded"))?;
+            Ok(Answered::at(head_of(&row).map_err(failed)?, GetNetworkLimitsReply { limits: Some(limits) }))
+        })
+    }
+}
+
+fn limits(row: &Row) -> Result<Option<NetworkLimits>, ReadError> {
+    let Some(can_propose_market) = row.try_get("can_propose_market")? else { return Ok(None) };
+    Ok(Some(NetworkLimits {
+        can_propose_market,
+        can_propose_asset: row.try_get("can_propose_asset")?,
+        propose_market_enabled: row.try_get("propose_market_enabled")?,
+        propose_asset_enabled: row.try_get("propose_asset_enabled")?,
+        genesis_loaded: row.try_get("genesis_loaded")?,
+        propose_market_enabled_from: row.try_get::<_, TimeUs>("propose_market_enabled_from")?.ns(),
+        propose_asset_enabled_from: row.try_get::<_, TimeUs>("propose_asset_enabled_from")?.ns(),
+    }))
+}

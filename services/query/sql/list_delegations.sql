@@ -1,0 +1,31 @@
+-- One page of delegations: up to $5 rows of the walk, whether a row lies at its start or behind it, and the head.
+-- At least one row, without a delegation when the walk meets none.
+-- $1 party, $2 node, $3 epoch: filters, NULL = not given. $4 whether the walk goes towards lower keys.
+-- $6 epoch, $7 party, $8 node: start of the walk, exclusive; NULL = at the end of the list that it comes from.
+-- Leans on delegations_current's four indexes, by filter. Planned for the values at hand: filters not given and
+-- the branch not taken vanish.
+WITH matching AS NOT MATERIALIZED (
+    SELECT epoch_id, party_id, node_id, amount
+    FROM delegations_current
+    WHERE ($1::text IS NULL OR party_id = $1)
+      AND ($2::text IS NULL OR node_id = $2)
+      AND ($3::int8 IS NULL OR epoch_id = $3)
+), page AS (
+    (SELECT * FROM matching
+     WHERE $4 AND ($6::int8 IS NULL OR (epoch_id, party_id, node_id) < ($6, $7::text, $8::text))
+     ORDER BY epoch_id DESC, party_id DESC, node_id DESC LIMIT $5)
+    UNION ALL
+    (SELECT * FROM matching
+     WHERE NOT $4 AND ($6::int8 IS NULL OR (epoch_id, party_id, node_id) > ($6, $7::text, $8::text))
+     ORDER BY epoch_id, party_id, node_id LIMIT $5)
+)
+SELECT head.height AS head_height, head.block_time AS head_time,
+    EXISTS (
+        SELECT FROM matching
+        WHERE ($4 AND (epoch_id, party_id, node_id) >= ($6, $7::text, $8::text))
+           OR (NOT $4 AND (epoch_id, party_id, node_id) <= ($6, $7::text, $8::text))
+    ) AS behind,
+    page.epoch_id, page.party_id, page.node_id, page.amount::text AS amount
+FROM (VALUES (1)) AS always
+LEFT JOIN last_block AS head ON true
+LEFT JOIN page ON true

@@ -1,0 +1,37 @@
+//! Configuration of the `query` workload; the table is in its README.
+
+use mesh_chassis::Env;
+use mesh_store::{PageSizes, StoreConfig};
+
+/// See the README's table.
+pub(crate) struct Config {
+    pub(crate) store: StoreConfig,
+    pub(crate) sizes: PageSizes,
+    pub(crate) accounts_at_most: usize,
+    pub(crate) in_flight: usize,
+}
+
+impl mesh_chassis::Config for Config {
+    fn read(env: &mut Env) -> Self {
+        let sizes = PageSizes {
+            default: env.positive("MESH_PAGE_DEFAULT", 1000),
+            greatest: env.positive("MESH_PAGE_MAX", 5000),
+        };
+        if sizes.default > sizes.greatest {
+            env.mistake("MESH_PAGE_DEFAULT must not exceed MESH_PAGE_MAX");
+        }
+        Self {
+            store: StoreConfig {
+                url: env.required("MESH_DATABASE_URL"),
+                replica_url: env.optional("MESH_DATABASE_REPLICA_URL"),
+                query_timeout: env.milliseconds("MESH_QUERY_TIMEOUT_MS", 10_000),
+                point_connections: env.positive("MESH_QUERY_POINT_CONNECTIONS", 4),
+                list_connections: env.positive("MESH_QUERY_LIST_CONNECTIONS", 8),
+                name: "mesh query".to_owned(),
+            },
+            sizes,
+            accounts_at_most: env.positive("MESH_ACCOUNTS_MAX_ROWS", 100_000),
+            in_flight: env.positive("MESH_QUERY_IN_FLIGHT", 256),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! ListEpochRewardSummaries: rewards summed over parties per epoch, market, asset and reward type.
+
+use actix::{Context, Handler};
+use mesh_bus::{Answered, Answering, Ask};
+use mesh_problem::Problem;
+use mesh_store::{ListKey, ReadError, Row};
+use proto_msgs::v2::{
+    EpochRewardSummary, EpochRewardSummaryEdge, EpochRewardSummaryPage, ListEpochRewardSummariesReply,
+    ListEpochRewardSummariesRequest,
+};
+
+use crate::{
+    Query,
+    paging::{frame, page_info, window},
+};
+
+/// The query failed.
+const SUMMARIES: u32 = 140_001;
+/// A filter is malformed.
+const INVALID_FILTER: u32 = 10_029;
+
+/// Sort key of reward summaries.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    epoch: i64,
+    market: String,
+    asset: String,
+    reward_type: String,
+}
+
+impl ListKey for Key {
+    const LIST: &'static str = "epochReward";
+
+    fn values(&self) -> Vec<String> {
+        vec![self.epoch.to_string(), self.market.clone(), self.asset.clone(), self.reward_type.clone()]
+    }
+
+    fn from_values(values: &[String]) -> Option<Self> {
+        match values {
+            [epoch, market, asset, reward_type] => Some(Self {
+                epoch: epoch.parse().ok()?,
+                market: market.clone(),
+                asset: asset.clone(),
+                reward_type: reward_type.clone(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
+    type Result = Answering<ListEpochRewardSummariesReply>;
+
+    fn handle(&mut self, Ask(request): Ask<ListEpochRewardSummariesRequest>, _: &mut Context<Self>) -> Self::Result {
+        let (store, sizes) = (self.store.clone(), self.sizes);
+        Answering::by(async move {
+            let failed = |error: ReadError| error.problem(SUMMARIES);
+            let filter = request.filter.unwrap_or_default();
+            let window = window::<Key>(request.pagination.as_ref(), sizes)?;
+            let (from, to) = epochs(filter.from_epoch, filter.to_epoch)?;
+            let given = |list: Vec<String>| (!list.is_empty()).then_some(list);
+            let (assets, markets) = (given(filter.asset_ids), given(filter.market_ids));
+            let position = window.position();
+            let rows = store
+                .list(
+                    include_str!("../../sql/list_epoch_reward_summaries.sql"),
+                    &[
+                        &assets,
+                        &markets,
+                        &from,
+                        &to,
+                        &window.descending(),
+                        &window.rows(),
+                        &position.map(|key| key.epoch),
+                        &position.map(|key| key.market.as_str()),
+                        &position.map(|key| key.asset.as_str()),
+                        &position.map(|key| key.reward_type.as_str()),
+                    ],
+                )
+                .await
+                .map_err(failed)?;
+            let (head, behind) = frame(&rows).map_err(failed)?;
+            let summaries: Result<_, _> = rows.iter().filter_map(|row| summary(row).transpose()).collect();
+            let page = window.page(summaries.map_err(failed)?, behind);
+            let page_info = Some(page_info(&page));
+            let edge = |(cursor, node)| EpochRewardSummaryEdge { node: Some(node), cursor };
+            let edges = page.edges.into_iter().map(edge).collect();
+            let summaries = Some(EpochRewardSummaryPage { edges, page_info });
+            Ok(Answered::at(head, ListEpochRewardSummariesReply { summaries }))
+        })
+    }
+}
+
+/// The bounds, both inclusive. Epochs beyond what the store can hold stand for its greatest.
+fn epochs(from: Option<u64>, to: Option<u64>) -> Result<(Option<i64>, Option<i64>), Problem> {
+    if let Some((from, to)) = from.zip(to).filter(|(from, to)| to < from) {
+        let problem = Problem::invalid(INVALID_FILTER, "the range of epochs is inverted");
+        return Err(problem.with_inner(format!("filter.fromEpoch {from}, filter.toEpoch {to}")));
+    }
+    let stored = |epoch: Option<u64>| epoch.map(|epoch| i64::try_from(epoch).unwrap_or(i64::MAX));
+    Ok((stored(from), stored(to)))
+}
+
+fn summary(row: &Row) -> Result<Option<(Key, EpochRewardSummary)>, ReadError> {
+    let Some(epoch) = row.try_get::<_, Option<i64>>("epoch_id")? else { return Ok(None) };
+    let key = Key {
+        epoch,
+        market: row.try_get("market_id")?,
+        asset: row.try_get("asset_id")?,
+        reward_type: row.try_get("reward_type")?,
+    };
+    let summary = EpochRewardSummary {
+        epoch: u64::try_from(epoch).map_err(|_| ReadError::Unreadable(format!("epoch {epoch}")))?,
+        asset_id: key.asset.clone(),
+        market_id: key.market.clone(),
+        reward_type: key.reward_type.clone(),
+        amount: row.try_get("amount")?,
+    };
+    Ok(Some((key, summary)))
+}
