@@ -56,6 +56,8 @@ pub enum Data {
 /// What a home remembers between two runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
+    /// Which database it is about; the private one has no name.
+    pub database: Option<String>,
     /// What the database holds, or nothing yet.
     pub data: Option<Data>,
     /// Whether the filling ended; a run that was interrupted half way leaves this false.
@@ -221,8 +223,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path()).unwrap();
         assert_eq!(home.memory().unwrap(), Memory::default());
-        let memory =
-            Memory { data: Some(Data::Demo { settings: serde_json::json!({"seed": 7}) }), complete: true };
+        let memory = Memory {
+            database: None,
+            data: Some(Data::Demo { settings: serde_json::json!({"seed": 7}) }),
+            complete: true,
+        };
         home.remember(&memory).unwrap();
         assert_eq!(home.memory().unwrap(), memory);
     }

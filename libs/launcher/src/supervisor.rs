@@ -229,6 +229,16 @@ impl Supervisor {
             .collect()
     }
 
+    /// Tells of each group how many of its replicas serve, and how many there are.
+    pub fn standing(&self) -> Vec<(String, usize, usize)> {
+        let standing = |crew: &Crew| {
+            let members = crew.serving();
+            let ready = members.iter().filter(|member| member.keeper.condition().ready).count();
+            (crew.group.name.clone(), ready, members.len())
+        };
+        self.table().crews.iter().map(standing).collect()
+    }
+
     /// Does what a command line asks.
     pub async fn answer(&self, request: Request) -> Answer {
         let done = match request {

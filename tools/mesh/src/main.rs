@@ -1,1 +1,50 @@
-fn main() {}
+//! The one command line: starts a mesh, drives it, loads data, runs what CI runs.
+
+mod cli;
+mod devnode;
+mod drill;
+mod failure;
+mod group;
+mod load;
+mod signals;
+mod test;
+mod up;
+
+use std::process::ExitCode;
+
+use cli::Command;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let Some(cli) = cli::read()? else { return Ok(()) };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(
+            |error| Failure::failed(format!("cannot start ({error}); raise the limit of threads")),
+        )?;
+    let outcome = runtime.block_on(async {
+        match cli.command {
+            Command::Up(args) => up::up(*args).await,
+            Command::Ps(args) => drill::ps(&args).await,
+            Command::Stop(args) => drill::stop(args).await,
+            Command::Start(args) => drill::start(args).await,
+            Command::Restart(args) => drill::restart(args).await,
+            Command::Scale(args) => drill::scale(args).await,
+            Command::Load(args) => load::load(&args).await,
+            Command::Test => test::test().await,
+            Command::Devnode => devnode::run().await,
+        }
+    });
+    // A blocking call that is still under way, such as one of the package manager, is not waited for.
+    runtime.shutdown_background();
+    outcome
+}

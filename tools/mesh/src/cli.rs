@@ -1,0 +1,320 @@
+//! The forms of the command line, as data. Outside checks drive the project through them, so they stay.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand};
+use mesh_launcher::home::Home;
+use mesh_launcher::{MOST_REPLICAS, services};
+
+use crate::failure::Failure;
+
+/// Runs and drives a mesh on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "mesh", version, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Starts everything: servers, services, and a demo network when there is no data; Ctrl-C stops it
+    Up(Box<UpArgs>),
+    /// Lists the processes of a running mesh
+    Ps(PsArgs),
+    /// Holds a process down until `start`, for a drill
+    Stop(DrillArgs),
+    /// Brings back what `stop` holds down
+    Start(DrillArgs),
+    /// Replaces the replicas of a service one after the other
+    Restart(RestartArgs),
+    /// Changes the number of replicas of a service
+    Scale(ScaleArgs),
+    /// Loads the CSV files of a folder, one per table, into an empty database
+    Load(LoadArgs),
+    /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
+    Test,
+    /// Writes a block about every second
+    #[command(hide = true)]
+    Devnode,
+}
+
+/// Where the mesh lives.
+#[derive(Debug, Args)]
+pub(crate) struct HomeArgs {
+    /// Where everything of the mesh lives [default: .mesh in the repository]
+    #[arg(long, value_name = "DIR")]
+    home: Option<PathBuf>,
+}
+
+impl HomeArgs {
+    /// The home meant.
+    pub(crate) fn home(&self) -> Result<Home, Failure> {
+        let home = match &self.home {
+            Some(place) => Home::at(place),
+            None => Home::default_place(),
+        };
+        home.map_err(|error| {
+            Failure::failed(format!("cannot tell where the home is ({error}); give one with --home"))
+        })
+    }
+}
+
+/// Options of `up`.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Port for HTTP; 0 takes a free one
+    #[arg(long, default_value_t = 8080)]
+    pub(crate) port: u16,
+    /// Port for gRPC; 0 takes a free one
+    #[arg(long, default_value_t = 9090)]
+    pub(crate) grpc_port: u16,
+    /// Address on which both ports are opened
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// Where the mesh lives.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Load the CSV files of this folder instead of the demo network
+    #[arg(long, value_name = "DIR")]
+    pub(crate) load: Option<PathBuf>,
+    /// Number of replicas of a service, repeatable [default: 1 of each]
+    #[arg(long, value_name = "SERVICE=N")]
+    pub(crate) replicas: Vec<Count>,
+    /// Further variable for every process, repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<Variable>,
+    /// Use this running NATS server instead of a private one
+    #[arg(long, value_name = "URL")]
+    pub(crate) nats: Option<String>,
+    /// Use this running PostgreSQL instead of a private one
+    #[arg(long, value_name = "URL")]
+    pub(crate) postgres: Option<String>,
+    /// The demo network.
+    #[command(flatten)]
+    pub(crate) demo: DemoArgs,
+}
+
+/// What the demo network is made from; what is not given takes the generator's own figure.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Demo network")]
+pub(crate) struct DemoArgs {
+    /// Source of every random choice
+    #[arg(long, value_name = "N")]
+    pub(crate) demo_seed: Option<u64>,
+    /// Blocks of history
+    #[arg(long, value_name = "N")]
+    pub(crate) demo_blocks: Option<u64>,
+    /// Markets that trade
+    #[arg(long, value_name = "N")]
+    pub(crate) demo_markets: Option<usize>,
+    /// Parties that trade
+    #[arg(long, value_name = "N")]
+    pub(crate) demo_parties: Option<usize>,
+}
+
+/// Options of `ps`.
+#[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// Where the mesh lives.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Print a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `stop` and `start`.
+#[derive(Debug, Args)]
+pub(crate) struct DrillArgs {
+    /// A service, postgres, nats-server or devnode; with a number, that replica only
+    #[arg(value_name = "NAME[=REPLICA]")]
+    pub(crate) target: Target,
+    /// Where the mesh lives.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+/// Options of `restart`.
+#[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    /// The service
+    #[arg(value_name = "SERVICE", value_parser = process_name)]
+    pub(crate) service: String,
+    /// Where the mesh lives.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+/// Options of `scale`.
+#[derive(Debug, Args)]
+pub(crate) struct ScaleArgs {
+    /// The service and how many replicas it shall have
+    #[arg(value_name = "SERVICE=N")]
+    pub(crate) count: Count,
+    /// Where the mesh lives.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+/// Options of `load`.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// The folder with the CSV files
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// The database; it is migrated first
+    #[arg(long, value_name = "URL")]
+    pub(crate) postgres: String,
+}
+
+/// A number of replicas of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// The service.
+    pub(crate) service: &'static str,
+    /// How many.
+    pub(crate) replicas: u32,
+}
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, number) = text.split_once('=').ok_or("write it as SERVICE=N, such as query=2")?;
+        let service = services::find(name).ok_or_else(|| no_such(name, &service_names()))?.name;
+        let replicas = number.parse().ok().filter(|replicas| *replicas <= MOST_REPLICAS);
+        let replicas = replicas.ok_or_else(|| format!("N must be between 0 and {MOST_REPLICAS}"))?;
+        Ok(Self { service, replicas })
+    }
+}
+
+/// A process or all processes of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The name.
+    pub(crate) name: String,
+    /// The replica, or all.
+    pub(crate) replica: Option<u32>,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, replica) = match text.split_once('=') {
+            None => (text, None),
+            Some((name, replica)) => {
+                (name, Some(replica.parse().map_err(|_| "REPLICA must be a number from 0")?))
+            }
+        };
+        Ok(Self { name: process_name(name)?, replica })
+    }
+}
+
+/// A variable and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    /// The name.
+    pub(crate) name: String,
+    /// The value.
+    pub(crate) value: String,
+}
+
+impl FromStr for Variable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() && !text.contains('\0') => {
+                Ok(Self { name: name.to_owned(), value: value.to_owned() })
+            }
+            _ => Err("write it as NAME=VALUE".to_owned()),
+        }
+    }
+}
+
+/// The private database server, as it is called on the command line.
+pub(crate) const POSTGRES: &str = "postgres";
+/// The private bus server.
+pub(crate) const NATS: &str = "nats-server";
+/// The development node.
+pub(crate) const DEVNODE: &str = "devnode";
+
+fn process_name(name: &str) -> Result<String, String> {
+    let mut names = service_names();
+    names.extend([POSTGRES, NATS, DEVNODE]);
+    if names.contains(&name) { Ok(name.to_owned()) } else { Err(no_such(name, &names)) }
+}
+
+fn service_names() -> Vec<&'static str> {
+    services::SERVICES.iter().map(|service| service.name).collect()
+}
+
+fn no_such(name: &str, names: &[&str]) -> String {
+    format!("there is no {name:?}, only {}", names.join(", "))
+}
+
+/// Reads the command line. Asking for help is not a failure: then there is nothing left to do.
+pub(crate) fn read() -> Result<Option<Cli>, Failure> {
+    use clap::error::ErrorKind;
+    let error = match Cli::try_parse() {
+        Ok(cli) => return Ok(Some(cli)),
+        Err(error) => error,
+    };
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Whoever closed the pipe has read enough.
+            let _ = error.print();
+            Ok(None)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Failure::usage("say what to do, such as `mesh up`; `mesh --help` lists the commands"))
+        }
+        _ => {
+            let text = error.to_string();
+            let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+            Err(Failure::usage(format!("{what}; `mesh --help` lists the forms")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_forms_are_well_made() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn targets_and_counts_are_read_as_written() {
+        let target: Target = "edge=1".parse().unwrap();
+        assert_eq!(target, Target { name: "edge".into(), replica: Some(1) });
+        let target: Target = "postgres".parse().unwrap();
+        assert_eq!(target, Target { name: "postgres".into(), replica: None });
+        let count: Count = "query=3".parse().unwrap();
+        assert_eq!(count, Count { service: "query", replicas: 3 });
+        for wrong in ["query", "query=x", "query=-1", "nobody=1", "postgres=2", "query=1000"] {
+            wrong.parse::<Count>().unwrap_err();
+        }
+        for wrong in ["nobody", "edge=", "edge=x"] {
+            wrong.parse::<Target>().unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_variable_may_hold_equal_signs_and_be_empty() {
+        let variable: Variable = "A=b=c".parse().unwrap();
+        assert_eq!(variable, Variable { name: "A".into(), value: "b=c".into() });
+        assert_eq!("A=".parse::<Variable>().unwrap().value, "");
+        "=b".parse::<Variable>().unwrap_err();
+        "A".parse::<Variable>().unwrap_err();
+    }
+}

@@ -1,0 +1,109 @@
+//! The commands that talk to a running mesh: `ps`, `stop`, `start`, `restart`, `scale`.
+
+use std::io::{self, Write as _};
+
+use mesh_launcher::control::{Answer, ControlError, Request, Row, ask};
+use mesh_launcher::home::Home;
+
+use crate::cli::{DrillArgs, PsArgs, RestartArgs, ScaleArgs};
+use crate::failure::{Failure, as_typed};
+
+/// Lists the processes.
+pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
+    let home = args.home.home()?;
+    let rows = match ask(&home, &Request::Ps).await {
+        Ok(Answer::Rows { rows }) => rows,
+        Ok(other) => return Err(unexpected(&other)),
+        Err(error @ ControlError::NotRunning(_)) => {
+            eprintln!("{}", as_typed(&error.to_string()));
+            Vec::new()
+        }
+        Err(error) => return Err(Failure::failed(error.to_string())),
+    };
+    let text = if args.json {
+        serde_json::to_string(&rows).map_err(|error| Failure::failed(error.to_string()))? + "\n"
+    } else {
+        table(&rows)
+    };
+    // Whoever closed the pipe has read enough.
+    let _ = io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+/// Holds processes down.
+pub(crate) async fn stop(args: DrillArgs) -> Result<(), Failure> {
+    let request = Request::Stop { name: args.target.name, replica: args.target.replica };
+    order(&args.home.home()?, &request).await
+}
+
+/// Brings processes back.
+pub(crate) async fn start(args: DrillArgs) -> Result<(), Failure> {
+    let request = Request::Start { name: args.target.name, replica: args.target.replica };
+    order(&args.home.home()?, &request).await
+}
+
+/// Replaces the replicas of a service.
+pub(crate) async fn restart(args: RestartArgs) -> Result<(), Failure> {
+    order(&args.home.home()?, &Request::Restart { name: args.service }).await
+}
+
+/// Changes the number of replicas of a service.
+pub(crate) async fn scale(args: ScaleArgs) -> Result<(), Failure> {
+    let request = Request::Scale { name: args.count.service.to_owned(), replicas: args.count.replicas };
+    order(&args.home.home()?, &request).await
+}
+
+async fn order(home: &Home, request: &Request) -> Result<(), Failure> {
+    match ask(home, request).await {
+        Ok(Answer::Done { note }) => {
+            if let Some(note) = note {
+                eprintln!("{}", as_typed(&note));
+            }
+            Ok(())
+        }
+        Ok(Answer::Refused { reason }) => Err(Failure::failed(reason)),
+        Ok(other) => Err(unexpected(&other)),
+        Err(error) => Err(Failure::failed(error.to_string())),
+    }
+}
+
+fn unexpected(answer: &Answer) -> Failure {
+    Failure::failed(format!("the mesh answered something else ({answer:?}); use the `mesh` that runs it"))
+}
+
+/// The rows under their headings, each column as wide as its widest value.
+fn table(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut lines = vec![["SERVICE", "REPLICA", "PID", "ADMIN"].map(str::to_owned)];
+    lines.extend(rows.iter().map(|row| {
+        let admin = row.admin.clone().unwrap_or_else(|| "-".to_owned());
+        [row.service.clone(), row.replica.to_string(), row.pid.to_string(), admin]
+    }));
+    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+    let (name, replica, pid) = (width(0), width(1), width(2));
+    lines.iter().map(|[a, b, c, d]| format!("{a:<name$}  {b:>replica$}  {c:>pid$}  {d}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_aligned() {
+        let row = |service: &str, pid, admin: Option<&str>| Row {
+            service: service.into(),
+            replica: 0,
+            pid,
+            admin: admin.map(Into::into),
+        };
+        let text = table(&[row("edge", 7, Some("http://127.0.0.1:1")), row("nats-server", 12_345, None)]);
+        assert_eq!(
+            text,
+            "SERVICE      REPLICA    PID  ADMIN\n\
+             edge               0      7  http://127.0.0.1:1\n\
+             nats-server        0  12345  -\n"
+        );
+    }
+}

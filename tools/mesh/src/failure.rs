@@ -1,0 +1,82 @@
+//! How a command fails: one sentence that says what to do next, and an exit code.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code, one of the few that the command line promises.
+    pub(crate) code: u8,
+    message: String,
+}
+
+impl Failure {
+    /// Failed or refused.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self { code: 1, message: message.into() }
+    }
+
+    /// Wrong usage of the command line.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: 2, message: message.into() }
+    }
+
+    /// Wrong configuration.
+    pub(crate) fn configuration(message: impl Into<String>) -> Self {
+        Self { code: 64, message: message.into() }
+    }
+
+    /// A needed server is not there and cannot be installed.
+    pub(crate) fn missing(message: impl Into<String>) -> Self {
+        Self { code: 69, message: message.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    /// One line, whatever the causes said.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = self.message.split_whitespace().collect();
+        f.write_str(&as_typed(&words.join(" ")))
+    }
+}
+
+/// An error and its causes as one clause.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let said = next.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = next.source();
+    }
+    text
+}
+
+/// Names commands as the reader types them: in a checkout the program is reached through cargo.
+pub(crate) fn as_typed(text: &str) -> String {
+    let in_checkout = std::env::current_exe()
+        .is_ok_and(|program| mesh_launcher::workspace::build_place(&program).is_some());
+    if in_checkout { text.replace("`mesh ", "`cargo mesh ") } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line_whatever_it_was_made_of() {
+        let failure = Failure::failed("first\n  second\tthird");
+        assert_eq!(failure.to_string(), "first second third");
+    }
+
+    #[test]
+    fn causes_follow_their_error_and_are_not_repeated() {
+        let inner = std::io::Error::other("the disk is full");
+        let outer = std::io::Error::other(inner);
+        assert_eq!(with_causes(&outer), "the disk is full");
+    }
+}

@@ -1,0 +1,32 @@
+//! A step done by another program, such as cargo: run to its end, or stopped with all its children.
+
+use std::io;
+use std::process::ExitStatus;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::Command;
+
+/// Runs a command in a process group of its own. When the future is dropped, the whole group is asked to stop:
+/// a compiler would otherwise go on without its cargo.
+pub(crate) async fn run(mut command: Command) -> io::Result<ExitStatus> {
+    command.process_group(0).stdin(std::process::Stdio::null());
+    let mut child = command.spawn()?;
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    let mut group = Group { leader: pid };
+    let status = child.wait().await;
+    group.leader = None;
+    status
+}
+
+struct Group {
+    leader: Option<Pid>,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.leader {
+            // It fails only when the group has ended by itself.
+            let _ = kill_process_group(leader, Signal::TERM);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Loading a folder of CSV files: the command, and the words in which a load is told.
+
+use std::path::Path;
+
+use mesh_store::load::{LoadReport, load_folder};
+use mesh_store::migrate::migrate;
+
+use crate::cli::LoadArgs;
+use crate::failure::{Failure, with_causes};
+use crate::up::backing::reach_postgres;
+use crate::up::say;
+
+/// Migrates the database and loads a folder into it.
+pub(crate) async fn load(args: &LoadArgs) -> Result<(), Failure> {
+    reach_postgres(&args.postgres).await?;
+    migrate(&args.postgres).await.map_err(|error| Failure::failed(with_causes(&error)))?;
+    load_into(&args.postgres, &args.folder).await
+}
+
+/// Loads a folder into a migrated database, saying each step and what was left out.
+pub(crate) async fn load_into(url: &str, folder: &Path) -> Result<(), Failure> {
+    let progress = |number, all, table: &str| say(&format!("loading {number} of {all} tables ({table})"));
+    let report = load_folder(url, folder, progress).await.map_err(|error| {
+        Failure::failed(format!("nothing was loaded from {}: {}", folder.display(), with_causes(&error)))
+    })?;
+    told(&report).iter().for_each(|line| say(line));
+    Ok(())
+}
+
+fn told(report: &LoadReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    for skipped in &report.skipped_files {
+        lines.push(format!("skipped the file {}: {}", skipped.file, skipped.reason));
+    }
+    for table in report.tables.iter().filter(|table| !table.skipped_columns.is_empty()) {
+        lines.push(format!(
+            "skipped in {} the unknown columns {}",
+            table.table,
+            table.skipped_columns.join(", ")
+        ));
+    }
+    for table in report.tables.iter().filter(|table| !table.defaulted_columns.is_empty()) {
+        let columns = table.defaulted_columns.join(", ");
+        lines.push(format!("left to their default in {} the columns {columns}", table.table));
+    }
+    let rows: u64 = report.tables.iter().map(|table| table.rows).sum();
+    lines.push(format!("loaded {rows} rows into {} tables", report.tables.len()));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mesh_store::load::{LoadedTable, SkipReason, SkippedFile};
+
+    #[test]
+    fn what_was_left_out_is_named() {
+        let report = LoadReport {
+            tables: vec![LoadedTable {
+                table: "trades".into(),
+                rows: 7,
+                skipped_columns: vec!["colour".into()],
+                defaulted_columns: vec!["type".into()],
+            }],
+            skipped_files: vec![SkippedFile { file: "notes.csv".into(), reason: SkipReason::NoSuchTable }],
+        };
+        let text = told(&report).join("\n");
+        for part in [
+            "notes.csv",
+            "no such table",
+            "trades the unknown columns colour",
+            "columns type",
+            "loaded 7 rows into 1 tables",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

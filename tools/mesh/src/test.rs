@@ -1,0 +1,168 @@
+//! `mesh test`: everything that CI runs, step by step, stopping at the first that fails.
+//!
+//! Comes in: the checkout. Goes out: the words of cargo itself, with a heading and the time of each step. The
+//! tests share one private PostgreSQL and one private nats-server, started for the run and thrown away after it.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mesh_launcher::process::Process;
+use mesh_launcher::servers::{
+    Durability, Nats, Postgres, find_or_install_nats, find_or_install_postgres, start,
+};
+use mesh_launcher::workspace;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::failure::Failure;
+use crate::group;
+use crate::signals::Signals;
+use crate::up::backing::failure;
+use crate::up::build::cargo;
+use crate::up::say;
+
+const SERVER_PATIENCE: Duration = Duration::from_secs(60);
+/// Real data that some tests compare answers with, beside the checkout.
+const REAL_DATA: &str = "../shared/data";
+
+/// Runs all steps.
+pub(crate) async fn test() -> Result<(), Failure> {
+    let mut signals = Signals::watch()?;
+    let root = workspace::root().ok_or_else(|| {
+        Failure::failed("there is no checkout here to test; go into one and try `mesh test` again")
+    })?;
+    let begun = Instant::now();
+    let outcome = tokio::select! {
+        outcome = steps(&root) => outcome,
+        () = signals.stop() => Err(Failure::failed("the tests were interrupted; run `mesh test` again for a result")),
+    };
+    if outcome.is_ok() {
+        say(&format!("==> everything passed in {}", seconds(begun)));
+    }
+    outcome
+}
+
+async fn steps(root: &Path) -> Result<(), Failure> {
+    let folder = temporary_folder()?;
+    let log = folder.path().join("install.log");
+    let postgres = find_or_install_postgres(&log, &say).await.map_err(failure)?;
+    let nats = find_or_install_nats(&log, &say).await.map_err(failure)?;
+
+    step(root, "formatting", &["fmt", "--all", "--check"], &[]).await?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    step(root, "lints", &lints, &[]).await?;
+    step(root, "services for the tests", &["build", "--workspace", "--bins"], &[]).await?;
+
+    let servers = Servers::start(folder.path(), &postgres, &nats).await?;
+    let tested = step(root, "tests", &["test", "--workspace"], &servers.variables()).await;
+    servers.stop().await;
+    // Where the database could not live in the folder itself, a link in it leads to its data.
+    if let Ok(elsewhere) = std::fs::read_link(folder.path().join("postgres")) {
+        let _ = std::fs::remove_dir_all(elsewhere);
+    }
+    tested?;
+
+    let strict = [("RUSTDOCFLAGS".to_owned(), "-D warnings".to_owned())];
+    step(root, "documentation", &["doc", "--workspace", "--no-deps"], &strict).await?;
+    for skipped in skipped(root) {
+        say(&format!("==> skipped: {skipped}"));
+    }
+    Ok(())
+}
+
+async fn step(root: &Path, name: &str, args: &[&str], env: &[(String, String)]) -> Result<(), Failure> {
+    say(&format!("==> {name}: cargo {}", args.join(" ")));
+    let begun = Instant::now();
+    let mut command: Command = cargo();
+    command.args(args).current_dir(root);
+    command.envs(env.iter().map(|(name, value)| (name, value)));
+    let status = group::run(command).await.map_err(|error| {
+        Failure::missing(format!("cannot run cargo ({error}); install Rust from https://rustup.rs"))
+    })?;
+    if status.success() {
+        say(&format!("==> {name}: passed in {}", seconds(begun)));
+        return Ok(());
+    }
+    Err(Failure::failed(format!(
+        "{name} failed after {}; correct what cargo says above, `cargo {}` repeats this step alone",
+        seconds(begun),
+        args.join(" ")
+    )))
+}
+
+fn seconds(begun: Instant) -> String {
+    format!("{:.1} s", begun.elapsed().as_secs_f64())
+}
+
+/// What a complete run has and this machine has not.
+fn skipped(root: &Path) -> Vec<String> {
+    let mut skipped = Vec::new();
+    if !root.join(REAL_DATA).is_dir() {
+        skipped.push(format!("the comparisons with real data, because {REAL_DATA} is not there"));
+    }
+    skipped
+}
+
+/// A folder that the owner of the database can enter too; it goes away with the value.
+fn temporary_folder() -> Result<TempDir, Failure> {
+    tempfile::Builder::new()
+        .prefix("mesh-test-")
+        .permissions(Permissions::from_mode(0o755))
+        .tempdir()
+        .map_err(|error| {
+            Failure::failed(format!(
+                "cannot make a temporary folder ({error}); set TMPDIR to a place that can be written"
+            ))
+        })
+}
+
+/// The servers that all tests of a run share.
+struct Servers {
+    postgres: Process,
+    nats: Process,
+    postgres_url: String,
+    nats_url: String,
+    nats_credentials: PathBuf,
+}
+
+impl Servers {
+    async fn start(
+        folder: &Path,
+        postgres: &mesh_launcher::servers::PostgresPrograms,
+        nats: &Path,
+    ) -> Result<Self, Failure> {
+        let (place, log) = (folder.join("postgres"), folder.join("postgres.log"));
+        let database =
+            Postgres::prepare(postgres, &place, &log, Durability::Throwaway).await.map_err(failure)?;
+        let bus =
+            Nats::prepare(nats, &folder.join("nats"), &folder.join("nats.log")).await.map_err(failure)?;
+        let (database_spec, bus_spec) = (database.spec(), bus.spec());
+        let (postgres, nats) = tokio::try_join!(
+            start(&database_spec, || database.ready(SERVER_PATIENCE)),
+            start(&bus_spec, || bus.ready(SERVER_PATIENCE)),
+        )
+        .map_err(failure)?;
+        Ok(Self {
+            postgres,
+            nats,
+            postgres_url: database.url_of("postgres"),
+            nats_url: bus.url(),
+            nats_credentials: bus.credentials_file(),
+        })
+    }
+
+    fn variables(&self) -> Vec<(String, String)> {
+        vec![
+            ("MESH_TEST_POSTGRES_URL".to_owned(), self.postgres_url.clone()),
+            ("MESH_TEST_NATS_URL".to_owned(), self.nats_url.clone()),
+            ("MESH_TEST_NATS_CREDENTIALS".to_owned(), self.nats_credentials.to_string_lossy().into_owned()),
+        ]
+    }
+
+    async fn stop(&self) {
+        // Their data is thrown away, and dropping them kills what did not stop.
+        let _ = tokio::join!(self.postgres.stop(), self.nats.stop());
+    }
+}

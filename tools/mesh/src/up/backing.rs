@@ -1,0 +1,206 @@
+//! The two servers that the services lean on: private ones under the home, or running ones that were named.
+
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mesh_launcher::home::Home;
+use mesh_launcher::process::ProcessSpec;
+use mesh_launcher::servers::{
+    Durability, Nats, Postgres, PostgresPrograms, ServerError, find_or_install_nats, find_or_install_postgres,
+};
+use mesh_launcher::supervisor::{Group, NotReady, Supervisor, Tier};
+use mesh_launcher::{Ready, Recipe};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::say;
+use crate::cli::{NATS, POSTGRES};
+use crate::failure::{Failure, with_causes};
+
+/// A server that recovers after a crash may take its time.
+const SERVER_PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The programs of the servers that have to be started here.
+pub(super) struct Programs {
+    pub(super) postgres: Option<PostgresPrograms>,
+    pub(super) nats: Option<PathBuf>,
+}
+
+/// Finds or installs what is needed. One after the other: a package manager does one thing at a time.
+pub(super) async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
+    let log = home.log("install", 0);
+    let postgres = match postgres {
+        true => Some(find_or_install_postgres(&log, &say).await.map_err(failure)?),
+        false => None,
+    };
+    let nats = match nats {
+        true => Some(find_or_install_nats(&log, &say).await.map_err(failure)?),
+        false => None,
+    };
+    Ok(Programs { postgres, nats })
+}
+
+/// Says what became of a server as the command line says it.
+pub(crate) fn failure(error: ServerError) -> Failure {
+    match error {
+        ServerError::Missing(_) => Failure::missing(error.to_string()),
+        ServerError::OtherVersion { .. } => Failure::missing(error.to_string()),
+        other => Failure::failed(with_causes(&other)),
+    }
+}
+
+/// Starts a private database server and returns its address once it answers.
+pub(super) async fn start_postgres(
+    home: &Home,
+    supervisor: &Supervisor,
+    programs: &PostgresPrograms,
+    env: &[(String, String)],
+) -> Result<String, Failure> {
+    let log = home.log(POSTGRES, 0);
+    let server =
+        Postgres::prepare(programs, &home.postgres(), &log, Durability::Durable).await.map_err(failure)?;
+    let (url, spec) = (server.url(), server.spec());
+    let ready = Ready::probe(move || {
+        let server = server.clone();
+        async move { server.ready(Duration::from_secs(1)).await.is_ok() }
+    });
+    keep(supervisor, POSTGRES, spec, ready, env)?;
+    serving(home, supervisor, POSTGRES).await?;
+    Ok(url)
+}
+
+/// Where the bus is and how to be let in.
+#[derive(Clone)]
+pub(super) struct Bus {
+    pub(super) url: String,
+    pub(super) credentials: Option<PathBuf>,
+}
+
+/// Starts a private bus server and returns where it is once it answers.
+pub(super) async fn start_nats(
+    home: &Home,
+    supervisor: &Supervisor,
+    program: &std::path::Path,
+    env: &[(String, String)],
+) -> Result<Bus, Failure> {
+    let server = Nats::prepare(program, &home.nats(), &home.log(NATS, 0)).await.map_err(failure)?;
+    let bus = Bus { url: server.url(), credentials: Some(server.credentials_file()) };
+    let spec = server.spec();
+    let ready = Ready::probe(move || {
+        let server = server.clone();
+        async move { server.ready(Duration::from_secs(1)).await.is_ok() }
+    });
+    keep(supervisor, NATS, spec, ready, env)?;
+    serving(home, supervisor, NATS).await?;
+    Ok(bus)
+}
+
+fn keep(
+    supervisor: &Supervisor,
+    name: &str,
+    mut spec: ProcessSpec,
+    ready: Ready,
+    env: &[(String, String)],
+) -> Result<(), Failure> {
+    spec.name = format!("{name}-0");
+    spec.env.extend_from_slice(env);
+    let recipe = Recipe { spec, ready };
+    let group = Group {
+        name: name.to_owned(),
+        tier: Tier::Server,
+        scalable: false,
+        recipe: Box::new(move |_, _| recipe.clone()),
+    };
+    supervisor.add(group, 1).map_err(|error| Failure::failed(error.to_string()))
+}
+
+async fn serving(home: &Home, supervisor: &Supervisor, name: &str) -> Result<(), Failure> {
+    supervisor.ready(&[name], SERVER_PATIENCE).await.map_err(|error| not_ready(home, &error))
+}
+
+/// Says which process is not ready and what it said last.
+pub(super) fn not_ready(home: &Home, error: &NotReady) -> Failure {
+    let Some(process) = error.process() else { return Failure::failed(error.to_string()) };
+    let log = home.logs().join(format!("{process}.log"));
+    let last = std::fs::read_to_string(&log)
+        .ok()
+        .and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned))
+        .map(|line| format!(", which ends with: {}", line.chars().take(400).collect::<String>()))
+        .unwrap_or_default();
+    let text = format!("{error}; look at its log {}{last}", log.display());
+    match error {
+        NotReady::Misconfigured(_) => Failure::configuration(text),
+        _ => Failure::failed(text),
+    }
+}
+
+/// Makes sure that a named database server answers.
+pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
+    let config: tokio_postgres::Config = url.parse().map_err(|error| {
+        let error = with_causes(&error);
+        Failure::configuration(format!(
+            "the database address cannot be read ({error}); write it as postgres://user:password@host:port/database"
+        ))
+    })?;
+    let reached = timeout(ANSWER_PATIENCE, config.connect(tokio_postgres::NoTls)).await;
+    let cause = match reached {
+        Ok(Ok(_)) => return Ok(()),
+        Ok(Err(error)) => with_causes(&error),
+        Err(_) => "no answer".to_owned(),
+    };
+    Err(Failure::missing(format!(
+        "the database given with --postgres cannot be reached ({cause}); start it, or leave the option out for a private one"
+    )))
+}
+
+/// Makes sure that a named bus server answers. A password in its address goes into a file, so that no listing
+/// of processes shows it.
+pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
+    let (user, address) = match rest.rsplit_once('@') {
+        Some((user, address)) => (Some(user), address),
+        None => (None, rest),
+    };
+    let host = address.trim_end_matches('/');
+    let with_port = if host.rsplit(']').next().is_some_and(|end| end.contains(':')) {
+        host.to_owned()
+    } else {
+        format!("{host}:4222")
+    };
+    let greeting = async {
+        let mut stream = TcpStream::connect(&with_port).await?;
+        let mut greeting = [0; 5];
+        stream.read_exact(&mut greeting).await?;
+        if &greeting == b"INFO " { Ok(()) } else { Err(io::Error::other("something else listens there")) }
+    };
+    let cause = match timeout(ANSWER_PATIENCE, greeting).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("no answer".to_owned()),
+    };
+    if let Some(cause) = cause {
+        return Err(Failure::missing(format!(
+            "the bus given with --nats cannot be reached ({cause}); start it, or leave the option out for a private one"
+        )));
+    }
+    let credentials = user.map(|user| keep_credentials(home, user)).transpose()?;
+    Ok(Bus { url: format!("{scheme}://{address}"), credentials })
+}
+
+fn keep_credentials(home: &Home, user: &str) -> Result<PathBuf, Failure> {
+    let file = home.run().join("bus-credentials");
+    let write = || {
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut open = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
+        io::Write::write_all(&mut open, format!("{user}\n").as_bytes())
+    };
+    write().map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;
+    Ok(file)
+}

@@ -1,0 +1,228 @@
+//! `mesh up`: everything for the main job on this machine, until it is asked to stop.
+//!
+//! Comes in: the options. Goes out: one line on standard output when every service is ready; steps and status on
+//! standard error. Whatever happens on the way, at the end nothing is left running.
+
+pub(crate) mod backing;
+pub(crate) mod build;
+mod data;
+mod status;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh_launcher::control::ControlSocket;
+use mesh_launcher::home::Home;
+use mesh_launcher::process::ProcessSpec;
+use mesh_launcher::services::{SERVICES, Sockets, Surroundings};
+use mesh_launcher::supervisor::{Group, Supervisor, Tier};
+use mesh_launcher::{Ready, Recipe, RestartRule};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::sync::oneshot;
+
+use crate::cli::{DEVNODE, UpArgs};
+use crate::devnode;
+use crate::failure::{Failure, with_causes};
+use crate::signals::Signals;
+use backing::Bus;
+
+/// How long the services may take from their start to readiness.
+const SERVICES_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a mesh until a signal or a `shutdown` over the control socket.
+pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
+    let mut signals = Signals::watch()?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
+    })?;
+    let home = args.home.home()?;
+    home.create().map_err(|error| Failure::failed(error.to_string()))?;
+    let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
+    keep_log(&home);
+    raise_open_files();
+    let sockets = Sockets::bind(args.host, args.port, args.grpc_port)
+        .map_err(|(address, error)| taken(address, &error))?;
+    let supervisor = Supervisor::new(RestartRule::default())
+        .map_err(|error| Failure::failed(format!("cannot watch processes ({})", with_causes(&error))))?;
+    let control = ControlSocket::bind(&home).map_err(|error| Failure::failed(error.to_string()))?;
+    let control = tokio::spawn(control.serve(supervisor.clone()));
+
+    let mesh = Mesh { args, home, program, sockets, supervisor };
+    let outcome = tokio::select! {
+        outcome = mesh.run() => outcome,
+        () = signals.stop() => Ok(()),
+        () = mesh.supervisor.shutdown_asked() => Ok(()),
+    };
+    status::end();
+    if is_watched() {
+        say("stopping");
+    }
+    mesh.supervisor.shutdown().await;
+    control.abort();
+    // Its socket is removed when the task is gone.
+    let _ = control.await;
+    outcome
+}
+
+/// One mesh that is coming up or is up.
+struct Mesh {
+    args: UpArgs,
+    home: Home,
+    program: PathBuf,
+    sockets: Sockets,
+    supervisor: Supervisor,
+}
+
+/// What the services lean on, once it is there.
+struct Backing {
+    database_url: String,
+    bus: Bus,
+}
+
+impl Mesh {
+    /// Brings everything up and stays. Ends only by failing.
+    async fn run(&self) -> Result<(), Failure> {
+        let (tell_backing, backing) = oneshot::channel::<Backing>();
+        let services = async {
+            let folder = build::build(&self.program).await?;
+            let Ok(backing) = backing.await else {
+                // The other branch has failed, and says why.
+                return std::future::pending().await;
+            };
+            self.start_services(folder, backing)
+        };
+        let contents = async {
+            let (database_url, bus) = self.start_backing().await?;
+            mesh_store::migrate::migrate(&database_url)
+                .await
+                .map_err(|error| Failure::failed(with_causes(&error)))?;
+            // Nobody listens any more only when the other branch has failed.
+            let _ = tell_backing.send(Backing { database_url: database_url.clone(), bus });
+            let data = data::fill(&self.home, &database_url, &self.args).await?;
+            self.start_devnode(&database_url, &data)
+        };
+        tokio::try_join!(services, contents)?;
+        let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain([DEVNODE]).collect();
+        self.supervisor
+            .ready(&names, SERVICES_PATIENCE)
+            .await
+            .map_err(|error| backing::not_ready(&self.home, &error))?;
+        let ready = format!("ready http://{} grpc://{}\n", self.sockets.http, self.sockets.grpc);
+        let mut out = io::stdout();
+        // Whoever started us may not be interested.
+        let _ = out.write_all(ready.as_bytes()).and_then(|()| out.flush());
+        status::show(&self.supervisor).await
+    }
+
+    async fn start_backing(&self) -> Result<(String, Bus), Failure> {
+        let (postgres, nats) = (self.args.postgres.as_deref(), self.args.nats.as_deref());
+        let programs = backing::programs(&self.home, postgres.is_none(), nats.is_none()).await?;
+        let env = self.env();
+        let database = async {
+            match (postgres, &programs.postgres) {
+                (None, Some(programs)) => {
+                    backing::start_postgres(&self.home, &self.supervisor, programs, &env).await
+                }
+                (url, _) => {
+                    let url = url.unwrap_or_default();
+                    backing::reach_postgres(url).await.map(|()| url.to_owned())
+                }
+            }
+        };
+        let bus = async {
+            match (nats, &programs.nats) {
+                (None, Some(program)) => {
+                    backing::start_nats(&self.home, &self.supervisor, program, &env).await
+                }
+                (url, _) => backing::reach_nats(&self.home, url.unwrap_or_default()).await,
+            }
+        };
+        tokio::try_join!(database, bus)
+    }
+
+    fn start_services(&self, binaries: PathBuf, backing: Backing) -> Result<(), Failure> {
+        let around = Arc::new(Surroundings {
+            home: self.home.clone(),
+            binaries,
+            bus_url: backing.bus.url,
+            bus_credentials: backing.bus.credentials,
+            database_url: backing.database_url,
+            sockets: self.sockets.clone(),
+            env: self.env(),
+        });
+        for service in SERVICES {
+            let wanted = self.args.replicas.iter().rfind(|count| count.service == service.name);
+            let replicas = wanted.map_or(1, |count| count.replicas);
+            self.add(around.group(service), replicas)?;
+        }
+        Ok(())
+    }
+
+    fn start_devnode(&self, database_url: &str, data: &data::Held) -> Result<(), Failure> {
+        let mut spec = ProcessSpec::new(format!("{DEVNODE}-0"), &self.program, self.home.log(DEVNODE, 0))
+            .arg(DEVNODE)
+            .env(devnode::DATABASE_URL, database_url);
+        for (name, value) in data.variables(&self.home)? {
+            spec = spec.env(name, value);
+        }
+        spec.env.extend(self.env());
+        spec.grace = Duration::from_secs(2);
+        let recipe = Recipe { spec, ready: Ready::Spawned };
+        let group = Group {
+            name: DEVNODE.to_owned(),
+            tier: Tier::Node,
+            scalable: false,
+            recipe: Box::new(move |_, _| recipe.clone()),
+        };
+        self.add(group, 1)
+    }
+
+    fn add(&self, group: Group, replicas: u32) -> Result<(), Failure> {
+        self.supervisor.add(group, replicas).map_err(|error| Failure::failed(error.to_string()))
+    }
+
+    fn env(&self) -> Vec<(String, String)> {
+        self.args.env.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect()
+    }
+}
+
+/// Says a step that takes time.
+pub(crate) fn say(step: &str) {
+    eprintln!("{step}");
+}
+
+/// Whether somebody looks at standard error.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+fn taken(address: SocketAddr, error: &io::Error) -> Failure {
+    Failure::failed(format!(
+        "cannot listen on {address} ({error}); choose other ports with --port and --grpc-port (0 takes a free one)"
+    ))
+}
+
+/// Writes what the launcher itself does into the home, beside the logs of the processes.
+fn keep_log(home: &Home) {
+    let path = home.log("mesh", 0);
+    match std::fs::OpenOptions::new().create(true).append(true).open(&path) {
+        Ok(file) => {
+            let log = tracing_subscriber::fmt().json().with_writer(std::sync::Mutex::new(file));
+            // A subscriber that is there already, as in a test, stays.
+            let _ = log.with_max_level(tracing::Level::INFO).try_init();
+        }
+        Err(error) => say(&format!("no log of the launcher: {} cannot be written ({error})", path.display())),
+    }
+}
+
+/// Thousands of clients need thousands of open files; what this process may have, its children may have.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}

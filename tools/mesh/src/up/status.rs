@@ -1,0 +1,45 @@
+//! The short status of a mesh that is up: one line, kept fresh, for somebody at a terminal and nobody else.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use mesh_launcher::supervisor::Supervisor;
+
+use super::is_watched;
+use crate::failure::Failure;
+
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Shows the status until dropped.
+pub(super) async fn show(supervisor: &Supervisor) -> Result<(), Failure> {
+    if !is_watched() {
+        return std::future::pending().await;
+    }
+    let mut period = tokio::time::interval(PERIOD);
+    let mut shown = String::new();
+    loop {
+        period.tick().await;
+        let groups: Vec<String> = supervisor
+            .standing()
+            .iter()
+            .map(
+                |(name, ready, all)| {
+                    if ready == all { format!("{name} {all}") } else { format!("{name} {ready}/{all}") }
+                },
+            )
+            .collect();
+        let line = format!("up: {} (Ctrl-C stops)", groups.join(", "));
+        if line != shown {
+            // A terminal that went away says so by a signal.
+            let _ = write!(io::stderr(), "\r\x1b[2K{line}");
+            shown = line;
+        }
+    }
+}
+
+/// Leaves the line of the status.
+pub(super) fn end() {
+    if is_watched() {
+        let _ = write!(io::stderr(), "\r\x1b[2K");
+    }
+}
