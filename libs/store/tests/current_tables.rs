@@ -1,0 +1,161 @@
+//! The newest row per key is always there, whatever order history arrives in (I3), and the head is announced.
+
+use futures_util::StreamExt;
+use mesh_testbed::Database;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+
+/// Each history table, the table of its newest rows, and the query that recomputes that from history.
+const RECOMPUTED: [(&str, &str, &str); 5] = [
+    (
+        "blocks",
+        "last_block",
+        "SELECT true, block_time, height, hash FROM blocks ORDER BY height DESC LIMIT 1",
+    ),
+    (
+        "balances",
+        "current_balances",
+        "SELECT DISTINCT ON (account_id) account_id, tx_hash, block_time, balance
+         FROM balances ORDER BY account_id, block_time DESC",
+    ),
+    (
+        "delegations",
+        "delegations_current",
+        "SELECT DISTINCT ON (party_id, node_id, epoch_id) *
+         FROM delegations ORDER BY party_id, node_id, epoch_id, block_time DESC, seq_num DESC",
+    ),
+    (
+        "network_parameters",
+        "network_parameters_current",
+        "SELECT DISTINCT ON (key) * FROM network_parameters ORDER BY key, block_time DESC",
+    ),
+    (
+        "protocol_upgrade_proposals",
+        "protocol_upgrade_proposals_current",
+        "SELECT DISTINCT ON (upgrade_block_height, network_release_tag) *
+         FROM protocol_upgrade_proposals
+         ORDER BY upgrade_block_height, network_release_tag, block_time DESC",
+    ),
+];
+
+/// The time of a block, as SQL.
+fn block_time(height: u32) -> String {
+    format!("timestamptz '2024-01-01 00:00:00+00' + {height} * interval '1.5 seconds'")
+}
+
+/// A random row for `table`, as SQL; few keys and few blocks, so that keys meet often.
+fn row(table: &str, random: &mut SmallRng) -> String {
+    let height = random.random_range(1..60);
+    let time = block_time(height);
+    let (a, b, value) =
+        (random.random_range(0..4), random.random_range(0..3), random.random_range(-9..1_000_000));
+    let seq_num = random.random_range(0..5);
+    match table {
+        "blocks" => format!("({time}, {height}, 'hash{height}')"),
+        "balances" => format!("('account{a}{b}', {time}, 'tx{value}', {value})"),
+        "delegations" => format!("('party{a}', 'node{b}', {}, {value}, 'tx', {time}, {seq_num})", value % 3),
+        "network_parameters" => format!("('key.{a}', 'value {value}', 'tx', {time})"),
+        _ => format!(
+            "({a}, 'v0.{b}', '{{\"node{value}\"}}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'tx', {time})"
+        ),
+    }
+}
+
+async fn assert_equal_to_recomputation(client: &Client, table: &str, newest: &str, recomputed: &str) {
+    let difference = format!(
+        "SELECT count(*) FROM (
+             (TABLE {newest} EXCEPT ALL ({recomputed})) UNION ALL (({recomputed}) EXCEPT ALL TABLE {newest})
+         ) AS difference"
+    );
+    let different: i64 = client.query_one(&difference, &[]).await.unwrap().get(0);
+    assert_eq!(different, 0, "{newest} is not what {table} says");
+}
+
+#[tokio::test]
+async fn newest_rows_equal_a_recomputation_after_random_inserts_repeats_and_old_rows() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    for seed in 0..4 {
+        let mut random = SmallRng::seed_from_u64(seed);
+        for (table, newest, recomputed) in RECOMPUTED {
+            let mut rows: Vec<String> = (0..300).map(|_| row(table, &mut random)).collect();
+            rows.extend_from_within(..100);
+            rows.shuffle(&mut random);
+            while !rows.is_empty() {
+                let statement = rows.split_off(rows.len() - random.random_range(1..=rows.len().min(40)));
+                let insert =
+                    format!("INSERT INTO {table} VALUES {} ON CONFLICT DO NOTHING", statement.join(", "));
+                client.batch_execute(&insert).await.unwrap();
+                assert_equal_to_recomputation(&client, table, newest, recomputed).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn newest_rows_are_right_under_concurrent_writers() {
+    let database = Database::fresh().await;
+    let mut writers = Vec::new();
+    for seed in 0..4 {
+        let client = database.connect().await;
+        writers.push(tokio::spawn(async move {
+            let mut random = SmallRng::seed_from_u64(100 + seed);
+            for _ in 0..40 {
+                for (table, ..) in RECOMPUTED {
+                    let mut rows: Vec<String> = (0..20).map(|_| row(table, &mut random)).collect();
+                    // History rows that two writers both insert have to be in one order; its keys are no
+                    // concern of the triggers.
+                    rows.sort();
+                    let insert =
+                        format!("INSERT INTO {table} VALUES {} ON CONFLICT DO NOTHING", rows.join(", "));
+                    client.batch_execute(&insert).await.unwrap();
+                }
+            }
+        }));
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let client = database.connect().await;
+    for (table, newest, recomputed) in RECOMPUTED {
+        assert_equal_to_recomputation(&client, table, newest, recomputed).await;
+    }
+}
+
+#[tokio::test]
+async fn an_advancing_head_is_announced_once_per_statement() {
+    let database = Database::fresh().await;
+    let (listener, mut connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
+    let mut messages = futures_util::stream::poll_fn(move |context| connection.poll_message(context));
+    let (sender, mut heights) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = messages.next().await {
+            if let AsyncMessage::Notification(note) = message {
+                sender.send((note.channel().to_owned(), note.payload().to_owned())).unwrap();
+            }
+        }
+    });
+    listener.batch_execute("LISTEN mesh_head").await.unwrap();
+
+    let client = database.connect().await;
+    for statement in [[5, 7, 6].as_slice(), &[3], &[1, 2], &[9], &[8], &[10, 4]] {
+        let rows: Vec<String> =
+            statement.iter().map(|height| format!("({}, {height}, 'h')", block_time(*height))).collect();
+        client.batch_execute(&format!("INSERT INTO blocks VALUES {}", rows.join(", "))).await.unwrap();
+    }
+    client.batch_execute("INSERT INTO blocks SELECT * FROM blocks ON CONFLICT DO NOTHING").await.unwrap();
+    client.batch_execute("NOTIFY mesh_head, 'end'").await.unwrap();
+    let mut heard = Vec::new();
+    loop {
+        let next = tokio::time::timeout(std::time::Duration::from_secs(10), heights.recv()).await;
+        let (channel, payload) = next.expect("a notification").unwrap();
+        assert_eq!(channel, "mesh_head");
+        if payload == "end" {
+            break;
+        }
+        heard.push(payload);
+    }
+    assert_eq!(heard, ["7", "9", "10"]);
+}

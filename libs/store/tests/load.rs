@@ -1,0 +1,247 @@
+//! Loading folders of CSV files: all of a folder or nothing, every dialect PostgreSQL reads, mistakes named with
+//! their place.
+
+use std::path::Path;
+
+use mesh_store::error::StoreError;
+use mesh_store::load::{LoadReport, SkipReason, load_folder};
+use mesh_testbed::Database;
+use tempfile::TempDir;
+use tokio_postgres::Client;
+
+const BLOCKS: &str = "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n2024-01-01 00:00:01.5+00,2,bb\n";
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        std::fs::write(folder.path().join(name), content).unwrap();
+    }
+    folder
+}
+
+async fn load(database: &Database, files: &[(&str, &str)]) -> Result<LoadReport, StoreError> {
+    load_folder(database.url(), folder(files).path(), |_, _, _| ()).await
+}
+
+async fn text(client: &Client, query: &str) -> String {
+    client.query_one(query, &[]).await.unwrap().get(0)
+}
+
+/// The message of a refused load, after a check that it left nothing.
+async fn refusal(files: &[(&str, &str)]) -> String {
+    let database = Database::fresh().await;
+    let error = load(&database, files).await.unwrap_err();
+    assert!(matches!(error, StoreError::BadFile { .. }), "{error:?}");
+    let rows = "SELECT (SELECT count(*) FROM blocks) + (SELECT count(*) FROM chain) + (SELECT count(*) FROM balances)
+        + (SELECT count(*) FROM current_balances) + (SELECT count(*) FROM last_block)";
+    let client = database.connect().await;
+    assert_eq!(client.query_one(rows, &[]).await.unwrap().get::<_, i64>(0), 0);
+    error.to_string()
+}
+
+#[tokio::test]
+async fn a_folder_is_loaded_with_blocks_last_and_fills_the_derived_tables() {
+    let database = Database::fresh().await;
+    let files = folder(&[
+        ("blocks.csv", BLOCKS),
+        ("chain.csv", "id,onerow_check\ntestnet,t\n"),
+        ("balances.csv", "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:00+00,t,5\n"),
+        ("orders.csv", "id,market_id\n"),
+        ("last_block.csv", "onerow_check,block_time,height,hash\nt,2020-01-01 00:00:00+00,99,zz\n"),
+        ("trades_candle_1_day.csv", "market_id\n"),
+        ("candles.csv", "not,read\n"),
+        ("BLOCKS.CSV", "not,read\n"),
+        ("README.md", "not a table"),
+    ]);
+    let mut steps = Vec::new();
+    let report = load_folder(database.url(), files.path(), |index, total, table| {
+        steps.push(format!("{index} of {total}: {table}"));
+    })
+    .await
+    .unwrap();
+
+    assert_eq!(steps, ["1 of 4: balances", "2 of 4: chain", "3 of 4: orders", "4 of 4: blocks"]);
+    let rows: Vec<_> = report.tables.iter().map(|table| (table.table.as_str(), table.rows)).collect();
+    assert_eq!(rows, [("balances", 1), ("chain", 1), ("orders", 0), ("blocks", 2)]);
+    let skipped: Vec<_> = report.skipped_files.iter().map(|skip| (skip.file.as_str(), skip.reason)).collect();
+    assert_eq!(
+        skipped,
+        [
+            ("BLOCKS.CSV", SkipReason::NoSuchTable),
+            ("candles.csv", SkipReason::NoSuchTable),
+            ("last_block.csv", SkipReason::Derived),
+            ("trades_candle_1_day.csv", SkipReason::Derived),
+        ]
+    );
+    let client = database.connect().await;
+    assert_eq!(text(&client, "SELECT height || hash FROM last_block").await, "2bb");
+    assert_eq!(text(&client, "SELECT balance::text FROM current_balances").await, "5");
+    assert_eq!(
+        text(&client, "SELECT reltuples::text FROM pg_class WHERE relname = 'blocks'").await,
+        "2",
+        "the loaded tables have statistics"
+    );
+}
+
+#[tokio::test]
+async fn columns_may_stand_in_any_order_be_unknown_or_missing() {
+    let database = Database::fresh().await;
+    let report = load(
+        &database,
+        &[
+            (
+                "orders.csv",
+                "seq_num,\"extra, quoted\",block_time,id,market_id,party_id,side,price,size,remaining,time_in_force,type,\
+                 status,version,batch_id,created_at,tx_hash,,expires_at\n\
+                 7,\"a\nb\",2024-01-01 00:00:00+00,o,m,p,1,12,3,3,1,1,1,1,0,2024-01-01 00:00:00+00,t,,\n",
+            ),
+            ("chain.csv", "id\ntestnet\n"),
+        ],
+    )
+    .await
+    .unwrap();
+    let [chain, orders] = report.tables.as_slice() else { panic!("{report:?}") };
+    assert_eq!((orders.rows, chain.rows), (1, 1));
+    assert_eq!(orders.skipped_columns, ["extra, quoted", ""]);
+    assert_eq!(chain.defaulted_columns, ["onerow_check"]);
+    assert_eq!(
+        orders.defaulted_columns,
+        [
+            "reference",
+            "reason",
+            "pegged_offset",
+            "pegged_reference",
+            "lp_id",
+            "updated_at",
+            "post_only",
+            "reduce_only"
+        ]
+    );
+    let client = database.connect().await;
+    let row = "SELECT concat_ws('|', seq_num, id, price, post_only, reference IS NULL, expires_at IS NULL) FROM orders";
+    assert_eq!(text(&client, row).await, "7|o|12|f|t|t");
+}
+
+#[tokio::test]
+async fn null_and_empty_text_quotes_line_breaks_and_other_line_ends_are_understood() {
+    let database = Database::fresh().await;
+    load(
+        &database,
+        &[
+            (
+                "network_parameters.csv",
+                "\u{feff}\"key\",\"value\",\"tx_hash\",\"block_time\"\r\n\
+                 a,\"\",t,2024-01-01 00:00:00+00\r\n\
+                 b,\"he said \"\"x, y\"\"\r\nand \u{e9}\",t,2024-01-01 00:00:00+00\r\n\
+                 c,\" NULL \",t,2024-01-01 02:00:00+02\r\n",
+            ),
+            (
+                "accounts.csv",
+                "id,party_id,asset_id,market_id,type,tx_hash,block_time\na,,x,\"\",4,t,2024-01-01 00:00:00+00",
+            ),
+            (
+                "rewards.csv",
+                "party_id,asset_id,market_id,reward_type,epoch_id,amount,percent_of_total,\"timestamp\",tx_hash,block_time,seq_num\n\
+                 p,a,\"\",r,1,,0.1,2024-01-01 00:00:00,t,2024-01-01 00:00:00,0\n",
+            ),
+        ],
+    )
+    .await
+    .unwrap();
+    let client = database.connect().await;
+    let values = "SELECT string_agg(value, '|' ORDER BY key) FROM network_parameters";
+    assert_eq!(text(&client, values).await, "|he said \"x, y\"\r\nand \u{e9}| NULL ");
+    let account = "SELECT concat_ws('|', party_id IS NULL, market_id = '') FROM accounts";
+    assert_eq!(text(&client, account).await, "t|t");
+    let times = "SELECT concat_ws('|', (SELECT count(DISTINCT block_time) FROM network_parameters),
+        amount IS NULL, timestamp = '2024-01-01 00:00:00+00') FROM rewards";
+    assert_eq!(text(&client, times).await, "1|t|t", "a time without a zone is UTC");
+}
+
+#[tokio::test]
+async fn a_row_that_does_not_fit_is_named_with_file_and_line_and_nothing_stays() {
+    let good = ("chain.csv", "id,onerow_check\ntestnet,t\n");
+    for (file, content, message) in [
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n2024-01-01 00:00:01+00,two,bb\n",
+            "blocks.csv, line 3, column height: invalid input syntax for type bigint: \"two\"",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01 00:00:00+00,1,\n",
+            "blocks.csv, line 2: null value in column \"hash\" of relation \"blocks\" violates not-null constraint",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n2024-01-01 00:00:01+00,1,bb\n",
+            "blocks.csv, line 3: duplicate key value violates unique constraint \"blocks_height_idx\", \
+             Key (height)=(1) already exists",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash,extra\n2024-01-01 00:00:00+00,1,,x\n",
+            "blocks.csv, line 2: null value in column \"hash\" of relation \"blocks\" violates not-null constraint",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01 00:00:00+00,1\n",
+            "blocks.csv, line 2: missing data for column \"hash\"",
+        ),
+        ("blocks.csv", "height,height\n", "blocks.csv, line 1: the header names column \"height\" twice"),
+        ("blocks.csv", "", "blocks.csv, line 1: the file is empty, a header with column names was expected"),
+        ("blocks.csv", "1,2,3\n", "blocks.csv, line 1: none of its columns is a column of table blocks"),
+    ] {
+        assert_eq!(refusal(&[good, (file, content)]).await, message);
+    }
+}
+
+#[tokio::test]
+async fn a_mistake_at_the_end_of_a_long_file_takes_everything_back() {
+    let mut balances = String::from("account_id,block_time,tx_hash,balance\n");
+    for account in 0..50_000 {
+        balances.push_str(&format!("account{account},2024-01-01 00:00:00+00,t,{account}\n"));
+    }
+    balances.push_str("account7,2024-01-01 00:00:00+00,t,7.5x\n");
+    let message = refusal(&[("balances.csv", &balances), ("blocks.csv", BLOCKS)]).await;
+    assert_eq!(
+        message,
+        "balances.csv, line 50002, column balance: invalid input syntax for type numeric: \"7.5x\""
+    );
+}
+
+#[tokio::test]
+async fn a_table_with_rows_refuses_the_whole_folder() {
+    let database = Database::fresh().await;
+    let chain = ("chain.csv", "id,onerow_check\ntestnet,t\n");
+    load(&database, &[chain]).await.unwrap();
+    let error = load(&database, &[chain, ("blocks.csv", BLOCKS)]).await.unwrap_err();
+    assert_eq!(error.to_string(), "a load needs empty tables, but there are rows in chain");
+    let client = database.connect().await;
+    assert_eq!(text(&client, "SELECT count(*)::text FROM blocks").await, "0");
+}
+
+#[tokio::test]
+async fn folders_and_databases_that_cannot_serve_are_refused() {
+    let database = Database::fresh().await;
+    let error = load(&database, &[("readme.txt", "x"), ("other.csv", "x\n")]).await.unwrap_err();
+    assert!(matches!(error, StoreError::NothingToLoad { .. }), "{error:?}");
+    let error = load_folder(database.url(), Path::new("no/such/folder"), |_, _, _| ()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Read { .. }), "{error:?}");
+
+    let empty = Database::empty().await;
+    let error = load(&empty, &[("blocks.csv", BLOCKS)]).await.unwrap_err();
+    assert!(error.to_string().contains("lacks migration V1__exportable_tables"), "{error}");
+}
+
+#[tokio::test]
+async fn two_loads_at_once_become_one() {
+    let database = Database::fresh().await;
+    let files = folder(&[("blocks.csv", BLOCKS), ("chain.csv", "id\ntestnet\n")]);
+    let one = load_folder(database.url(), files.path(), |_, _, _| ());
+    let two = load_folder(database.url(), files.path(), |_, _, _| ());
+    let (one, two) = tokio::join!(one, two);
+    assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
+    let refused = if one.is_ok() { two } else { one };
+    assert!(matches!(refused, Err(StoreError::NotEmpty { .. })), "{refused:?}");
+}

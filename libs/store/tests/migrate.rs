@@ -1,0 +1,117 @@
+//! Migrating on a real server: once, again, by several at a time, and against a database of another build.
+
+use mesh_store::error::StoreError;
+use mesh_store::migrate;
+use mesh_testbed::Database;
+
+mod embedded {
+    //! The same files that the library embeds, to apply them one at a time.
+    #![allow(missing_docs, unreachable_pub)]
+    refinery::embed_migrations!("migrations");
+}
+
+#[tokio::test]
+async fn an_empty_database_gets_everything_once() {
+    let database = Database::empty().await;
+    let before = migrate::pending(database.url()).await.unwrap();
+    assert_eq!((before.applied, before.exportable, before.is_ready()), (0, 0, false));
+
+    let first = migrate::migrate(database.url()).await.unwrap();
+    assert_eq!(first.applied, before.missing);
+    assert_eq!((first.state.applied, first.state.exportable), (first.state.newest, 1));
+    assert!(first.state.is_ready());
+
+    let second = migrate::migrate(database.url()).await.unwrap();
+    assert!(second.applied.is_empty());
+    assert_eq!(second.state, first.state);
+    assert_eq!(migrate::pending(database.url()).await.unwrap(), first.state);
+}
+
+#[tokio::test]
+async fn of_several_starters_each_migration_is_applied_by_one() {
+    let database = Database::empty().await;
+    let starters = (0..6).map(|_| {
+        let url = database.url().to_owned();
+        tokio::spawn(async move { migrate::migrate(&url).await })
+    });
+    let mut applied = Vec::new();
+    for starter in starters.collect::<Vec<_>>() {
+        let migrated = starter.await.unwrap().unwrap();
+        assert!(migrated.state.is_ready());
+        applied.extend(migrated.applied);
+    }
+    assert_eq!(applied.len(), migrate::pending(database.url()).await.unwrap().newest as usize);
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_build_is_ready_and_left_alone() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    client
+        .batch_execute(
+            "INSERT INTO refinery_schema_history VALUES
+                 (1000, 'exportable_later', '2030-01-01T00:00:00Z', '1'), (1001, 'more', '2030-01-01T00:00:00Z', '1')",
+        )
+        .await
+        .unwrap();
+    let migrated = migrate::migrate(database.url()).await.unwrap();
+    assert!(migrated.applied.is_empty());
+    assert!(migrated.state.is_ready());
+    assert_eq!((migrated.state.applied, migrated.state.exportable), (1001, 1000));
+}
+
+#[tokio::test]
+async fn a_database_with_other_migrations_is_refused() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    client
+        .batch_execute("UPDATE refinery_schema_history SET checksum = '1' WHERE version = 1")
+        .await
+        .unwrap();
+    let error = migrate::migrate(database.url()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Migrate { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_and_a_bad_url_are_told_apart() {
+    let error = migrate::pending("postgresql://127.0.0.1:1/none").await.unwrap_err();
+    assert!(matches!(error, StoreError::Connect { .. }), "{error:?}");
+    let error = migrate::pending("http://127.0.0.1").await.unwrap_err();
+    assert!(matches!(error, StoreError::Url { .. }), "{error:?}");
+}
+
+/// The version of exports follows the migrations' names, so a migration that changes an exportable table must
+/// be named for it; the converse is a matter of taste.
+#[tokio::test]
+async fn a_migration_that_changes_an_exportable_table_has_the_name_for_it() {
+    let database = Database::empty().await;
+    let mut client = database.connect().await;
+    let mut before = String::new();
+    for migration in embedded::migrations::runner().get_migrations() {
+        embedded::migrations::runner()
+            .set_target(refinery::Target::Version(migration.version()))
+            .run_async(&mut client)
+            .await
+            .unwrap();
+        let row = client
+            .query_one(
+                "SELECT coalesce(string_agg(concat_ws(' ', attrelid::regclass, attname,
+                     format_type(atttypid, atttypmod), attnotnull), ', ' ORDER BY attrelid::regclass::text, attnum), '')
+                 FROM pg_attribute
+                 WHERE attnum > 0 AND NOT attisdropped AND attrelid = ANY (ARRAY(SELECT to_regclass(name) FROM unnest(
+                     ARRAY['balances', 'blocks', 'checkpoints', 'delegations', 'deposits', 'ledger',
+                         'liquidity_provisions', 'margin_levels', 'market_data', 'markets', 'orders', 'positions',
+                         'rewards', 'trades', 'withdrawals']) AS name))",
+                &[],
+            )
+            .await
+            .unwrap();
+        let after: String = row.get(0);
+        assert!(
+            after == before || migration.name().starts_with("exportable"),
+            "{migration} changes an exportable table, its name must begin with `exportable`"
+        );
+        before = after;
+    }
+    assert!(before.contains("withdrawals"));
+}

@@ -1,0 +1,421 @@
+//! The schema against the contract: every table, column, key, index, default and enum label, as data below.
+
+use std::collections::BTreeMap;
+
+use mesh_testbed::Database;
+
+/// The contract's tables: name, then columns in order as `name:type`, `!` for NOT NULL. Types are the contract's
+/// own short names; `ctext` is a text that sorts by bytes.
+const TABLES: &str = "
+balances
+    account_id:id! block_time:ts! tx_hash:id! balance:big!
+blocks
+    block_time:ts! height:int8! hash:id!
+checkpoints
+    hash:text! block_hash:text! block_height:int8! tx_hash:id! block_time:ts! seq_num:int8!
+delegations
+    party_id:id! node_id:id! epoch_id:int8! amount:big tx_hash:id! block_time:ts! seq_num:int8!
+deposits
+    id:id! status:deposit_status! party_id:id! asset:id! amount:big foreign_tx_hash:text!
+    credited_timestamp:ts! created_timestamp:ts! tx_hash:id! block_time:ts!
+ledger
+    ledger_entry_time:ts! account_from_id:id! account_to_id:id! quantity:big! tx_hash:id! block_time:ts!
+    transfer_time:ts! account_from_balance:big! account_to_balance:big! type:text
+liquidity_provisions
+    id:id! party_id:id created_at:ts! updated_at:ts! market_id:id commitment_amount:big fee:num16
+    sells:jsonb buys:jsonb version:int8 status:liquidity_provision_status! reference:text tx_hash:id!
+    block_time:ts!
+margin_levels
+    account_id:id! timestamp:ts! maintenance_margin:big search_level:big initial_margin:big
+    collateral_release_level:big tx_hash:id! block_time:ts!
+market_data
+    synthetic_time:ts! tx_hash:id! block_time:ts! seq_num:int8! market:id! mark_price:big
+    best_bid_price:big best_bid_volume:big best_offer_price:big best_offer_volume:big
+    best_static_bid_price:big best_static_bid_volume:big best_static_offer_price:big
+    best_static_offer_volume:big mid_price:big static_mid_price:big open_interest:big auction_end:int8
+    auction_start:int8 indicative_price:big indicative_volume:big
+    market_trading_mode:market_trading_mode_type auction_trigger:auction_trigger_type
+    extension_trigger:auction_trigger_type target_stake:big supplied_stake:big
+    price_monitoring_bounds:jsonb market_value_proxy:text liquidity_provider_fee_shares:jsonb
+    market_state:market_state_type next_mark_to_market:ts
+markets
+    id:id! tx_hash:id! block_time:ts! instrument_id:text tradable_instrument:jsonb decimal_places:int4
+    fees:jsonb opening_auction:jsonb price_monitoring_settings:jsonb
+    liquidity_monitoring_parameters:jsonb trading_mode:market_trading_mode_type state:market_state_type
+    market_timestamps:jsonb position_decimal_places:int4 lp_price_range:text
+    quadratic_slippage_factor:num linear_slippage_factor:num
+orders
+    id:id! market_id:id! party_id:id! side:int2! price:big! size:int8! remaining:int8!
+    time_in_force:int2! type:int2! status:int2! reference:text reason:int2 version:int4! batch_id:int4!
+    pegged_offset:big pegged_reference:int2 lp_id:id created_at:ts! updated_at:ts expires_at:ts
+    tx_hash:id! block_time:ts! seq_num:int8! post_only:bool! reduce_only:bool!
+positions
+    market_id:id! party_id:id! open_volume:int8! realised_pnl:num! unrealised_pnl:num!
+    average_entry_price:num! average_entry_market_price:num! loss:num! adjustment:num! tx_hash:id!
+    block_time:ts! pending_open_volume:int8! pending_realised_pnl:num! pending_unrealised_pnl:num!
+    pending_average_entry_price:num! pending_average_entry_market_price:num!
+    loss_socialisation_amount:num! distressed_status:position_status_type!
+rewards
+    party_id:id! asset_id:id! market_id:id! reward_type:ctext! epoch_id:int8! amount:big
+    percent_of_total:float8 timestamp:ts! tx_hash:id! block_time:ts! seq_num:int8!
+trades
+    synthetic_time:ts! tx_hash:id! block_time:ts! seq_num:int8! id:id! market_id:id! price:big!
+    size:int8! buyer:id! seller:id! aggressor:int2 buy_order:id! sell_order:id! type:int2!
+    buyer_maker_fee:big buyer_infrastructure_fee:big buyer_liquidity_fee:big seller_maker_fee:big
+    seller_infrastructure_fee:big seller_liquidity_fee:big buyer_auction_batch:int8
+    seller_auction_batch:int8
+withdrawals
+    id:id! party_id:id! amount:num asset:id! status:withdrawal_status! ref:text! foreign_tx_hash:text!
+    created_timestamp:ts! withdrawn_timestamp:ts! ext:jsonb! tx_hash:id! block_time:ts!
+accounts
+    id:id! party_id:id asset_id:id! market_id:id type:int4 tx_hash:id! block_time:ts!
+current_balances
+    account_id:id! tx_hash:id! block_time:ts! balance:big!
+delegations_current
+    party_id:id! node_id:id! epoch_id:int8! amount:big tx_hash:id! block_time:ts! seq_num:int8!
+oracle_specs
+    id:id! created_at:ts! updated_at:ts! signers:jsonb filters:jsonb status:oracle_spec_status!
+    tx_hash:id! block_time:ts! internal_conditions:jsonb
+protocol_upgrade_proposals
+    upgrade_block_height:int8! network_release_tag:ctext! approvers:text[]!
+    status:protocol_upgrade_proposal_status! tx_hash:id! block_time:ts!
+protocol_upgrade_proposals_current
+    upgrade_block_height:int8! network_release_tag:ctext! approvers:text[]!
+    status:protocol_upgrade_proposal_status! tx_hash:id! block_time:ts!
+network_limits
+    block_time:ts! tx_hash:id! can_propose_market:bool! can_propose_asset:bool!
+    propose_market_enabled:bool! propose_asset_enabled:bool! genesis_loaded:bool!
+    propose_market_enabled_from:ts! propose_asset_enabled_from:ts!
+network_parameters
+    key:ctext! value:text! tx_hash:id! block_time:ts!
+network_parameters_current
+    key:ctext! value:text! tx_hash:id! block_time:ts!
+last_block
+    onerow_check:bool! block_time:ts! height:int8! hash:id!
+chain
+    id:id! onerow_check:bool!
+epochs
+    id:int8! start_time:ts! expire_time:ts! end_time:ts tx_hash:id! block_time:ts!
+last_snapshot_span
+    onerow_check:bool! from_height:int8! to_height:int8!
+node_state
+    onerow_check:bool! upgrade_ready:bool! upgrade_height:int8 updated_at:ts!
+";
+
+/// Primary keys and indexes by table.
+const KEYS: &str = "
+balances
+    primary key (block_time, account_id)
+    index (account_id, block_time)
+blocks
+    primary key (block_time)
+    unique (height)
+checkpoints
+    primary key (block_time, seq_num)
+delegations
+    primary key (block_time, seq_num)
+    index (party_id, node_id, epoch_id)
+deposits
+    primary key (id, party_id, block_time)
+    index (party_id)
+    index (block_time)
+ledger
+    primary key (ledger_entry_time)
+    index (account_from_id, block_time, ledger_entry_time)
+    index (account_to_id, block_time, ledger_entry_time)
+    index (block_time)
+liquidity_provisions
+    primary key (id, block_time)
+    index (block_time)
+margin_levels
+    primary key (block_time, account_id)
+market_data
+    primary key (synthetic_time)
+    index (market, block_time)
+    index (block_time)
+markets
+    primary key (id, block_time)
+    index (block_time)
+orders
+    primary key (block_time, seq_num)
+    index (id, block_time, seq_num)
+    index (party_id, created_at, id)
+    index (market_id, created_at, id)
+positions
+    primary key (block_time, party_id, market_id)
+    index (party_id, market_id, block_time)
+rewards
+    primary key (block_time, seq_num)
+    index (epoch_id, market_id, asset_id, reward_type)
+    index (asset_id)
+trades
+    primary key (synthetic_time)
+    index (market_id, synthetic_time)
+    index (block_time)
+withdrawals
+    primary key (id, party_id, block_time)
+    index (party_id)
+    index (block_time)
+accounts
+    primary key (id)
+    unique (party_id, asset_id, market_id, type)
+    index (market_id)
+current_balances
+    primary key (account_id)
+delegations_current
+    primary key (party_id, node_id, epoch_id)
+    index (epoch_id, party_id, node_id)
+    index (party_id, epoch_id, node_id)
+    index (node_id, epoch_id, party_id)
+oracle_specs
+    primary key (id, block_time)
+protocol_upgrade_proposals
+    primary key (block_time, upgrade_block_height, network_release_tag)
+protocol_upgrade_proposals_current
+    primary key (upgrade_block_height, network_release_tag)
+    gin (approvers)
+network_limits
+    primary key (block_time)
+network_parameters
+    primary key (key, block_time)
+network_parameters_current
+    primary key (key)
+last_block
+    primary key (onerow_check)
+chain
+    primary key (onerow_check)
+epochs
+    primary key (id, block_time)
+last_snapshot_span
+    primary key (onerow_check)
+node_state
+    primary key (onerow_check)
+";
+
+/// Enum types and their labels in order.
+const ENUMS: &str = "
+deposit_status
+    STATUS_UNSPECIFIED STATUS_OPEN STATUS_CANCELLED STATUS_FINALIZED
+withdrawal_status
+    STATUS_UNSPECIFIED STATUS_OPEN STATUS_REJECTED STATUS_FINALIZED
+oracle_spec_status
+    STATUS_UNSPECIFIED STATUS_ACTIVE STATUS_DEACTIVATED
+protocol_upgrade_proposal_status
+    PROTOCOL_UPGRADE_PROPOSAL_STATUS_UNSPECIFIED PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING
+    PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED
+liquidity_provision_status
+    STATUS_UNSPECIFIED STATUS_ACTIVE STATUS_STOPPED STATUS_CANCELLED STATUS_REJECTED STATUS_UNDEPLOYED
+    STATUS_PENDING
+position_status_type
+    POSITION_STATUS_UNSPECIFIED POSITION_STATUS_ORDERS_CLOSED POSITION_STATUS_CLOSED_OUT
+    POSITION_STATUS_DISTRESSED
+market_state_type
+    STATE_UNSPECIFIED STATE_PROPOSED STATE_REJECTED STATE_PENDING STATE_CANCELLED STATE_ACTIVE
+    STATE_SUSPENDED STATE_CLOSED STATE_TRADING_TERMINATED STATE_SETTLED
+market_trading_mode_type
+    TRADING_MODE_UNSPECIFIED TRADING_MODE_CONTINUOUS TRADING_MODE_BATCH_AUCTION
+    TRADING_MODE_OPENING_AUCTION TRADING_MODE_MONITORING_AUCTION TRADING_MODE_NO_TRADING
+auction_trigger_type
+    AUCTION_TRIGGER_UNSPECIFIED AUCTION_TRIGGER_BATCH AUCTION_TRIGGER_OPENING AUCTION_TRIGGER_PRICE
+    AUCTION_TRIGGER_LIQUIDITY AUCTION_TRIGGER_LIQUIDITY_TARGET_NOT_MET
+    AUCTION_TRIGGER_UNABLE_TO_DEPLOY_LP_ORDERS
+";
+
+/// Columns with a default. Everything else has none.
+const DEFAULTS: [&str; 6] = [
+    "chain.onerow_check true",
+    "last_block.onerow_check true",
+    "last_snapshot_span.onerow_check true",
+    "node_state.onerow_check true",
+    "orders.post_only false",
+    "orders.reduce_only false",
+];
+
+/// What the contract asks for beside its tables: the library's own table and that of the candles.
+const OURS: [&str; 2] = ["refinery_schema_history", "trades_candle"];
+
+/// Reads "name, then indented lines" into a map of the lines.
+fn blocks(text: &str) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut name = String::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        match line.strip_prefix("    ") {
+            Some(inner) => found.get_mut(&name).unwrap().push(inner.to_owned()),
+            None => {
+                name = line.to_owned();
+                found.insert(name.clone(), Vec::new());
+            }
+        }
+    }
+    found
+}
+
+fn words(lines: &[String]) -> Vec<String> {
+    lines.iter().flat_map(|line| line.split(' ')).map(ToOwned::to_owned).collect()
+}
+
+/// The contract's column as PostgreSQL describes it.
+fn described(column: &str) -> String {
+    let (name, kind) = column.split_once(':').unwrap();
+    let (kind, not_null) = kind.strip_suffix('!').map_or((kind, ""), |kind| (kind, " not null"));
+    let full = match kind {
+        "id" | "ctext" => "text C",
+        "ts" => "timestamp with time zone",
+        "big" => "bigamount",
+        "num" => "numeric",
+        "num16" => "numeric(94,16)",
+        "int8" => "bigint",
+        "int4" => "integer",
+        "int2" => "smallint",
+        "bool" => "boolean",
+        "float8" => "double precision",
+        other => other,
+    };
+    format!("{name} {full}{not_null}")
+}
+
+#[tokio::test]
+async fn every_table_has_the_columns_of_the_contract_in_their_order() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let rows = client
+        .query(
+            "SELECT relname::text, array_agg(concat(attname, ' ', format_type(atttypid, atttypmod),
+                 CASE WHEN collname = 'C' THEN ' C' END, CASE WHEN attnotnull THEN ' not null' END) ORDER BY attnum)
+             FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+                 LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+             WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
+             GROUP BY 1",
+            &[],
+        )
+        .await
+        .unwrap();
+    let mut found: BTreeMap<String, Vec<String>> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    for ours in OURS {
+        assert!(found.remove(ours).is_some(), "no table {ours}");
+    }
+    let wanted: BTreeMap<String, Vec<String>> = blocks(TABLES)
+        .into_iter()
+        .map(|(table, columns)| (table, words(&columns).iter().map(|column| described(column)).collect()))
+        .collect();
+    assert_eq!(wanted.len(), 29);
+    assert_eq!(found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
+    for (table, columns) in wanted {
+        assert_eq!(found[&table], columns, "{table}");
+    }
+}
+
+#[tokio::test]
+async fn every_table_has_the_keys_and_indexes_of_the_contract_and_no_others() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let rows = client
+        .query(
+            "SELECT indrelid::regclass::text,
+                 concat(CASE WHEN indisprimary THEN 'primary key' WHEN indisunique THEN 'unique'
+                     WHEN amname = 'gin' THEN 'gin' ELSE 'index' END,
+                     ' (', (SELECT string_agg(attname, ', ' ORDER BY place)
+                            FROM unnest(indkey::int2[]) WITH ORDINALITY AS part (number, place)
+                            JOIN pg_attribute ON attrelid = indrelid AND attnum = number), ')')
+             FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
+             WHERE relnamespace = 'public'::regnamespace AND indpred IS NULL",
+            &[],
+        )
+        .await
+        .unwrap();
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in rows {
+        found.entry(row.get(0)).or_default().push(row.get(1));
+    }
+    for ours in OURS {
+        found.remove(ours);
+    }
+    let mut wanted = blocks(KEYS);
+    for keys in found.values_mut().chain(wanted.values_mut()) {
+        keys.sort();
+    }
+    assert_eq!(found, wanted);
+}
+
+#[tokio::test]
+async fn enum_types_have_the_labels_of_the_contract_in_their_order() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let rows = client
+        .query(
+            "SELECT typname::text, array_agg(enumlabel::text ORDER BY enumsortorder)
+             FROM pg_enum JOIN pg_type ON pg_type.oid = enumtypid GROUP BY 1",
+            &[],
+        )
+        .await
+        .unwrap();
+    let found: BTreeMap<String, Vec<String>> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let wanted: BTreeMap<String, Vec<String>> =
+        blocks(ENUMS).into_iter().map(|(name, labels)| (name, words(&labels))).collect();
+    assert_eq!(found, wanted);
+}
+
+#[tokio::test]
+async fn defaults_are_those_of_the_contract() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let rows = client
+        .query(
+            "SELECT concat(adrelid::regclass, '.', attname, ' ', pg_get_expr(adbin, adrelid))
+             FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum ORDER BY 1",
+            &[],
+        )
+        .await
+        .unwrap();
+    let found: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(found, DEFAULTS);
+}
+
+#[tokio::test]
+async fn a_one_row_table_takes_one_row() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    client.batch_execute("INSERT INTO chain (id) VALUES ('testnet')").await.unwrap();
+    client.batch_execute("INSERT INTO chain (id) VALUES ('other')").await.unwrap_err();
+    client.batch_execute("INSERT INTO chain VALUES ('other', false)").await.unwrap_err();
+}
+
+#[tokio::test]
+async fn amounts_hold_78_digits_and_no_fraction() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let longest = "9".repeat(78);
+    let row = client.query_one(&format!("SELECT ('-{longest}'::bigamount)::text"), &[]).await.unwrap();
+    assert_eq!(row.get::<_, String>(0), format!("-{longest}"));
+    client.batch_execute(&format!("SELECT '{longest}0'::bigamount")).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn each_candle_view_has_the_columns_of_the_contract() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let rows = client
+        .query(
+            "SELECT relname::text, string_agg(concat(attname, ' ', format_type(atttypid, atttypmod)), ', ' ORDER BY attnum)
+             FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+             WHERE relnamespace = 'public'::regnamespace AND relkind = 'v' AND attnum > 0 GROUP BY 1",
+            &[],
+        )
+        .await
+        .unwrap();
+    let mut names = Vec::new();
+    for row in &rows {
+        names.push(row.get::<_, &str>(0));
+        assert_eq!(
+            row.get::<_, &str>(1),
+            "market_id text, period_start timestamp with time zone, open bigamount, close bigamount, \
+             high bigamount, low bigamount, volume numeric, last_update_in_period timestamp with time zone"
+        );
+    }
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        ["15_minutes", "1_day", "1_hour", "1_minute", "5_minutes", "6_hours", "block"]
+            .map(|interval| format!("trades_candle_{interval}"))
+    );
+}
