@@ -1,6 +1,7 @@
 //! A whole mesh for one test: services behind an edge, apart from every other mesh on the shared bus.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use futures_util::future::join_all;
 use mesh_launcher::services::{Need, SERVICES, Sockets};
@@ -22,6 +23,7 @@ pub struct MeshSetup<'a> {
     database: &'a Database,
     env: Vec<(String, String)>,
     absent: Vec<String>,
+    binaries: Option<PathBuf>,
 }
 
 impl MeshSetup<'_> {
@@ -39,6 +41,13 @@ impl MeshSetup<'_> {
         self
     }
 
+    /// Takes the services' binaries from this folder instead of the one beside the test.
+    #[must_use]
+    pub fn binaries(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.binaries = Some(folder.into());
+        self
+    }
+
     /// Starts the services and waits until every one is ready.
     pub async fn start(self) -> Mesh {
         let sockets = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)
@@ -48,6 +57,10 @@ impl MeshSetup<'_> {
         let starting = present.map(|service| {
             let setup = Service::configure(service.name).env("MESH_BUS_PREFIX", &bus_prefix);
             let setup = service.needs.iter().fold(setup, |setup, need| self.give(setup, *need, &sockets));
+            let setup = match &self.binaries {
+                Some(folder) => setup.program(folder.join(service.name)),
+                None => setup,
+            };
             let setup = self.env.iter().fold(setup, |setup, (name, value)| setup.env(name, value));
             async move { (service.name, setup.start().await) }
         });
@@ -76,7 +89,7 @@ impl Mesh {
 
     /// Begins to describe a mesh that differs from the usual.
     pub fn configure(database: &Database) -> MeshSetup<'_> {
-        MeshSetup { database, env: Vec::new(), absent: Vec::new() }
+        MeshSetup { database, env: Vec::new(), absent: Vec::new(), binaries: None }
     }
 
     /// Where the edge answers HTTP: `http://127.0.0.1:<port>`.
@@ -109,5 +122,34 @@ impl Mesh {
     pub fn service_mut(&mut self, name: &str) -> &mut Service {
         let found = self.services.iter_mut().find(|(service, _)| *service == name);
         found.map_or_else(|| panic!("this mesh has no {name}"), |(_, service)| service)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::tests::write_player;
+
+    #[tokio::test]
+    async fn services_of_one_mesh_share_a_place_on_the_bus_and_get_what_they_need() {
+        let database = Database::empty().await;
+        let binaries = tempfile::tempdir().unwrap();
+        for service in SERVICES {
+            write_player(&binaries.path().join(service.name));
+        }
+        let setup = || Mesh::configure(&database).binaries(binaries.path()).env("PLAY", "200");
+        let (mesh, other) = tokio::join!(setup().start(), setup().without("query").start());
+        let of = async |mesh: &Mesh, service, name: &str| {
+            mesh.service(service).admin(&format!("/{name}")).await.text().to_owned()
+        };
+        let prefix = of(&mesh, "query", "MESH_BUS_PREFIX").await;
+        assert_eq!(of(&mesh, "edge", "MESH_BUS_PREFIX").await, prefix);
+        assert_ne!(of(&other, "edge", "MESH_BUS_PREFIX").await, prefix);
+        assert_eq!(of(&mesh, "query", "MESH_DATABASE_URL").await, database.url());
+        assert_eq!(of(&mesh, "query", "LISTEN_FDS").await, "");
+        assert_eq!(of(&mesh, "edge", "MESH_DATABASE_URL").await, "", "the edge has no database");
+        assert_eq!(of(&mesh, "edge", "LISTEN_FDNAMES").await, "http:grpc");
+        assert_ne!(mesh.url(), mesh.grpc_url());
+        assert!(other.services.iter().all(|(name, _)| *name != "query"));
     }
 }

@@ -224,11 +224,10 @@ fn read(log: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
-    use std::os::unix::fs::PermissionsExt;
 
     /// Not a test: what the services of the tests below run. It answers `/readyz` with the status in `PLAY`, any
     /// other path with a variable's value.
@@ -261,13 +260,20 @@ mod tests {
         }
     }
 
-    fn player(play: &str) -> ServiceSetup {
-        let script = servers::folder().join(format!("player-{}", unique()));
+    /// Writes a program that runs [`plays_a_service`]. A shell does the writing: were the file open in this process,
+    /// a child forked by another test at that moment would make it "busy".
+    pub(crate) fn write_player(program: &Path) {
         let this = env::current_exe().unwrap();
         let run = format!("#!/bin/sh\nexec {this:?} --exact service::tests::plays_a_service --nocapture\n");
-        fs::write(&script, run).unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        Service::configure("player").program(script).env("PLAY", play)
+        let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
+        let mut shell = std::process::Command::new("/bin/sh");
+        assert!(shell.args(["-c", write, "sh", &run]).arg(program).status().unwrap().success());
+    }
+
+    fn player(play: &str) -> ServiceSetup {
+        let program = servers::folder().join(format!("player-{}", unique()));
+        write_player(&program);
+        Service::configure("player").program(program).env("PLAY", play)
     }
 
     async fn panic_of(setup: ServiceSetup) -> String {

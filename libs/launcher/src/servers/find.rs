@@ -113,9 +113,13 @@ mod tests {
         fs::create_dir_all(folder).unwrap();
         let names: &[&str] = if with_initdb { &["postgres", "initdb"] } else { &["postgres"] };
         for name in names {
-            let file = folder.join(name);
-            fs::write(&file, format!("#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n")).unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+            // A shell does the writing: were the file open in this process, a child forked by another test at
+            // that moment would make it "busy".
+            let write = "printf '#!/bin/sh\\necho \"postgres (PostgreSQL) %s\"\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"";
+            let mut shell = Command::new("/bin/sh");
+            assert!(
+                shell.args(["-c", write, "sh", version]).arg(folder.join(name)).status().unwrap().success()
+            );
         }
     }
 
