@@ -1,0 +1,62 @@
+//! A finished block, and the block in the making.
+
+use crate::dice::Dice;
+use crate::moment::Moment;
+use crate::rows::Rows;
+
+/// A block of the demo network with every row that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Height, from 1.
+    pub height: u64,
+    /// Time of the block, which all its rows carry.
+    pub time: Moment,
+    /// Hash, 64 lower-case hex digits. It covers the plan and every row of all blocks so far.
+    pub hash: String,
+    /// The rows per table, the block's own row included.
+    pub rows: Rows,
+}
+
+/// A block in the making: where events get their position and their transaction.
+pub(crate) struct Draft {
+    pub(crate) height: u64,
+    pub(crate) time: Moment,
+    pub(crate) dice: Dice,
+    pub(crate) rows: Rows,
+    next_position: i64,
+    transactions: Vec<String>,
+}
+
+impl Draft {
+    pub(crate) fn new(height: u64, time: Moment, mut dice: Dice) -> Self {
+        let first = dice.id();
+        Draft { height, time, dice, rows: Rows::default(), next_position: 0, transactions: vec![first] }
+    }
+
+    /// Gives the next event its position in the block.
+    pub(crate) fn next_position(&mut self) -> i64 {
+        self.next_position += 1;
+        self.next_position - 1
+    }
+
+    /// Begins a transaction: the events from here on carry its hash.
+    pub(crate) fn begin_transaction(&mut self) {
+        let hash = self.dice.id();
+        self.transactions.push(hash);
+    }
+
+    /// Number of the present transaction, by which its hash is found later in the same block.
+    pub(crate) fn transaction(&self) -> usize {
+        self.transactions.len() - 1
+    }
+
+    /// Hash of a transaction of this block.
+    pub(crate) fn hash_of(&self, transaction: usize) -> String {
+        self.transactions[transaction].clone()
+    }
+
+    /// Hash of the present transaction.
+    pub(crate) fn hash(&self) -> String {
+        self.hash_of(self.transaction())
+    }
+}

@@ -1,0 +1,76 @@
+//! Random choices that are the same on every machine and in every release: own arithmetic (SplitMix64), no
+//! floating-point function whose last digit depends on a system library.
+
+/// A stream of random numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Dice {
+    state: u64,
+}
+
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Dice {
+    /// Opens one of the many streams of a seed.
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+        Dice { state: mix(mix(seed.wrapping_add(GOLDEN)) ^ stream.wrapping_mul(GOLDEN)) }
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(GOLDEN);
+        mix(self.state)
+    }
+
+    /// Gives a number from 0 to `limit - 1`; 0 when the limit is 0.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+    }
+
+    /// Gives a number from `low` to `high`, both included.
+    pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1).max(1).unsigned_abs()) as i64
+    }
+
+    /// Says yes in so many of a thousand cases.
+    pub(crate) fn chance(&mut self, per_mille: u64) -> bool {
+        self.below(1_000) < per_mille
+    }
+
+    /// Gives a number from 0 up to 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Gives a number with mean 0 and deviation 1, near enough to normal: the sum of twelve even ones.
+    pub(crate) fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+
+    /// Picks one of a list that is not empty.
+    pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.below(list.len() as u64) as usize]
+    }
+
+    /// Gives so many lower-case hex digits.
+    pub(crate) fn hex(&mut self, digits: usize) -> String {
+        let mut text = String::with_capacity(digits + 16);
+        while text.len() < digits {
+            let word = self.next();
+            for shift in (0..16).rev() {
+                text.push(char::from(b"0123456789abcdef"[(word >> (shift * 4)) as usize & 15]));
+            }
+        }
+        text.truncate(digits);
+        text
+    }
+
+    /// Gives a fresh id or hash: 64 lower-case hex digits.
+    pub(crate) fn id(&mut self) -> String {
+        self.hex(64)
+    }
+}

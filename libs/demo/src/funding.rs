@@ -1,0 +1,249 @@
+//! Money that comes and goes: deposits, withdrawals, and transfers between parties and into reward pools.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::block::Draft;
+use crate::catalogue::{ODD_TEXTS, VOTE, units};
+use crate::json::jsonb;
+use crate::moment::Moment;
+use crate::plan::Plan;
+use crate::tables::Table;
+use crate::world::{Key, Kind, World, reason};
+
+/// The largest number that 256 bits hold: somebody tried.
+const LARGEST: &str = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Deposit {
+    id: String,
+    party: u16,
+    asset: u8,
+    amount: i128,
+    created: Moment,
+    due: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Withdrawal {
+    id: String,
+    party: u16,
+    asset: u8,
+    amount: i128,
+    reference: String,
+    ext: String,
+    created: Moment,
+    due: u64,
+    refused: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Transfer {
+    to: Key,
+    amount: i128,
+    due: u64,
+}
+
+/// Money under way.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Funding {
+    deposits: Vec<Deposit>,
+    withdrawals: Vec<Withdrawal>,
+    transfers: Vec<Transfer>,
+}
+
+impl Funding {
+    /// Takes the steps of this block. `pace` is the length of the block in thousandths of the usual.
+    pub(crate) fn step(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan, pace: u64) {
+        if draft.height == 1 {
+            restore(world, draft);
+        }
+        self.finish(world, draft);
+        self.first_deposits(world, draft);
+        let rate = 35 * pace / 1_000 + 1;
+        let party = draft.dice.between(2, i64::from(world.party_count()) - 1) as u16;
+        let asset = draft.dice.below(3) as u8;
+        if draft.dice.chance(rate) {
+            let amount = units(asset, 100) * i128::from(draft.dice.between(1, 500));
+            self.open_deposit(world, draft, party, asset, amount);
+        }
+        if draft.dice.chance(rate) {
+            self.open_withdrawal(world, draft, party, asset);
+        }
+        if draft.dice.chance(rate) {
+            let other = draft.dice.between(0, i64::from(world.party_count()) - 1) as u16;
+            let amount = world.balance(Key::general(asset, party)) / 50;
+            self.send(world, draft, party, Key::general(asset, other), amount);
+        }
+        if draft.height == plan.at(400) {
+            Self::try_the_largest(world, draft);
+        }
+    }
+
+    /// Everybody brings money in the first blocks: providers a lot, some others very little.
+    fn first_deposits(&mut self, world: &mut World, draft: &mut Draft) {
+        let parties = world.party_count();
+        for party in 0..parties {
+            if draft.height != 2 + u64::from(party) / 8 {
+                continue;
+            }
+            for asset in 0..3 {
+                let whole = match party {
+                    0 | 1 => 250_000_000,
+                    2 => 4_000_000,
+                    _ if party >= parties - parties / 8 => draft.dice.between(900, 6_000),
+                    _ => draft.dice.between(20_000, 900_000),
+                };
+                let crumbs = i128::from(draft.dice.between(0, 99_999));
+                self.open_deposit(world, draft, party, asset, units(asset, i128::from(whole)) + crumbs);
+            }
+        }
+    }
+
+    fn open_deposit(&mut self, world: &World, draft: &mut Draft, party: u16, asset: u8, amount: i128) {
+        draft.begin_transaction();
+        let due = draft.height + draft.dice.between(2, 6) as u64;
+        let deposit = Deposit { id: draft.dice.id(), party, asset, amount, created: draft.time, due };
+        write_deposit(world, draft, &deposit, "STATUS_OPEN", "", Moment::UNSET);
+        self.deposits.push(deposit);
+    }
+
+    /// A deposit of more money than there is: it is cancelled at once.
+    fn try_the_largest(world: &World, draft: &mut Draft) {
+        draft.begin_transaction();
+        let (id, hash) = (draft.dice.id(), draft.hash());
+        let row = draft.rows.row(Table::Deposits).text(&id).text("STATUS_CANCELLED").text(world.party_id(3));
+        let row = row.text(world.asset_id(0)).text(LARGEST).text("").time(Moment::UNSET);
+        row.time(draft.time).text(&hash).time(draft.time).end();
+    }
+
+    fn open_withdrawal(&mut self, world: &World, draft: &mut Draft, party: u16, asset: u8) {
+        draft.begin_transaction();
+        let available = world.balance(Key::general(asset, party));
+        let refused = draft.dice.chance(150);
+        let part = draft.dice.between(1, 120);
+        let amount = if refused { available * 3 + 1 } else { available * i128::from(part) / 1_000 };
+        let receiver = format!("0x{}", draft.dice.hex(40));
+        let plain = draft.dice.chance(60);
+        let ext = if plain { json!({}) } else { json!({"erc20": {"receiverAddress": receiver}}) };
+        let reference = match draft.dice.below(10) {
+            0 => (*draft.dice.pick(ODD_TEXTS)).to_owned(),
+            1 => String::new(),
+            _ => draft.dice.below(4_000_000_000).to_string(),
+        };
+        let withdrawal = Withdrawal {
+            id: draft.dice.id(),
+            party,
+            asset,
+            amount: amount.max(1),
+            reference,
+            ext: jsonb(&ext),
+            created: draft.time,
+            due: draft.height + draft.dice.between(3, 60) as u64,
+            refused,
+        };
+        write_withdrawal(world, draft, &withdrawal, "STATUS_OPEN", "", Moment::UNSET);
+        // One in eight is never heard of again.
+        if !draft.dice.chance(125) {
+            self.withdrawals.push(withdrawal);
+        }
+    }
+
+    /// Sends money on its way; it arrives some blocks later.
+    pub(crate) fn send(&mut self, world: &mut World, draft: &mut Draft, from: u16, to: Key, amount: i128) {
+        let general = Key::general(to.asset, from);
+        if amount <= 0 || amount > world.balance(general) || general == to {
+            return;
+        }
+        draft.begin_transaction();
+        let pending = Key::global(to.asset, Kind::PendingTransfers);
+        world.transfer(draft, general, pending, amount, reason::TRANSFER_FUNDS_SEND);
+        let due = draft.height + draft.dice.between(1, 4) as u64;
+        self.transfers.push(Transfer { to, amount, due });
+    }
+
+    /// Brings what is due to its end.
+    fn finish(&mut self, world: &mut World, draft: &mut Draft) {
+        let height = draft.height;
+        for deposit in take_due(&mut self.deposits, |deposit| deposit.due <= height) {
+            draft.begin_transaction();
+            // The first deposits all arrive; later ones may be cancelled or hang.
+            let luck = if deposit.due < 60 { 0 } else { draft.dice.below(100) };
+            match luck {
+                0..85 => {
+                    let external = Key::global(deposit.asset, Kind::External);
+                    let general = Key::general(deposit.asset, deposit.party);
+                    world.transfer(draft, external, general, deposit.amount, reason::DEPOSIT);
+                    let foreign = format!("0x{}", draft.dice.id());
+                    write_deposit(world, draft, &deposit, "STATUS_FINALIZED", &foreign, draft.time);
+                }
+                85..94 => write_deposit(world, draft, &deposit, "STATUS_CANCELLED", "", Moment::UNSET),
+                _ => {}
+            }
+        }
+        for withdrawal in take_due(&mut self.withdrawals, |withdrawal| withdrawal.due <= height) {
+            draft.begin_transaction();
+            let general = Key::general(withdrawal.asset, withdrawal.party);
+            if withdrawal.refused || world.balance(general) < withdrawal.amount {
+                write_withdrawal(world, draft, &withdrawal, "STATUS_REJECTED", "", Moment::UNSET);
+                continue;
+            }
+            let external = Key::global(withdrawal.asset, Kind::External);
+            world.transfer(draft, general, external, withdrawal.amount, reason::WITHDRAW);
+            let foreign = format!("0x{}", draft.dice.id());
+            write_withdrawal(world, draft, &withdrawal, "STATUS_FINALIZED", &foreign, draft.time);
+        }
+        for transfer in take_due(&mut self.transfers, |transfer| transfer.due <= height) {
+            draft.begin_transaction();
+            let pending = Key::global(transfer.to.asset, Kind::PendingTransfers);
+            world.transfer(draft, pending, transfer.to, transfer.amount, reason::TRANSFER_FUNDS_DISTRIBUTE);
+        }
+    }
+}
+
+fn take_due<T>(list: &mut Vec<T>, due: impl Fn(&T) -> bool) -> Vec<T> {
+    let (taken, kept) = std::mem::take(list).into_iter().partition(|item| due(item));
+    *list = kept;
+    taken
+}
+
+/// The network began from a checkpoint of an earlier one: its stake comes back in the first block.
+fn restore(world: &mut World, draft: &mut Draft) {
+    draft.begin_transaction();
+    for party in 0..world.party_count() {
+        let whole = if party < 2 { 180_000_000 } else { draft.dice.between(500, 90_000) };
+        let (external, general) = (Key::global(VOTE, Kind::External), Key::general(VOTE, party));
+        let amount = units(VOTE, i128::from(whole));
+        world.transfer(draft, external, general, amount, reason::CHECKPOINT_BALANCE_RESTORE);
+    }
+}
+
+fn write_deposit(
+    world: &World,
+    draft: &mut Draft,
+    deposit: &Deposit,
+    status: &str,
+    foreign: &str,
+    credited: Moment,
+) {
+    let hash = draft.hash();
+    let row = draft.rows.row(Table::Deposits).text(&deposit.id).text(status);
+    let row = row.text(world.party_id(deposit.party)).text(world.asset_id(deposit.asset));
+    let row = row.number(deposit.amount).text(foreign).time(credited).time(deposit.created);
+    row.text(&hash).time(draft.time).end();
+}
+
+fn write_withdrawal(
+    world: &World,
+    draft: &mut Draft,
+    withdrawal: &Withdrawal,
+    status: &str,
+    foreign: &str,
+    withdrawn: Moment,
+) {
+    let hash = draft.hash();
+    let row = draft.rows.row(Table::Withdrawals).text(&withdrawal.id).text(world.party_id(withdrawal.party));
+    let row = row.number(withdrawal.amount).text(world.asset_id(withdrawal.asset)).text(status);
+    let row = row.text(&withdrawal.reference).text(foreign).time(withdrawal.created).time(withdrawn);
+    row.text(&withdrawal.ext).text(&hash).time(draft.time).end();
+}

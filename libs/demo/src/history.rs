@@ -1,0 +1,132 @@
+//! Writes the history of a plan into a store, and finds the place from where a store's network goes on.
+
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use crate::error::DemoError;
+use crate::plan::{CHAIN_ID, Plan};
+use crate::rows::Rows;
+use crate::session::{Head, Session};
+use crate::simulator::Simulator;
+
+/// Blocks that go into one transaction of the bulk load.
+const BATCH: u64 = 500;
+
+/// Blocks that are read back at once when the simulator follows a store.
+const PAGE: i64 = 10_000;
+
+/// What a bulk load wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Blocks written; those that the store held already do not count.
+    pub blocks: u64,
+    /// Rows written, over all tables.
+    pub rows: u64,
+}
+
+/// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that holds the
+/// first part of the same history gets the rest; any other store is refused and left as it is. `progress` hears
+/// the heights done and to do.
+pub async fn write_history(
+    url: &str,
+    plan: &Plan,
+    progress: impl FnMut(u64, u64),
+) -> Result<Written, DemoError> {
+    plan.check()?;
+    let mut session = Session::connect(url).await?;
+    let simulator = catch_up(&session, plan, None).await?;
+    let (written, _) = fill(&mut session, simulator, progress).await?;
+    Ok(written)
+}
+
+/// Writes what is missing of the history, and gives the simulator at the height reached.
+pub(crate) async fn fill(
+    session: &mut Session,
+    mut simulator: Simulator,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<(Written, Simulator), DemoError> {
+    let (total, first) = (simulator.plan().blocks, simulator.height());
+    let mut written = Written::default();
+    progress(first.min(total), total);
+    if first >= total {
+        return Ok((written, simulator));
+    }
+    // Rows are made on a thread of their own while the database takes in the batch before.
+    let (sender, mut batches) = mpsc::channel::<(Rows, u64)>(2);
+    let maker = spawn_blocking(move || {
+        while simulator.height() < total {
+            let mut rows = Rows::default();
+            for _ in 0..BATCH.min(total - simulator.height()) {
+                rows.append(&simulator.next_history_block().rows);
+            }
+            if sender.blocking_send((rows, simulator.height())).is_err() {
+                break;
+            }
+        }
+        simulator
+    });
+    while let Some((rows, height)) = batches.recv().await {
+        session.write(&rows).await?;
+        written.rows += rows.total();
+        written.blocks = height - first;
+        progress(height, total);
+    }
+    let simulator = maker.await.map_err(|_| DemoError::Generator)?;
+    session.analyze().await?;
+    Ok((written, simulator))
+}
+
+/// Brings a simulator to the height of the store, by the saved one when it fits, from the first block otherwise.
+pub(crate) async fn catch_up(
+    session: &Session,
+    plan: &Plan,
+    saved: Option<Simulator>,
+) -> Result<Simulator, DemoError> {
+    let Some(head) = session.head().await? else {
+        return Simulator::new(plan.clone());
+    };
+    match session.chain_id().await? {
+        Some(id) if id == CHAIN_ID => {}
+        Some(id) => return Err(DemoError::Foreign(format!("its chain id is {id}"))),
+        None => return Err(DemoError::Foreign("it has blocks but no chain id".to_owned())),
+    }
+    if let Some(saved) = saved.filter(|saved| saved.plan() == plan && saved.height() <= head.height) {
+        let fits = session.hash_at(saved.height()).await?.as_deref() == Some(saved.hash());
+        if fits && let Ok(simulator) = follow(session, saved, &head).await {
+            return Ok(simulator);
+        }
+    }
+    follow(session, Simulator::new(plan.clone())?, &head).await
+}
+
+/// Makes the stored blocks again, with their stored times, up to the head.
+async fn follow(session: &Session, mut simulator: Simulator, head: &Head) -> Result<Simulator, DemoError> {
+    while simulator.height() < head.height {
+        let page = session.blocks_after(simulator.height(), PAGE).await?;
+        simulator = spawn_blocking(move || follow_page(simulator, &page)).await.map_err(|_| DemoError::Generator)??;
+    }
+    if simulator.hash() == head.hash { Ok(simulator) } else { Err(other_block(head)) }
+}
+
+fn follow_page(mut simulator: Simulator, page: &[Head]) -> Result<Simulator, DemoError> {
+    if page.is_empty() {
+        return Err(DemoError::Foreign(format!("block {} is missing", simulator.height() + 1)));
+    }
+    for stored in page {
+        if stored.height != simulator.height() + 1 {
+            return Err(DemoError::Foreign(format!("block {} is missing", simulator.height() + 1)));
+        }
+        simulator.next_block(stored.time);
+        if simulator.hash() != stored.hash {
+            return Err(other_block(stored));
+        }
+    }
+    Ok(simulator)
+}
+
+fn other_block(stored: &Head) -> DemoError {
+    DemoError::Foreign(format!(
+        "block {} is {}, which this plan and this release do not make",
+        stored.height, stored.hash
+    ))
+}

@@ -1,0 +1,173 @@
+//! The rows that tell of a market itself: its definition with its state, and its data from block to block.
+
+use serde_json::{Value, json};
+
+use crate::block::Draft;
+use crate::json::jsonb;
+use crate::market::{Market, State, Trigger};
+use crate::moment::Moment;
+use crate::oracles;
+use crate::plan::Plan;
+use crate::tables::Table;
+use crate::world::World;
+
+impl Market {
+    fn trading_mode(&self) -> &'static str {
+        match (self.state, self.trigger) {
+            (State::Active, _) => "TRADING_MODE_CONTINUOUS",
+            (State::Pending, _) => "TRADING_MODE_OPENING_AUCTION",
+            (State::Suspended, Trigger::Batch) => "TRADING_MODE_BATCH_AUCTION",
+            (State::Suspended, _) => "TRADING_MODE_MONITORING_AUCTION",
+            _ => "TRADING_MODE_NO_TRADING",
+        }
+    }
+
+    /// Writes what the block changed in this market.
+    pub(crate) fn flush(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan) {
+        self.flush_orders(world, draft);
+        self.flush_positions(world, draft);
+        self.flush_levels(world, draft);
+        self.flush_provisions(world, draft);
+        if let Some(transaction) = self.changed.take() {
+            self.write_definition(world, draft, plan, transaction);
+        }
+        let turn = (draft.height + u64::from(self.number)).is_multiple_of(2);
+        let lives = self.times.proposed != Moment::UNSET && (!self.state.is_final() || self.stirred);
+        if lives && (turn && self.stirred || (draft.height + u64::from(self.number)).is_multiple_of(10)) {
+            self.write_data(world, draft);
+            self.stirred = false;
+            self.traded = self.traded * 9 / 10;
+        }
+    }
+
+    fn write_definition(&self, world: &World, draft: &mut Draft, plan: &Plan, transaction: usize) {
+        let template = self.template();
+        let hash = draft.hash_of(transaction);
+        let times = json!({
+            "proposed": self.times.proposed.ns(),
+            "pending": self.times.pending.ns(),
+            "open": self.times.open.ns(),
+            "close": self.times.close.ns(),
+        });
+        let monitoring = match self.number % 3 {
+            0 => json!({"parameters": {"triggers": [
+                {"horizon": "43200", "probability": "0.9999999", "auctionExtension": "600"}]}}),
+            1 => json!({"parameters": {"triggers": []}}),
+            _ => json!({"parameters": null}),
+        };
+        let liquidity = json!({
+            "targetStakeParameters": {"timeWindow": "3600", "scalingFactor": 10},
+            "triggeringRatio": "0.7",
+            "auctionExtension": "300",
+        });
+        let row = draft.rows.row(Table::Markets).text(world.market_id(self.number)).text(&hash);
+        let row = row.time(draft.time);
+        let row = match self.number % 4 {
+            3 => row.null(),
+            2 => row.text(""),
+            _ => row.text(template.code),
+        };
+        let row = row.text(&jsonb(&self.instrument(world, plan))).number(template.decimals);
+        let fees = json!({"factors": {"makerFee": "0.0002", "infrastructureFee": "0.0005", "liquidityFee": "0.001"}});
+        let row = row.text(&jsonb(&fees)).text(&jsonb(&json!({"duration": "600", "volume": "0"})));
+        let row = row.text(&jsonb(&monitoring)).text(&jsonb(&liquidity));
+        let row = row.text(self.trading_mode()).text(self.state.name()).text(&jsonb(&times));
+        let row = row.number(template.position_decimals);
+        let range = [Some("0.95"), Some("0.5"), None, Some("")][usize::from(self.number % 4)];
+        row.optional_text(range).text("0.1").text("0.10").end();
+    }
+
+    fn instrument(&self, world: &World, plan: &Plan) -> Value {
+        let template = self.template();
+        let (settlement, termination) = oracles::of_market(plan, self.number);
+        json!({
+            "instrument": {
+                "id": "",
+                "code": template.code,
+                "name": template.name,
+                "metadata": {"tags": template.tags},
+                "future": {
+                    "quoteName": template.quote,
+                    "settlementAsset": world.asset_id(template.asset),
+                    "dataSourceSpecForSettlementData": {"id": settlement},
+                    "dataSourceSpecForTradingTermination": {"id": termination},
+                    "dataSourceSpecBinding": {
+                        "settlementDataProperty": format!("prices.{}.value", template.code),
+                        "tradingTerminationProperty": "trading.terminated",
+                    },
+                },
+            },
+            "marginCalculator": {
+                "scalingFactors": {"searchLevel": 1.1, "initialMargin": 1.2, "collateralRelease": 1.4},
+            },
+            "logNormalRiskModel": {
+                "tau": 0.0001140771161,
+                "params": {"mu": 0, "r": 0.016, "sigma": template.daily_volatility / 500.0},
+                "riskAversionParameter": 0.000001,
+            },
+        })
+    }
+
+    fn write_data(&self, world: &World, draft: &mut Draft) {
+        let position = draft.next_position();
+        let hash = draft.hash();
+        let (bid, ask) = (self.best_level(true, true), self.best_level(false, true));
+        let (static_bid, static_ask) = (self.best_level(true, false), self.best_level(false, false));
+        let middle = |bid: i64, ask: i64| if bid > 0 && ask > 0 { (bid + ask) / 2 } else { 0 };
+        let auction = self.in_auction();
+        let row = draft.rows.row(Table::MarketData).time(draft.time.plus_us(position)).text(&hash);
+        let row = row.time(draft.time).number(position).text(world.market_id(self.number));
+        let mut row = row.number(self.mark);
+        for (price, volume) in [bid, ask, static_bid, static_ask] {
+            row = row.number(price).number(volume);
+        }
+        row = row.number(middle(bid.0, ask.0)).number(middle(static_bid.0, static_ask.0));
+        row = row.number(self.open_interest());
+        row = row.number(self.auction_end.ns()).number(self.auction_start.ns());
+        let (price, volume) = if auction { self.indicative() } else { (0, 0) };
+        row = row.number(price).number(volume).text(self.trading_mode()).text(self.trigger.name());
+        row = row.text(self.extension.name());
+        let supplied: i128 = self.shares().iter().map(|(_, commitment, _)| commitment).sum();
+        row = row.number(self.value(self.mark, self.traded) / 20).number(supplied);
+        row = match (self.number % 3, self.mark) {
+            (0, 1..) => row.text(&bounds(self.mark)),
+            (1, 1..) => row.text("null"),
+            _ => row.null(),
+        };
+        row = match self.state {
+            State::Active | State::Suspended => row.text(&supplied.to_string()),
+            State::Pending => row.text(""),
+            _ => row.null(),
+        };
+        row = row.text(&self.fee_shares(world)).text(self.state.name());
+        match self.state {
+            State::Active => row.time(draft.time.plus_seconds(5)).end(),
+            _ => row.null().end(),
+        }
+    }
+
+    fn fee_shares(&self, world: &World) -> String {
+        let shares = self.shares();
+        if shares.is_empty() {
+            return "null".to_owned();
+        }
+        let share = |(party, commitment, share): &(u16, i128, f64)| {
+            let party = world.party_id(*party);
+            let share = format!("{share:.16}");
+            format!(
+                "{{\"party\": \"{party}\", \"average_score\": \"{share}\", \"equity_like_share\": \"{share}\", \
+                 \"average_entry_valuation\": \"{commitment}\"}}"
+            )
+        };
+        format!("[{}]", shares.iter().map(share).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The prices beyond which an auction would begin, in the normal form of `jsonb`.
+fn bounds(mark: i64) -> String {
+    let (low, high) = (mark * 92 / 100, mark * 108 / 100);
+    format!(
+        "[{{\"trigger\": {{\"horizon\": \"43200\", \"probability\": \"0.9999999\", \"auctionExtension\": \"600\"}}, \
+         \"maxValidPrice\": \"{high}\", \"minValidPrice\": \"{low}\", \"referencePrice\": \"{mark}\"}}]"
+    )
+}

@@ -1,0 +1,115 @@
+//! A point in time as the database keeps it: whole microseconds since 1970, UTC.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Microseconds since 1970-01-01 00:00:00 UTC. Prints as PostgreSQL prints a `timestamptz` in UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Moment(i64);
+
+impl Moment {
+    /// The first moment of 1970, which stands for "not set" where a column may not be NULL.
+    pub const UNSET: Moment = Moment(0);
+
+    /// Takes microseconds since 1970.
+    #[must_use]
+    pub const fn from_us(us: i64) -> Self {
+        Moment(us)
+    }
+
+    /// The present time of this machine.
+    #[must_use]
+    pub fn now() -> Self {
+        SystemTime::now().into()
+    }
+
+    /// Microseconds since 1970.
+    #[must_use]
+    pub const fn us(self) -> i64 {
+        self.0
+    }
+
+    /// Nanoseconds since 1970.
+    #[must_use]
+    pub const fn ns(self) -> i64 {
+        self.0.saturating_mul(1_000)
+    }
+
+    /// So many microseconds later.
+    #[must_use]
+    pub const fn plus_us(self, us: i64) -> Self {
+        Moment(self.0.saturating_add(us))
+    }
+
+    /// So many seconds later.
+    #[must_use]
+    pub const fn plus_seconds(self, seconds: i64) -> Self {
+        self.plus_us(seconds.saturating_mul(1_000_000))
+    }
+
+    /// Hour of the day in UTC with its fraction.
+    pub(crate) fn hour_of_day(self) -> f64 {
+        self.0.rem_euclid(86_400_000_000) as f64 / 3_600_000_000.0
+    }
+}
+
+impl From<SystemTime> for Moment {
+    fn from(time: SystemTime) -> Self {
+        let us = |length: Duration| i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+        match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => Moment(us(after)),
+            Err(before) => Moment(-us(before.duration())),
+        }
+    }
+}
+
+/// Year, month and day of a number of days since 1970 (Howard Hinnant's `civil_from_days`).
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = civil_from_days(self.0.div_euclid(86_400_000_000));
+        let us_of_day = self.0.rem_euclid(86_400_000_000);
+        let seconds = us_of_day / 1_000_000;
+        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        write!(f, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")?;
+        let mut fraction = us_of_day % 1_000_000;
+        if fraction != 0 {
+            let mut digits = 6;
+            while fraction % 10 == 0 {
+                fraction /= 10;
+                digits -= 1;
+            }
+            write!(f, ".{fraction:0digits$}")?;
+        }
+        f.write_str("+00")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_prints_as_postgres_prints_it() {
+        let text = |us| Moment::from_us(us).to_string();
+        assert_eq!(text(0), "1970-01-01 00:00:00+00");
+        assert_eq!(text(1_687_257_080_120_456), "2023-06-20 10:31:20.120456+00");
+        assert_eq!(text(1_687_257_080_120_400), "2023-06-20 10:31:20.1204+00");
+        assert_eq!(text(1_687_257_080_000_007), "2023-06-20 10:31:20.000007+00");
+        assert_eq!(text(951_782_400_000_000), "2000-02-29 00:00:00+00");
+        assert_eq!(text(-1), "1969-12-31 23:59:59.999999+00");
+    }
+}

@@ -1,0 +1,208 @@
+//! Oracle specifications: two for each market, and some more so that every form that the contract knows is there.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use crate::block::Draft;
+use crate::catalogue::TEMPLATES;
+use crate::dice::Dice;
+use crate::json::jsonb;
+use crate::market::{Market, State};
+use crate::moment::Moment;
+use crate::plan::Plan;
+use crate::tables::Table;
+
+/// Number of specifications that belong to no market.
+const FREE: u64 = 14;
+/// Number of the first specification of a market.
+const MARKET_BASE: u64 = 1_000;
+
+fn id_of(plan: &Plan, number: u64) -> String {
+    Dice::new(plan.seed, 0x6f72_6163_6c65 + number).id()
+}
+
+/// Ids of the specifications that settle a market and end its trading.
+pub(crate) fn of_market(plan: &Plan, market: u16) -> (String, String) {
+    let number = MARKET_BASE + 2 * u64::from(market);
+    (id_of(plan, number), id_of(plan, number + 1))
+}
+
+/// When a specification came and whether it still counts.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Life {
+    created: Moment,
+    active: bool,
+}
+
+/// All specifications of the network.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Oracles {
+    lives: BTreeMap<u64, Life>,
+}
+
+impl Oracles {
+    /// Writes the specifications that come or go in this block.
+    pub(crate) fn step(&mut self, draft: &mut Draft, plan: &Plan, markets: &[Market]) {
+        for number in 0..FREE {
+            if draft.height >= plan.at(5 + number * 40).max(2) {
+                self.create(draft, plan, number);
+            }
+            if number % 5 == 2 && draft.height >= plan.at(300 + number * 45).max(3) {
+                self.deactivate(draft, plan, number);
+            }
+        }
+        for market in markets.iter().filter(|market| market.times.proposed != Moment::UNSET) {
+            let number = MARKET_BASE + 2 * u64::from(market.number);
+            for number in [number, number + 1] {
+                self.create(draft, plan, number);
+                if market.state.is_final() || (number % 2 == 1 && market.state == State::TradingTerminated) {
+                    self.deactivate(draft, plan, number);
+                }
+            }
+        }
+    }
+
+    fn create(&mut self, draft: &mut Draft, plan: &Plan, number: u64) {
+        if self.lives.contains_key(&number) {
+            return;
+        }
+        draft.begin_transaction();
+        let life = Life { created: draft.time, active: true };
+        self.lives.insert(number, life);
+        write(draft, plan, number, life);
+    }
+
+    fn deactivate(&mut self, draft: &mut Draft, plan: &Plan, number: u64) {
+        let Some(life) = self.lives.get_mut(&number) else { return };
+        if life.active && life.created < draft.time {
+            life.active = false;
+            let life = *life;
+            draft.begin_transaction();
+            write(draft, plan, number, life);
+        }
+    }
+}
+
+fn write(draft: &mut Draft, plan: &Plan, number: u64, life: Life) {
+    let form = form_of(plan, number);
+    let hash = draft.hash();
+    let row = draft.rows.row(Table::OracleSpecs).text(&id_of(plan, number)).time(life.created);
+    let mut row = row.time(if life.active { Moment::UNSET } else { draft.time });
+    for value in [&form.signers, &form.filters] {
+        row = row.optional_text(value.as_ref().map(jsonb).as_deref());
+    }
+    let row = row.text(if life.active { "STATUS_ACTIVE" } else { "STATUS_DEACTIVATED" });
+    row.text(&hash).time(draft.time).optional_text(form.internal.as_ref().map(jsonb).as_deref()).end();
+}
+
+/// What a specification says: from outside (signers and filters) or from the network's own clock.
+struct Form {
+    signers: Option<Value>,
+    filters: Option<Value>,
+    internal: Option<Value>,
+}
+
+fn outside(signers: Value, filters: Value) -> Form {
+    Form { signers: Some(signers), filters: Some(filters), internal: None }
+}
+
+fn clock(conditions: Value) -> Form {
+    Form { signers: None, filters: None, internal: Some(conditions) }
+}
+
+fn filter(key: Value, conditions: Value) -> Value {
+    json!({"key": key, "conditions": conditions})
+}
+
+fn condition(operator: &str, value: &str) -> Value {
+    json!({"operator": operator, "value": value})
+}
+
+fn form_of(plan: &Plan, number: u64) -> Form {
+    let mut dice = Dice::new(plan.seed, 0x7369_676e + number);
+    let key = json!({"pubKey": {"key": dice.id()}});
+    let address = json!({"ethAddress": {"address": format!("0x{}", dice.hex(40))}});
+    if number >= MARKET_BASE {
+        let market = (number - MARKET_BASE) / 2;
+        let template = &TEMPLATES[market as usize % TEMPLATES.len()];
+        let price = json!({
+            "name": format!("prices.{}.value", template.code),
+            "type": "TYPE_INTEGER",
+            "numberDecimalPlaces": template.decimals,
+        });
+        return match (number % 2, market % 3) {
+            (0, _) => {
+                let positive = json!([condition("OPERATOR_GREATER_THAN", "0")]);
+                outside(json!([key]), json!([filter(price, positive)]))
+            }
+            (_, 1) => clock(json!([condition("OPERATOR_GREATER_THAN_OR_EQUAL", "1775001600")])),
+            _ => {
+                let done = json!({"name": "trading.terminated", "type": "TYPE_BOOLEAN"});
+                outside(json!([key]), json!([filter(done, json!([condition("OPERATOR_EQUALS", "true")]))]))
+            }
+        };
+    }
+    free_form(number, key, address, &mut dice)
+}
+
+/// The forms that no market of the demo network needs, but a client must know.
+fn free_form(number: u64, key: Value, address: Value, dice: &mut Dice) -> Form {
+    let typed = |name: &str, kind: Value| json!({"name": name, "type": kind});
+    match number {
+        0 => clock(json!([
+            condition("OPERATOR_GREATER_THAN_OR_EQUAL", "1767571200"),
+            {"operator": 4, "value": "1798761600"},
+        ])),
+        1 => outside(
+            json!([address]),
+            json!([filter(typed("eth.block.time", json!("TYPE_TIMESTAMP")), json!([condition("OPERATOR_LESS_THAN", "1798761600")]))]),
+        ),
+        2 => outside(
+            json!([key, address, {"pubKey": {"key": dice.id()}}]),
+            json!([
+                filter(
+                    json!({"name": "index.value", "type": "TYPE_DECIMAL", "numberDecimalPlaces": 0}),
+                    json!([condition("OPERATOR_GREATER_THAN", "0.5"), condition("OPERATOR_LESS_THAN_OR_EQUAL", "99.5")]),
+                ),
+                filter(typed("index.name", json!("TYPE_STRING")), json!([condition("OPERATOR_EQUALS", "DAX")])),
+            ]),
+        ),
+        3 => outside(json!([key]), json!([filter(typed("ping", json!("TYPE_EMPTY")), json!([]))])),
+        4 => outside(
+            json!([key]),
+            json!([filter(
+                json!({"name": "temperature", "type": 2, "numberDecimalPlaces": 18}),
+                json!([{"operator": 2, "value": "-40"}, {"operator": 5, "value": "60"}]),
+            )]),
+        ),
+        5 => outside(json!([key]), json!([filter(typed("open", json!(4)), json!([{"operator": 1, "value": "true"}]))])),
+        6 => outside(
+            json!([address]),
+            json!([filter(
+                typed("comment, \"quoted\"", json!("TYPE_STRING")),
+                json!([condition("OPERATOR_EQUALS", "Zürich,\r\n\"naïve\" \\N NULL 価格")]),
+            )]),
+        ),
+        7 => outside(json!([key]), json!([filter(typed("anything", json!(0)), json!([{"operator": 0, "value": ""}]))])),
+        8 => outside(
+            json!([key]),
+            json!([filter(typed("anything", json!("TYPE_UNSPECIFIED")), json!([condition("OPERATOR_UNSPECIFIED", "x")]))]),
+        ),
+        9 => outside(json!([key]), json!([filter(typed("ping", json!(1)), json!([{"operator": 3, "value": "1"}]))])),
+        10 => outside(
+            json!([key]),
+            json!([
+                filter(typed("name", json!(3)), json!([condition("OPERATOR_EQUALS", "")])),
+                filter(typed("rate", json!(5)), json!([condition("OPERATOR_GREATER_THAN_OR_EQUAL", "0.0")])),
+                filter(typed("at", json!(6)), json!([condition("OPERATOR_LESS_THAN_OR_EQUAL", "1798761600")])),
+            ]),
+        ),
+        11 => outside(json!([]), json!([])),
+        12 => clock(json!([])),
+        _ => outside(
+            json!([address, key]),
+            json!([filter(json!({"name": "volume", "type": "TYPE_INTEGER"}), json!([condition("OPERATOR_LESS_THAN", "340282366920938463463374607431768211456")]))]),
+        ),
+    }
+}

@@ -1,0 +1,105 @@
+//! What a demo network is made from: a few numbers, out of which everything else follows.
+
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, SystemTime};
+
+use crate::dice::Dice;
+use crate::error::DemoError;
+use crate::moment::Moment;
+
+/// The smallest distance of two blocks in microseconds. The events of a block carry its time plus their
+/// position in microseconds, so the next block must stay clear of them.
+pub const MIN_BLOCK_GAP_US: i64 = 10_000;
+
+/// The chain id of every demo network.
+pub const CHAIN_ID: &str = "demo-0001";
+
+/// Everything that decides the history of a demo network. The same plan gives the same rows to the byte.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Plan {
+    /// Source of every random choice.
+    pub seed: u64,
+    /// Number of blocks of the written history; live blocks follow after it.
+    pub blocks: u64,
+    /// Markets that trade. Two more are proposed and never open.
+    pub markets: usize,
+    /// Parties that deposit and trade, at least [`Plan::MIN_PARTIES`].
+    pub parties: usize,
+    /// Time of the first block in microseconds since 1970.
+    pub start_us: i64,
+    /// Mean distance of two blocks of the written history in milliseconds.
+    pub block_spacing_ms: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            seed: 1,
+            blocks: 5_000,
+            markets: 6,
+            parties: 40,
+            start_us: 1_767_571_200_000_000,
+            block_spacing_ms: 20_160,
+        }
+    }
+}
+
+impl Plan {
+    /// Fewer parties than this cannot fill the parts that the demo network's play has.
+    pub const MIN_PARTIES: usize = 8;
+
+    /// Moves the start so that the written history ends just before `now`.
+    #[must_use]
+    pub fn ending_at(mut self, now: SystemTime) -> Self {
+        let length = Duration::from_millis(self.block_spacing_ms.saturating_mul(self.blocks));
+        self.start_us = Moment::from(now).us() - i64::try_from(length.as_micros()).unwrap_or(i64::MAX / 2);
+        self
+    }
+
+    /// Says what is wrong with the numbers, if anything is.
+    pub fn check(&self) -> Result<(), DemoError> {
+        let wrong = |what: &str| Err(DemoError::Plan(what.to_owned()));
+        if self.blocks == 0 || self.blocks > 100_000_000 {
+            return wrong("blocks must be between 1 and 100000000");
+        }
+        if self.markets == 0 || self.markets > 1_000 {
+            return wrong("markets must be between 1 and 1000");
+        }
+        if self.parties < Self::MIN_PARTIES || self.parties > 10_000 {
+            return wrong("parties must be between 8 and 10000");
+        }
+        if self.block_spacing_ms < 20 || self.block_spacing_ms > 86_400_000 {
+            return wrong("the block spacing must be between 20 ms and a day");
+        }
+        if self.start_us < 0 || self.start_us > 7_258_118_400_000_000 {
+            return wrong("the start must lie between the years 1970 and 2200");
+        }
+        Ok(())
+    }
+
+    /// Time of a block of the written history: evenly spread, with some jitter, strictly rising.
+    #[must_use]
+    pub fn block_time(&self, height: u64) -> Moment {
+        let spacing_us = self.block_spacing_ms * 1_000;
+        let jitter = match height {
+            0 | 1 => 0,
+            _ => Dice::new(self.seed, height ^ 0x7469_6d65).below(spacing_us / 2),
+        };
+        let offset = height.saturating_sub(1) * spacing_us + jitter;
+        Moment::from_us(self.start_us.saturating_add_unsigned(offset))
+    }
+
+    /// The height at so many thousandths of the history.
+    pub(crate) fn at(&self, per_mille: u64) -> u64 {
+        1 + self.blocks * per_mille / 1_000
+    }
+
+    /// One line that differs whenever two plans differ; goes into the hash of the first block.
+    pub(crate) fn fingerprint(&self) -> String {
+        format!(
+            "{CHAIN_ID}/{}/{}/{}/{}/{}/{}",
+            self.seed, self.blocks, self.markets, self.parties, self.start_us, self.block_spacing_ms
+        )
+    }
+}

@@ -1,0 +1,179 @@
+//! Rows as text: PostgreSQL's CSV, byte for byte as `COPY ... TO STDOUT (FORMAT csv)` would print them, so that
+//! what goes in can be compared with what comes out. NULL is nothing, the empty text is `""`.
+
+use std::fmt::Write;
+
+use crate::moment::Moment;
+use crate::tables::Table;
+
+/// The rows of one or more blocks, per table, without header lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    text: [String; Table::COUNT],
+    count: [u64; Table::COUNT],
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Rows { text: std::array::from_fn(|_| String::new()), count: [0; Table::COUNT] }
+    }
+}
+
+impl Rows {
+    /// The CSV text of a table's rows.
+    #[must_use]
+    pub fn text(&self, table: Table) -> &str {
+        &self.text[table as usize]
+    }
+
+    /// Takes the CSV text of a table's rows out.
+    pub fn take_text(&mut self, table: Table) -> String {
+        std::mem::take(&mut self.text[table as usize])
+    }
+
+    /// Number of rows of a table.
+    #[must_use]
+    pub fn count(&self, table: Table) -> u64 {
+        self.count[table as usize]
+    }
+
+    /// Number of rows of all tables.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.count.iter().sum()
+    }
+
+    /// Puts the rows of a later block behind these.
+    pub fn append(&mut self, later: &Rows) {
+        for table in Table::ALL {
+            self.text[table as usize].push_str(later.text(table));
+            self.count[table as usize] += later.count(table);
+        }
+    }
+
+    /// Begins a row; the values follow in the order of the table's columns.
+    pub(crate) fn row(&mut self, table: Table) -> Row<'_> {
+        self.count[table as usize] += 1;
+        Row { text: &mut self.text[table as usize], table, values: 0 }
+    }
+}
+
+/// A row that is being written.
+#[must_use = "a row counts when it is ended"]
+pub(crate) struct Row<'a> {
+    text: &'a mut String,
+    table: Table,
+    values: usize,
+}
+
+impl Row<'_> {
+    fn separate(&mut self) {
+        if self.values > 0 {
+            self.text.push(',');
+        }
+        self.values += 1;
+    }
+
+    pub(crate) fn null(mut self) -> Self {
+        self.separate();
+        self
+    }
+
+    /// A text, quoted where the dialect asks for it.
+    pub(crate) fn text(mut self, value: &str) -> Self {
+        self.separate();
+        if !value.is_empty() && !value.contains([',', '"', '\n', '\r']) {
+            self.text.push_str(value);
+            return self;
+        }
+        self.text.push('"');
+        for (index, part) in value.split('"').enumerate() {
+            if index > 0 {
+                self.text.push_str("\"\"");
+            }
+            self.text.push_str(part);
+        }
+        self.text.push('"');
+        self
+    }
+
+    pub(crate) fn optional_text(self, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(value),
+            None => self.null(),
+        }
+    }
+
+    /// A whole number of any width.
+    pub(crate) fn number(mut self, value: impl Into<i128>) -> Self {
+        self.separate();
+        let value: i128 = value.into();
+        // Writing into a String cannot fail.
+        let _ = match i64::try_from(value) {
+            Ok(narrow) => write!(self.text, "{narrow}"),
+            Err(_) => write!(self.text, "{value}"),
+        };
+        self
+    }
+
+    /// A double, as the shortest text that gives it back.
+    pub(crate) fn float(mut self, value: f64) -> Self {
+        self.separate();
+        let size = value.abs();
+        if size == 0.0 || (1e-4..1e15).contains(&size) {
+            let _ = write!(self.text, "{value}");
+            return self;
+        }
+        let short = format!("{value:e}");
+        let (digits, exponent) = short.split_once('e').unwrap_or((&short, "0"));
+        let (sign, exponent) = match exponent.strip_prefix('-') {
+            Some(rest) => ('-', rest),
+            None => ('+', exponent),
+        };
+        let _ = write!(self.text, "{digits}e{sign}{exponent:0>2}");
+        self
+    }
+
+    pub(crate) fn flag(mut self, value: bool) -> Self {
+        self.separate();
+        self.text.push(if value { 't' } else { 'f' });
+        self
+    }
+
+    pub(crate) fn time(mut self, value: Moment) -> Self {
+        self.separate();
+        let _ = write!(self.text, "{value}");
+        self
+    }
+
+    /// Ends the row.
+    pub(crate) fn end(self) {
+        debug_assert_eq!(self.values, self.table.columns().count(), "columns of {}", self.table.name());
+        self.text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_quoted_as_postgres_quotes_them() {
+        let mut rows = Rows::default();
+        let row = rows.row(Table::NetworkParameters);
+        row.text("a,\"b\"\r\n").text("").null().text("\\N").end();
+        rows.row(Table::NetworkParameters).text(" NULL ").text("é").text("x'y").flag(true).end();
+        assert_eq!(
+            rows.text(Table::NetworkParameters),
+            "\"a,\"\"b\"\"\r\n\",\"\",,\\N\n NULL ,é,x'y,t\n"
+        );
+        assert_eq!(rows.count(Table::NetworkParameters), 2);
+    }
+
+    #[test]
+    fn floats_are_as_short_as_postgres_makes_them() {
+        let mut rows = Rows::default();
+        rows.row(Table::Balances).float(0.1 + 0.2).float(1e-5).float(1e20).float(50.0).end();
+        assert_eq!(rows.text(Table::Balances), "0.30000000000000004,1e-05,1e+20,50\n");
+    }
+}

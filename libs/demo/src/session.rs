@@ -1,0 +1,110 @@
+//! A connection to the store: reads how far it is, and writes blocks by `COPY`, all rows of a block in one
+//! transaction.
+
+use bytes::Bytes;
+use futures_util::SinkExt;
+use std::pin::pin;
+use tokio_postgres::{Client, NoTls};
+
+use crate::error::{DemoError, Step};
+use crate::moment::Moment;
+use crate::rows::Rows;
+use crate::tables::Table;
+
+/// Key of the database lock that keeps a second feeder out.
+const LOCK: i64 = 0x6465_6d6f_6665_6564;
+
+/// Bytes that go to the database in one message.
+const CHUNK: usize = 256 * 1024;
+
+/// A stored block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Height of the block.
+    pub height: u64,
+    /// Time of the block.
+    pub time: Moment,
+    /// Hash of the block, 64 lower-case hex digits.
+    pub hash: String,
+}
+
+/// A connection that holds the feeder's lock.
+pub(crate) struct Session {
+    client: Client,
+}
+
+impl Session {
+    /// Connects and takes the lock. [`DemoError::Busy`] when another session has it.
+    pub(crate) async fn connect(url: &str) -> Result<Self, DemoError> {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await.step("connecting")?;
+        // The task ends with the client; what goes wrong in it shows in the client's next call.
+        tokio::spawn(connection);
+        client
+            .batch_execute("SET TIME ZONE 'UTC'; SET client_encoding TO 'UTF8'")
+            .await
+            .step("preparing the session")?;
+        let row = client
+            .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])
+            .await
+            .step("taking the feeder's lock")?;
+        if row.get(0) { Ok(Session { client }) } else { Err(DemoError::Busy) }
+    }
+
+    /// The newest stored block.
+    pub(crate) async fn head(&self) -> Result<Option<Head>, DemoError> {
+        let sql = "SELECT height, (extract(epoch FROM block_time) * 1000000)::int8, hash \
+                   FROM blocks ORDER BY height DESC LIMIT 1";
+        let row = self.client.query_opt(sql, &[]).await.step("reading the newest block")?;
+        Ok(row.map(|row| head_from_row(&row)))
+    }
+
+    /// Stored blocks above a height, lowest first.
+    pub(crate) async fn blocks_after(&self, height: u64, most: i64) -> Result<Vec<Head>, DemoError> {
+        let sql = "SELECT height, (extract(epoch FROM block_time) * 1000000)::int8, hash \
+                   FROM blocks WHERE height > $1 ORDER BY height LIMIT $2";
+        let rows = self.client.query(sql, &[&(height as i64), &most]).await.step("reading stored blocks")?;
+        Ok(rows.iter().map(head_from_row).collect())
+    }
+
+    /// Hash of the stored block at a height.
+    pub(crate) async fn hash_at(&self, height: u64) -> Result<Option<String>, DemoError> {
+        let sql = "SELECT hash FROM blocks WHERE height = $1";
+        let row = self.client.query_opt(sql, &[&(height as i64)]).await.step("reading a stored block")?;
+        Ok(row.map(|row| row.get(0)))
+    }
+
+    /// Chain id of the store.
+    pub(crate) async fn chain_id(&self) -> Result<Option<String>, DemoError> {
+        let row = self.client.query_opt("SELECT id FROM chain", &[]).await.step("reading the chain id")?;
+        Ok(row.map(|row| row.get(0)))
+    }
+
+    /// Writes the rows of one or more whole blocks in one transaction.
+    pub(crate) async fn write(&mut self, rows: &Rows) -> Result<(), DemoError> {
+        let transaction = self.client.transaction().await.step("beginning a transaction")?;
+        for table in Table::ALL.into_iter().filter(|table| rows.count(*table) > 0) {
+            let columns: Vec<&str> = table.columns().collect();
+            let sql = format!("COPY {} ({}) FROM STDIN (FORMAT csv)", table.name(), columns.join(", "));
+            let sink = transaction.copy_in::<_, Bytes>(&sql).await.step("beginning to copy rows")?;
+            let mut sink = pin!(sink);
+            for chunk in rows.text(table).as_bytes().chunks(CHUNK) {
+                sink.feed(Bytes::copy_from_slice(chunk)).await.step("copying rows")?;
+            }
+            sink.finish().await.step("copying rows")?;
+        }
+        transaction.commit().await.step("committing")
+    }
+
+    /// Lets the planner know the tables after a bulk load.
+    pub(crate) async fn analyze(&self) -> Result<(), DemoError> {
+        self.client.batch_execute("ANALYZE").await.step("analysing the tables")
+    }
+}
+
+fn head_from_row(row: &tokio_postgres::Row) -> Head {
+    Head {
+        height: row.get::<_, i64>(0).unsigned_abs(),
+        time: Moment::from_us(row.get(1)),
+        hash: row.get(2),
+    }
+}

@@ -1,0 +1,168 @@
+//! The network itself: its state, and the step from one block to the next.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::block::{Block, Draft};
+use crate::dice::Dice;
+use crate::error::DemoError;
+use crate::funding::Funding;
+use crate::governance::{self, Governance};
+use crate::market::{Fate, Market, State, Trigger};
+use crate::moment::Moment;
+use crate::oracles::Oracles;
+use crate::plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan};
+use crate::staking::Staking;
+use crate::tables::Table;
+use crate::world::World;
+
+/// A demo network at some height. The same plan and the same block times give the same blocks to the byte,
+/// also after the state went through a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Simulator {
+    plan: Plan,
+    height: u64,
+    time: Moment,
+    hash: String,
+    world: World,
+    markets: Vec<Market>,
+    oracles: Oracles,
+    governance: Governance,
+    staking: Staking,
+    funding: Funding,
+}
+
+/// Markets besides those of the plan: one loses its vote, one finds no liquidity, one is closed before it opens.
+const NEVER_OPEN: [Fate; 3] = [Fate::Rejected, Fate::Cancelled, Fate::Closed];
+
+impl Simulator {
+    /// Makes a network that has no block yet.
+    pub fn new(plan: Plan) -> Result<Self, DemoError> {
+        plan.check()?;
+        let fate = |number: usize| match number.checked_sub(plan.markets) {
+            Some(extra) => NEVER_OPEN[extra],
+            None if plan.markets >= 3 && number + 1 == plan.markets => Fate::Settles,
+            None => Fate::Trades,
+        };
+        let count = plan.markets + NEVER_OPEN.len();
+        Ok(Simulator {
+            height: 0,
+            time: Moment::UNSET,
+            hash: hex::encode(Sha256::digest(plan.fingerprint())),
+            world: World::new(&plan, count),
+            markets: (0..count).map(|number| Market::new(number as u16, fate(number))).collect(),
+            oracles: Oracles::default(),
+            governance: Governance::new(&plan),
+            staking: Staking::default(),
+            funding: Funding::default(),
+            plan,
+        })
+    }
+
+    /// The plan that the network follows.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Height of the last block, 0 before the first.
+    #[must_use]
+    pub fn height(&self) -> u64 {
+        self.height
+    }
+
+    /// Time of the last block.
+    #[must_use]
+    pub fn time(&self) -> Moment {
+        self.time
+    }
+
+    /// Hash of the last block.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Makes the next block of the written history, whose time the plan knows.
+    pub fn next_history_block(&mut self) -> Block {
+        let time = self.plan.block_time(self.height + 1);
+        self.next_block(time)
+    }
+
+    /// Makes the next block. A time that is not [`MIN_BLOCK_GAP_US`] after the last block is moved there.
+    pub fn next_block(&mut self, time: Moment) -> Block {
+        let elapsed_us = if self.height == 0 { 0 } else { time.us() - self.time.us() };
+        let time = if self.height == 0 { time } else { time.max(self.time.plus_us(MIN_BLOCK_GAP_US)) };
+        self.height += 1;
+        self.time = time;
+        let mut draft = Draft::new(self.height, time, Dice::new(self.plan.seed, self.height));
+        self.step(&mut draft, elapsed_us.max(0));
+        let mut rows = draft.rows;
+        let mut hasher = Sha256::new();
+        hasher.update(format!("{}/{}/{}/", self.hash, self.height, time.us()));
+        for table in Table::ALL {
+            hasher.update(rows.text(table));
+        }
+        self.hash = hex::encode(hasher.finalize());
+        rows.row(Table::Blocks).time(time).number(self.height as i64).text(&self.hash).end();
+        Block { height: self.height, time, hash: self.hash.clone(), rows }
+    }
+
+    fn step(&mut self, draft: &mut Draft, elapsed_us: i64) {
+        let usual_us = (self.plan.block_spacing_ms * 1_000) as i64;
+        // Quick live blocks carry less than a usual one, but never nothing.
+        let pace = (elapsed_us.saturating_mul(1_000) / usual_us).clamp(100, 1_500).unsigned_abs();
+        if draft.height == 1 {
+            draft.rows.row(Table::Chain).text(CHAIN_ID).flag(true).end();
+        }
+        let (world, plan) = (&mut self.world, &self.plan);
+        self.governance.step(draft, plan);
+        self.funding.step(world, draft, plan, pace);
+        let nodes = self.governance.validators();
+        self.staking.step(world, draft, plan, nodes, &mut self.markets, &mut self.funding);
+        suspend_some_market(world, draft, plan, &mut self.markets);
+        for market in &mut self.markets {
+            market.live(world, draft, plan);
+            market.walk(draft, elapsed_us);
+            market.tend_provisions(world, draft, plan);
+            market.act(world, draft, pace);
+            market.flush(world, draft, plan);
+        }
+        self.oracles.step(draft, plan, &self.markets);
+        if draft.height.is_multiple_of(50) {
+            governance::write_checkpoint(draft, &self.hash);
+        }
+        self.world.flush(draft);
+    }
+
+    /// Makes ready what a state file leaves out.
+    pub(crate) fn rebuild(&mut self) {
+        self.world.rebuild();
+    }
+}
+
+/// Reasons for an auction, in turn.
+const TRIGGERS: [Trigger; 5] = [
+    Trigger::Price,
+    Trigger::LiquidityTargetNotMet,
+    Trigger::UnableToDeployLpOrders,
+    Trigger::Batch,
+    Trigger::Liquidity,
+];
+
+/// Five times over the length of the history, and at the same pace later, a market leaves continuous trading.
+fn suspend_some_market(world: &mut World, draft: &mut Draft, plan: &Plan, markets: &mut [Market]) {
+    let cycle = (plan.blocks / 5).max(20);
+    let turn = (draft.height / cycle) as usize;
+    let into = draft.height % cycle;
+    let length = (cycle / 60).max(3);
+    let trading: Vec<usize> = (0..markets.len()).filter(|&at| markets[at].state == State::Active).collect();
+    if into == cycle * 45 / 100 && !trading.is_empty() {
+        let at = trading[(turn * 2) % trading.len()];
+        markets[at].suspend(world, draft, TRIGGERS[turn % TRIGGERS.len()], length);
+    } else if into == cycle * 45 / 100 + length / 2 {
+        for market in markets.iter_mut().filter(|market| market.state == State::Suspended) {
+            market.extend_auction(draft);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Keeps the simulator in a file, so that a restart need not go through the whole history again. The file is a
+//! convenience: without it, or with one that does not fit the store, the way is longer and the end the same.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::DemoError;
+use crate::simulator::Simulator;
+
+/// Form of the file; another form is not read.
+const FORMAT: u32 = 1;
+
+#[derive(Deserialize)]
+struct Stored {
+    format: u32,
+    simulator: Simulator,
+}
+
+#[derive(Serialize)]
+struct Storing<'a> {
+    format: u32,
+    simulator: &'a Simulator,
+}
+
+/// Where the simulator is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct StateFile {
+    path: PathBuf,
+}
+
+impl StateFile {
+    pub(crate) fn new(path: &Path) -> Self {
+        StateFile { path: path.to_owned() }
+    }
+
+    fn failed(&self, step: &'static str) -> impl Fn(std::io::Error) -> DemoError {
+        let path = self.path.display().to_string();
+        move |source| DemoError::State { path: path.clone(), step, source }
+    }
+
+    /// Reads the simulator. None when there is no file, or one that this release cannot read.
+    pub(crate) fn load(&self) -> Result<Option<Simulator>, DemoError> {
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.failed("read")(error)),
+        };
+        let stored = serde_json::from_slice::<Stored>(&bytes).ok().filter(|stored| stored.format == FORMAT);
+        Ok(stored.map(|mut stored| {
+            stored.simulator.rebuild();
+            stored.simulator
+        }))
+    }
+
+    /// Writes the simulator: a reader sees the old file or the new one, never a part.
+    pub(crate) fn save(&self, simulator: &Simulator) -> Result<(), DemoError> {
+        let bytes = serde_json::to_vec(&Storing { format: FORMAT, simulator })
+            .map_err(|error| self.failed("written")(error.into()))?;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder {
+            fs::create_dir_all(folder).map_err(self.failed("written"))?;
+        }
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".new");
+        let write = || {
+            let mut file = File::create(&beside)?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            fs::rename(&beside, &self.path)?;
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        };
+        write().map_err(self.failed("written"))
+    }
+}

@@ -1,0 +1,244 @@
+//! What all parts of the network share: who takes part, and every account with its balance. Money moves only by
+//! [`World::transfer`], so for every movement there is a ledger row with the running balances of both sides.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+use crate::block::Draft;
+use crate::catalogue::{ASSETS, VOTE};
+use crate::dice::Dice;
+use crate::plan::Plan;
+use crate::tables::Table;
+
+/// The network as a party.
+pub(crate) const NETWORK: u16 = u16::MAX;
+/// No market, for accounts that belong to none.
+pub(crate) const NO_MARKET: u16 = u16::MAX;
+
+/// What an account is for; the numbers are those of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    Insurance = 1,
+    Settlement = 2,
+    Margin = 3,
+    General = 4,
+    FeesInfrastructure = 5,
+    FeesLiquidity = 6,
+    FeesMaker = 7,
+    Bond = 9,
+    External = 10,
+    GlobalInsurance = 11,
+    GlobalReward = 12,
+    PendingTransfers = 13,
+    RewardMakerPaidFees = 14,
+    RewardMakerReceivedFees = 15,
+    RewardLpReceivedFees = 16,
+    RewardMarketProposers = 17,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Insurance => "ACCOUNT_TYPE_INSURANCE",
+            Kind::Settlement => "ACCOUNT_TYPE_SETTLEMENT",
+            Kind::Margin => "ACCOUNT_TYPE_MARGIN",
+            Kind::General => "ACCOUNT_TYPE_GENERAL",
+            Kind::FeesInfrastructure => "ACCOUNT_TYPE_FEES_INFRASTRUCTURE",
+            Kind::FeesLiquidity => "ACCOUNT_TYPE_FEES_LIQUIDITY",
+            Kind::FeesMaker => "ACCOUNT_TYPE_FEES_MAKER",
+            Kind::Bond => "ACCOUNT_TYPE_BOND",
+            Kind::External => "ACCOUNT_TYPE_EXTERNAL",
+            Kind::GlobalInsurance => "ACCOUNT_TYPE_GLOBAL_INSURANCE",
+            Kind::GlobalReward => "ACCOUNT_TYPE_GLOBAL_REWARD",
+            Kind::PendingTransfers => "ACCOUNT_TYPE_PENDING_TRANSFERS",
+            Kind::RewardMakerPaidFees => "ACCOUNT_TYPE_REWARD_MAKER_PAID_FEES",
+            Kind::RewardMakerReceivedFees => "ACCOUNT_TYPE_REWARD_MAKER_RECEIVED_FEES",
+            Kind::RewardLpReceivedFees => "ACCOUNT_TYPE_REWARD_LP_RECEIVED_FEES",
+            Kind::RewardMarketProposers => "ACCOUNT_TYPE_REWARD_MARKET_PROPOSERS",
+        }
+    }
+}
+
+/// Why money moves, as the ledger names it without `TRANSFER_TYPE_`.
+pub(crate) mod reason {
+    pub(crate) const LOSS: &str = "LOSS";
+    pub(crate) const WIN: &str = "WIN";
+    pub(crate) const MTM_LOSS: &str = "MTM_LOSS";
+    pub(crate) const MTM_WIN: &str = "MTM_WIN";
+    pub(crate) const MARGIN_LOW: &str = "MARGIN_LOW";
+    pub(crate) const MARGIN_HIGH: &str = "MARGIN_HIGH";
+    pub(crate) const MARGIN_CONFISCATED: &str = "MARGIN_CONFISCATED";
+    pub(crate) const MAKER_FEE_PAY: &str = "MAKER_FEE_PAY";
+    pub(crate) const MAKER_FEE_RECEIVE: &str = "MAKER_FEE_RECEIVE";
+    pub(crate) const INFRASTRUCTURE_FEE_PAY: &str = "INFRASTRUCTURE_FEE_PAY";
+    pub(crate) const INFRASTRUCTURE_FEE_DISTRIBUTE: &str = "INFRASTRUCTURE_FEE_DISTRIBUTE";
+    pub(crate) const LIQUIDITY_FEE_PAY: &str = "LIQUIDITY_FEE_PAY";
+    pub(crate) const LIQUIDITY_FEE_DISTRIBUTE: &str = "LIQUIDITY_FEE_DISTRIBUTE";
+    pub(crate) const BOND_LOW: &str = "BOND_LOW";
+    pub(crate) const BOND_HIGH: &str = "BOND_HIGH";
+    pub(crate) const BOND_SLASHING: &str = "BOND_SLASHING";
+    pub(crate) const WITHDRAW: &str = "WITHDRAW";
+    pub(crate) const DEPOSIT: &str = "DEPOSIT";
+    pub(crate) const REWARD_PAYOUT: &str = "REWARD_PAYOUT";
+    pub(crate) const TRANSFER_FUNDS_SEND: &str = "TRANSFER_FUNDS_SEND";
+    pub(crate) const TRANSFER_FUNDS_DISTRIBUTE: &str = "TRANSFER_FUNDS_DISTRIBUTE";
+    pub(crate) const CLEAR_ACCOUNT: &str = "CLEAR_ACCOUNT";
+    pub(crate) const CHECKPOINT_BALANCE_RESTORE: &str = "CHECKPOINT_BALANCE_RESTORE";
+}
+
+/// Which account: one per asset, party, market and kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Key {
+    pub(crate) asset: u8,
+    pub(crate) party: u16,
+    pub(crate) market: u16,
+    pub(crate) kind: Kind,
+}
+
+impl Key {
+    /// A party's own account, outside of all markets.
+    pub(crate) fn general(asset: u8, party: u16) -> Key {
+        Key { asset, party, market: NO_MARKET, kind: Kind::General }
+    }
+
+    /// An account of the network that belongs to no market.
+    pub(crate) fn global(asset: u8, kind: Kind) -> Key {
+        Key { asset, party: NETWORK, market: NO_MARKET, kind }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Account {
+    key: Key,
+    id: String,
+    balance: i128,
+}
+
+/// Parties, markets by name, and accounts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct World {
+    pub(crate) party_ids: Vec<String>,
+    pub(crate) market_ids: Vec<String>,
+    asset_ids: Vec<String>,
+    accounts: Vec<Account>,
+    serial: u64,
+    /// Where an account stands in `accounts`; rebuilt after reading a state file.
+    #[serde(skip)]
+    index: BTreeMap<Key, usize>,
+    /// Accounts that the present block moved, with the transaction that did it last.
+    #[serde(skip)]
+    moved: BTreeMap<usize, usize>,
+}
+
+impl World {
+    pub(crate) fn new(plan: &Plan, markets: usize) -> Self {
+        let mut dice = Dice::new(plan.seed, 0x6e61_6d65_73);
+        let asset_id = |symbol: &str| hex::encode(Sha256::digest(format!("demo asset {symbol}")));
+        World {
+            party_ids: (0..plan.parties).map(|_| dice.id()).collect(),
+            market_ids: (0..markets).map(|_| dice.id()).collect(),
+            asset_ids: (0..)
+                .zip(ASSETS)
+                .map(|(at, asset)| if at == VOTE { asset.symbol.to_owned() } else { asset_id(asset.symbol) })
+                .collect(),
+            accounts: Vec::new(),
+            serial: 0,
+            index: BTreeMap::new(),
+            moved: BTreeMap::new(),
+        }
+    }
+
+    /// Makes what the state file leaves out.
+    pub(crate) fn rebuild(&mut self) {
+        self.index = self.accounts.iter().enumerate().map(|(at, account)| (account.key, at)).collect();
+    }
+
+    pub(crate) fn party_id(&self, party: u16) -> &str {
+        self.party_ids.get(usize::from(party)).map_or("network", String::as_str)
+    }
+
+    pub(crate) fn market_id(&self, market: u16) -> &str {
+        self.market_ids.get(usize::from(market)).map_or("", String::as_str)
+    }
+
+    pub(crate) fn asset_id(&self, asset: u8) -> &str {
+        &self.asset_ids[usize::from(asset)]
+    }
+
+    pub(crate) fn party_count(&self) -> u16 {
+        self.party_ids.len() as u16
+    }
+
+    /// Gives a number that was never given before.
+    pub(crate) fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    pub(crate) fn balance(&self, key: Key) -> i128 {
+        self.index.get(&key).map_or(0, |&at| self.accounts[at].balance)
+    }
+
+    /// Id of an account, for rows that name one. An account comes into being when it is first named.
+    pub(crate) fn account_id(&mut self, draft: &mut Draft, key: Key) -> String {
+        let at = self.open(draft, key);
+        self.accounts[at].id.clone()
+    }
+
+    /// Finds an account, or creates it with its row.
+    pub(crate) fn open(&mut self, draft: &mut Draft, key: Key) -> usize {
+        if let Some(&at) = self.index.get(&key) {
+            return at;
+        }
+        let (asset, party, market) =
+            (self.asset_id(key.asset), self.party_id(key.party), self.market_id(key.market));
+        let mut hasher = Sha256::new();
+        for part in [asset, party, market, key.kind.name()] {
+            hasher.update(part);
+        }
+        let id = hex::encode(hasher.finalize());
+        let hash = draft.hash();
+        let row = draft.rows.row(Table::Accounts).text(&id).text(party).text(asset).text(market);
+        row.number(key.kind as i64).text(&hash).time(draft.time).end();
+        let at = self.accounts.len();
+        self.accounts.push(Account { key, id, balance: 0 });
+        self.index.insert(key, at);
+        at
+    }
+
+    /// Moves money. Nothing happens for amounts of zero or less.
+    pub(crate) fn transfer(&mut self, draft: &mut Draft, from: Key, to: Key, amount: i128, reason: &str) {
+        if amount <= 0 || from == to {
+            return;
+        }
+        let (from, to) = (self.open(draft, from), self.open(draft, to));
+        self.accounts[from].balance -= amount;
+        self.accounts[to].balance += amount;
+        self.moved.insert(from, draft.transaction());
+        self.moved.insert(to, draft.transaction());
+        let position = draft.next_position();
+        let hash = draft.hash();
+        let (from, to) = (&self.accounts[from], &self.accounts[to]);
+        let row = draft.rows.row(Table::Ledger).time(draft.time.plus_us(position)).text(&from.id).text(&to.id);
+        let row = row.number(amount).text(&hash).time(draft.time).time(draft.time);
+        row.number(from.balance).number(to.balance).text(&format!("TRANSFER_TYPE_{reason}")).end();
+    }
+
+    /// Moves as much of the wanted amount as the account holds, and says how much that was.
+    pub(crate) fn take(&mut self, draft: &mut Draft, from: Key, to: Key, wanted: i128, reason: &str) -> i128 {
+        let amount = wanted.min(self.balance(from)).max(0);
+        self.transfer(draft, from, to, amount, reason);
+        amount
+    }
+
+    /// Writes the new balance of every account that the block moved.
+    pub(crate) fn flush(&mut self, draft: &mut Draft) {
+        for (at, transaction) in std::mem::take(&mut self.moved) {
+            let account = &self.accounts[at];
+            let hash = draft.hash_of(transaction);
+            let row = draft.rows.row(Table::Balances).text(&account.id).time(draft.time);
+            row.text(&hash).number(account.balance).end();
+        }
+    }
+}
