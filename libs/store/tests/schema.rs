@@ -1,5 +1,7 @@
 //! The schema against the contract: every table, column, key, index, default and enum label, as data below.
 
+#![allow(clippy::unwrap_used)] // in what the tests share
+
 use std::collections::BTreeMap;
 
 use mesh_testbed::Database;

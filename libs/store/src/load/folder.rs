@@ -98,7 +98,8 @@ async fn csv_files(dir: &Path) -> Result<Vec<String>, StoreError> {
     while let Some(entry) = entries.next_entry().await.map_err(failed)? {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_csv = Path::new(&name).extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
-        if is_csv && !entry.path().is_dir() {
+        let is_folder = tokio::fs::metadata(entry.path()).await.is_ok_and(|found| found.is_dir());
+        if is_csv && !is_folder {
             files.push(name);
         }
     }
