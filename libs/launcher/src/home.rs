@@ -94,7 +94,7 @@ impl Home {
 
     /// Makes the folders that every mesh needs.
     pub fn create(&self) -> Result<(), HomeError> {
-        for folder in [self.root.clone(), self.logs(), self.run()] {
+        for folder in [self.root.clone(), self.node(), self.logs(), self.run()] {
             fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
         }
         Ok(())
@@ -114,6 +114,18 @@ impl Home {
             Err(rustix::io::Errno::WOULDBLOCK) => Err(HomeError::Taken(self.root.clone())),
             Err(errno) => Err(unusable(&path, errno.into())),
         }
+    }
+
+    /// Removes what an earlier run left for its own time; only for whoever holds the lock.
+    pub fn clear_run(&self) -> Result<(), HomeError> {
+        let run = self.run();
+        let entries = fs::read_dir(&run).map_err(|source| unusable(&run, source))?;
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.extension().is_some_and(|extension| extension == "admin") {
+                fs::remove_file(&path).map_err(|source| unusable(&path, source))?;
+            }
+        }
+        Ok(())
     }
 
     /// The folder itself.

@@ -115,6 +115,9 @@ pub(crate) struct DemoArgs {
     /// Parties that trade
     #[arg(long, value_name = "N")]
     pub(crate) demo_parties: Option<usize>,
+    /// End the history now; without it the same seed gives the same history to the byte
+    #[arg(long)]
+    pub(crate) demo_recent: bool,
 }
 
 /// Options of `ps`.

@@ -4,8 +4,10 @@
 //! with everything that happens in them, otherwise empty ones.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use mesh_demo::{DemoError, Event, Plan, run_live};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_postgres::NoTls;
 
@@ -14,6 +16,10 @@ use crate::signals::Signals;
 
 /// The variable that names the database.
 pub(crate) const DATABASE_URL: &str = "MESH_DATABASE_URL";
+/// The variable with the plan of the demo network, as JSON, when the database holds one.
+pub(crate) const DEMO_PLAN: &str = "MESH_DEMO_PLAN";
+/// The variable that names the file in which the demo network keeps its state.
+pub(crate) const DEMO_STATE: &str = "MESH_DEMO_STATE";
 
 const BLOCK_PERIOD: Duration = Duration::from_secs(1);
 /// A database that takes longer for one block is gone or frozen; a new connection finds out which.
@@ -29,9 +35,45 @@ pub(crate) async fn run() -> Result<(), Failure> {
     let url = std::env::var(DATABASE_URL).map_err(|_| {
         Failure::configuration(format!("{DATABASE_URL} is not set; let `mesh up` start the development node"))
     })?;
+    if let Some((plan, state)) = demo()? {
+        let stop = signals.stop();
+        match run_live(&url, &plan, &state, BLOCK_PERIOD, |event| tell(&event), stop).await {
+            Ok(()) => return Ok(()),
+            // An older release made this history: it can be continued, only not as the network that it was.
+            Err(error @ DemoError::Foreign(_)) => {
+                tracing::warn!(
+                    error = with_causes(&error),
+                    "the demo network stands still, empty blocks follow"
+                );
+            }
+            Err(error) => return Err(Failure::failed(with_causes(&error))),
+        }
+    }
     tokio::select! {
         never = grow(&url) => match never {},
         () = signals.stop() => Ok(()),
+    }
+}
+
+/// The demo network to keep living, if there is one.
+fn demo() -> Result<Option<(Plan, PathBuf)>, Failure> {
+    let (Ok(plan), Some(state)) = (std::env::var(DEMO_PLAN), std::env::var_os(DEMO_STATE)) else {
+        return Ok(None);
+    };
+    let plan = serde_json::from_str(&plan).map_err(|error| {
+        Failure::configuration(format!(
+            "{DEMO_PLAN} cannot be read ({error}); let `mesh up` start the development node"
+        ))
+    })?;
+    Ok(Some((plan, PathBuf::from(state))))
+}
+
+fn tell(event: &Event<'_>) {
+    match event {
+        Event::Block(head) => tracing::debug!(height = head.height, "wrote a block"),
+        Event::Trouble { error, wait } => {
+            tracing::warn!(error = with_causes(error), ?wait, "no block could be written, trying again");
+        }
     }
 }
 
@@ -69,5 +111,47 @@ async fn write_blocks(url: &str, written: &mut u64) -> Result<Infallible, Box<dy
             ended?;
             Err("the database closed the connection".into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mesh_testbed::Database;
+
+    #[tokio::test]
+    async fn empty_blocks_follow_each_other_in_height_time_and_hash() {
+        let database = Database::fresh().await;
+        let client = database.connect().await;
+        // A block from the future must not bring the order of times out of step.
+        client
+            .execute("INSERT INTO blocks VALUES (now() + interval '1 hour', 41, repeat('a', 64))", &[])
+            .await
+            .unwrap();
+        for height in [42_i64, 43] {
+            assert_eq!(client.query_one(NEXT_BLOCK, &[]).await.unwrap().get::<_, i64>(0), height);
+        }
+        let rows = client
+            .query(
+                "SELECT height, hash, lag(block_time) OVER (ORDER BY height) < block_time FROM blocks",
+                &[],
+            )
+            .await
+            .unwrap();
+        let heights: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        let hashes: std::collections::BTreeSet<String> = rows.iter().map(|row| row.get(1)).collect();
+        assert_eq!(heights, [41, 42, 43]);
+        assert_eq!(hashes.len(), 3);
+        assert!(
+            hashes.iter().all(|hash| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        );
+        assert!(rows[1..].iter().all(|row| row.get::<_, bool>(2)));
+    }
+
+    #[tokio::test]
+    async fn an_empty_chain_begins_at_height_1() {
+        let database = Database::fresh().await;
+        let client = database.connect().await;
+        assert_eq!(client.query_one(NEXT_BLOCK, &[]).await.unwrap().get::<_, i64>(0), 1);
     }
 }

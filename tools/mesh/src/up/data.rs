@@ -3,58 +3,114 @@
 //! Comes in: the options and what the home remembers. Goes out: a database with blocks, and what the development
 //! node has to know about it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use mesh_demo::{Plan, write_history};
 use mesh_launcher::home::{Data, Home, Memory};
 use tokio_postgres::NoTls;
 
 use super::say;
-use crate::cli::UpArgs;
+use crate::cli::{DemoArgs, UpArgs};
 use crate::failure::{Failure, with_causes};
 use crate::load::load_into;
 
 /// What the database holds.
 pub(super) enum Held {
+    /// The demo network of this plan.
+    Demo(Plan),
     /// Rows that came from elsewhere; only empty blocks follow.
     Loaded,
 }
 
-impl Held {
-    /// What the development node is told.
-    pub(super) fn variables(&self, _home: &Home) -> Result<Vec<(String, String)>, Failure> {
-        Ok(Vec::new())
+/// Checks what was asked for before anything is started for it.
+pub(super) fn check(args: &UpArgs) -> Result<(), Failure> {
+    if let Some(folder) = args.load.as_ref().filter(|folder| !folder.is_dir()) {
+        return Err(Failure::failed(format!(
+            "there is no folder {}; give the folder of the CSV files with --load",
+            folder.display()
+        )));
     }
+    plan(&args.demo).check().map_err(|error| Failure::usage(format!("{error}; see `mesh up --help`")))
 }
 
-/// Fills the database when it is empty.
+/// Fills the database when it is empty, or goes on where an earlier run was interrupted.
 pub(super) async fn fill(home: &Home, url: &str, args: &UpArgs) -> Result<Held, Failure> {
     let database = args.postgres.as_deref().map(name_of);
-    if has_blocks(url).await? {
-        return Ok(keep(args));
+    let memory = home.memory().map_err(|error| Failure::failed(error.to_string()))?;
+    let known = Some(memory).filter(|memory| memory.database == database);
+    let store = Store { home, url, database };
+    if !has_blocks(url).await? {
+        return match &args.load {
+            Some(folder) => store.load(folder).await,
+            None => store.write_demo(plan(&args.demo)).await,
+        };
     }
-    match &args.load {
-        Some(folder) => load(home, url, database, folder).await,
-        None => Ok(Held::Loaded),
-    }
-}
-
-fn keep(args: &UpArgs) -> Held {
     if let Some(folder) = &args.load {
         say(&format!("keeping the data that is there; to load {}, give another --home", folder.display()));
     }
-    Held::Loaded
+    let Some(Memory { data: Some(Data::Demo { settings }), complete, .. }) = known else {
+        return Ok(Held::Loaded);
+    };
+    let plan: Plan = serde_json::from_value(settings).map_err(|error| {
+        Failure::failed(format!(
+            "the plan of the demo network in {} cannot be read ({error}); remove that folder to start afresh",
+            home.root().display()
+        ))
+    })?;
+    if complete { Ok(Held::Demo(plan)) } else { store.write_demo(plan).await }
 }
 
-async fn load(home: &Home, url: &str, database: Option<String>, folder: &Path) -> Result<Held, Failure> {
-    load_into(url, folder).await?;
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| PathBuf::from(folder));
-    remember(home, database, Data::Loaded { folder })?;
-    Ok(Held::Loaded)
+/// A database to fill, and the home that remembers with what.
+struct Store<'a> {
+    home: &'a Home,
+    url: &'a str,
+    database: Option<String>,
 }
 
-fn remember(home: &Home, database: Option<String>, data: Data) -> Result<(), Failure> {
-    let memory = Memory { database, data: Some(data), complete: true };
-    home.remember(&memory).map_err(|error| Failure::failed(error.to_string()))
+impl Store<'_> {
+    /// Loads a folder, all of it or nothing.
+    async fn load(&self, folder: &Path) -> Result<Held, Failure> {
+        load_into(self.url, folder).await?;
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        self.remember(Data::Loaded { folder }, true)?;
+        Ok(Held::Loaded)
+    }
+
+    /// Writes the history of a demo network; what an interrupted run has written stays.
+    async fn write_demo(&self, plan: Plan) -> Result<Held, Failure> {
+        let settings = serde_json::to_value(&plan).map_err(|error| Failure::failed(error.to_string()))?;
+        self.remember(Data::Demo { settings: settings.clone() }, false)?;
+        let mut told = None;
+        let progress = |done: u64, all: u64| {
+            let tenth = done * 10 / all.max(1);
+            if told != Some(tenth) {
+                told = Some(tenth);
+                say(&format!("writing the demo network: {done} of {all} blocks"));
+            }
+        };
+        write_history(self.url, &plan, progress).await.map_err(|error| {
+            Failure::failed(format!("the demo network could not be written: {}", with_causes(&error)))
+        })?;
+        self.remember(Data::Demo { settings }, true)?;
+        Ok(Held::Demo(plan))
+    }
+
+    fn remember(&self, data: Data, complete: bool) -> Result<(), Failure> {
+        let memory = Memory { database: self.database.clone(), data: Some(data), complete };
+        self.home.remember(&memory).map_err(|error| Failure::failed(error.to_string()))
+    }
+}
+
+fn plan(args: &DemoArgs) -> Plan {
+    let usual = Plan::default();
+    let plan = Plan {
+        seed: args.demo_seed.unwrap_or(usual.seed),
+        blocks: args.demo_blocks.unwrap_or(usual.blocks),
+        markets: args.demo_markets.unwrap_or(usual.markets),
+        parties: args.demo_parties.unwrap_or(usual.parties),
+        ..usual
+    };
+    if args.demo_recent { plan.ending_at(std::time::SystemTime::now()) } else { plan }
 }
 
 async fn has_blocks(url: &str) -> Result<bool, Failure> {

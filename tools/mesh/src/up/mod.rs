@@ -38,9 +38,11 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
     })?;
+    data::check(&args)?;
     let home = args.home.home()?;
     home.create().map_err(|error| Failure::failed(error.to_string()))?;
     let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
+    home.clear_run().map_err(|error| Failure::failed(error.to_string()))?;
     keep_log(&home);
     raise_open_files();
     let sockets = Sockets::bind(args.host, args.port, args.grpc_port)
@@ -165,8 +167,10 @@ impl Mesh {
         let mut spec = ProcessSpec::new(format!("{DEVNODE}-0"), &self.program, self.home.log(DEVNODE, 0))
             .arg(DEVNODE)
             .env(devnode::DATABASE_URL, database_url);
-        for (name, value) in data.variables(&self.home)? {
-            spec = spec.env(name, value);
+        if let data::Held::Demo(plan) = data {
+            let plan = serde_json::to_string(plan).map_err(|error| Failure::failed(error.to_string()))?;
+            let state = self.home.node().join("demo-network");
+            spec = spec.env(devnode::DEMO_PLAN, plan).env(devnode::DEMO_STATE, state.to_string_lossy());
         }
         spec.env.extend(self.env());
         spec.grace = Duration::from_secs(2);

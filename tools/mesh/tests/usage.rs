@@ -1,0 +1,73 @@
+//! The command line as it is typed: exit codes, and one sentence that says what to do next.
+#![allow(clippy::unwrap_used)]
+
+use std::process::{Command, Output};
+
+fn mesh(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mesh")).args(args).output().unwrap()
+}
+
+#[track_caller]
+fn fails(args: &[&str], code: i32, parts: &[&str]) {
+    let output = mesh(args);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    assert_eq!(said.trim_end().lines().count(), 1, "{args:?}: {said}");
+    for part in parts {
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_one_sentence_and_code_2() {
+    fails(&[], 2, &["mesh up`"]);
+    fails(&["fly"], 2, &["fly", "--help"]);
+    fails(&["up", "--port", "http"], 2, &["--port", "http"]);
+    fails(&["up", "--replicas", "nobody=2"], 2, &["nobody", "query"]);
+    fails(&["up", "--env", "NAME"], 2, &["NAME=VALUE"]);
+    fails(&["restart"], 2, &["SERVICE"]);
+    fails(&["stop", "query=first"], 2, &["REPLICA"]);
+    fails(&["load", "folder"], 2, &["--postgres"]);
+}
+
+#[test]
+fn help_and_version_are_no_failures() {
+    let help = mesh(&["--help"]);
+    let text = String::from_utf8(help.stdout).unwrap();
+    assert!(help.status.success());
+    for command in ["up", "ps", "stop", "start", "restart", "scale", "load", "test"] {
+        assert!(text.contains(&format!("\n  {command} ")), "{text}");
+    }
+    assert!(!text.contains("devnode"), "{text}");
+    assert!(mesh(&["--version"]).status.success());
+}
+
+#[test]
+fn without_a_running_mesh_ps_shows_nothing_and_orders_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("none");
+    let home = home.to_str().unwrap();
+    let listed = mesh(&["ps", "--json", "--home", home]);
+    assert!(listed.status.success());
+    assert_eq!(listed.stdout, b"[]\n");
+    assert!(String::from_utf8(listed.stderr).unwrap().contains("no mesh runs"));
+    for order in [["stop", "query"], ["start", "query=0"], ["restart", "edge"], ["scale", "query=2"]] {
+        fails(&[order[0], order[1], "--home", home], 1, &["no mesh runs", "mesh up"]);
+    }
+}
+
+#[test]
+fn servers_that_do_not_answer_are_missing_and_unreadable_addresses_wrong() {
+    fails(&["load", "/nonexistent", "--postgres", "postgres://127.0.0.1:1/mesh"], 69, &["--postgres"]);
+    fails(&["load", "/nonexistent", "--postgres", "database"], 64, &["postgres://"]);
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let home = folder.path().to_str().unwrap();
+    fails(&["up", "--home", home, "--port", &port, "--grpc-port", "0"], 1, &[&port, "--port"]);
+}
