@@ -49,23 +49,26 @@ pub struct Head {
     pub time_ns: i64,
 }
 
+/// An operation's work: see [`WhileAwaited`].
+pub type Answering<R> = WhileAwaited<Answer<R>>;
+
 /// A handler's work. It is dropped, and with it any query it waits for, as soon as the asker is gone or its
 /// deadline has passed.
-pub struct Answering<R>(Pin<Box<dyn Future<Output = Answer<R>>>>);
+pub struct WhileAwaited<T>(Pin<Box<dyn Future<Output = T>>>);
 
-impl<R> Answering<R> {
+impl<T> WhileAwaited<T> {
     /// Answers by this work.
-    pub fn by(work: impl Future<Output = Answer<R>> + 'static) -> Self {
+    pub fn by(work: impl Future<Output = T> + 'static) -> Self {
         Self(Box::pin(work))
     }
 }
 
-impl<A, R> MessageResponse<A, Ask<R>> for Answering<R::Reply>
+impl<A, M> MessageResponse<A, M> for WhileAwaited<M::Result>
 where
     A: Actor,
-    R: Operation,
+    M: Message,
 {
-    fn handle(self, _: &mut A::Context, asker: Option<OneshotSender<Answer<R::Reply>>>) {
+    fn handle(self, _: &mut A::Context, asker: Option<OneshotSender<M::Result>>) {
         let Some(mut asker) = asker else { return };
         actix::spawn(async move {
             tokio::select! {

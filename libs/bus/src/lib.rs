@@ -17,7 +17,7 @@ mod metrics;
 mod serve;
 mod stats;
 
-pub use answering::{Answer, Answered, Answering, Ask, Head};
+pub use answering::{Answer, Answered, Answering, Ask, Head, WhileAwaited};
 pub use ask::{AskOptions, Reply};
 pub use config::{BusConfig, Credentials};
 pub use connection::{Bus, BusError};

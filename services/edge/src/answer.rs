@@ -1,0 +1,256 @@
+//! From a reply or a problem to an HTTP answer: status, headers, body.
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    header::{
+        ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH,
+        CONTENT_TYPE, ETAG, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY,
+    },
+};
+use mesh_bus::{Head, Reply};
+use mesh_problem::Problem;
+use sha2::{Digest, Sha256};
+use warp::reply::{Reply as _, Response};
+
+use crate::config::Config;
+
+const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
+const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// When a client may come back after a passing failure, seconds.
+const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// J14.
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "ETag, Content-Length, Content-Range, Content-Disposition, Accept-Ranges, Repr-Digest, RateLimit-Limit, \
+     RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Block-Height, X-Block-Timestamp, X-Request-Id, X-Total-Rows",
+);
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate",
+);
+
+/// Id of a request: the client's when it is short and plain, else a new one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RequestId(pub(crate) String);
+
+impl RequestId {
+    /// The id of a request with these headers.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let given = headers.get(X_REQUEST_ID).and_then(|value| value.to_str().ok()).filter(|text| {
+            (1..=64).contains(&text.len())
+                && text.bytes().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_' | b'.'))
+        });
+        Self(given.map_or_else(|| nuid::next().to_string(), str::to_owned))
+    }
+}
+
+/// A weak entity tag of operation, request and height; the same for every encoding of the answer (J13).
+pub(crate) fn etag(operation: &str, message: &[u8], head: Head) -> String {
+    let digest = Sha256::new().chain_update(operation).chain_update([0]).chain_update(message).finalize();
+    let mut tag = format!("W/\"{}-", head.height);
+    for byte in &digest[..8] {
+        tag.push_str(&format!("{byte:02x}"));
+    }
+    tag.push('"');
+    tag
+}
+
+/// Whether `If-None-Match` names the tag (weak comparison).
+pub(crate) fn is_unchanged(headers: &HeaderMap, etag: &str) -> bool {
+    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|tag| tag.trim() == "*" || opaque(tag) == opaque(etag))
+}
+
+/// Whether the client takes gzip.
+pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let mut any = None;
+    for coding in values.flat_map(|value| value.split(',')) {
+        let mut parts = coding.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let refused = parts
+            .filter_map(|parameter| parameter.strip_prefix("q="))
+            .any(|quality| quality.parse::<f32>().is_ok_and(|quality| quality <= 0.0));
+        if name.eq_ignore_ascii_case("gzip") {
+            return !refused;
+        }
+        if name == "*" {
+            any = Some(!refused);
+        }
+    }
+    any.unwrap_or(false)
+}
+
+/// A successful answer of an operation that reads.
+pub(crate) fn reply(reply: Reply, etag: Option<&str>, cached: bool) -> Response {
+    let length = reply.len();
+    let gzipped = reply.gzipped;
+    let head = reply.head;
+    let mut parts = reply.parts;
+    let mut response = match parts.len() {
+        0 | 1 => Response::new(parts.pop().unwrap_or_default().into()),
+        _ => warp::reply::stream(stream::iter(parts.into_iter().map(Ok::<Bytes, std::io::Error>))).into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_LENGTH, length.into());
+    if gzipped {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    freshness(headers, head, etag, cached);
+    response
+}
+
+/// The client has the answer already.
+pub(crate) fn unchanged(head: Option<Head>, etag: &str) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    freshness(response.headers_mut(), head, Some(etag), true);
+    response
+}
+
+fn freshness(headers: &mut HeaderMap, head: Option<Head>, etag: Option<&str>, is_read: bool) {
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if is_read {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    }
+    if let Some(head) = head {
+        headers.insert(X_BLOCK_HEIGHT, head.height.into());
+        headers.insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
+    }
+    if let Some(etag) = etag.and_then(|etag| etag.parse().ok()) {
+        headers.insert(ETAG, etag);
+    }
+}
+
+/// An error answer with the status of its code.
+pub(crate) fn problem(problem: &Problem, id: &RequestId, config: &Config) -> Response {
+    let mut response = refused(problem.code.status(), problem);
+    finish(&mut response, id, config, &HeaderMap::new());
+    response
+}
+
+/// An error answer with a status of its own.
+pub(crate) fn refused(status: StatusCode, problem: &Problem) -> Response {
+    let mut response = Response::new(problem.to_json().into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if problem.code.is_passing() && status.is_server_error() {
+        headers.insert(RETRY_AFTER, RETRY_AFTER_S);
+    }
+    response
+}
+
+/// Says which methods a path has.
+pub(crate) fn allow(response: &mut Response, methods: &'static str) {
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+}
+
+/// The edge's own word for load balancers.
+pub(crate) fn health() -> Response {
+    let mut response = Response::new("ok".into());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The answer to `OPTIONS` (J14).
+pub(crate) fn preflight(methods: &'static str) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ALLOW, HeaderValue::from_static(methods));
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("7200"));
+    response
+}
+
+/// What every answer carries: its id, and what a browser needs to show it to a page of another origin.
+pub(crate) fn finish(response: &mut Response, id: &RequestId, config: &Config, request: &HeaderMap) {
+    let headers = response.headers_mut();
+    if let Ok(id) = id.0.parse() {
+        headers.insert(X_REQUEST_ID, id);
+    }
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    if config.cors_origins.iter().any(|origin| origin == "*") {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        return;
+    }
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    let origin = request.get(ORIGIN).filter(|origin| config.cors_origins.iter().any(|allowed| *origin == allowed));
+    if let Some(origin) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+}
+
+/// Leaves the head of an answer, its length included.
+pub(crate) fn without_body(response: Response) -> Response {
+    let (mut head, body) = response.into_parts();
+    if !head.headers.contains_key(CONTENT_LENGTH)
+        && let Some(length) = hyper::body::Body::size_hint(&body).exact()
+    {
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    Response::from_parts(head, Bytes::new().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn gzip_is_taken_when_the_client_says_so() {
+        for (value, takes) in [
+            ("gzip", true),
+            ("br, GZIP;q=0.5", true),
+            ("*", true),
+            ("gzip;q=0", false),
+            ("*, gzip;q=0.0", false),
+            ("*;q=0", false),
+            ("br", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_gzip(&headers(ACCEPT_ENCODING, value)), takes, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_tag_depends_on_operation_request_and_height() {
+        let head = |height| Head { height, time_ns: 0 };
+        let tag = etag("A", b"x", head(1));
+        assert_eq!(tag, etag("A", b"x", head(1)));
+        for other in [etag("B", b"x", head(1)), etag("A", b"y", head(1)), etag("A", b"x", head(2)), etag("Ax", b"", head(1))] {
+            assert_ne!(tag, other);
+        }
+        assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"a\", W/\"1-x\""), "W/\"1-x\""));
+        assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"1-x\""), "W/\"1-x\""));
+        assert!(is_unchanged(&headers(IF_NONE_MATCH, "*"), &tag));
+        assert!(!is_unchanged(&headers(IF_NONE_MATCH, "W/\"2-x\""), "W/\"1-x\""));
+    }
+
+    #[test]
+    fn a_request_id_of_the_client_is_kept_when_it_is_plain() {
+        assert_eq!(RequestId::of(&headers(X_REQUEST_ID, "abc-1_2.3")).0, "abc-1_2.3");
+        for odd in ["a b", "", "<script>", "a\u{e9}"] {
+            let id = RequestId::of(&HeaderMap::from_iter([(X_REQUEST_ID, HeaderValue::from_bytes(odd.as_bytes()).unwrap())]));
+            assert_ne!(id.0, odd);
+            assert!(!id.0.is_empty());
+        }
+    }
+}

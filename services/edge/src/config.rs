@@ -1,0 +1,85 @@
+//! Configuration of the `edge` workload; the table is in its README.
+
+use std::{net::SocketAddr, time::Duration};
+
+use mesh_chassis::Env;
+
+/// See the README's table.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// Where HTTP is served, unless a listening socket named `http` is inherited.
+    pub(crate) listen: SocketAddr,
+    /// A second address for gRPC clients, unless a listening socket named `grpc` is inherited.
+    pub(crate) grpc_listen: Option<SocketAddr>,
+    /// Names of the inherited sockets in order (systemd's `LISTEN_FDNAMES`).
+    pub(crate) inherited_sockets: Vec<String>,
+    /// Allowed origins; `*` = all.
+    pub(crate) cors_origins: Vec<String>,
+    pub(crate) limits: Limits,
+}
+
+/// What the edge takes at most (contract section 7).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Request body, bytes.
+    pub(crate) body_bytes: usize,
+    /// Path and query, bytes.
+    pub(crate) url_bytes: usize,
+    /// Header block, bytes.
+    pub(crate) head_bytes: usize,
+    /// Connections at the same time.
+    pub(crate) connections: usize,
+    /// Requests worked on at the same time.
+    pub(crate) in_flight: usize,
+    /// For a request head, from connecting or from its first byte.
+    pub(crate) head_time: Duration,
+    /// For a whole request body.
+    pub(crate) body_time: Duration,
+    /// Between two pieces of a request body.
+    pub(crate) body_idle: Duration,
+    /// For a kept connection without a request.
+    pub(crate) idle: Duration,
+    /// For the answer of a service.
+    pub(crate) answer_time: Duration,
+}
+
+impl mesh_chassis::Config for Config {
+    fn read(env: &mut Env) -> Self {
+        let origins = env.or("MESH_EDGE_CORS_ORIGINS", "*".to_owned());
+        let origins = origins.split(',').map(|origin| origin.trim().to_owned()).filter(|origin| !origin.is_empty());
+        let inherited = env.optional("LISTEN_FDNAMES").unwrap_or_default();
+        let grpc_listen = match env.or("MESH_EDGE_GRPC_LISTEN", String::new()) {
+            address if address.is_empty() => None,
+            address => address.parse().map_err(|_| env.mistake("MESH_EDGE_GRPC_LISTEN is not an address and port")).ok(),
+        };
+        Self {
+            grpc_listen,
+            inherited_sockets: inherited.split(':').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
+            cors_origins: origins.collect(),
+            limits: Limits {
+                body_bytes: env.positive("MESH_EDGE_MAX_BODY_BYTES", 2 << 20),
+                connections: env.positive("MESH_EDGE_CONNECTIONS", 16_384),
+                in_flight: env.positive("MESH_EDGE_IN_FLIGHT", 4096),
+                answer_time: env.milliseconds("MESH_QUERY_TIMEOUT_MS", 10_000) + Duration::from_millis(250),
+                ..Limits::FIXED
+            },
+        }
+    }
+}
+
+impl Limits {
+    /// The contract's own figures.
+    const FIXED: Self = Self {
+        body_bytes: 2 << 20,
+        url_bytes: 8 << 10,
+        head_bytes: 16 << 10,
+        connections: 16_384,
+        in_flight: 4096,
+        head_time: Duration::from_secs(10),
+        body_time: Duration::from_secs(30),
+        body_idle: Duration::from_secs(10),
+        idle: Duration::from_secs(60),
+        answer_time: Duration::from_millis(10_250),
+    };
+}

@@ -1,0 +1,142 @@
+//! The accept loop: bounds connections, times their heads, and closes them in order.
+
+use std::{sync::Arc, time::Duration};
+
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto, graceful::GracefulShutdown},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    config::{Config, Limits},
+    http::HttpService,
+    metrics::Metrics,
+};
+
+/// Greatest buffer of a connection, so that thousands of slow clients cost little.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Most requests at the same time on one HTTP/2 connection.
+const STREAMS: u32 = 128;
+
+/// The open connections of this process.
+pub(crate) struct Connections {
+    stop: watch::Sender<bool>,
+    loops: Vec<JoinHandle<GracefulShutdown>>,
+}
+
+impl Connections {
+    /// Accepts on all listeners until drained.
+    pub(crate) fn accept<S: HttpService>(listeners: Vec<TcpListener>, service: S, config: &Config, metrics: &Metrics) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let room = Arc::new(Semaphore::new(config.limits.connections));
+        let builder = Arc::new(builder(&config.limits));
+        let accept = |listener| {
+            let door = Door {
+                service: service.clone(),
+                builder: Arc::clone(&builder),
+                first_byte_time: config.limits.head_time,
+                metrics: metrics.clone(),
+            };
+            tokio::spawn(door.accept(listener, Arc::clone(&room), stopped.clone()))
+        };
+        Self { stop, loops: listeners.into_iter().map(accept).collect() }
+    }
+
+    /// Stops accepting, lets every connection finish its running requests (at most this long), closes.
+    pub(crate) async fn drain(self, grace: Duration) {
+        self.stop.send_replace(true);
+        let finished = async {
+            for accept in self.loops {
+                if let Ok(connections) = accept.await {
+                    connections.shutdown().await;
+                }
+            }
+        };
+        if timeout(grace, finished).await.is_err() {
+            tracing::warn!("closing connections that are still busy");
+        }
+    }
+}
+
+fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_time)
+        .max_buf_size(BUFFER_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .max_send_buf_size(BUFFER_BYTES)
+        .keep_alive_interval(Duration::from_secs(20))
+        .keep_alive_timeout(Duration::from_secs(10));
+    builder
+}
+
+/// How a connection is let in.
+struct Door<S> {
+    service: S,
+    builder: Arc<auto::Builder<TokioExecutor>>,
+    first_byte_time: Duration,
+    metrics: Metrics,
+}
+
+impl<S: HttpService> Door<S> {
+    /// Lets connections in while there is room; comes to those still open.
+    async fn accept(self, listener: TcpListener, room: Arc<Semaphore>, mut stop: watch::Receiver<bool>) -> GracefulShutdown {
+        let open = GracefulShutdown::new();
+        loop {
+            let next = async {
+                let permit = Arc::clone(&room).acquire_owned().await;
+                (permit, listener.accept().await)
+            };
+            tokio::select! {
+                () = stopped(&mut stop) => return open,
+                (Ok(permit), accepted) = next => match accepted {
+                    Ok((stream, _)) => self.serve(stream, permit, &open),
+                    Err(error) => {
+                        // Out of file descriptors, mostly: wait for connections to close.
+                        tracing::warn!(%error, "cannot accept");
+                        sleep(Duration::from_millis(50)).await;
+                    }
+                },
+                else => return open,
+            }
+        }
+    }
+
+    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit, open: &GracefulShutdown) {
+        let service = TowerToHyperService::new(self.service.clone());
+        let (builder, watcher, metrics) = (Arc::clone(&self.builder), open.watcher(), self.metrics.clone());
+        let first_byte_time = self.first_byte_time;
+        tokio::spawn(async move {
+            metrics.connections.inc();
+            let _ = stream.set_nodelay(true);
+            // hyper's timers start with the protocol, and which one it is shows in the first bytes.
+            if let Ok(Ok(1..)) = timeout(first_byte_time, stream.peek(&mut [0])).await {
+                let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+                if let Err(error) = watcher.watch(connection).await {
+                    tracing::debug!(%error, "a connection broke");
+                }
+            }
+            metrics.connections.dec();
+            drop(permit);
+        });
+    }
+}
+
+/// Comes when the process is told to stop.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}

@@ -1,0 +1,49 @@
+//! What the edge counts.
+
+use std::{
+    sync::atomic::AtomicI64,
+    time::Duration,
+};
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+/// Bounds of the duration buckets, seconds.
+const SECONDS: [f64; 14] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
+/// Counts of one edge.
+#[derive(Debug, Clone)]
+pub(crate) struct Metrics {
+    requests: Family<Labels, Histogram, fn() -> Histogram>,
+    /// Open connections.
+    pub(crate) connections: Gauge<i64, AtomicI64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    /// Operation, or `none` where no route matches.
+    operation: String,
+    status: u16,
+}
+
+impl Metrics {
+    /// Adds the counts to what `/metrics` shows.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            requests: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            connections: Gauge::default(),
+        };
+        registry.register("mesh_edge_request_seconds", "Time to answer, by operation and HTTP status", metrics.requests.clone());
+        registry.register("mesh_edge_connections", "Open connections", metrics.connections.clone());
+        metrics
+    }
+
+    /// Counts an answered request.
+    pub(crate) fn answered(&self, operation: &str, status: u16, took: Duration) {
+        let labels = Labels { operation: operation.to_owned(), status };
+        self.requests.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+}

@@ -1,0 +1,108 @@
+//! One table of routes, read off the contract: a request matches one row or none.
+
+use percent_encoding::percent_decode_str;
+use proto_msgs::{Contract, Method, OperationInfo, Segment};
+
+/// All routes, fixed paths before patterns.
+#[derive(Debug, Clone)]
+pub(crate) struct Routes {
+    rows: &'static [OperationInfo],
+    /// Indexes of `rows`, those with more fixed segments first.
+    order: Vec<usize>,
+}
+
+/// What a path matches.
+#[derive(Debug, Clone)]
+pub(crate) enum Matched {
+    /// An operation, and the values of its path's fields.
+    Operation(&'static OperationInfo, Vec<(&'static str, String)>),
+    /// `/health`: the edge's own word for load balancers.
+    Health,
+}
+
+impl Routes {
+    /// The contract's routes.
+    pub(crate) fn of_contract() -> Self {
+        let rows = Contract::get().operations();
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_by_key(|row| rows[*row].path.iter().filter(|segment| matches!(segment, Segment::Field(_))).count());
+        Self { rows, order }
+    }
+
+    /// The row of a path. Segments are compared percent-decoded.
+    pub(crate) fn find(&self, path: &str) -> Option<Matched> {
+        if path == "/health" {
+            return Some(Matched::Health);
+        }
+        let segments: Vec<String> =
+            path.strip_prefix('/')?.split('/').map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned()).collect();
+        self.order.iter().find_map(|row| {
+            let row = &self.rows[*row];
+            fields(&row.path, &segments).map(|fields| Matched::Operation(row, fields))
+        })
+    }
+}
+
+impl Matched {
+    /// What `Allow` says.
+    pub(crate) fn allow(&self) -> &'static str {
+        match self {
+            Self::Operation(OperationInfo { method: Method::Post, .. }, _) => "POST, OPTIONS",
+            _ => "GET, HEAD, OPTIONS",
+        }
+    }
+}
+
+fn fields<'a>(pattern: &'a [Segment], segments: &[String]) -> Option<Vec<(&'a str, String)>> {
+    if pattern.len() != segments.len() {
+        return None;
+    }
+    let mut fields = Vec::new();
+    for (expected, given) in pattern.iter().zip(segments) {
+        match expected {
+            Segment::Fixed(text) if text == given => {}
+            Segment::Fixed(_) => return None,
+            Segment::Field(name) => fields.push((name.as_str(), given.clone())),
+        }
+    }
+    Some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(path: &str) -> Option<&'static str> {
+        match Routes::of_contract().find(path)? {
+            Matched::Operation(row, _) => Some(&row.name),
+            Matched::Health => Some("health"),
+        }
+    }
+
+    #[test]
+    fn a_path_matches_one_row_or_none() {
+        assert_eq!(name("/accounts"), Some("ListAccounts"));
+        assert_eq!(name("/accounts/"), None);
+        assert_eq!(name("/api/v2/%63andle"), Some("ListCandleData"));
+        assert_eq!(name("/api/v2/withdrawal/ab"), Some("GetWithdrawal"));
+        assert_eq!(name("/api/v2/withdrawal/a/b"), None);
+        assert_eq!(name("/api/v2/withdrawal"), None);
+        assert_eq!(name("/health"), Some("health"));
+        assert_eq!(name("accounts"), None);
+        assert_eq!(name("/"), None);
+    }
+
+    #[test]
+    fn a_fixed_path_wins_over_a_pattern() {
+        assert_eq!(name("/transaction/check"), Some("CheckTransaction"));
+        assert_eq!(name("/transaction/checks"), Some("GetTransaction"));
+    }
+
+    #[test]
+    fn the_value_of_a_path_is_decoded_after_it_is_cut() {
+        let Some(Matched::Operation(_, fields)) = Routes::of_contract().find("/api/v2/withdrawal/a%2Fb%20") else {
+            panic!("no match")
+        };
+        assert_eq!(fields, [("id", "a/b ".to_owned())]);
+    }
+}
