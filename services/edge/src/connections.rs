@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use hyper::service::{Service, service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulShutdown},
@@ -18,6 +19,7 @@ use crate::{
     config::{Config, Limits},
     http::HttpService,
     metrics::Metrics,
+    patience::{Answering, Kept, Patient},
 };
 
 /// Greatest buffer of a connection, so that thousands of slow clients cost little.
@@ -34,7 +36,7 @@ pub(crate) struct Connections {
 
 impl Connections {
     /// Accepts on all listeners until drained.
-    pub(crate) fn accept<S: HttpService>(listeners: Vec<TcpListener>, service: S, config: &Config, metrics: &Metrics) -> Self {
+    pub(crate) fn accept<S: HttpService>(listeners: Vec<TcpListener>, service: &S, config: &Config, metrics: &Metrics) -> Self {
         let (stop, stopped) = watch::channel(false);
         let room = Arc::new(Semaphore::new(config.limits.connections));
         let builder = Arc::new(builder(&config.limits));
@@ -42,7 +44,7 @@ impl Connections {
             let door = Door {
                 service: service.clone(),
                 builder: Arc::clone(&builder),
-                first_byte_time: config.limits.head_time,
+                limits: config.limits,
                 metrics: metrics.clone(),
             };
             tokio::spawn(door.accept(listener, Arc::clone(&room), stopped.clone()))
@@ -70,8 +72,7 @@ fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_time)
+        .header_read_timeout(None)
         .max_buf_size(BUFFER_BYTES);
     builder
         .http2()
@@ -88,7 +89,7 @@ fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
 struct Door<S> {
     service: S,
     builder: Arc<auto::Builder<TokioExecutor>>,
-    first_byte_time: Duration,
+    limits: Limits,
     metrics: Metrics,
 }
 
@@ -117,18 +118,21 @@ impl<S: HttpService> Door<S> {
     }
 
     fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit, open: &GracefulShutdown) {
+        let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(self.service.clone());
+        let answering = Arc::new(Answering::default());
+        let patient = Patient::new(stream, Arc::clone(&answering), self.limits.head_time, self.limits.idle);
+        let service = service_fn(move |request| {
+            let in_flight = answering.begin();
+            let answered = service.call(request);
+            async move { answered.await.map(|response| response.map(|body| Kept { body, _request: in_flight })) }
+        });
         let (builder, watcher, metrics) = (Arc::clone(&self.builder), open.watcher(), self.metrics.clone());
-        let first_byte_time = self.first_byte_time;
         tokio::spawn(async move {
             metrics.connections.inc();
-            let _ = stream.set_nodelay(true);
-            // hyper's timers start with the protocol, and which one it is shows in the first bytes.
-            if let Ok(Ok(1..)) = timeout(first_byte_time, stream.peek(&mut [0])).await {
-                let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-                if let Err(error) = watcher.watch(connection).await {
-                    tracing::debug!(%error, "a connection broke");
-                }
+            let connection = builder.serve_connection(TokioIo::new(patient), service).into_owned();
+            if let Err(error) = watcher.watch(connection).await {
+                tracing::debug!(error, "a connection broke");
             }
             metrics.connections.dec();
             drop(permit);

@@ -8,6 +8,7 @@ mod gateway;
 mod http;
 mod listen;
 mod metrics;
+mod patience;
 mod request;
 mod routes;
 
@@ -28,6 +29,6 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let listeners = listen::listeners(&config)?;
     let gateway = Gateway::new(setup.bus, Routes::of_contract(), Arc::clone(&config), metrics.clone()).start();
     let service = http::service(gateway, Arc::clone(&config));
-    let connections = Connections::accept(listeners, service, &config, &metrics);
+    let connections = Connections::accept(listeners, &service, &config, &metrics);
     Ok(Running::new(|| async { Ok(()) }, move |grace: Duration| connections.drain(grace)))
 }
