@@ -1,0 +1,197 @@
+//! A whole mesh on this machine, seen as its user sees it: the ready line, the listing, the drills, the end.
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use mesh_launcher::control::Row;
+use mesh_launcher::services::SERVICES;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+const START: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A folder with the programs of the mesh, as if they were installed, and room for a home.
+struct Installed {
+    folder: TempDir,
+}
+
+impl Installed {
+    fn new() -> Self {
+        // Started by root, the database belongs to another user, who has to get in.
+        let open = std::fs::Permissions::from_mode(0o755);
+        let folder = tempfile::Builder::new().prefix("mesh-up-").permissions(open).tempdir().unwrap();
+        let mesh = Path::new(env!("CARGO_BIN_EXE_mesh"));
+        std::fs::copy(mesh, folder.path().join("mesh")).unwrap();
+        for service in SERVICES {
+            let built = mesh.with_file_name(service.name);
+            assert!(built.exists(), "there is no {}: run `cargo build --workspace` first", built.display());
+            symlink(built, folder.path().join(service.name)).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn mesh(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(self.folder.path().join("mesh"));
+        command.args(args).arg("--home").arg(self.home());
+        command
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    async fn up(&self) -> Up {
+        let mut command = self.mesh(&["up", "--port", "0", "--grpc-port", "0", "--demo-blocks", "40"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        timeout(START, out.read_line(&mut line)).await.unwrap().unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert!(
+            matches!(words[..], ["ready", http, grpc]
+            if http.starts_with("http://127.0.0.1:") && grpc.starts_with("grpc://127.0.0.1:")),
+            "{line:?}"
+        );
+        let http = words[1].to_owned();
+        Up { child, out, http }
+    }
+
+    async fn order(&self, args: &[&str]) {
+        let output = timeout(PATIENCE * 2, self.mesh(args).output()).await.unwrap().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    async fn rows(&self) -> Vec<Row> {
+        let output = self.mesh(&["ps", "--json"]).output().await.unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    async fn pid(&self, service: &str) -> Option<u32> {
+        self.rows().await.iter().find(|row| row.service == service).map(|row| row.pid)
+    }
+
+    async fn new_pid(&self, service: &str, old: u32) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.pid(service).await.is_none_or(|pid| pid == old) {
+            assert!(Instant::now() < deadline, "{service} did not come back");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// A mesh that runs.
+struct Up {
+    child: Child,
+    out: BufReader<tokio::process::ChildStdout>,
+    http: String,
+}
+
+impl Up {
+    async fn status(&self) -> u16 {
+        let answer = reqwest::get(format!("{}/api/v2/network/limits", self.http)).await;
+        answer.map_or(0, |answer| answer.status().as_u16())
+    }
+
+    async fn answers(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.status().await != 200 {
+            assert!(Instant::now() < deadline, "the gateway does not answer");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Sends a signal and gives what was said on standard error.
+    async fn stop(mut self, signal: Signal) -> String {
+        send(self.child.id().unwrap(), signal);
+        let status = timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap();
+        assert_eq!(status.code(), Some(0));
+        let (mut more, mut said) = (String::new(), String::new());
+        self.out.read_to_string(&mut more).await.unwrap();
+        assert_eq!(more, "", "one line on standard output");
+        self.child.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
+        said
+    }
+}
+
+fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+fn runs(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[tokio::test]
+async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
+    let installed = Installed::new();
+    let up = installed.up().await;
+    assert_eq!(up.status().await, 200);
+
+    let rows = installed.rows().await;
+    let mut names: Vec<&str> = rows.iter().map(|row| row.service.as_str()).collect();
+    names.sort_unstable();
+    let mut wanted: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
+    wanted.extend(["devnode", "nats-server", "postgres"]);
+    wanted.sort_unstable();
+    assert_eq!(names, wanted);
+    for row in &rows {
+        let is_service = SERVICES.iter().any(|service| service.name == row.service);
+        assert_eq!(row.admin.is_some(), is_service, "{row:?}");
+    }
+
+    for service in ["query", "nats-server", "postgres", "devnode"] {
+        let old = installed.pid(service).await.unwrap();
+        send(old, Signal::KILL);
+        installed.new_pid(service, old).await;
+    }
+    up.answers().await;
+
+    installed.order(&["stop", "postgres"]).await;
+    assert_eq!(installed.pid("postgres").await, None);
+    installed.order(&["start", "postgres"]).await;
+    assert!(installed.pid("postgres").await.is_some());
+    up.answers().await;
+
+    let old = installed.pid("edge").await.unwrap();
+    installed.order(&["restart", "edge"]).await;
+    assert_ne!(installed.pid("edge").await, Some(old));
+    installed.order(&["scale", "query=2"]).await;
+    assert_eq!(installed.rows().await.iter().filter(|row| row.service == "query").count(), 2);
+    up.answers().await;
+
+    let rows = installed.rows().await;
+    let said = up.stop(Signal::INT).await;
+    assert!(said.contains("writing the demo network: 40 of 40 blocks"), "{said}");
+    assert!(rows.iter().all(|row| !runs(row.pid)));
+    assert_eq!(installed.rows().await, []);
+
+    let again = installed.up().await;
+    assert_eq!(again.status().await, 200);
+    let said = again.stop(Signal::TERM).await;
+    assert!(!said.contains("writing"), "{said}");
+}
+
+#[tokio::test]
+async fn a_stop_during_the_start_is_heeded_too() {
+    let installed = Installed::new();
+    let mut command = installed.mesh(&["up", "--port", "0", "--grpc-port", "0"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
+    let deadline = Instant::now() + START;
+    while installed.pid("nats-server").await.is_none() {
+        assert!(Instant::now() < deadline, "nothing was started");
+        sleep(Duration::from_millis(5)).await;
+    }
+    let rows = installed.rows().await;
+    send(child.id().unwrap(), Signal::TERM);
+    let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(rows.iter().all(|row| !runs(row.pid)));
+}
