@@ -1,1 +1,8 @@
-//! 
+//! The whole mesh, seen from outside: what its tests share. They know HTTP, the contract and the tables, and
+//! nothing of what lies between.
+
+pub mod fixture;
+pub mod outside;
+pub mod problem;
+pub mod raw;
+pub mod tunnel;

@@ -1,0 +1,89 @@
+-- The small database of the cases: three blocks of one market, a few rows of every kind, with the traps of JSON
+-- in them (27-digit amounts, NULL, quotes, non-ASCII, stored numbers outside their lists).
+-- Ids are one byte repeated: a1, a2 markets; b1, b2 parties; c1, c2 nodes; d1-d3 withdrawals; e1-e3 oracle specs;
+-- f1 an asset.
+
+INSERT INTO chain (id) VALUES ('testnet-0001');
+
+INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller,
+    buy_order, sell_order, type) VALUES
+('2023-06-20 10:00:00+00', 'aa', '2023-06-20 10:00:00+00', 0, '01', repeat('a1', 32), 1000, 10, 'b', 's', 'o', 'p', 1),
+('2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00', 0, '02', repeat('a1', 32), 1050, 12, 'b', 's', 'o', 'p', 1),
+('2023-06-20 10:00:01.000001+00', 'aa', '2023-06-20 10:00:01+00', 1, '03', repeat('a1', 32), 990, 10, 'b', 's', 'o', 'p', 1),
+('2023-06-20 10:59:59.120456+00', 'aa', '2023-06-20 10:59:59.120456+00', 0, '04', repeat('a1', 32), 1010, 10, 'b', 's', 'o', 'p', 1);
+
+INSERT INTO accounts (id, party_id, asset_id, market_id, type, tx_hash, block_time) VALUES
+('1', 'network', repeat('f1', 32), '', 12, 'aa', '2023-06-20 10:00:00+00'),
+('2', 'network', repeat('f1', 32), repeat('a1', 32), 1, 'aa', '2023-06-20 10:00:00+00'),
+('3', repeat('b1', 32), repeat('f1', 32), '', 4, 'aa', '2023-06-20 10:00:00+00'),
+('4', repeat('b1', 32), repeat('f1', 32), repeat('a1', 32), 3, 'aa', '2023-06-20 10:00:00+00'),
+('5', repeat('b2', 32), 'VOTE', '', 4, 'aa', '2023-06-20 10:00:00+00'),
+('6', repeat('b2', 32), repeat('f1', 32), repeat('a2', 32), 99, 'aa', '2023-06-20 10:00:00+00');
+
+INSERT INTO balances (account_id, block_time, tx_hash, balance) VALUES
+('1', '2023-06-20 10:00:00+00', 'aa', 123456789012345678901234567),
+('3', '2023-06-20 10:00:00+00', 'aa', 500),
+('5', '2023-06-20 10:00:00+00', 'aa', 9),
+('5', '2023-06-20 10:00:01+00', 'aa', 7),
+('6', '2023-06-20 10:00:01+00', 'aa', 1);
+
+INSERT INTO delegations (party_id, node_id, epoch_id, amount, tx_hash, block_time, seq_num) VALUES
+(repeat('b1', 32), repeat('c1', 32), 1, 100, 'aa', '2023-06-20 10:00:00+00', 0),
+(repeat('b1', 32), repeat('c1', 32), 1, 150, 'aa', '2023-06-20 10:00:00+00', 1),
+(repeat('b1', 32), repeat('c2', 32), 1, 123456789012345678901234567, 'aa', '2023-06-20 10:00:00+00', 2),
+(repeat('b2', 32), repeat('c1', 32), 2, NULL, 'aa', '2023-06-20 10:00:01+00', 0);
+
+INSERT INTO rewards (party_id, asset_id, market_id, reward_type, epoch_id, amount, percent_of_total, "timestamp",
+    tx_hash, block_time, seq_num) VALUES
+(repeat('b1', 32), repeat('f1', 32), '', 'ACCOUNT_TYPE_GLOBAL_REWARD', 1, 10, 66.6, '2023-06-20 10:00:00+00', 'aa', '2023-06-20 10:00:00+00', 0),
+(repeat('b2', 32), repeat('f1', 32), '', 'ACCOUNT_TYPE_GLOBAL_REWARD', 1, 5, 33.3, '2023-06-20 10:00:00+00', 'aa', '2023-06-20 10:00:00+00', 1),
+(repeat('b1', 32), 'VOTE', repeat('a1', 32), 'ACCOUNT_TYPE_REWARD_MAKER_PAID_FEES', 2, 123456789012345678901234567, 100, '2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00', 0),
+(repeat('b1', 32), 'VOTE', '', 'A "new" type, ünlisted', 3, 1, 100, '2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00', 1);
+
+INSERT INTO withdrawals (id, party_id, amount, asset, status, ref, foreign_tx_hash, created_timestamp,
+    withdrawn_timestamp, ext, tx_hash, block_time) VALUES
+(repeat('d1', 32), repeat('b1', 32), 250, repeat('f1', 32), 'STATUS_OPEN', '', '', '2023-06-20 10:00:00+00', '1970-01-01 00:00:00+00',
+    '{"erc20": {"receiverAddress": "0x5555555555555555555555555555555555555555"}}', 'aa', '2023-06-20 10:00:00+00'),
+(repeat('d1', 32), repeat('b1', 32), 250, repeat('f1', 32), 'STATUS_FINALIZED', '17', '0xABCDEF', '2023-06-20 10:00:00+00', '2023-06-20 10:00:01.000456+00',
+    '{"erc20": {"receiverAddress": "0x5555555555555555555555555555555555555555"}}', 'aa', '2023-06-20 10:00:01+00'),
+(repeat('d2', 32), repeat('b2', 32), 123456789012345678901234567.000, 'VOTE', 'STATUS_REJECTED', 'a "quoted", ünusual' || E'\n' || 'reference', '', '2023-06-20 10:00:00+00', '1970-01-01 00:00:00+00',
+    '{}', 'aa', '2023-06-20 10:00:00+00'),
+(repeat('d3', 32), repeat('b2', 32), NULL, 'VOTE', 'STATUS_OPEN', '', '', '2023-06-20 10:00:00+00', '1970-01-01 00:00:00+00',
+    '{"solana": {"receiver": "x"}}', 'aa', '2023-06-20 10:00:00+00');
+
+INSERT INTO oracle_specs (id, created_at, updated_at, signers, filters, status, tx_hash, block_time,
+    internal_conditions) VALUES
+(repeat('e1', 32), '2023-06-20 10:00:00+00', '1970-01-01 00:00:00+00', '[]', '[]', 'STATUS_ACTIVE', 'aa', '2023-06-20 10:00:00+00', NULL),
+(repeat('e1', 32), '2023-06-20 10:00:00+00', '2023-06-20 10:00:01+00',
+    '[{"pubKey": {"key": "ab01"}}, {"ethAddress": {"address": "0x5555555555555555555555555555555555555555"}}]',
+    '[{"key": {"name": "prices.BTC.value", "type": 2, "numberDecimalPlaces": 5}, "conditions": [{"operator": 2, "value": "1"}]},
+      {"key": {"name": "prices.BTC.timestamp", "type": "TYPE_TIMESTAMP"}, "conditions": null}]',
+    'STATUS_DEACTIVATED', 'aa', '2023-06-20 10:00:01+00', NULL),
+(repeat('e2', 32), '2023-06-20 10:00:00+00', '1970-01-01 00:00:00+00', NULL, NULL, 'STATUS_ACTIVE', 'aa', '2023-06-20 10:00:00+00',
+    '[{"operator": "OPERATOR_GREATER_THAN_OR_EQUAL", "value": "1687255200"}]'),
+(repeat('e3', 32), '2023-06-20 10:00:00+00', '1970-01-01 00:00:00+00', NULL, NULL, 'STATUS_UNSPECIFIED', 'aa', '2023-06-20 10:00:00+00', NULL);
+
+INSERT INTO protocol_upgrade_proposals (upgrade_block_height, network_release_tag, approvers, status, tx_hash,
+    block_time) VALUES
+(100, 'v0.73.0', ARRAY[repeat('c1', 32)], 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'aa', '2023-06-20 10:00:00+00'),
+(100, 'v0.73.0', ARRAY[repeat('c1', 32), repeat('c2', 32)], 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED', 'aa', '2023-06-20 10:00:01+00'),
+(100, 'v0.74.0', ARRAY[repeat('c1', 32)], 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'aa', '2023-06-20 10:00:00+00'),
+(200, 'v1.0.0', '{}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED', 'aa', '2023-06-20 10:00:00+00');
+
+INSERT INTO network_limits (block_time, tx_hash, can_propose_market, can_propose_asset, propose_market_enabled,
+    propose_asset_enabled, genesis_loaded, propose_market_enabled_from, propose_asset_enabled_from) VALUES
+('2023-06-20 10:00:00+00', 'aa', false, false, false, false, false, '1970-01-01 00:00:00+00', '1970-01-01 00:00:00+00'),
+('2023-06-20 10:00:01+00', 'aa', true, false, true, false, true, '2023-06-20 10:00:00.5+00', '1970-01-01 00:00:00+00');
+
+INSERT INTO network_parameters (key, value, tx_hash, block_time) VALUES
+('spam.pow.difficulty', '20', 'aa', '2023-06-20 10:00:00+00'),
+('spam.pow.numberOfPastBlocks', '501', 'aa', '2023-06-20 10:00:00+00'),
+('spam.pow.numberOfTxPerBlock', '3', 'aa', '2023-06-20 10:00:00+00'),
+('spam.pow.increaseDifficulty', '1', 'aa', '2023-06-20 10:00:00+00');
+
+INSERT INTO node_state (upgrade_ready, upgrade_height, updated_at) VALUES (true, 100, '2023-06-20 10:00:01+00');
+
+INSERT INTO blocks (block_time, height, hash) VALUES
+('2023-06-20 10:00:00+00', 1, repeat('01', 32)),
+('2023-06-20 10:00:01+00', 2, repeat('02', 32)),
+('2023-06-20 10:59:59.120456+00', 3, repeat('0a', 32));

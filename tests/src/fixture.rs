@@ -1,0 +1,99 @@
+//! The small database that cases and rules are told on: `cases/fixture.sql`, a few rows of every kind.
+
+use std::time::Duration;
+
+use mesh_testbed::{Database, Mesh};
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, sleep},
+};
+use tokio_postgres::Client;
+
+/// Height of the newest block of the fixture.
+pub const HEIGHT: &str = "3";
+/// Time of that block, nanoseconds since the Unix epoch.
+pub const BLOCK_TIME: &str = "1687258799120456000";
+
+/// A market with trades.
+pub const MARKET: &str = "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+/// A party with accounts, delegations and rewards.
+pub const PARTY: &str = "b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1";
+/// A validator node.
+pub const NODE: &str = "c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1";
+/// A finalised withdrawal.
+pub const WITHDRAWAL: &str = "d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1";
+/// An external oracle spec.
+pub const ORACLE_SPEC: &str = "e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1";
+/// An asset.
+pub const ASSET: &str = "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1";
+/// A well-formed id that nothing has.
+pub const NOBODY: &str = "0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
+
+/// A request of every operation that a service answers today, each with a full answer.
+pub fn answered() -> Vec<(&'static str, String)> {
+    vec![
+        ("ListProtocolUpgradeProposals", "/api/v2/upgrade/proposals".to_owned()),
+        ("GetOracleSpec", format!("/api/v2/oracle/spec/{ORACLE_SPEC}")),
+        ("GetWithdrawal", format!("/api/v2/withdrawal/{WITHDRAWAL}")),
+        ("ListAccounts", "/accounts".to_owned()),
+        ("ListCandleData", format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}")),
+        ("ListEpochRewardSummaries", "/api/v2/rewards/epoch/summaries".to_owned()),
+        ("ListDelegations", "/api/v2/delegations".to_owned()),
+        ("GetNetworkLimits", "/api/v2/network/limits".to_owned()),
+        ("LastBlockHeight", "/blockchain/height".to_owned()),
+        ("Info", "/api/v2/info".to_owned()),
+        ("GetProtocolUpgradeStatus", "/api/v2/upgrade/status".to_owned()),
+    ]
+}
+
+/// A database of its own that holds the fixture.
+pub async fn database() -> Database {
+    let database = Database::fresh().await;
+    let inserted = database.connect().await.batch_execute(include_str!("../cases/fixture.sql")).await;
+    inserted.unwrap_or_else(|error| panic!("the fixture does not load: {:?}", error.as_db_error()));
+    database
+}
+
+/// The address of a mesh over the fixture that all tests of this process share. They only read.
+pub async fn mesh_url() -> &'static str {
+    static SHARED: OnceCell<(Database, Mesh, String)> = OnceCell::const_new();
+    let start = || async {
+        let database = database().await;
+        let mesh = Mesh::start(&database).await;
+        let url = mesh.url();
+        (database, mesh, url)
+    };
+    &SHARED.get_or_init(start).await.2
+}
+
+/// Locks a table against every reader, until the client rolls back or is dropped.
+pub async fn lock(client: &Client, table: &str) {
+    let locked = client.batch_execute(&format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")).await;
+    locked.unwrap_or_else(|error| panic!("cannot lock {table}: {error}"));
+}
+
+/// Gives a lock back.
+pub async fn unlock(client: &Client) {
+    client.batch_execute("ROLLBACK").await.unwrap_or_else(|error| panic!("cannot unlock: {error}"));
+}
+
+/// How many statements the service of a workload has running in the database.
+pub async fn running_queries(client: &Client, workload: &str) -> i64 {
+    let counted = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND state = 'active' AND application_name = $1";
+    let row = client.query_one(counted, &[&format!("mesh {workload}")]).await;
+    row.unwrap_or_else(|error| panic!("cannot count queries: {error}")).get(0)
+}
+
+/// Waits until a workload has this many statements running; panics when it takes longer than given.
+pub async fn await_queries(client: &Client, workload: &str, count: i64, at_most: Duration) {
+    let deadline = Instant::now() + at_most;
+    loop {
+        let running = running_queries(client, workload).await;
+        if running == count {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{running} statements of {workload} are running, not {count}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}

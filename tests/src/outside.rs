@@ -1,0 +1,63 @@
+//! A client of the mesh, as everybody outside is one.
+
+use mesh_testbed::{Answer, Mesh};
+use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
+
+use crate::fixture;
+
+/// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
+#[derive(Debug, Clone)]
+pub struct Outside {
+    url: String,
+    client: Client,
+}
+
+impl Outside {
+    /// A client of the mesh over the fixture.
+    pub async fn fixture() -> Self {
+        Self::at(fixture::mesh_url().await)
+    }
+
+    /// A client of this mesh.
+    pub fn of(mesh: &Mesh) -> Self {
+        Self::at(&mesh.url())
+    }
+
+    fn at(url: &str) -> Self {
+        let builder = Client::builder().no_proxy().no_gzip().redirect(Policy::none());
+        let client = builder.build().unwrap_or_else(|error| panic!("cannot make an HTTP client: {error}"));
+        Self { url: url.to_owned(), client }
+    }
+
+    /// The address of the mesh.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Gets a path with its query.
+    pub async fn get(&self, path: &str) -> Answer {
+        Answer::to(self.request(Method::GET, path)).await
+    }
+
+    /// Gets a path with one header more.
+    pub async fn get_with(&self, path: &str, name: &str, value: &str) -> Answer {
+        Answer::to(self.request(Method::GET, path).header(name, value)).await
+    }
+
+    /// Posts a JSON text.
+    pub async fn post(&self, path: &str, body: &str) -> Answer {
+        let request = self.request(Method::POST, path).header("content-type", "application/json");
+        Answer::to(request.body(body.to_owned())).await
+    }
+
+    /// Sends a request without a body.
+    pub async fn send(&self, method: &str, path: &str) -> Answer {
+        let method = method.parse().unwrap_or_else(|_| panic!("{method} is no method"));
+        Answer::to(self.request(method, path)).await
+    }
+
+    /// Begins a request.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+}

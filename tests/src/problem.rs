@@ -1,0 +1,93 @@
+//! The one error shape (contract section 2), as a client that trusts nothing reads it.
+
+use mesh_testbed::Answer;
+use serde_json::Value;
+
+/// What 2.1 says of each code: number, name, statuses, whether `Retry-After` comes along.
+const CODES: [(i64, &str, &[u16], bool); 9] = [
+    (3, "InvalidArgument", &[400, 414, 431], false),
+    (4, "DeadlineExceeded", &[504], true),
+    (4, "DeadlineExceeded", &[408], false),
+    (5, "NotFound", &[404], false),
+    (8, "ResourceExhausted", &[429, 413], false),
+    (9, "FailedPrecondition", &[400], false),
+    (12, "Unimplemented", &[405, 501], false),
+    (13, "Internal", &[500], false),
+    (14, "Unavailable", &[503], true),
+];
+
+/// An error as its client sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// RPC code.
+    pub code: i64,
+    /// Application number of the first detail.
+    pub number: i64,
+    /// Reason of the first detail.
+    pub message: String,
+    /// Its offending value.
+    pub inner: String,
+}
+
+/// Reads an error answer.
+///
+/// # Errors
+/// What is wrong with its shape, by the contract.
+pub fn read(status: u16, header: impl Fn(&str) -> Option<String>, body: &[u8]) -> Result<Seen, String> {
+    if header("content-type").as_deref() != Some("application/json") {
+        return Err(format!("the content type is {:?}", header("content-type")));
+    }
+    if header("x-request-id").is_none_or(|id| id.is_empty()) {
+        return Err("there is no X-Request-Id".to_owned());
+    }
+    let body: Value =
+        serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
+    let keys: Vec<&str> = body.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    if keys != ["code", "details", "message"] {
+        return Err(format!("the body has the keys {keys:?}"));
+    }
+    let code = body["code"].as_i64().ok_or("code is not an integer")?;
+    let row = CODES.iter().find(|row| row.0 == code && row.2.contains(&status));
+    let Some((_, name, _, comes_back)) = row else {
+        return Err(format!("code {code} does not go with status {status}"));
+    };
+    if body["message"] != format!("{name} error") {
+        return Err(format!("the message of code {code} is {}", body["message"]));
+    }
+    let retry_after = header("retry-after");
+    if *comes_back != retry_after.as_deref().is_some_and(|seconds| seconds.parse::<u32>().is_ok()) {
+        return Err(format!("Retry-After of status {status} is {retry_after:?}"));
+    }
+    let details =
+        body["details"].as_array().filter(|details| !details.is_empty()).ok_or("there are no details")?;
+    details.iter().map(detail).collect::<Result<Vec<_>, _>>()?;
+    let text = |name: &str| details[0][name].as_str().unwrap_or_default().to_owned();
+    let number = details[0]["code"].as_i64().unwrap_or_default();
+    Ok(Seen { code, number, message: text("message"), inner: text("inner") })
+}
+
+fn detail(detail: &Value) -> Result<(), String> {
+    let keys: Vec<&str> = detail.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    let typed = detail["@type"] == "type.googleapis.com/api.v2.ErrorDetail";
+    let number = detail["code"].as_i64().is_some_and(|number| number >= 10_000);
+    let reason = detail["message"].as_str().is_some_and(|text| !text.is_empty() && !text.ends_with('.'));
+    if keys == ["@type", "code", "inner", "message"]
+        && typed
+        && number
+        && reason
+        && detail["inner"].is_string()
+    {
+        return Ok(());
+    }
+    Err(format!("a detail is {detail}"))
+}
+
+/// Asserts that an answer is an error of the contract's shape with this status, RPC code and application number.
+#[track_caller]
+pub fn assert_problem(answer: &Answer, status: u16, code: i64, number: i64) -> Seen {
+    assert_eq!(answer.status, status, "{answer:?}");
+    let seen = read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
+    let seen = seen.unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
+    assert_eq!((seen.code, seen.number), (code, number), "{answer:?}");
+    seen
+}
