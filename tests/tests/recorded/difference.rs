@@ -1,0 +1,49 @@
+//! Where two JSON values differ, so that a failure names one field and not two whole pages.
+
+use serde_json::Value;
+
+/// The first difference, as `<place>: <value here> instead of <value expected>`.
+pub(crate) fn difference(found: &Value, expected: &Value) -> Option<String> {
+    below("", found, expected)
+}
+
+fn below(place: &str, found: &Value, expected: &Value) -> Option<String> {
+    match (found, expected) {
+        (Value::Object(one), Value::Object(other)) => {
+            let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
+            names.into_iter().find_map(|name| {
+                let place = format!("{place}/{name}");
+                match (one.get(name), other.get(name)) {
+                    (Some(found), Some(expected)) => below(&place, found, expected),
+                    (found, _) if found.is_some() => Some(format!("{place} should not be there")),
+                    _ => Some(format!("{place} is missing")),
+                }
+            })
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            let pairs = one.iter().zip(other).enumerate();
+            let inside =
+                pairs.map(|(index, (found, expected))| below(&format!("{place}/{index}"), found, expected));
+            inside.flatten().next().or_else(|| {
+                let lengths = (one.len(), other.len());
+                (lengths.0 != lengths.1)
+                    .then(|| format!("{place}: {} items instead of {}", lengths.0, lengths.1))
+            })
+        }
+        _ => (found != expected).then(|| format!("{place}: {found} instead of {expected}")),
+    }
+}
+
+#[test]
+fn a_difference_is_named_by_its_place() {
+    let found = serde_json::json!({"a": [{"b": "1"}, {"b": "2"}]});
+    let differs = |expected| difference(&found, &expected);
+    assert_eq!(differs(found.clone()), None);
+    assert_eq!(
+        differs(serde_json::json!({"a": [{"b": "1"}, {"b": 2}]})).unwrap(),
+        "/a/1/b: \"2\" instead of 2"
+    );
+    assert_eq!(differs(serde_json::json!({"a": [{"b": "1"}]})).unwrap(), "/a: 2 items instead of 1");
+    assert_eq!(differs(serde_json::json!({"a": [{}]})).unwrap(), "/a/0/b should not be there");
+    assert_eq!(differs(serde_json::json!({"a": found["a"], "c": 1})).unwrap(), "/c is missing");
+}
