@@ -28,7 +28,10 @@ impl Installed {
         let open = std::fs::Permissions::from_mode(0o755);
         let folder = tempfile::Builder::new().prefix("mesh-up-").permissions(open).tempdir().unwrap();
         let mesh = Path::new(env!("CARGO_BIN_EXE_mesh"));
-        std::fs::copy(mesh, folder.path().join("mesh")).unwrap();
+        // Not by this process: a child that another test forks meanwhile would hold the file open for writing,
+        // and a file open for writing cannot be run.
+        let copied = std::process::Command::new("cp").arg(mesh).arg(folder.path()).status().unwrap();
+        assert!(copied.success());
         for service in SERVICES {
             let built = mesh.with_file_name(service.name);
             assert!(built.exists(), "there is no {}: run `cargo build --workspace` first", built.display());
