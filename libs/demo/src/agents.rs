@@ -9,12 +9,17 @@ use crate::world::World;
 
 /// How busy each hour of the day (UTC) is, in thousandths of the mean.
 const BUSY_HOURS: [f64; 24] = [
-    620.0, 540.0, 480.0, 450.0, 470.0, 560.0, 720.0, 930.0, 1_120.0, 1_200.0, 1_160.0, 1_090.0, 1_080.0, 1_260.0,
-    1_520.0, 1_640.0, 1_560.0, 1_380.0, 1_210.0, 1_090.0, 1_010.0, 930.0, 810.0, 700.0,
+    620.0, 540.0, 480.0, 450.0, 470.0, 560.0, 720.0, 930.0, 1_120.0, 1_200.0, 1_160.0, 1_090.0, 1_080.0,
+    1_260.0, 1_520.0, 1_640.0, 1_560.0, 1_380.0, 1_210.0, 1_090.0, 1_010.0, 930.0, 810.0, 700.0,
 ];
 
 /// Most orders that rest in a market besides the providers' own.
 const MOST_RESTING: usize = 40;
+
+/// The last parties never take anything back, and trade with more than they can afford.
+fn reckless_from(world: &World) -> u16 {
+    world.party_count() - world.party_count() / 8
+}
 
 fn busyness(time: Moment) -> f64 {
     let hour = time.hour_of_day();
@@ -66,7 +71,7 @@ impl Market {
             if draft.height.is_multiple_of(20) {
                 self.reprice_pegged(draft);
             }
-            if (draft.height + u64::from(self.number) * 6).is_multiple_of(40) {
+            if (draft.height + u64::from(self.number) * 9).is_multiple_of(60) {
                 self.mark_to_market(world, draft);
             }
         }
@@ -83,7 +88,8 @@ impl Market {
 
     /// Cancels some resting orders and changes others.
     fn change_minds(&mut self, world: &mut World, draft: &mut Draft, pace: u64) {
-        let traders = |order: &&Order| order.lp.as_deref() == Some("");
+        let reckless_from = reckless_from(world);
+        let traders = |order: &&Order| order.lp.as_deref() == Some("") && order.party < reckless_from;
         let resting = self.orders.iter().filter(traders).count();
         let oldest = self.orders.iter().filter(traders).map(|order| order.priority).min();
         let crowded = if resting > MOST_RESTING { oldest } else { None };
@@ -128,19 +134,21 @@ impl Market {
 
     /// One order of somebody who comes by.
     fn arrive(&mut self, world: &mut World, draft: &mut Draft) {
-        let parties = i64::from(world.party_count());
-        let reckless_from = parties - parties / 8;
-        let party = draft.dice.between(3, parties - 1) as u16;
-        let reckless = i64::from(party) >= reckless_from;
+        let party = draft.dice.between(3, i64::from(world.party_count()) - 1) as u16;
+        let reckless = party >= reckless_from(world);
         let base = self.template().size;
         let open = self.positions.get(&party).map_or(0, |position| position.open);
         let mut size = (base / 4 + draft.dice.below(base.unsigned_abs()) as i64).max(1);
         if reckless {
-            size *= 3;
+            size *= 4;
         } else if draft.dice.chance(40) {
             size *= 5;
         }
         let mut buy = draft.dice.chance(500);
+        if reckless && open != 0 && draft.dice.chance(800) {
+            // Some only ever add to what they have, until the market takes it from them.
+            buy = open > 0;
+        }
         if !reckless && open.abs() > base * 12 && draft.dice.chance(850) {
             buy = open < 0;
         }
@@ -155,6 +163,9 @@ impl Market {
         }
         if self.in_auction() {
             self.shape_for_auction(draft, &mut order);
+        } else if reckless && draft.dice.chance(400) {
+            let distance = fair * draft.dice.between(60, 300) / 10_000;
+            order.price = (if buy { fair - distance } else { fair + distance }).max(1);
         } else {
             self.shape_for_trading(draft, &mut order, open);
         }
@@ -182,17 +193,19 @@ impl Market {
                 order.expires = Some(draft.time.plus_seconds(draft.dice.between(60, 1_800)));
             }
             800..850 => {
-                (order.force, order.price) = (Force::Ioc, if draft.dice.chance(700) { eager } else { passive });
+                (order.force, order.price) =
+                    (Force::Ioc, if draft.dice.chance(700) { eager } else { passive });
                 order.size *= draft.dice.between(1, 8);
             }
             850..885 => (order.force, order.price) = (Force::Fok, eager),
             885..930 => order.force = Force::Gfn,
-            930..945 => order.peg = Some(self.peg(draft, order.buy)),
-            945..965 => {
+            930..955 => order.peg = Some(self.peg(draft, order.buy)),
+            955..970 => {
                 order.post_only = true;
-                order.price = if draft.dice.chance(800) { passive } else { fair + sign * away(draft, 20, 60) };
+                order.price =
+                    if draft.dice.chance(800) { passive } else { fair + sign * away(draft, 20, 60) };
             }
-            965..985 => {
+            970..985 => {
                 (order.kind, order.force, order.price) = (OrderKind::Market, Force::Ioc, 0);
                 order.reduce_only = true;
                 if draft.dice.chance(800) && open != 0 {
@@ -218,7 +231,7 @@ impl Market {
             650..850 => order.force = Force::Gfa,
             850..890 => order.force = Force::Ioc,
             890..920 => order.force = Force::Fok,
-            920..960 => order.force = Force::Gfn,
+            920..940 => order.force = Force::Gfn,
             _ => order.peg = Some(self.peg(draft, order.buy)),
         }
     }

@@ -135,7 +135,8 @@ impl Order {
         let position = draft.next_position();
         let hash = draft.hash_of(self.changed.unwrap_or(0));
         let row = draft.rows.row(Table::Orders).text(&self.id).text(world.market_id(market));
-        let row = row.text(world.party_id(self.party)).number(if self.buy { 1 } else { 2 }).number(self.price);
+        let row =
+            row.text(world.party_id(self.party)).number(if self.buy { 1 } else { 2 }).number(self.price);
         let row = row.number(self.size).number(self.remaining).number(self.force as i64);
         let row = row.number(self.kind as i64).number(self.status as i64);
         let row = row.optional_text(self.reference.as_deref()).number(self.reason).number(self.version);
@@ -157,18 +158,17 @@ impl Market {
     /// Finds the resting order of one side that would trade first.
     pub(crate) fn best(&self, buy: bool) -> Option<usize> {
         let resting = self.orders.iter().enumerate().filter(|(_, order)| order.rests() && order.buy == buy);
-        let first = resting.min_by_key(|(_, order)| {
-            (if buy { -order.price } else { order.price }, order.priority)
-        });
+        let first =
+            resting.min_by_key(|(_, order)| (if buy { -order.price } else { order.price }, order.priority));
         first.map(|(at, _)| at)
     }
 
     /// Best price of one side and the volume that rests there; both 0 when the side is empty.
     pub(crate) fn best_level(&self, buy: bool, pegged_too: bool) -> (i64, i64) {
         let side = || {
-            self.orders.iter().filter(move |order| {
-                order.rests() && order.buy == buy && (pegged_too || order.peg.is_none())
-            })
+            self.orders
+                .iter()
+                .filter(move |order| order.rests() && order.buy == buy && (pegged_too || order.peg.is_none()))
         };
         let best = if buy { side().map(|o| o.price).max() } else { side().map(|o| o.price).min() };
         best.map_or((0, 0), |price| {
@@ -187,12 +187,7 @@ impl Market {
     }
 
     /// Ends the orders that the choice names, with the given status.
-    pub(crate) fn stop_orders(
-        &mut self,
-        draft: &Draft,
-        status: Status,
-        chosen: impl Fn(&Order) -> bool,
-    ) {
+    pub(crate) fn stop_orders(&mut self, draft: &Draft, status: Status, chosen: impl Fn(&Order) -> bool) {
         let (stopped, kept) = std::mem::take(&mut self.orders).into_iter().partition(|order| chosen(order));
         self.orders = kept;
         let stopped: Vec<Order> = stopped;
@@ -231,7 +226,11 @@ impl Market {
                 Reference::BestBid => bid,
                 Reference::BestAsk => ask,
             };
-            let price = if order.buy { (reference - peg.offset).min(ask - 1) } else { (reference + peg.offset).max(bid + 1) };
+            let price = if order.buy {
+                (reference - peg.offset).min(ask - 1)
+            } else {
+                (reference + peg.offset).max(bid + 1)
+            };
             if price.max(1) != order.price {
                 order.status = Status::Active;
                 order.price = price.max(1);

@@ -53,7 +53,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         price: 652_000,
         daily_volatility: 310.0,
         size: 800,
-        activity: 900,
+        activity: 670,
         tags: &["base:BTC", "quote:USD", "class:fx/crypto", "sector:defi"],
     },
     Template {
@@ -66,7 +66,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         price: 341_550,
         daily_volatility: 380.0,
         size: 1_500,
-        activity: 700,
+        activity: 520,
         tags: &["base:ETH", "quote:USD", "class:fx/crypto"],
     },
     Template {
@@ -79,7 +79,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         price: 145_250,
         daily_volatility: 520.0,
         size: 3_000,
-        activity: 450,
+        activity: 330,
         tags: &["base:SOL", "quote:EUR", "class:fx/crypto"],
     },
     Template {
@@ -92,7 +92,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         price: 218_735,
         daily_volatility: 95.0,
         size: 1_200,
-        activity: 350,
+        activity: 260,
         tags: &["base:XAU", "quote:EUR", "class:commodities"],
     },
     Template {
@@ -105,7 +105,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         price: 6_874,
         daily_volatility: 210.0,
         size: 500,
-        activity: 300,
+        activity: 220,
         tags: &["base:CO2", "quote:GBP", "class:commodities"],
     },
     Template {
@@ -118,7 +118,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         price: 21_480,
         daily_volatility: 260.0,
         size: 60,
-        activity: 300,
+        activity: 220,
         tags: &["base:TEA", "quote:GBP", "class:commodities"],
     },
 ];
@@ -163,8 +163,14 @@ pub(crate) const PARAMETERS: &[(&str, &str)] = &[
     ("market.liquidity.maximumLiquidityFeeFactorLevel", "1"),
     ("market.liquidity.stakeToCcyVolume", "0.2"),
     ("market.liquidityProvision.shapes.maxSize", "10"),
-    ("market.margin.scalingFactors", "{\"search_level\": 1.1, \"initial_margin\": 1.2, \"collateral_release\": 1.4}"),
-    ("market.monitor.price.defaultParameters", "{\"triggers\": [{\"horizon\": \"43200\", \"probability\": \"0.9999999\", \"auction_extension\": \"600\"}]}"),
+    (
+        "market.margin.scalingFactors",
+        "{\"search_level\": 1.1, \"initial_margin\": 1.2, \"collateral_release\": 1.4}",
+    ),
+    (
+        "market.monitor.price.defaultParameters",
+        "{\"triggers\": [{\"horizon\": \"43200\", \"probability\": \"0.9999999\", \"auction_extension\": \"600\"}]}",
+    ),
     ("market.stake.target.scalingFactor", "5"),
     ("market.stake.target.timeWindow", "1h0m0s"),
     ("market.value.windowLength", "168h0m0s"),

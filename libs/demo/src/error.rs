@@ -1,5 +1,7 @@
 //! What can go wrong while the demo network is made, written or kept alive.
 
+use std::error::Error;
+
 /// A failed step, with its cause.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
@@ -45,10 +47,12 @@ impl DemoError {
         match self {
             DemoError::Busy | DemoError::Silent => true,
             DemoError::Database { source, .. } => match source.code() {
-                // Connection trouble, lack of resources, operator intervention (shutdown), internal trouble,
-                // serialisation failures.
-                Some(code) => ["08", "53", "57", "58", "40"].contains(&&code.code()[..2]),
-                None => true,
+                // Connection trouble, lack of resources, a database that is closed for a while, a server that
+                // shuts down, internal trouble, a transaction that was rolled back.
+                Some(code) => ["08", "40", "53", "55", "57", "58"].contains(&&code.code()[..2]),
+                None => {
+                    source.is_closed() || source.source().is_some_and(|cause| cause.is::<std::io::Error>())
+                }
             },
             _ => false,
         }

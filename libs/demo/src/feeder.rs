@@ -24,6 +24,8 @@ pub struct Feeder {
     session: Option<Session>,
     /// A block that was made but is not known to be stored.
     pending: Option<Block>,
+    /// Height and hash of the newest block that is known to be stored.
+    stored: (u64, String),
     saved_height: u64,
 }
 
@@ -36,6 +38,7 @@ impl Feeder {
         let mut session = Session::connect(url).await?;
         let simulator = catch_up(&session, plan, load(&state).await?).await?;
         let (_, simulator) = fill(&mut session, simulator, |_, _| {}).await?;
+        let stored = (simulator.height(), simulator.hash().to_owned());
         let mut feeder = Feeder {
             url: url.to_owned(),
             plan: plan.clone(),
@@ -43,6 +46,7 @@ impl Feeder {
             simulator,
             session: Some(session),
             pending: None,
+            stored,
             saved_height: 0,
         };
         feeder.save().await?;
@@ -52,17 +56,25 @@ impl Feeder {
     /// Height of the newest block that is known to be stored.
     #[must_use]
     pub fn height(&self) -> u64 {
-        self.simulator.height() - u64::from(self.pending.is_some())
+        self.stored.0
     }
 
     /// Writes the next block, with the given time, in one transaction. After an error that is passing
-    /// ([`DemoError::is_passing`]) the next call connects anew and goes on with the same block, unless that was
-    /// stored after all.
+    /// ([`DemoError::is_passing`]), or when the caller stopped waiting, the next call connects anew and sees the same
+    /// block stored, whatever time it is given; [`Feeder::height`] tells whether one is still under way.
     pub async fn write_next(&mut self, time: Moment) -> Result<Head, DemoError> {
         let mut session = match self.session.take() {
             Some(session) => session,
             None => self.reconnect().await?,
         };
+        let made = (self.simulator.height(), self.simulator.hash());
+        if self.pending.is_some() && made == (self.stored.0, &self.stored.1) {
+            // The store has it: only the word of it was lost.
+            self.pending = None;
+            self.session = Some(session);
+            let (height, time) = (self.simulator.height(), self.simulator.time());
+            return Ok(Head { height, time, hash: self.stored.1.clone() });
+        }
         let block = match self.pending.take() {
             Some(block) => block,
             None => self.simulator.next_block(time),
@@ -73,6 +85,7 @@ impl Feeder {
         session.write(&block.rows).await?;
         let head = Head { height: block.height, time: block.time, hash: block.hash.clone() };
         self.pending = None;
+        self.stored = (head.height, head.hash.clone());
         self.session = Some(session);
         if self.simulator.height() >= self.saved_height + SAVE_EVERY {
             self.save().await?;
@@ -97,22 +110,20 @@ impl Feeder {
 
     /// Connects anew and finds out what the store holds by now.
     async fn reconnect(&mut self) -> Result<Session, DemoError> {
-        let session = Session::connect(&self.url).await?;
-        let stored = session.head().await?;
-        let stored = stored.as_ref().map(|head| (head.height, head.hash.as_str()));
-        let made = (self.simulator.height(), self.simulator.hash());
-        if stored == Some(made) {
+        let mut session = Session::connect(&self.url).await?;
+        let head = session.head().await?.map(|head| (head.height, head.hash));
+        if head.as_ref() == Some(&self.stored) {
+            return Ok(session);
+        }
+        let made = (self.simulator.height(), self.simulator.hash().to_owned());
+        if head.as_ref() != Some(&made) {
+            // The store was set back or replaced: what it holds now decides where the network stands.
+            let saved = load(&self.state).await?;
+            let simulator = catch_up(&session, &self.plan, saved).await?;
+            (_, self.simulator) = fill(&mut session, simulator, |_, _| {}).await?;
             self.pending = None;
-            return Ok(session);
         }
-        // With a block under way the store should end at the one before: its rows decide, so the way there is
-        // made once more from what is saved.
-        let before = self.pending.as_ref().map(|block| block.height - 1);
-        if before.is_some() && stored.map(|(height, _)| height) == before {
-            return Ok(session);
-        }
-        self.pending = None;
-        self.simulator = catch_up(&session, &self.plan, load(&self.state).await?).await?;
+        self.stored = (self.simulator.height(), self.simulator.hash().to_owned());
         Ok(session)
     }
 }

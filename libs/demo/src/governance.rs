@@ -223,7 +223,8 @@ const LIMITS: &[(u64, [bool; 5])] = &[
 ];
 
 fn set_limits(draft: &mut Draft, plan: &Plan) {
-    let height_of = |(at, per_mille): (usize, u64)| if at < 2 { at as u64 + 1 } else { plan.at(per_mille).max(3) };
+    let height_of =
+        |(at, per_mille): (usize, u64)| if at < 2 { at as u64 + 1 } else { plan.at(per_mille).max(3) };
     let due = LIMITS.iter().enumerate().rev().find(|(at, (from, _))| height_of((*at, *from)) == draft.height);
     let Some((at, (_, flags))) = due else { return };
     draft.begin_transaction();

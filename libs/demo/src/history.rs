@@ -1,7 +1,9 @@
 //! Writes the history of a plan into a store, and finds the place from where a store's network goes on.
 
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
 use crate::error::DemoError;
 use crate::plan::{CHAIN_ID, Plan};
@@ -14,6 +16,9 @@ const BATCH: u64 = 500;
 
 /// Blocks that are read back at once when the simulator follows a store.
 const PAGE: i64 = 10_000;
+
+/// How often a bulk load asks for a store that another session holds, five times a second.
+const PATIENCE: u32 = 50;
 
 /// What a bulk load wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,10 +38,21 @@ pub async fn write_history(
     progress: impl FnMut(u64, u64),
 ) -> Result<Written, DemoError> {
     plan.check()?;
-    let mut session = Session::connect(url).await?;
+    let mut session = connect_patiently(url).await?;
     let simulator = catch_up(&session, plan, None).await?;
     let (written, _) = fill(&mut session, simulator, progress).await?;
     Ok(written)
+}
+
+/// Connects; a feeder that has just ended may hold the store for a moment longer.
+async fn connect_patiently(url: &str) -> Result<Session, DemoError> {
+    for _ in 0..PATIENCE {
+        match Session::connect(url).await {
+            Err(DemoError::Busy) => sleep(Duration::from_millis(200)).await,
+            outcome => return outcome,
+        }
+    }
+    Session::connect(url).await
 }
 
 /// Writes what is missing of the history, and gives the simulator at the height reached.
@@ -103,7 +119,9 @@ pub(crate) async fn catch_up(
 async fn follow(session: &Session, mut simulator: Simulator, head: &Head) -> Result<Simulator, DemoError> {
     while simulator.height() < head.height {
         let page = session.blocks_after(simulator.height(), PAGE).await?;
-        simulator = spawn_blocking(move || follow_page(simulator, &page)).await.map_err(|_| DemoError::Generator)??;
+        simulator = spawn_blocking(move || follow_page(simulator, &page))
+            .await
+            .map_err(|_| DemoError::Generator)??;
     }
     if simulator.hash() == head.hash { Ok(simulator) } else { Err(other_block(head)) }
 }

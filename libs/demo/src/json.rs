@@ -79,9 +79,6 @@ mod tests {
     #[test]
     fn keys_are_sorted_by_length_then_bytes() {
         let value = json!({"erc20": {"b": 1, "a": "x\n\"é"}, "a": [1.5, null, true], "zz": {}});
-        assert_eq!(
-            jsonb(&value),
-            r#"{"a": [1.5, null, true], "zz": {}, "erc20": {"a": "x\n\"é", "b": 1}}"#
-        );
+        assert_eq!(jsonb(&value), r#"{"a": [1.5, null, true], "zz": {}, "erc20": {"a": "x\n\"é", "b": 1}}"#);
     }
 }

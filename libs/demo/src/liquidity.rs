@@ -86,7 +86,8 @@ impl Market {
             return;
         }
         let due = |per_mille: u64| draft.height == plan.at(per_mille) + u64::from(self.number);
-        let (joins, leaves) = (due(300) && self.number % 3 == 0, due(550) && self.number % 3 == 0);
+        let every_third = self.number.is_multiple_of(3);
+        let (joins, leaves) = (due(300) && every_third, due(550) && every_third);
         let (overreaches, grows, shrinks) = (due(350) && self.number % 3 == 1, due(450), due(750));
         if joins {
             self.commit(world, draft, 2, units(asset, 250_000));
@@ -106,6 +107,11 @@ impl Market {
         if (draft.height + u64::from(self.number) * 7).is_multiple_of(50) {
             self.distribute_fees(world, draft);
         }
+    }
+
+    /// Whether a party keeps prices in this market.
+    pub(crate) fn is_provider(&self, party: u16) -> bool {
+        self.provisions.iter().any(|provision| provision.party == party && !provision.status.is_final())
     }
 
     fn commit(&mut self, world: &mut World, draft: &mut Draft, party: u16, commitment: i128) {
@@ -161,7 +167,9 @@ impl Market {
     fn cancel_provision(&mut self, world: &mut World, draft: &mut Draft, party: u16) {
         draft.begin_transaction();
         self.end_provisions(world, draft, ProvisionStatus::Cancelled, |provision| provision.party == party);
-        self.stop_orders(draft, Status::Cancelled, |order| is_kept_by_provider(order) && order.party == party);
+        self.stop_orders(draft, Status::Cancelled, |order| {
+            is_kept_by_provider(order) && order.party == party
+        });
     }
 
     /// Ends every provision when the market has settled.
@@ -263,12 +271,12 @@ impl Market {
                 continue;
             }
             let (party, lp) = (provision.party, provision.id.clone());
-            let everything = draft.dice.chance(25 * pace / 1_000);
+            let everything = draft.dice.chance(15 * pace / 1_000);
             for level in 0..LEVELS {
                 for buy in [true, false] {
                     let offset = half * (1 + 2 * i64::from(level)) + half * i64::from(party);
                     let price = if buy { fair - offset } else { fair + offset }.max(1);
-                    let tolerance = if everything { half / 3 } else { half * (2 + 2 * i64::from(level)) };
+                    let tolerance = if everything { half / 3 } else { half * (3 + 3 * i64::from(level)) };
                     let wanted = size * (6 + 4 * i64::from(level));
                     let place = Place { party, buy, level, price, size: wanted, tolerance };
                     self.keep_quote(world, draft, &place, &lp);

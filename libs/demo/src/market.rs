@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::block::Draft;
 use crate::book::{Force, Order, Status};
-use crate::catalogue::{ASSETS, TEMPLATES, Template};
+use crate::catalogue::{ASSETS, TEMPLATES, Template, units};
 use crate::liquidity::Provision;
 use crate::moment::Moment;
 use crate::plan::Plan;
 use crate::position::Position;
 use crate::settlement::Levels;
-use crate::world::{Key, Kind, NETWORK, World};
+use crate::world::{Key, Kind, NETWORK, World, reason};
 
 /// The state of a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,11 +269,20 @@ impl Market {
             _ => {
                 self.state = State::Active;
                 self.times.open = draft.time;
+                self.endow(world, draft);
                 self.leave_auction(world, draft);
                 self.activate_provisions(draft);
             }
         }
         self.change(draft);
+    }
+
+    /// A sponsor puts the first money into the insurance of a market that opens.
+    fn endow(&self, world: &mut World, draft: &mut Draft) {
+        let (asset, insurance) = (self.asset(), self.network_key(Kind::Insurance));
+        let (sponsor, pending) = (Key::general(asset, 1), Key::global(asset, Kind::PendingTransfers));
+        let sent = world.take(draft, sponsor, pending, units(asset, 2_500), reason::TRANSFER_FUNDS_SEND);
+        world.transfer(draft, pending, insurance, sent, reason::TRANSFER_FUNDS_DISTRIBUTE);
     }
 
     fn terminate(&mut self, draft: &mut Draft) {

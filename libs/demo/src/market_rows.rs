@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::block::Draft;
+use crate::catalogue::TEMPLATES;
 use crate::json::jsonb;
 use crate::market::{Market, State, Trigger};
 use crate::moment::Moment;
@@ -80,11 +81,16 @@ impl Market {
     fn instrument(&self, world: &World, plan: &Plan) -> Value {
         let template = self.template();
         let (settlement, termination) = oracles::of_market(plan, self.number);
+        // Networks with more markets than templates go round again, and name the later ones apart.
+        let series = match usize::from(self.number) / TEMPLATES.len() {
+            0 => String::new(),
+            round => format!(".{}", round + 1),
+        };
         json!({
             "instrument": {
                 "id": "",
-                "code": template.code,
-                "name": template.name,
+                "code": format!("{}{series}", template.code),
+                "name": format!("{}{series}", template.name),
                 "metadata": {"tags": template.tags},
                 "future": {
                     "quoteName": template.quote,

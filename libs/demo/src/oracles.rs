@@ -112,7 +112,7 @@ fn clock(conditions: Value) -> Form {
 }
 
 fn filter(key: Value, conditions: Value) -> Value {
-    json!({"key": key, "conditions": conditions})
+    Value::Object([("key".to_owned(), key), ("conditions".to_owned(), conditions)].into_iter().collect())
 }
 
 fn condition(operator: &str, value: &str) -> Value {
@@ -143,11 +143,11 @@ fn form_of(plan: &Plan, number: u64) -> Form {
             }
         };
     }
-    free_form(number, key, address, &mut dice)
+    free_form(number, &key, &address, &mut dice)
 }
 
 /// The forms that no market of the demo network needs, but a client must know.
-fn free_form(number: u64, key: Value, address: Value, dice: &mut Dice) -> Form {
+fn free_form(number: u64, key: &Value, address: &Value, dice: &mut Dice) -> Form {
     let typed = |name: &str, kind: Value| json!({"name": name, "type": kind});
     match number {
         0 => clock(json!([
@@ -156,16 +156,25 @@ fn free_form(number: u64, key: Value, address: Value, dice: &mut Dice) -> Form {
         ])),
         1 => outside(
             json!([address]),
-            json!([filter(typed("eth.block.time", json!("TYPE_TIMESTAMP")), json!([condition("OPERATOR_LESS_THAN", "1798761600")]))]),
+            json!([filter(
+                typed("eth.block.time", json!("TYPE_TIMESTAMP")),
+                json!([condition("OPERATOR_LESS_THAN", "1798761600")])
+            )]),
         ),
         2 => outside(
             json!([key, address, {"pubKey": {"key": dice.id()}}]),
             json!([
                 filter(
                     json!({"name": "index.value", "type": "TYPE_DECIMAL", "numberDecimalPlaces": 0}),
-                    json!([condition("OPERATOR_GREATER_THAN", "0.5"), condition("OPERATOR_LESS_THAN_OR_EQUAL", "99.5")]),
+                    json!([
+                        condition("OPERATOR_GREATER_THAN", "0.5"),
+                        condition("OPERATOR_LESS_THAN_OR_EQUAL", "99.5")
+                    ]),
                 ),
-                filter(typed("index.name", json!("TYPE_STRING")), json!([condition("OPERATOR_EQUALS", "DAX")])),
+                filter(
+                    typed("index.name", json!("TYPE_STRING")),
+                    json!([condition("OPERATOR_EQUALS", "DAX")])
+                ),
             ]),
         ),
         3 => outside(json!([key]), json!([filter(typed("ping", json!("TYPE_EMPTY")), json!([]))])),
@@ -176,7 +185,10 @@ fn free_form(number: u64, key: Value, address: Value, dice: &mut Dice) -> Form {
                 json!([{"operator": 2, "value": "-40"}, {"operator": 5, "value": "60"}]),
             )]),
         ),
-        5 => outside(json!([key]), json!([filter(typed("open", json!(4)), json!([{"operator": 1, "value": "true"}]))])),
+        5 => outside(
+            json!([key]),
+            json!([filter(typed("open", json!(4)), json!([{"operator": 1, "value": "true"}]))]),
+        ),
         6 => outside(
             json!([address]),
             json!([filter(
@@ -184,25 +196,40 @@ fn free_form(number: u64, key: Value, address: Value, dice: &mut Dice) -> Form {
                 json!([condition("OPERATOR_EQUALS", "Zürich,\r\n\"naïve\" \\N NULL 価格")]),
             )]),
         ),
-        7 => outside(json!([key]), json!([filter(typed("anything", json!(0)), json!([{"operator": 0, "value": ""}]))])),
+        7 => outside(
+            json!([key]),
+            json!([filter(typed("anything", json!(0)), json!([{"operator": 0, "value": ""}]))]),
+        ),
         8 => outside(
             json!([key]),
-            json!([filter(typed("anything", json!("TYPE_UNSPECIFIED")), json!([condition("OPERATOR_UNSPECIFIED", "x")]))]),
+            json!([filter(
+                typed("anything", json!("TYPE_UNSPECIFIED")),
+                json!([condition("OPERATOR_UNSPECIFIED", "x")])
+            )]),
         ),
-        9 => outside(json!([key]), json!([filter(typed("ping", json!(1)), json!([{"operator": 3, "value": "1"}]))])),
+        9 => outside(
+            json!([key]),
+            json!([filter(typed("ping", json!(1)), json!([{"operator": 3, "value": "1"}]))]),
+        ),
         10 => outside(
             json!([key]),
             json!([
                 filter(typed("name", json!(3)), json!([condition("OPERATOR_EQUALS", "")])),
                 filter(typed("rate", json!(5)), json!([condition("OPERATOR_GREATER_THAN_OR_EQUAL", "0.0")])),
-                filter(typed("at", json!(6)), json!([condition("OPERATOR_LESS_THAN_OR_EQUAL", "1798761600")])),
+                filter(
+                    typed("at", json!(6)),
+                    json!([condition("OPERATOR_LESS_THAN_OR_EQUAL", "1798761600")])
+                ),
             ]),
         ),
         11 => outside(json!([]), json!([])),
         12 => clock(json!([])),
         _ => outside(
             json!([address, key]),
-            json!([filter(json!({"name": "volume", "type": "TYPE_INTEGER"}), json!([condition("OPERATOR_LESS_THAN", "340282366920938463463374607431768211456")]))]),
+            json!([filter(
+                json!({"name": "volume", "type": "TYPE_INTEGER"}),
+                json!([condition("OPERATOR_LESS_THAN", "340282366920938463463374607431768211456")])
+            )]),
         ),
     }
 }

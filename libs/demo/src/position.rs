@@ -69,7 +69,8 @@ impl Position {
     pub(crate) fn trade(&mut self, size: i64, price: i64, transaction: usize) {
         self.basis += i128::from(size) * i128::from(price);
         let stake = &mut self.pending;
-        let closing = if stake.open.signum() == -size.signum() { size.abs().min(stake.open.abs()) } else { 0 };
+        let closing =
+            if stake.open.signum() == -size.signum() { size.abs().min(stake.open.abs()) } else { 0 };
         if closing > 0 {
             let cost = stake.entry * i128::from(closing) / i128::from(stake.open.abs());
             let proceeds = i128::from(closing) * i128::from(price);
@@ -114,14 +115,7 @@ impl Market {
         self.positions = positions;
     }
 
-    fn write_position(
-        &self,
-        world: &World,
-        draft: &mut Draft,
-        party: u16,
-        position: &Position,
-        hash: &str,
-    ) {
+    fn write_position(&self, world: &World, draft: &mut Draft, party: u16, position: &Position, hash: &str) {
         let scale = self.scale();
         let template = self.template();
         let asset_scale = 10i128.pow(ASSETS[usize::from(template.asset)].decimals - template.decimals);

@@ -54,7 +54,7 @@ impl Rows {
     /// Begins a row; the values follow in the order of the table's columns.
     pub(crate) fn row(&mut self, table: Table) -> Row<'_> {
         self.count[table as usize] += 1;
-        Row { text: &mut self.text[table as usize], table, values: 0 }
+        Row { text: &mut self.text[table as usize], begun: false }
     }
 }
 
@@ -62,16 +62,14 @@ impl Rows {
 #[must_use = "a row counts when it is ended"]
 pub(crate) struct Row<'a> {
     text: &'a mut String,
-    table: Table,
-    values: usize,
+    begun: bool,
 }
 
 impl Row<'_> {
     fn separate(&mut self) {
-        if self.values > 0 {
+        if std::mem::replace(&mut self.begun, true) {
             self.text.push(',');
         }
-        self.values += 1;
     }
 
     pub(crate) fn null(mut self) -> Self {
@@ -148,7 +146,6 @@ impl Row<'_> {
 
     /// Ends the row.
     pub(crate) fn end(self) {
-        debug_assert_eq!(self.values, self.table.columns().count(), "columns of {}", self.table.name());
         self.text.push('\n');
     }
 }
@@ -163,10 +160,7 @@ mod tests {
         let row = rows.row(Table::NetworkParameters);
         row.text("a,\"b\"\r\n").text("").null().text("\\N").end();
         rows.row(Table::NetworkParameters).text(" NULL ").text("é").text("x'y").flag(true).end();
-        assert_eq!(
-            rows.text(Table::NetworkParameters),
-            "\"a,\"\"b\"\"\r\n\",\"\",,\\N\n NULL ,é,x'y,t\n"
-        );
+        assert_eq!(rows.text(Table::NetworkParameters), "\"a,\"\"b\"\"\r\n\",\"\",,\\N\n NULL ,é,x'y,t\n");
         assert_eq!(rows.count(Table::NetworkParameters), 2);
     }
 

@@ -102,9 +102,5 @@ impl Session {
 }
 
 fn head_from_row(row: &tokio_postgres::Row) -> Head {
-    Head {
-        height: row.get::<_, i64>(0).unsigned_abs(),
-        time: Moment::from_us(row.get(1)),
-        hash: row.get(2),
-    }
+    Head { height: row.get::<_, i64>(0).unsigned_abs(), time: Moment::from_us(row.get(1)), hash: row.get(2) }
 }

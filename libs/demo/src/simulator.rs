@@ -111,7 +111,7 @@ impl Simulator {
     fn step(&mut self, draft: &mut Draft, elapsed_us: i64) {
         let usual_us = (self.plan.block_spacing_ms * 1_000) as i64;
         // Quick live blocks carry less than a usual one, but never nothing.
-        let pace = (elapsed_us.saturating_mul(1_000) / usual_us).clamp(100, 1_500).unsigned_abs();
+        let pace = (elapsed_us.saturating_mul(1_000) / usual_us).clamp(200, 1_500).unsigned_abs();
         if draft.height == 1 {
             draft.rows.row(Table::Chain).text(CHAIN_ID).flag(true).end();
         }

@@ -148,7 +148,9 @@ impl Staking {
         ];
         let trading: Vec<&Market> = markets.iter().filter(|market| market.mark > 0).collect();
         for (turn, kind) in kinds.into_iter().enumerate() {
-            let Some(market) = trading.get((self.epoch as usize + turn) % trading.len().max(1)) else { continue };
+            let Some(market) = trading.get((self.epoch as usize + turn) % trading.len().max(1)) else {
+                continue;
+            };
             let asset = market.asset();
             let everywhere = (self.epoch + turn as i64) % 5 == 0;
             let market = if everywhere { NO_MARKET } else { market.number };

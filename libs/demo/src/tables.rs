@@ -160,9 +160,7 @@ impl Table {
                 "party_id asset_id market_id reward_type epoch_id amount percent_of_total timestamp tx_hash \
                  block_time seq_num",
             ),
-            Table::Checkpoints => {
-                ("checkpoints", "hash block_hash block_height tx_hash block_time seq_num")
-            }
+            Table::Checkpoints => ("checkpoints", "hash block_hash block_height tx_hash block_time seq_num"),
             Table::Blocks => ("blocks", "block_time height hash"),
         }
     }

@@ -84,11 +84,14 @@ impl Market {
             order.price = 0;
         }
         let pegged = order.peg.is_some();
+        let placed_by_provider = order.lp.as_deref().is_some_and(|lp| !lp.is_empty());
         self.keep(draft, order);
         if pegged && self.state == State::Active {
             self.reprice_pegged(draft);
         }
-        self.rebalance(world, draft, party);
+        if !placed_by_provider {
+            self.rebalance(world, draft, party);
+        }
     }
 
     /// Says with which error an order is refused; 0 when it is not.
@@ -119,7 +122,8 @@ impl Market {
     fn crosses(&self, order: &Order, other: &Order) -> bool {
         other.rests()
             && other.buy != order.buy
-            && (order.price == 0 || if order.buy { other.price <= order.price } else { other.price >= order.price })
+            && (order.price == 0
+                || if order.buy { other.price <= order.price } else { other.price >= order.price })
     }
 
     /// Volume that an order could trade with at once.
@@ -160,8 +164,11 @@ impl Market {
         if order.party != NETWORK {
             self.charge(world, draft, order.party, paid, &received);
         }
+        // Providers are checked when positions are settled: they have money enough for the time between.
         for maker in makers {
-            self.rebalance(world, draft, maker);
+            if !self.is_provider(maker) {
+                self.rebalance(world, draft, maker);
+            }
         }
     }
 
@@ -237,7 +244,14 @@ impl Market {
         let infrastructure = Key::global(self.asset(), Kind::FeesInfrastructure);
         let (maker, liquidity) = (self.network_key(Kind::FeesMaker), self.network_key(Kind::FeesLiquidity));
         let paid = self.pay_fee(world, draft, payer, maker, fees.maker, reason::MAKER_FEE_PAY);
-        self.pay_fee(world, draft, payer, infrastructure, fees.infrastructure, reason::INFRASTRUCTURE_FEE_PAY);
+        self.pay_fee(
+            world,
+            draft,
+            payer,
+            infrastructure,
+            fees.infrastructure,
+            reason::INFRASTRUCTURE_FEE_PAY,
+        );
         self.pay_fee(world, draft, payer, liquidity, fees.liquidity, reason::LIQUIDITY_FEE_PAY);
         self.fees.entry(payer).or_default().paid += paid;
         for (&party, &amount) in received {
@@ -362,7 +376,9 @@ impl Market {
             position.standing = Standing::ClosedOut;
         }
         for maker in makers {
-            self.rebalance(world, draft, maker);
+            if !self.is_provider(maker) {
+                self.rebalance(world, draft, maker);
+            }
         }
         true
     }

@@ -133,7 +133,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(plan: &Plan, markets: usize) -> Self {
-        let mut dice = Dice::new(plan.seed, 0x6e61_6d65_73);
+        let mut dice = Dice::new(plan.seed, 0x6e_616d_6573);
         let asset_id = |symbol: &str| hex::encode(Sha256::digest(format!("demo asset {symbol}")));
         World {
             party_ids: (0..plan.parties).map(|_| dice.id()).collect(),
@@ -220,7 +220,8 @@ impl World {
         let position = draft.next_position();
         let hash = draft.hash();
         let (from, to) = (&self.accounts[from], &self.accounts[to]);
-        let row = draft.rows.row(Table::Ledger).time(draft.time.plus_us(position)).text(&from.id).text(&to.id);
+        let row =
+            draft.rows.row(Table::Ledger).time(draft.time.plus_us(position)).text(&from.id).text(&to.id);
         let row = row.number(amount).text(&hash).time(draft.time).time(draft.time);
         row.number(from.balance).number(to.balance).text(&format!("TRANSFER_TYPE_{reason}")).end();
     }

@@ -1,0 +1,263 @@
+//! What the default history must hold: every status, every kind, and every trap, so that whoever looks at the
+//! demo network has seen the contract.
+
+#![allow(clippy::unwrap_used)]
+
+mod shared;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mesh_demo::{Plan, Rows, Table};
+use shared::{Parsed, Value, history, rows_of};
+
+#[test]
+fn the_default_history_covers_the_contract() {
+    let rows = rows_of(&history(Plan::default()));
+    println!("{} rows", rows.total());
+    every_label_occurs(&rows);
+    every_number_occurs(&rows);
+    traps_of_csv_occur(&rows);
+    withdrawals_and_deposits_go_every_way(&rows);
+    oracle_specs_have_every_form(&rows);
+    upgrades_grow_and_end(&rows);
+    parameters_and_limits_change(&rows);
+    epochs_and_rewards_follow_each_other(&rows);
+    candles_look_real(&rows);
+}
+
+fn census(rows: &Rows, table: Table, column: &str) -> BTreeMap<Value, u64> {
+    Parsed::of(rows, table).census(column)
+}
+
+fn expect(rows: &Rows, table: Table, column: &str, prefix: &str, labels: &str) {
+    let found = census(rows, table, column);
+    for label in labels.split_ascii_whitespace() {
+        let label = format!("{prefix}{label}");
+        assert!(found.contains_key(&Some(label.clone())), "{}.{column} never is {label}", table.name());
+    }
+    for value in found.keys().flatten() {
+        let known = labels.split_ascii_whitespace().any(|label| value == &format!("{prefix}{label}"));
+        assert!(known, "{}.{column} is {value}", table.name());
+    }
+}
+
+fn every_label_occurs(rows: &Rows) {
+    expect(rows, Table::Deposits, "status", "STATUS_", "OPEN CANCELLED FINALIZED");
+    expect(rows, Table::Withdrawals, "status", "STATUS_", "OPEN REJECTED FINALIZED");
+    expect(rows, Table::OracleSpecs, "status", "STATUS_", "ACTIVE DEACTIVATED");
+    let upgrade = "PROTOCOL_UPGRADE_PROPOSAL_STATUS_";
+    expect(rows, Table::ProtocolUpgradeProposals, "status", upgrade, "PENDING APPROVED REJECTED");
+    let provisions = "ACTIVE STOPPED CANCELLED REJECTED UNDEPLOYED PENDING";
+    expect(rows, Table::LiquidityProvisions, "status", "STATUS_", provisions);
+    let standings = "UNSPECIFIED ORDERS_CLOSED CLOSED_OUT DISTRESSED";
+    expect(rows, Table::Positions, "distressed_status", "POSITION_STATUS_", standings);
+    let states = "PROPOSED REJECTED PENDING CANCELLED ACTIVE SUSPENDED CLOSED TRADING_TERMINATED SETTLED";
+    expect(rows, Table::Markets, "state", "STATE_", states);
+    expect(rows, Table::MarketData, "market_state", "STATE_", states);
+    let modes = "CONTINUOUS BATCH_AUCTION OPENING_AUCTION MONITORING_AUCTION NO_TRADING";
+    expect(rows, Table::Markets, "trading_mode", "TRADING_MODE_", modes);
+    expect(rows, Table::MarketData, "market_trading_mode", "TRADING_MODE_", modes);
+    let triggers =
+        "UNSPECIFIED BATCH OPENING PRICE LIQUIDITY LIQUIDITY_TARGET_NOT_MET UNABLE_TO_DEPLOY_LP_ORDERS";
+    expect(rows, Table::MarketData, "auction_trigger", "AUCTION_TRIGGER_", triggers);
+    let again = "UNSPECIFIED PRICE LIQUIDITY_TARGET_NOT_MET";
+    expect(rows, Table::MarketData, "extension_trigger", "AUCTION_TRIGGER_", again);
+    let transfers = "LOSS WIN MTM_LOSS MTM_WIN MARGIN_LOW MARGIN_HIGH MARGIN_CONFISCATED MAKER_FEE_PAY \
+        MAKER_FEE_RECEIVE INFRASTRUCTURE_FEE_PAY INFRASTRUCTURE_FEE_DISTRIBUTE LIQUIDITY_FEE_PAY \
+        LIQUIDITY_FEE_DISTRIBUTE BOND_LOW BOND_HIGH WITHDRAW DEPOSIT BOND_SLASHING REWARD_PAYOUT \
+        TRANSFER_FUNDS_SEND TRANSFER_FUNDS_DISTRIBUTE CLEAR_ACCOUNT CHECKPOINT_BALANCE_RESTORE";
+    expect(rows, Table::Ledger, "type", "TRANSFER_TYPE_", transfers);
+    let rewards = "GLOBAL_REWARD FEES_INFRASTRUCTURE REWARD_MAKER_PAID_FEES REWARD_MAKER_RECEIVED_FEES \
+        REWARD_LP_RECEIVED_FEES REWARD_MARKET_PROPOSERS";
+    expect(rows, Table::Rewards, "reward_type", "ACCOUNT_TYPE_", rewards);
+}
+
+fn every_number_occurs(rows: &Rows) {
+    expect(rows, Table::Accounts, "type", "", "1 2 3 4 5 6 7 9 10 11 12 13 14 15 16 17");
+    expect(rows, Table::Orders, "side", "", "1 2");
+    expect(rows, Table::Orders, "time_in_force", "", "0 1 2 3 4 5 6");
+    expect(rows, Table::Orders, "type", "", "1 2 3");
+    expect(rows, Table::Orders, "status", "", "1 2 3 4 5 6 7 8");
+    expect(rows, Table::Orders, "pegged_reference", "", "1 2 3");
+    expect(rows, Table::Trades, "aggressor", "", "0 1 2");
+    expect(rows, Table::Trades, "type", "", "1 2 3");
+    let reasons = census(rows, Table::Orders, "reason").len();
+    assert!(reasons > 12, "{reasons} order errors");
+    for column in ["post_only", "reduce_only"] {
+        expect(rows, Table::Orders, column, "", "t f");
+    }
+    assert!(census(rows, Table::Orders, "version").len() > 3);
+    assert!(census(rows, Table::Orders, "batch_id").len() > 100);
+    assert!(census(rows, Table::Trades, "buyer_auction_batch").contains_key(&None));
+}
+
+fn traps_of_csv_occur(rows: &Rows) {
+    let references = census(rows, Table::Orders, "reference");
+    let texts: Vec<&str> = references.keys().flatten().map(String::as_str).collect();
+    assert!(references.contains_key(&None) && texts.contains(&""));
+    for odd in ["NULL", "\\N", "\\.", "carriage\r\nreturn", "line one\nline two", "\r", "\"", "a, b and c"] {
+        assert!(texts.contains(&odd), "no order is called {odd:?}");
+    }
+    assert!(texts.iter().any(|text| !text.is_ascii()));
+    let notices = Parsed::of(rows, Table::NetworkParameters);
+    let notices: Vec<&str> = notices
+        .rows
+        .iter()
+        .filter(|row| notices.text(row, "key") == "network.notice")
+        .map(|row| notices.text(row, "value"))
+        .collect();
+    assert_eq!(notices[0], "");
+    assert!(notices.iter().any(|notice| notice.contains("\"please\" close positions\r\n")));
+    for (table, column) in [
+        (Table::LiquidityProvisions, "reference"),
+        (Table::Markets, "instrument_id"),
+        (Table::Markets, "lp_price_range"),
+        (Table::MarketData, "market_value_proxy"),
+    ] {
+        let found = census(rows, table, column);
+        assert!(found.contains_key(&None) && found.contains_key(&Some(String::new())), "{column}");
+    }
+    let bounds = census(rows, Table::MarketData, "price_monitoring_bounds");
+    assert!(bounds.contains_key(&None) && bounds.contains_key(&Some("null".to_owned())));
+    let widest = |table, column| census(rows, table, column).keys().flatten().map(String::len).max().unwrap();
+    assert!(widest(Table::Balances, "balance") >= 27);
+    assert_eq!(widest(Table::Deposits, "amount"), 78);
+    assert!(widest(Table::Rewards, "percent_of_total") >= 16);
+    assert!(
+        census(rows, Table::Positions, "average_entry_market_price")
+            .keys()
+            .flatten()
+            .any(|v| v.contains('.'))
+    );
+    for fee in census(rows, Table::LiquidityProvisions, "fee").keys().flatten() {
+        assert_eq!(fee.split_once('.').unwrap().1.len(), 16);
+    }
+}
+
+fn withdrawals_and_deposits_go_every_way(rows: &Rows) {
+    let withdrawals = Parsed::of(rows, Table::Withdrawals);
+    let mut ways: BTreeMap<&str, String> = BTreeMap::new();
+    for row in &withdrawals.rows {
+        let status = withdrawals.text(row, "status");
+        let final_now = status == "STATUS_FINALIZED";
+        assert_eq!(withdrawals.text(row, "foreign_tx_hash").len(), if final_now { 66 } else { 0 });
+        assert_eq!(withdrawals.text(row, "withdrawn_timestamp") == "1970-01-01 00:00:00+00", !final_now);
+        *ways.entry(withdrawals.text(row, "id")).or_default() += status;
+    }
+    let ways: BTreeSet<String> = ways.into_values().collect();
+    let expected = ["STATUS_OPEN", "STATUS_OPENSTATUS_FINALIZED", "STATUS_OPENSTATUS_REJECTED"];
+    assert_eq!(ways, expected.map(str::to_owned).into());
+    let ext = withdrawals.census("ext");
+    assert!(ext.contains_key(&Some("{}".to_owned())));
+    assert!(ext.keys().flatten().any(|ext| ext.starts_with("{\"erc20\": {\"receiverAddress\": \"0x")));
+    assert!(withdrawals.census("ref").contains_key(&Some(String::new())));
+}
+
+fn oracle_specs_have_every_form(rows: &Rows) {
+    let specs = Parsed::of(rows, Table::OracleSpecs);
+    let all = |column: &str| specs.census(column).into_keys().flatten().collect::<String>();
+    for row in &specs.rows {
+        let inside = specs.value(row, "internal_conditions").is_some();
+        assert_eq!(inside, specs.value(row, "signers").is_none());
+        assert_eq!(inside, specs.value(row, "filters").is_none());
+    }
+    let (signers, filters, clock) = (all("signers"), all("filters"), all("internal_conditions"));
+    assert!(signers.contains("\"pubKey\"") && signers.contains("\"ethAddress\""));
+    for kind in ["UNSPECIFIED", "EMPTY", "INTEGER", "STRING", "BOOLEAN", "DECIMAL", "TIMESTAMP"] {
+        assert!(filters.contains(&format!("\"type\": \"TYPE_{kind}\"")), "{kind}");
+    }
+    for operator in
+        ["UNSPECIFIED", "EQUALS", "GREATER_THAN", "GREATER_THAN_OR_EQUAL", "LESS_THAN", "LESS_THAN_OR_EQUAL"]
+    {
+        assert!(filters.contains(&format!("\"operator\": \"OPERATOR_{operator}\"")), "{operator}");
+    }
+    for number in 0..=6 {
+        assert!(filters.contains(&format!("\"type\": {number}")), "type {number}");
+    }
+    for number in 0..=5 {
+        let text = format!("\"operator\": {number}");
+        assert!(filters.contains(&text) || clock.contains(&text), "operator {number}");
+    }
+    for places in ["0", "2", "18"] {
+        assert!(filters.contains(&format!("\"numberDecimalPlaces\": {places}")), "{places}");
+    }
+    assert!(filters.matches("\"key\": {").count() > filters.matches("numberDecimalPlaces").count());
+}
+
+fn upgrades_grow_and_end(rows: &Rows) {
+    let upgrades = Parsed::of(rows, Table::ProtocolUpgradeProposals);
+    let mut counts: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    let mut states: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for row in &upgrades.rows {
+        let approvers = upgrades.text(row, "approvers");
+        let approvers: Vec<&str> =
+            approvers[1..approvers.len() - 1].split(',').filter(|a| !a.is_empty()).collect();
+        assert!(approvers.is_sorted());
+        let key = (upgrades.text(row, "upgrade_block_height"), upgrades.text(row, "network_release_tag"));
+        counts.entry(key).or_default().push(approvers.len());
+        states.entry(key).or_default().push(upgrades.text(row, "status").rsplit_once('_').unwrap().1);
+    }
+    assert!(counts.len() >= 12);
+    assert_eq!(states[&("3001", "v0.2.0")].last(), Some(&"APPROVED"));
+    assert!(
+        counts.values().any(|counts| counts.windows(2).all(|pair| pair[0] < pair[1]) && counts.len() > 5)
+    );
+    assert!(states.values().any(|states| states.windows(2).any(|pair| pair == ["REJECTED", "PENDING"])));
+    assert!(states.values().any(|states| states.last() == Some(&"PENDING")));
+    let heights: BTreeSet<&str> = counts.keys().map(|key| key.0).collect();
+    assert!(heights.len() < counts.len(), "some tags share a height");
+}
+
+fn parameters_and_limits_change(rows: &Rows) {
+    let parameters = Parsed::of(rows, Table::NetworkParameters);
+    let values = |key: &str| -> Vec<&str> {
+        let of_key = parameters.rows.iter().filter(|row| parameters.text(row, "key") == key);
+        of_key.map(|row| parameters.text(row, "value")).collect()
+    };
+    assert_eq!(values("spam.pow.hashFunction"), ["sha3_24_rounds"]);
+    assert_eq!(values("spam.pow.increaseDifficulty"), ["0"]);
+    assert_eq!(values("spam.pow.difficulty"), ["15", "16", "15"]);
+    assert_eq!(values("spam.pow.numberOfPastBlocks"), ["100", "120", "100"]);
+    assert_eq!(values("spam.pow.numberOfTxPerBlock"), ["2", "3", "2"]);
+    assert!(rows.count(Table::NetworkLimits) >= 5);
+    let enabled = census(rows, Table::NetworkLimits, "propose_asset_enabled_from");
+    assert!(enabled.len() > 1);
+}
+
+fn epochs_and_rewards_follow_each_other(rows: &Rows) {
+    let epochs = Parsed::of(rows, Table::Epochs);
+    assert_eq!(epochs.rows.len(), 99, "fifty starts and forty-nine ends");
+    let delegations = Parsed::of(rows, Table::Delegations);
+    let mut seen = BTreeMap::<_, u64>::new();
+    for row in &delegations.rows {
+        let key = ["party_id", "node_id", "epoch_id"].map(|column| delegations.text(row, column));
+        *seen.entry(key).or_default() += 1;
+    }
+    assert!(seen.values().any(|count| *count > 1), "some delegation changes within its epoch");
+    assert!(delegations.census("amount").contains_key(&Some("0".to_owned())));
+    let markets = census(rows, Table::Rewards, "market_id");
+    assert!(markets.len() > 4 && markets.contains_key(&Some(String::new())));
+    assert_eq!(census(rows, Table::Rewards, "asset_id").len(), 4);
+    assert!(census(rows, Table::Rewards, "epoch_id").len() >= 48);
+}
+
+/// Hours have prices that move, but not wildly, and busy hours trade more than quiet ones.
+fn candles_look_real(rows: &Rows) {
+    let trades = Parsed::of(rows, Table::Trades);
+    let mut busy = BTreeMap::<i128, i128>::new();
+    let mut hours: BTreeMap<(&str, &str), (i128, i128, u64)> = BTreeMap::new();
+    for row in &trades.rows {
+        let hour = &trades.text(row, "synthetic_time")[..13];
+        *busy.entry(hour[11..].parse().unwrap()).or_default() += 1;
+        let price = trades.number(row, "price");
+        let candle = hours.entry((trades.text(row, "market_id"), hour)).or_insert((price, price, 0));
+        *candle = (candle.0.min(price), candle.1.max(price), candle.2 + 1);
+    }
+    assert!(hours.len() > 140, "{} hourly candles", hours.len());
+    let moving = hours.values().filter(|(low, high, _)| high > low).count();
+    assert!(moving * 10 > hours.len() * 9);
+    for (key, (low, high, _)) in &hours {
+        assert!(high * 100 < low * 112, "{key:?} goes from {low} to {high}");
+    }
+    assert!(busy[&15] > busy[&5], "{busy:?}");
+}

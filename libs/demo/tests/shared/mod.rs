@@ -1,0 +1,90 @@
+//! What the tests of the demo network share: reading rows back out of their text.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use mesh_demo::{Block, Plan, Rows, Simulator, Table};
+
+/// A value: NULL, or a text that may be empty.
+pub(crate) type Value = Option<String>;
+
+/// Cuts PostgreSQL's CSV into rows of values; NULL and the empty text stay apart.
+pub(crate) fn parse(text: &str) -> Vec<Vec<Value>> {
+    let (mut rows, mut row) = (Vec::new(), Vec::new());
+    let (mut value, mut quoted, mut inside) = (String::new(), false, false);
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if inside && characters.peek() == Some(&'"') => {
+                characters.next();
+                value.push('"');
+            }
+            '"' => (inside, quoted) = (!inside, true),
+            ',' | '\n' if !inside => {
+                let text = std::mem::take(&mut value);
+                row.push(if text.is_empty() && !quoted { None } else { Some(text) });
+                quoted = false;
+                if character == '\n' {
+                    rows.push(std::mem::take(&mut row));
+                }
+            }
+            other => value.push(other),
+        }
+    }
+    assert!(value.is_empty() && row.is_empty(), "the last row is ended");
+    rows
+}
+
+/// A table's rows with their columns by name.
+pub(crate) struct Parsed {
+    columns: BTreeMap<&'static str, usize>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+impl Parsed {
+    pub(crate) fn of(rows: &Rows, table: Table) -> Parsed {
+        let columns = table.columns().enumerate().map(|(at, name)| (name, at)).collect::<BTreeMap<_, _>>();
+        let parsed = parse(rows.text(table));
+        assert_eq!(parsed.len() as u64, rows.count(table), "{}", table.name());
+        assert!(parsed.iter().all(|row| row.len() == columns.len()), "{}", table.name());
+        Parsed { columns, rows: parsed }
+    }
+
+    pub(crate) fn value<'a>(&self, row: &'a [Value], column: &str) -> Option<&'a str> {
+        row[self.columns[column]].as_deref()
+    }
+
+    pub(crate) fn text<'a>(&self, row: &'a [Value], column: &str) -> &'a str {
+        self.value(row, column).unwrap_or_else(|| panic!("{column} is NULL"))
+    }
+
+    pub(crate) fn number(&self, row: &[Value], column: &str) -> i128 {
+        let text = self.text(row, column);
+        text.parse().unwrap_or_else(|_| panic!("{column} is {text}"))
+    }
+
+    /// Every value of a column with how often it occurs.
+    pub(crate) fn census(&self, column: &str) -> BTreeMap<Value, u64> {
+        let mut census = BTreeMap::new();
+        for row in &self.rows {
+            *census.entry(row[self.columns[column]].clone()).or_default() += 1;
+        }
+        census
+    }
+}
+
+/// The whole history of a plan.
+pub(crate) fn history(plan: Plan) -> Vec<Block> {
+    let blocks = plan.blocks;
+    let mut simulator = Simulator::new(plan).unwrap();
+    (0..blocks).map(|_| simulator.next_history_block()).collect()
+}
+
+/// All rows of some blocks.
+pub(crate) fn rows_of(blocks: &[Block]) -> Rows {
+    let mut rows = Rows::default();
+    for block in blocks {
+        rows.append(&block.rows);
+    }
+    rows
+}
