@@ -3,9 +3,8 @@
 -- $1 party, $2 node, $3 epoch: filters, NULL = not given. $4 whether the walk goes towards lower keys.
 -- $6 epoch, $7 party, $8 node: start of the walk, exclusive; NULL = at the end of the list that it comes from.
 -- Leans on delegations_current's four indexes, by filter. Planned for the values at hand: filters not given and
--- the branches not taken vanish. Within one party the order is that of epoch and node; saying so lets the walk
--- begin right at its start in the index of (party, epoch, node). What lies behind is looked for in key order, too,
--- so that the first index entry tells.
+-- the branches not taken vanish. Columns that a filter holds at their value in the start are left out of the
+-- comparison, because an index walk begins right at a bound only on the columns that follow the fixed ones.
 WITH matching AS NOT MATERIALIZED (
     SELECT epoch_id, party_id, node_id, amount
     FROM delegations_current
@@ -14,23 +13,37 @@ WITH matching AS NOT MATERIALIZED (
       AND ($3::int8 IS NULL OR epoch_id = $3)
 ), page AS (
     (SELECT * FROM matching
-     WHERE $4 AND ($6::int8 IS NULL OR (epoch_id, party_id, node_id) < ($6, $7::text, $8::text))
-       AND ($7 IS NULL OR $7 IS DISTINCT FROM $1 OR (epoch_id, node_id) < ($6, $8))
+     WHERE $4 AND ($3 > $6) IS NOT TRUE AND CASE
+         WHEN $6::int8 IS NULL THEN true
+         WHEN $1 = $7::text AND $3 = $6 THEN node_id < $8::text
+         WHEN $1 = $7 THEN (epoch_id, node_id) < ($6, $8)
+         WHEN $3 = $6 THEN (party_id, node_id) < ($7, $8)
+         ELSE (epoch_id, party_id, node_id) < ($6, $7, $8) END
      ORDER BY epoch_id DESC, party_id DESC, node_id DESC LIMIT $5)
     UNION ALL
     (SELECT * FROM matching
-     WHERE NOT $4 AND ($6::int8 IS NULL OR (epoch_id, party_id, node_id) > ($6, $7::text, $8::text))
-       AND ($7 IS NULL OR $7 IS DISTINCT FROM $1 OR (epoch_id, node_id) > ($6, $8))
+     WHERE NOT $4 AND ($3 < $6) IS NOT TRUE AND CASE
+         WHEN $6 IS NULL THEN true
+         WHEN $1 = $7 AND $3 = $6 THEN node_id > $8
+         WHEN $1 = $7 THEN (epoch_id, node_id) > ($6, $8)
+         WHEN $3 = $6 THEN (party_id, node_id) > ($7, $8)
+         ELSE (epoch_id, party_id, node_id) > ($6, $7, $8) END
      ORDER BY epoch_id, party_id, node_id LIMIT $5)
 ), behind AS (
     (SELECT FROM matching
-     WHERE $4 AND $6 IS NOT NULL AND (epoch_id, party_id, node_id) >= ($6, $7::text, $8::text)
-       AND ($7 IS DISTINCT FROM $1 OR (epoch_id, node_id) >= ($6, $8))
+     WHERE $4 AND $6 IS NOT NULL AND ($3 < $6) IS NOT TRUE AND CASE
+         WHEN $1 = $7 AND $3 = $6 THEN node_id >= $8
+         WHEN $1 = $7 THEN (epoch_id, node_id) >= ($6, $8)
+         WHEN $3 = $6 THEN (party_id, node_id) >= ($7, $8)
+         ELSE (epoch_id, party_id, node_id) >= ($6, $7, $8) END
      ORDER BY epoch_id, party_id, node_id LIMIT 1)
     UNION ALL
     (SELECT FROM matching
-     WHERE NOT $4 AND $6 IS NOT NULL AND (epoch_id, party_id, node_id) <= ($6, $7::text, $8::text)
-       AND ($7 IS DISTINCT FROM $1 OR (epoch_id, node_id) <= ($6, $8))
+     WHERE NOT $4 AND $6 IS NOT NULL AND ($3 > $6) IS NOT TRUE AND CASE
+         WHEN $1 = $7 AND $3 = $6 THEN node_id <= $8
+         WHEN $1 = $7 THEN (epoch_id, node_id) <= ($6, $8)
+         WHEN $3 = $6 THEN (party_id, node_id) <= ($7, $8)
+         ELSE (epoch_id, party_id, node_id) <= ($6, $7, $8) END
      ORDER BY epoch_id DESC, party_id DESC, node_id DESC LIMIT 1)
 )
 SELECT head.height AS head_height, head.block_time AS head_time, EXISTS (SELECT FROM behind) AS behind,
