@@ -71,6 +71,13 @@ impl Bus {
         self.shared.client.connection_state() == State::Connected
     }
 
+    /// Comes when a server is connected.
+    pub async fn until_connected(&self) {
+        while !self.is_connected() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// `mesh.<workload>.<Operation>`.
     pub fn subject(&self, workload: &str, operation: &str) -> String {
         format!("{}.{workload}.{operation}", self.shared.config.prefix)

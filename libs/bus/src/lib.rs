@@ -23,4 +23,4 @@ pub use config::{BusConfig, Credentials};
 pub use connection::{Bus, BusError};
 pub use encoding::{Encoding, Format, GZIP_FROM_BYTES, gzip};
 pub use metrics::{Outcome, RequestLabels, RequestMetrics};
-pub use serve::{Limits, Router, Serving};
+pub use serve::{Door, Limits, Router, Serving};

@@ -4,6 +4,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
+    future::Future,
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -13,7 +14,7 @@ use async_nats::{HeaderMap, Message, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::{
     StreamExt,
-    future::{AbortHandle, Abortable, LocalBoxFuture},
+    future::{AbortHandle, Abortable, LocalBoxFuture, join_all},
 };
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use prometheus_client::registry::Registry;
@@ -103,55 +104,98 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
         self
     }
 
-    /// Begins to answer.
-    ///
-    /// # Errors
-    /// When the connection is closed.
-    pub async fn serve(self) -> Result<Serving, BusError> {
-        let closed = |error: async_nats::SubscribeError| BusError::Closed(error.into());
-        let client = &self.bus.shared.client;
+    /// Begins to answer as soon as `ready` comes: a replica that cannot work yet takes no request from one that
+    /// can.
+    pub fn serve(self, ready: impl Future<Output = ()> + 'static) -> Serving {
         let (stop, stopped) = watch::channel(false);
         let desk = Rc::new(Desk {
             bus: self.bus.clone(),
             limits: self.limits,
-            metrics: self.metrics,
+            metrics: self.metrics.clone(),
             running: RefCell::default(),
             in_flight: Cell::new(0),
             idle: Notify::new(),
             stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
+            open: Cell::new(false),
         });
-        let mut readers = Vec::new();
-        for (name, work) in self.operations {
-            let subject = self.bus.subject(self.workload, name);
-            let requests =
-                client.queue_subscribe(subject.clone(), self.workload.to_owned()).await.map_err(closed)?;
-            desk.stats.add(name, subject, self.workload);
-            readers.push(actix::spawn(read(Rc::clone(&desk), name, work, requests, stopped.clone())));
-        }
-        let canceled = client.subscribe(self.bus.cancel_subject(self.workload)).await.map_err(closed)?;
-        actix::spawn(cancel(Rc::clone(&desk), canceled));
-        stats::answer(&self.bus, &desk.stats).await?;
-        self.bus.flush(Duration::from_secs(1)).await;
-        Ok(Serving { desk, stop, readers })
+        let answering = actix::spawn(answer(Rc::clone(&desk), self.workload, self.operations, ready, stopped));
+        Serving { desk, stop, answering }
     }
+}
+
+/// Subscribes every operation and answers until the service drains.
+async fn answer(
+    desk: Rc<Desk>,
+    workload: &'static str,
+    operations: Vec<(&'static str, Work)>,
+    ready: impl Future<Output = ()>,
+    mut stop: watch::Receiver<bool>,
+) {
+    tokio::select! {
+        () = ready => {}
+        _ = stop.wait_for(|stop| *stop) => return,
+    }
+    match subscribe(&desk, workload, operations, &stop).await {
+        Ok(readers) => {
+            desk.bus.flush(Duration::from_secs(1)).await;
+            desk.open.set(true);
+            join_all(readers).await;
+        }
+        Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "cannot take requests"),
+    }
+}
+
+async fn subscribe(
+    desk: &Rc<Desk>,
+    workload: &'static str,
+    operations: Vec<(&'static str, Work)>,
+    stop: &watch::Receiver<bool>,
+) -> Result<Vec<tokio::task::JoinHandle<()>>, BusError> {
+    let closed = |error: async_nats::SubscribeError| BusError::Closed(error.into());
+    let client = &desk.bus.shared.client;
+    let canceled = client.subscribe(desk.bus.cancel_subject(workload)).await.map_err(closed)?;
+    actix::spawn(cancel(Rc::clone(desk), canceled));
+    let mut readers = Vec::new();
+    for (name, work) in operations {
+        let subject = desk.bus.subject(workload, name);
+        let requests = client.queue_subscribe(subject.clone(), workload.to_owned()).await.map_err(closed)?;
+        desk.stats.add(name, subject, workload);
+        readers.push(actix::spawn(read(Rc::clone(desk), name, work, requests, stop.clone())));
+    }
+    stats::answer(&desk.bus, &desk.stats).await?;
+    Ok(readers)
 }
 
 /// A service that answers. See [`Serving::drain`].
 pub struct Serving {
     desk: Rc<Desk>,
     stop: watch::Sender<bool>,
-    readers: Vec<tokio::task::JoinHandle<()>>,
+    answering: tokio::task::JoinHandle<()>,
+}
+
+/// Tells whether a service takes requests. See [`Serving::door`].
+#[derive(Clone)]
+pub struct Door(Rc<Desk>);
+
+impl Door {
+    /// Whether requests are taken.
+    pub fn is_open(&self) -> bool {
+        self.0.open.get()
+    }
 }
 
 impl Serving {
+    /// A view of whether requests are taken yet.
+    pub fn door(&self) -> Door {
+        Door(Rc::clone(&self.desk))
+    }
+
     /// Stops taking requests, finishes those that run (at most this long), and sends every reply.
     pub async fn drain(self, grace: Duration) {
         let deadline = Instant::now() + grace;
         let left = || deadline.saturating_duration_since(Instant::now());
         self.stop.send_replace(true);
-        for reader in self.readers {
-            let _ = timeout(left(), reader).await;
-        }
+        let _ = timeout(left(), self.answering).await;
         while self.desk.in_flight.get() > 0 {
             if timeout(left(), self.desk.idle.notified()).await.is_err() {
                 tracing::warn!(in_flight = self.desk.in_flight.get(), "stopping before all requests are answered");
@@ -172,6 +216,8 @@ struct Desk {
     in_flight: Cell<usize>,
     idle: Notify,
     stats: Rc<Stats>,
+    /// Whether requests are taken.
+    open: Cell<bool>,
 }
 
 /// Takes the requests of one operation until the service drains.

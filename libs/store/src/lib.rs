@@ -13,6 +13,6 @@ mod session;
 mod time;
 
 pub use page::{ListKey, Page, PageRequest, PageSizes, Window, encode as encode_cursor};
-pub use read::{Parameter, ReadError, Store, StoreConfig, head_of};
+pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, head_of};
 pub use tokio_postgres::Row;
 pub use time::TimeUs;

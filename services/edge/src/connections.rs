@@ -1,7 +1,8 @@
 //! The accept loop: bounds connections, times their heads, and closes them in order.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
+use futures_util::FutureExt;
 use hyper::service::{Service, service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -35,8 +36,15 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Accepts on all listeners until drained.
-    pub(crate) fn accept<S: HttpService>(listeners: Vec<TcpListener>, service: &S, config: &Config, metrics: &Metrics) -> Self {
+    /// Accepts on all listeners from when `ready` comes until drained.
+    pub(crate) fn accept<S: HttpService>(
+        listeners: Vec<TcpListener>,
+        service: &S,
+        config: &Config,
+        metrics: &Metrics,
+        ready: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let ready = ready.boxed().shared();
         let (stop, stopped) = watch::channel(false);
         let room = Arc::new(Semaphore::new(config.limits.connections));
         let builder = Arc::new(builder(&config.limits));
@@ -47,7 +55,11 @@ impl Connections {
                 limits: config.limits,
                 metrics: metrics.clone(),
             };
-            tokio::spawn(door.accept(listener, Arc::clone(&room), stopped.clone()))
+            let (room, stopped, ready) = (Arc::clone(&room), stopped.clone(), ready.clone());
+            tokio::spawn(async move {
+                ready.await;
+                door.accept(listener, room, stopped).await
+            })
         };
         Self { stop, loops: listeners.into_iter().map(accept).collect() }
     }

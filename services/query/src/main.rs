@@ -39,10 +39,15 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let store = Store::open(&store)?;
     let query = Query { store: store.clone(), sizes, accounts_at_most, mailbox: in_flight }.start();
     let router = ops::router(setup.bus, query, limits, &mut setup.registry.borrow_mut());
-    let serving = router.serve().await?;
+    let waiting = store.clone();
+    let serving = router.serve(async move { waiting.until_ready().await });
+    let door = serving.door();
     let ready = move || {
-        let store = store.clone();
-        async move { store.ready().await.map_err(|error| error.to_string()) }
+        let (store, is_open) = (store.clone(), door.is_open());
+        async move {
+            store.ready().await.map_err(|error| error.to_string())?;
+            if is_open { Ok(()) } else { Err("not yet subscribed".to_owned()) }
+        }
     };
     Ok(Running::new(ready, |grace| serving.drain(grace)))
 }

@@ -115,9 +115,10 @@ pub(crate) struct DemoArgs {
     /// Parties that trade
     #[arg(long, value_name = "N")]
     pub(crate) demo_parties: Option<usize>,
-    /// End the history now; without it the same seed gives the same history to the byte
-    #[arg(long)]
-    pub(crate) demo_recent: bool,
+    /// Begin the history at this time (seconds since 1970) instead of ending it now, so that the same seed gives
+    /// the same history to the byte
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) demo_start: Option<u32>,
 }
 
 /// Options of `ps`.

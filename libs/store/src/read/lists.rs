@@ -14,6 +14,11 @@ const WAIT_AT_MOST: Duration = Duration::from_secs(1);
 /// Longest time to make a connection.
 const CONNECT_AT_MOST: Duration = Duration::from_secs(2);
 
+/// Settings of the sessions that read lists, beside those of every reading session. A plan for the values at
+/// hand: filters that are not given vanish, a cursor becomes an index bound. And a walk along an index rather
+/// than a sort of everything, whatever the statistics say of how few rows will match.
+pub const LIST_SETTINGS: &str = "-c plan_cache_mode=force_custom_plan -c enable_sort=off";
+
 #[derive(Clone)]
 pub(super) struct Lists {
     pool: Pool,
@@ -22,9 +27,7 @@ pub(super) struct Lists {
 
 impl Lists {
     pub(super) fn open(mut config: Config, connections: usize, statement_timeout: Duration) -> Result<Self, ReadError> {
-        // A plan for the values at hand: filters that are not given vanish, a cursor becomes an index bound.
-        let settings = format!("{} -c plan_cache_mode=force_custom_plan", config.get_options().unwrap_or_default());
-        config.options(settings);
+        config.options(format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default()));
         let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
             .max_size(connections)

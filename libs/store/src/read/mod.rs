@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio_postgres::{Config, Row, types::ToSql};
 
 pub use error::ReadError;
+pub use lists::LIST_SETTINGS;
 use lists::Lists;
 use points::Points;
 
@@ -77,6 +78,13 @@ impl Store {
     /// See [`ReadError`].
     pub async fn list(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
         self.lists.all(sql, parameters).await
+    }
+
+    /// Comes when the database answers.
+    pub async fn until_ready(&self) {
+        while self.ready().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Whether the database answers.

@@ -3,7 +3,7 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_problem::Problem;
-use mesh_store::{ListKey, ReadError, Row};
+use mesh_store::{ListKey, Parameter, ReadError, Row};
 use proto_msgs::v2::{
     EpochRewardSummary, EpochRewardSummaryEdge, EpochRewardSummaryPage, ListEpochRewardSummariesReply,
     ListEpochRewardSummariesRequest,
@@ -61,24 +61,25 @@ impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
             let given = |list: Vec<String>| (!list.is_empty()).then_some(list);
             let (assets, markets) = (given(filter.asset_ids), given(filter.market_ids));
             let position = window.position();
-            let rows = store
-                .list(
-                    include_str!("../../sql/list_epoch_reward_summaries.sql"),
-                    &[
-                        &assets,
-                        &markets,
-                        &from,
-                        &to,
-                        &window.descending(),
-                        &window.rows(),
-                        &position.map(|key| key.epoch),
-                        &position.map(|key| key.market.as_str()),
-                        &position.map(|key| key.asset.as_str()),
-                        &position.map(|key| key.reward_type.as_str()),
-                    ],
-                )
-                .await
-                .map_err(failed)?;
+            let (descending, limit) = (window.descending(), window.rows());
+            let epoch = position.map(|key| key.epoch);
+            let market = position.map(|key| key.market.as_str());
+            let asset = position.map(|key| key.asset.as_str());
+            let reward_type = position.map(|key| key.reward_type.as_str());
+            let mut parameters: Vec<Parameter<'_>> =
+                vec![&from, &to, &descending, &limit, &epoch, &market, &asset, &reward_type];
+            let sql = match (&markets, &assets) {
+                (Some(markets), assets) => {
+                    parameters.extend([markets as Parameter<'_>, assets]);
+                    include_str!("../../sql/list_epoch_reward_summaries_by_market.sql")
+                }
+                (None, Some(assets)) => {
+                    parameters.push(assets);
+                    include_str!("../../sql/list_epoch_reward_summaries_by_asset.sql")
+                }
+                (None, None) => include_str!("../../sql/list_epoch_reward_summaries.sql"),
+            };
+            let rows = store.list(sql, &parameters).await.map_err(failed)?;
             let (head, behind) = frame(&rows).map_err(failed)?;
             let summaries: Result<_, _> = rows.iter().filter_map(|row| summary(row).transpose()).collect();
             let page = window.page(summaries.map_err(failed)?, behind);

@@ -110,7 +110,10 @@ fn plan(args: &DemoArgs) -> Plan {
         parties: args.demo_parties.unwrap_or(usual.parties),
         ..usual
     };
-    if args.demo_recent { plan.ending_at(std::time::SystemTime::now()) } else { plan }
+    match args.demo_start {
+        Some(seconds) => Plan { start_us: i64::from(seconds) * 1_000_000, ..plan },
+        None => plan.ending_at(std::time::SystemTime::now()),
+    }
 }
 
 async fn has_blocks(url: &str) -> Result<bool, Failure> {
