@@ -102,3 +102,25 @@ pub(crate) fn read_problem(headers: &HeaderMap, body: &[u8]) -> Option<Problem> 
         Problem::new(code, mesh_problem::NOT_MAPPED, "the service failed without saying why")
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(timeout_ms: u64, sent_ms: u64) -> Option<Duration> {
+        let mut headers = HeaderMap::new();
+        headers.insert(TIMEOUT_MS, timeout_ms.to_string());
+        headers.insert(SENT_MS, sent_ms.to_string());
+        RequestHeaders::read(Some(&headers), Duration::from_secs(10)).left
+    }
+
+    #[test]
+    fn time_on_the_way_counts_unless_the_clocks_differ() {
+        let now = now_ms();
+        assert!(left(5_000, now - 3_000).is_some_and(|left| left <= Duration::from_secs(2)));
+        assert_eq!(left(1_000, now - 3_000), None);
+        assert_eq!(left(1_000, now - 3_600_000), Some(Duration::from_secs(1)));
+        assert_eq!(left(1_000, now + 3_600_000), Some(Duration::from_secs(1)));
+        assert_eq!(left(3_600_000, now + 60_000), Some(Duration::from_secs(10)));
+    }
+}
