@@ -5,8 +5,13 @@ use std::{env, fmt::Write, fs, path::PathBuf};
 
 use prost_reflect::prost_types::FileDescriptorSet;
 
-const FILES: [&str; 5] =
-    ["api/v2/common.proto", "api/v2/export.proto", "api/v2/node_info.proto", "api/v2/query.proto", "api/v2/tx_relay.proto"];
+const FILES: [&str; 5] = [
+    "api/v2/common.proto",
+    "api/v2/export.proto",
+    "api/v2/node_info.proto",
+    "api/v2/query.proto",
+    "api/v2/tx_relay.proto",
+];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
@@ -19,14 +24,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let descriptors: FileDescriptorSet = compiler.file_descriptor_set();
     fs::write(out.join("operations.rs"), operations(&descriptors)?)?;
     prost_build::Config::new().bytes(["."]).compile_fds(descriptors)?;
-    pbjson_build::Builder::new().register_descriptors(&encoded)?.emit_fields().ignore_unknown_fields().build(&[".api.v2"])?;
+    pbjson_build::Builder::new()
+        .register_descriptors(&encoded)?
+        .emit_fields()
+        .ignore_unknown_fields()
+        .build(&[".api.v2"])?;
     Ok(())
 }
 
 /// One `impl Operation` per unary rpc. Streams have no reply message, hence no row here.
 fn operations(descriptors: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
     let mut code = String::new();
-    let services = descriptors.file.iter().filter(|file| file.package() == "api.v2").flat_map(|file| &file.service);
+    let services =
+        descriptors.file.iter().filter(|file| file.package() == "api.v2").flat_map(|file| &file.service);
     for service in services {
         for method in service.method.iter().filter(|method| !method.server_streaming()) {
             let message = |name: &str| name.trim_start_matches(".api.v2.").to_owned();

@@ -121,7 +121,8 @@ impl Contract {
 
 fn operation(method: &MethodDescriptor, http: &ExtensionDescriptor) -> OperationInfo {
     let options = method.options();
-    let http = options.get_extension(http).as_message().cloned().expect("every rpc has a google.api.http path");
+    let http =
+        options.get_extension(http).as_message().cloned().expect("every rpc has a google.api.http path");
     let text = |name: &str| text_field(&http, name);
     let (http_method, template) = match text("get") {
         Some(template) => (Method::Get, template),
@@ -194,7 +195,10 @@ mod tests {
     #[test]
     fn an_operation_is_read_with_its_workload_and_route() {
         let row = Contract::get().operations().iter().find(|row| row.name == "SubmitTransaction").unwrap();
-        assert_eq!((row.workload.as_str(), row.method, row.template().as_str()), ("tx-relay", Method::Post, "/transaction"));
+        assert_eq!(
+            (row.workload.as_str(), row.method, row.template().as_str()),
+            ("tx-relay", Method::Post, "/transaction")
+        );
         let row = Contract::get().operations().iter().find(|row| row.name == "GetOracleSpec").unwrap();
         assert_eq!(row.path.last(), Some(&Segment::Field("oracle_spec_id".to_owned())));
         assert!(!row.streaming);

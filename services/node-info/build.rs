@@ -10,6 +10,10 @@ fn main() {
 }
 
 fn head() -> Option<String> {
-    let output = Command::new("git").args(["rev-parse", "HEAD"]).output().ok().filter(|output| output.status.success())?;
+    let output = Command::new("git")
+        .args(["rev-parse", "HEAD"])
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }

@@ -72,7 +72,13 @@ impl Bus {
     /// # Errors
     /// The service's own problem; `Unavailable` when no replica listens, none has room, or the bus is away;
     /// `DeadlineExceeded` when no reply came in time.
-    pub async fn ask(&self, workload: &str, operation: &str, request: Bytes, options: &AskOptions) -> Result<Reply, Problem> {
+    pub async fn ask(
+        &self,
+        workload: &str,
+        operation: &str,
+        request: Bytes,
+        options: &AskOptions,
+    ) -> Result<Reply, Problem> {
         let deadline = Instant::now() + options.timeout;
         let mut pauses = NO_RESPONDER_PAUSES.iter();
         let mut overloads = 0;
@@ -84,10 +90,16 @@ impl Bus {
                 Tried::Done(result) => return result,
                 Tried::NoResponder => match pauses.next() {
                     Some(pause) if options.repeatable => sleep(*pause).await,
-                    _ => return Err(Problem::unavailable(format!("no replica of {workload} answers this operation"))),
+                    _ => {
+                        return Err(Problem::unavailable(format!(
+                            "no replica of {workload} answers this operation"
+                        )));
+                    }
                 },
                 Tried::Overloaded if overloads == 0 => overloads += 1,
-                Tried::Overloaded => return Err(Problem::unavailable(format!("all replicas of {workload} are busy"))),
+                Tried::Overloaded => {
+                    return Err(Problem::unavailable(format!("all replicas of {workload} are busy")));
+                }
             }
         }
     }
@@ -96,7 +108,11 @@ impl Bus {
     ///
     /// # Errors
     /// As [`Bus::ask`].
-    pub async fn ask_typed<R: Operation>(&self, request: &R, timeout: Duration) -> Result<Answered<R::Reply>, Problem> {
+    pub async fn ask_typed<R: Operation>(
+        &self,
+        request: &R,
+        timeout: Duration,
+    ) -> Result<Answered<R::Reply>, Problem> {
         let options = AskOptions {
             encoding: Encoding::default(),
             timeout,
@@ -106,8 +122,9 @@ impl Bus {
         };
         let reply = self.ask(R::WORKLOAD, R::NAME, request.encode_to_vec().into(), &options).await?;
         let whole: Vec<u8> = reply.parts.concat();
-        let message = prost::Message::decode(whole.as_slice())
-            .map_err(|error| Problem::internal(NOT_MAPPED, "the reply does not decode").caused_by(error.to_string()))?;
+        let message = prost::Message::decode(whole.as_slice()).map_err(|error| {
+            Problem::internal(NOT_MAPPED, "the reply does not decode").caused_by(error.to_string())
+        })?;
         Ok(Answered { reply: message, head: reply.head })
     }
 
@@ -130,18 +147,26 @@ impl Bus {
                 let problem = Problem::unavailable("the request could not be put on the message bus");
                 return Tried::Done(Err(problem.caused_by(error.to_string())));
             }
-            Err(_) => return Tried::Done(Err(Problem::deadline_exceeded("the message bus did not take the request in time"))),
+            Err(_) => {
+                return Tried::Done(Err(Problem::deadline_exceeded(
+                    "the message bus did not take the request in time",
+                )));
+            }
         }
         let reply_to = expected.reply_to.clone();
         let mut unanswered = Unanswered { bus: Some(self), workload, reply_to: &reply_to };
         let arrived = timeout_at(deadline, expected.arrive()).await;
         let Ok(arrived) = arrived else {
-            return Tried::Done(Err(Problem::deadline_exceeded(format!("{workload} did not answer in time"))));
+            return Tried::Done(Err(Problem::deadline_exceeded(format!(
+                "{workload} did not answer in time"
+            ))));
         };
         unanswered.bus = None;
         match arrived {
             Arrived::NoResponder => Tried::NoResponder,
-            Arrived::Torn => Tried::Done(Err(Problem::unavailable("parts of the reply were lost on the message bus"))),
+            Arrived::Torn => {
+                Tried::Done(Err(Problem::unavailable("parts of the reply were lost on the message bus")))
+            }
             Arrived::Reply { headers, parts } => read_reply(&headers, parts),
         }
     }
@@ -163,7 +188,8 @@ fn request_headers(options: &AskOptions, deadline: Instant) -> HeaderMap {
 fn read_reply(headers: &HeaderMap, parts: Vec<Bytes>) -> Tried {
     let body = parts.first().map(Bytes::as_ref).unwrap_or_default();
     if let Some(problem) = headers::read_problem(headers, body) {
-        let overloaded = problem.code == Code::ResourceExhausted && headers.get(headers::OVERLOADED).is_some();
+        let overloaded =
+            problem.code == Code::ResourceExhausted && headers.get(headers::OVERLOADED).is_some();
         return if overloaded { Tried::Overloaded } else { Tried::Done(Err(problem)) };
     }
     Tried::Done(Ok(Reply {

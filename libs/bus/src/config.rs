@@ -45,7 +45,9 @@ impl Credentials {
             Some((user, password)) => {
                 Ok(Self::Password { user: user.to_owned(), password: password.to_owned() })
             }
-            None => Err(io::Error::new(io::ErrorKind::InvalidData, "neither `user:password` nor a .creds file")),
+            None => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "neither `user:password` nor a .creds file"))
+            }
         }
     }
 }

@@ -57,7 +57,9 @@ impl Bus {
             .event_callback(|event| async move { tracing::info!(%event, "bus") });
         options = match config.credentials.clone() {
             Some(Credentials::Password { user, password }) => options.user_and_password(user, password),
-            Some(Credentials::Jwt(text)) => options.credentials(&text).map_err(|error| configuration(error.into()))?,
+            Some(Credentials::Jwt(text)) => {
+                options.credentials(&text).map_err(|error| configuration(error.into()))?
+            }
             None => options,
         };
         let servers: Vec<&str> = config.url.split(',').map(str::trim).collect();

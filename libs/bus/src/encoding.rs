@@ -47,7 +47,8 @@ impl Encoding {
     /// Writes a reply, still uncompressed.
     pub(crate) fn render<R: prost::Message + serde::Serialize>(self, reply: &R) -> Result<Vec<u8>, Problem> {
         let failed = |error: serde_json::Error| {
-            Problem::internal(mesh_problem::NOT_MAPPED, "the reply could not be written").caused_by(error.to_string())
+            Problem::internal(mesh_problem::NOT_MAPPED, "the reply could not be written")
+                .caused_by(error.to_string())
         };
         match self.format {
             Format::Json => serde_json::to_vec(reply).map_err(failed),

@@ -134,8 +134,10 @@ impl Slot {
         }
         self.parts.push(message.payload);
         let first = self.headers.get_or_insert(headers);
-        (self.parts.len() == parts)
-            .then(|| Arrived::Reply { headers: std::mem::take(first), parts: std::mem::take(&mut self.parts) })
+        (self.parts.len() == parts).then(|| Arrived::Reply {
+            headers: std::mem::take(first),
+            parts: std::mem::take(&mut self.parts),
+        })
     }
 }
 

@@ -9,7 +9,8 @@ use prometheus_client::{
 };
 
 /// Bounds of the duration buckets, seconds.
-const SECONDS: [f64; 14] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+const SECONDS: [f64; 14] =
+    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
 /// Labels of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -52,8 +53,16 @@ impl RequestMetrics {
             shed: Counter::default(),
             in_flight: Gauge::default(),
         };
-        registry.register("mesh_request_seconds", "Time to answer a request, by operation and outcome", metrics.seconds.clone());
-        registry.register("mesh_requests_shed", "Requests turned away for want of room", metrics.shed.clone());
+        registry.register(
+            "mesh_request_seconds",
+            "Time to answer a request, by operation and outcome",
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "mesh_requests_shed",
+            "Requests turned away for want of room",
+            metrics.shed.clone(),
+        );
         registry.register("mesh_requests_in_flight", "Requests being worked on", metrics.in_flight.clone());
         metrics
     }

@@ -69,7 +69,13 @@ pub struct Router<A: Actor> {
 
 impl<A: Actor<Context = Context<A>>> Router<A> {
     /// No operations yet.
-    pub fn new(bus: Bus, workload: &'static str, actor: Addr<A>, limits: Limits, registry: &mut Registry) -> Self {
+    pub fn new(
+        bus: Bus,
+        workload: &'static str,
+        actor: Addr<A>,
+        limits: Limits,
+        registry: &mut Registry,
+    ) -> Self {
         let metrics = RequestMetrics::register(registry);
         Self { bus, actor, limits, workload, metrics, operations: Vec::new() }
     }
@@ -91,7 +97,8 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let answered = match actor.send(Ask(request)).await {
                     Ok(answer) => answer?,
                     Err(error) => {
-                        let problem = Problem::internal(NOT_MAPPED, "the service could not finish this request");
+                        let problem =
+                            Problem::internal(NOT_MAPPED, "the service could not finish this request");
                         return Err(problem.caused_by(error.to_string()));
                     }
                 };
@@ -118,7 +125,8 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
             open: Cell::new(false),
         });
-        let answering = actix::spawn(answer(Rc::clone(&desk), self.workload, self.operations, ready, stopped));
+        let answering =
+            actix::spawn(answer(Rc::clone(&desk), self.workload, self.operations, ready, stopped));
         Serving { desk, stop, answering }
     }
 }
@@ -198,7 +206,10 @@ impl Serving {
         let _ = timeout(left(), self.answering).await;
         while self.desk.in_flight.get() > 0 {
             if timeout(left(), self.desk.idle.notified()).await.is_err() {
-                tracing::warn!(in_flight = self.desk.in_flight.get(), "stopping before all requests are answered");
+                tracing::warn!(
+                    in_flight = self.desk.in_flight.get(),
+                    "stopping before all requests are answered"
+                );
                 break;
             }
         }
@@ -221,7 +232,13 @@ struct Desk {
 }
 
 /// Takes the requests of one operation until the service drains.
-async fn read(desk: Rc<Desk>, name: &'static str, work: Work, mut requests: Subscriber, mut stop: watch::Receiver<bool>) {
+async fn read(
+    desk: Rc<Desk>,
+    name: &'static str,
+    work: Work,
+    mut requests: Subscriber,
+    mut stop: watch::Receiver<bool>,
+) {
     loop {
         tokio::select! {
             message = requests.next() => match message {
@@ -312,7 +329,9 @@ fn log(operation: &str, request: &RequestHeaders, problem: &Problem) {
     let request_id = request.request_id.as_str();
     let traceparent = request.traceparent.as_deref().unwrap_or_default();
     match problem.code {
-        Code::Internal | Code::Unknown => tracing::error!(operation, request_id, traceparent, %problem, cause, "failed"),
+        Code::Internal | Code::Unknown => {
+            tracing::error!(operation, request_id, traceparent, %problem, cause, "failed")
+        }
         Code::Unavailable | Code::DeadlineExceeded => {
             tracing::warn!(operation, request_id, traceparent, %problem, cause, "failed");
         }
@@ -374,6 +393,7 @@ async fn send_problem(bus: &Bus, reply_to: &Subject, problem: &Problem, overload
 }
 
 async fn refuse(bus: Bus, reply_to: Subject) {
-    let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the replica has no room for this request");
+    let problem =
+        Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the replica has no room for this request");
     send_problem(&bus, &reply_to, &problem, true).await;
 }

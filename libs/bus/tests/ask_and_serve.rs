@@ -1,5 +1,7 @@
 //! Asking and serving over a real bus: long replies, overload, deadlines, askers that go away, drain.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{
     cell::RefCell,
     future::Future,
@@ -12,7 +14,10 @@ use std::{
 };
 
 use actix::{Actor, Addr, Context, Handler};
-use mesh_bus::{Answered, Answering, Ask, AskOptions, Bus, BusConfig, Credentials, Encoding, Format, Limits, Router, Serving};
+use mesh_bus::{
+    Answered, Answering, Ask, AskOptions, Bus, BusConfig, Credentials, Encoding, Format, Limits, Router,
+    Serving,
+};
 use mesh_problem::{Code, Problem};
 use prometheus_client::registry::Registry;
 use prost::Message;
@@ -58,7 +63,9 @@ impl Handler<Ask<GetWithdrawalRequest>> for Scripted {
                     request.id
                 }
                 "long" => "x".repeat(5 << 20),
-                "missing" => return Err(Problem::not_found(150_001, "no such withdrawal").caused_by("secret")),
+                "missing" => {
+                    return Err(Problem::not_found(150_001, "no such withdrawal").caused_by("secret"));
+                }
                 _ => request.id,
             };
             let withdrawal = Some(Withdrawal { id, ..Default::default() });
@@ -175,7 +182,7 @@ fn nobody_to_answer_is_said_at_once() {
 }
 
 #[test]
-fn a_full_replica_turns_away_and_another_one_takes_over() {
+fn a_full_replica_turns_requests_away_at_once() {
     with_service(1, |Served { bus, script, serving }| async move {
         let _serving = serving;
         let waiting = request("wait");

@@ -1,6 +1,8 @@
 //! The admin port of a service: `/livez` (the process is alive), `/readyz` (what it needs is there), `/metrics`.
 
-use std::{cell::RefCell, convert::Infallible, io, net::SocketAddr, path::Path, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell, convert::Infallible, io, net::SocketAddr, path::Path, rc::Rc, sync::Arc, time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;

@@ -22,7 +22,10 @@ impl fmt::Debug for Secret {
 impl Env {
     /// The environment of this process. An empty variable counts as absent.
     pub fn of_process() -> Self {
-        Self::of(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
+        Self::of(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+        )
     }
 
     /// These variables.

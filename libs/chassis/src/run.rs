@@ -54,7 +54,10 @@ impl Running {
         R: Future<Output = Result<(), String>> + 'static,
         D: Future<Output = ()> + 'static,
     {
-        Self { ready: Box::new(move || Box::pin(ready())), drain: Box::new(move |grace| Box::pin(drain(grace))) }
+        Self {
+            ready: Box::new(move || Box::pin(ready())),
+            drain: Box::new(move |grace| Box::pin(drain(grace))),
+        }
     }
 }
 
@@ -122,7 +125,8 @@ where
     let mut interrupt = signal(SignalKind::interrupt())?;
     let registry = Rc::new(RefCell::new(Registry::default()));
     let bus = Bus::connect(common.bus).await?;
-    let Running { ready, drain } = start(Setup { config, bus: bus.clone(), registry: Rc::clone(&registry) }).await?;
+    let Running { ready, drain } =
+        start(Setup { config, bus: bus.clone(), registry: Rc::clone(&registry) }).await?;
 
     let stopping = Rc::new(Cell::new(false));
     let listener = admin::bind(common.admin, common.admin_address_file.as_deref()).await?;
@@ -161,5 +165,10 @@ where
 fn log(env: &Env) {
     let filter = EnvFilter::try_new(env.optional("MESH_LOG").unwrap_or_else(|| "info".to_owned()))
         .unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
 }

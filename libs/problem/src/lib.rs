@@ -133,7 +133,11 @@ pub struct Detail {
 impl Problem {
     /// A problem with one reason.
     pub fn new(code: Code, number: u32, message: impl Into<String>) -> Self {
-        Self { code, details: vec![Detail { number, message: message.into(), inner: String::new() }], cause: None }
+        Self {
+            code,
+            details: vec![Detail { number, message: message.into(), inner: String::new() }],
+            cause: None,
+        }
     }
 
     /// The request is wrong; the client must change it.
@@ -273,7 +277,19 @@ mod tests {
 
     #[test]
     fn every_code_has_the_status_of_the_contract() {
-        let rows = [(1, 499), (2, 500), (3, 400), (4, 504), (5, 404), (6, 409), (8, 429), (9, 400), (12, 501), (13, 500), (14, 503)];
+        let rows = [
+            (1, 499),
+            (2, 500),
+            (3, 400),
+            (4, 504),
+            (5, 404),
+            (6, 409),
+            (8, 429),
+            (9, 400),
+            (12, 501),
+            (13, 500),
+            (14, 503),
+        ];
         for (number, status) in rows {
             let code = Code::from_number(number);
             assert_eq!(code.number(), number);

@@ -14,5 +14,5 @@ mod time;
 
 pub use page::{ListKey, Page, PageRequest, PageSizes, Window, encode as encode_cursor};
 pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, head_of};
-pub use tokio_postgres::Row;
 pub use time::TimeUs;
+pub use tokio_postgres::Row;

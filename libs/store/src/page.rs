@@ -110,14 +110,23 @@ impl<K: ListKey> Window<K> {
             None => sizes.default,
             Some(limit) => match usize::try_from(limit) {
                 Ok(limit) if limit > 0 => limit,
-                _ => return Err(invalid("pagination limit must be greater than 0").with_inner(limit.to_string())),
+                _ => {
+                    return Err(
+                        invalid("pagination limit must be greater than 0").with_inner(limit.to_string())
+                    );
+                }
             },
         };
         let position = match after.or(before) {
             None => None,
             Some(cursor) => Some(decode::<K>(cursor)?),
         };
-        Ok(Self { position, forward, newest_first: newest_first.unwrap_or(true), limit: limit.min(sizes.greatest) })
+        Ok(Self {
+            position,
+            forward,
+            newest_first: newest_first.unwrap_or(true),
+            limit: limit.min(sizes.greatest),
+        })
     }
 
     /// Where the walk starts, exclusive; nothing = at the end of the list that it comes from.
@@ -290,7 +299,8 @@ mod tests {
 
     #[test]
     fn an_empty_cursor_is_absent() {
-        let window = Window::<Key>::read(PageRequest { after: Some(""), last: Some(2), ..Default::default() }, SIZES);
+        let window =
+            Window::<Key>::read(PageRequest { after: Some(""), last: Some(2), ..Default::default() }, SIZES);
         assert_eq!(window.unwrap().position(), None);
     }
 
@@ -308,7 +318,8 @@ mod tests {
         let json = r#"{"o":"test","k":["31"]}"#;
         let padded = base64::engine::general_purpose::STANDARD.encode(json);
         assert!(padded.ends_with('='));
-        let window = Window::<Key>::read(PageRequest { after: Some(&padded), ..Default::default() }, SIZES).unwrap();
+        let window =
+            Window::<Key>::read(PageRequest { after: Some(&padded), ..Default::default() }, SIZES).unwrap();
         assert_eq!(window.position(), Some(&Key(31)));
     }
 

@@ -37,7 +37,11 @@ impl<'a> FromSql<'a> for TimeUs {
 }
 
 impl ToSql for TimeUs {
-    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         self.0.saturating_sub(POSTGRES_EPOCH_US).to_sql(kind, out)
     }
 

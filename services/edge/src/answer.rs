@@ -5,9 +5,10 @@ use futures_util::stream;
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{
-        ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH,
-        CONTENT_TYPE, ETAG, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY,
+        ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+        ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW,
+        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, ORIGIN,
+        RETRY_AFTER, VARY,
     },
 };
 use mesh_bus::{Head, Reply};
@@ -42,7 +43,9 @@ impl RequestId {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let given = headers.get(X_REQUEST_ID).and_then(|value| value.to_str().ok()).filter(|text| {
             (1..=64).contains(&text.len())
-                && text.bytes().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_' | b'.'))
+                && text
+                    .bytes()
+                    .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_' | b'.'))
         });
         Self(given.map_or_else(|| nuid::next().to_string(), str::to_owned))
     }
@@ -98,7 +101,8 @@ pub(crate) fn reply(reply: Reply, etag: Option<&str>, cached: bool) -> Response 
     let mut parts = reply.parts;
     let mut response = match parts.len() {
         0 | 1 => Response::new(parts.pop().unwrap_or_default().into()),
-        _ => warp::reply::stream(stream::iter(parts.into_iter().map(Ok::<Bytes, std::io::Error>))).into_response(),
+        _ => warp::reply::stream(stream::iter(parts.into_iter().map(Ok::<Bytes, std::io::Error>)))
+            .into_response(),
     };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -189,7 +193,8 @@ pub(crate) fn finish(response: &mut Response, id: &RequestId, config: &Config, r
         return;
     }
     headers.append(VARY, HeaderValue::from_static("Origin"));
-    let origin = request.get(ORIGIN).filter(|origin| config.cors_origins.iter().any(|allowed| *origin == allowed));
+    let origin =
+        request.get(ORIGIN).filter(|origin| config.cors_origins.iter().any(|allowed| *origin == allowed));
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     }
@@ -235,7 +240,12 @@ mod tests {
         let head = |height| Head { height, time_ns: 0 };
         let tag = etag("A", b"x", head(1));
         assert_eq!(tag, etag("A", b"x", head(1)));
-        for other in [etag("B", b"x", head(1)), etag("A", b"y", head(1)), etag("A", b"x", head(2)), etag("Ax", b"", head(1))] {
+        for other in [
+            etag("B", b"x", head(1)),
+            etag("A", b"y", head(1)),
+            etag("A", b"x", head(2)),
+            etag("Ax", b"", head(1)),
+        ] {
             assert_ne!(tag, other);
         }
         assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"a\", W/\"1-x\""), "W/\"1-x\""));
@@ -248,7 +258,10 @@ mod tests {
     fn a_request_id_of_the_client_is_kept_when_it_is_plain() {
         assert_eq!(RequestId::of(&headers(X_REQUEST_ID, "abc-1_2.3")).0, "abc-1_2.3");
         for odd in ["a b", "", "<script>", "a\u{e9}"] {
-            let id = RequestId::of(&HeaderMap::from_iter([(X_REQUEST_ID, HeaderValue::from_bytes(odd.as_bytes()).unwrap())]));
+            let id = RequestId::of(&HeaderMap::from_iter([(
+                X_REQUEST_ID,
+                HeaderValue::from_bytes(odd.as_bytes()).unwrap(),
+            )]));
             assert_ne!(id.0, odd);
             assert!(!id.0.is_empty());
         }

@@ -46,15 +46,23 @@ pub(crate) struct Limits {
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
         let origins = env.or("MESH_EDGE_CORS_ORIGINS", "*".to_owned());
-        let origins = origins.split(',').map(|origin| origin.trim().to_owned()).filter(|origin| !origin.is_empty());
+        let origins =
+            origins.split(',').map(|origin| origin.trim().to_owned()).filter(|origin| !origin.is_empty());
         let inherited = env.optional("LISTEN_FDNAMES").unwrap_or_default();
         let grpc_listen = match env.or("MESH_EDGE_GRPC_LISTEN", String::new()) {
             address if address.is_empty() => None,
-            address => address.parse().map_err(|_| env.mistake("MESH_EDGE_GRPC_LISTEN is not an address and port")).ok(),
+            address => address
+                .parse()
+                .map_err(|_| env.mistake("MESH_EDGE_GRPC_LISTEN is not an address and port"))
+                .ok(),
         };
         Self {
             grpc_listen,
-            inherited_sockets: inherited.split(':').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            inherited_sockets: inherited
+                .split(':')
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect(),
             listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
             cors_origins: origins.collect(),
             limits: Limits {

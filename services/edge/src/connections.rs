@@ -82,10 +82,7 @@ impl Connections {
 
 fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .header_read_timeout(None)
-        .max_buf_size(BUFFER_BYTES);
+    builder.http1().header_read_timeout(None).max_buf_size(BUFFER_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -107,7 +104,12 @@ struct Door<S> {
 
 impl<S: HttpService> Door<S> {
     /// Lets connections in while there is room; comes to those still open.
-    async fn accept(self, listener: TcpListener, room: Arc<Semaphore>, mut stop: watch::Receiver<bool>) -> GracefulShutdown {
+    async fn accept(
+        self,
+        listener: TcpListener,
+        room: Arc<Semaphore>,
+        mut stop: watch::Receiver<bool>,
+    ) -> GracefulShutdown {
         let open = GracefulShutdown::new();
         loop {
             let next = async {

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http::{
     HeaderMap, Method, StatusCode,
-    header::{CONTENT_ENCODING, CONTENT_LENGTH},
+    header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING},
 };
 use mesh_bus::{AskOptions, Bus, Encoding, Format, WhileAwaited};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
@@ -21,11 +21,14 @@ use warp::{path::FullPath, reply::Response};
 
 use crate::{
     answer::{self, RequestId},
-    config::Config,
+    config::{Config, Limits},
     metrics::Metrics,
     request,
     routes::{Matched, Routes},
 };
+
+/// How much of a body that nobody wants is read all the same, in greatest bodies.
+const DISCARDED_AT_MOST: usize = 8;
 
 /// A body as it comes.
 pub(crate) type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
@@ -119,6 +122,9 @@ impl Shared {
             None => "none",
         };
         self.metrics.answered(operation, response.status().as_u16(), started.elapsed());
+        if has_body(&call.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {
+            tokio::spawn(discard(call.body, self.config.limits));
+        }
         response
     }
 
@@ -133,8 +139,9 @@ impl Shared {
         let is_read = matches!(call.method, Method::GET | Method::HEAD);
         match matched {
             Matched::Health if is_read => Ok(answer::health()),
-            Matched::Operation(operation, path) if is_read == (operation.method == proto_msgs::Method::Get)
-                && (is_read || call.method == Method::POST) =>
+            Matched::Operation(operation, path)
+                if is_read == (operation.method == proto_msgs::Method::Get)
+                    && (is_read || call.method == Method::POST) =>
             {
                 let _room = self
                     .room
@@ -144,7 +151,11 @@ impl Shared {
             }
             _ => Err(Refusal {
                 status: StatusCode::METHOD_NOT_ALLOWED,
-                problem: Problem::new(Code::Unimplemented, NOT_MAPPED, "the method is not allowed on this path"),
+                problem: Problem::new(
+                    Code::Unimplemented,
+                    NOT_MAPPED,
+                    "the method is not allowed on this path",
+                ),
                 allow: Some(matched.allow()),
             }),
         }
@@ -156,10 +167,14 @@ impl Shared {
         let too_large = |status, problem| Err(Refusal { status, problem, allow: None });
         if url > limits.url_bytes {
             let problem = Problem::invalid(NOT_MAPPED, "the URL is too long");
-            return too_large(StatusCode::URI_TOO_LONG, problem.with_inner(format!("at most {} bytes", limits.url_bytes)));
+            return too_large(
+                StatusCode::URI_TOO_LONG,
+                problem.with_inner(format!("at most {} bytes", limits.url_bytes)),
+            );
         }
         // Name, colon, space, value, end of line: what the block takes on the wire.
-        let head: usize = call.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        let head: usize =
+            call.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
         if head > limits.head_bytes {
             let problem = Problem::invalid(NOT_MAPPED, "the headers are too large");
             return too_large(
@@ -170,8 +185,14 @@ impl Shared {
         Ok(())
     }
 
-    async fn ask(&self, call: &mut Call, operation: &OperationInfo, path: &[(&str, String)]) -> Result<Response, Refusal> {
+    async fn ask(
+        &self,
+        call: &mut Call,
+        operation: &OperationInfo,
+        path: &[(&str, String)],
+    ) -> Result<Response, Refusal> {
         let is_read = operation.method == proto_msgs::Method::Get;
+        self.check_announced_body(call)?;
         let body = if is_read { Bytes::new() } else { self.body(call).await? };
         let checked = request::read(operation, path, &call.query, &body)?;
         let options = AskOptions {
@@ -181,10 +202,15 @@ impl Shared {
             },
             timeout: self.config.limits.answer_time,
             request_id: call.id.0.clone(),
-            traceparent: call.headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned),
+            traceparent: call
+                .headers
+                .get("traceparent")
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned),
             repeatable: is_read,
         };
-        let reply = self.bus.ask(&operation.workload, &operation.name, checked.message.clone(), &options).await?;
+        let reply =
+            self.bus.ask(&operation.workload, &operation.name, checked.message.clone(), &options).await?;
         let etag = reply.head.map(|head| answer::etag(&operation.name, &checked.message, head));
         Ok(match etag.as_deref().filter(|etag| answer::is_unchanged(&call.headers, etag)) {
             Some(etag) => answer::unchanged(reply.head, etag),
@@ -192,19 +218,27 @@ impl Shared {
         })
     }
 
+    fn check_announced_body(&self, call: &Call) -> Result<(), Refusal> {
+        let announced =
+            call.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        match announced {
+            Some(length) if length > self.config.limits.body_bytes as u64 => Err(self.body_too_large()),
+            _ => Ok(()),
+        }
+    }
+
+    fn body_too_large(&self) -> Refusal {
+        Refusal {
+            status: StatusCode::PAYLOAD_TOO_LARGE,
+            problem: Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the body is too large")
+                .with_inner(format!("at most {} bytes", self.config.limits.body_bytes)),
+            allow: None,
+        }
+    }
+
     /// The whole body, within its limits of size and time.
     async fn body(&self, call: &mut Call) -> Result<Bytes, Refusal> {
         let limits = &self.config.limits;
-        let too_large = || Refusal {
-            status: StatusCode::PAYLOAD_TOO_LARGE,
-            problem: Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the body is too large")
-                .with_inner(format!("at most {} bytes", limits.body_bytes)),
-            allow: None,
-        };
-        let announced = call.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-        if announced.is_some_and(|length| length > limits.body_bytes) {
-            return Err(too_large());
-        }
         if call.headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
             return Err(Problem::invalid(MALFORMED, "a compressed body is not taken").into());
         }
@@ -213,7 +247,9 @@ impl Shared {
         loop {
             let patience = deadline.min(time::Instant::now() + limits.body_idle);
             match timeout_at(patience, call.body.next()).await {
-                Ok(Some(Ok(piece))) if body.len() + piece.len() > limits.body_bytes => return Err(too_large()),
+                Ok(Some(Ok(piece))) if body.len() + piece.len() > limits.body_bytes => {
+                    return Err(self.body_too_large());
+                }
                 Ok(Some(Ok(piece))) => body.extend_from_slice(&piece),
                 Ok(Some(Err(_))) => return Err(Problem::invalid(MALFORMED, "the body breaks off").into()),
                 Ok(None) => return Ok(body.freeze()),
@@ -225,6 +261,24 @@ impl Shared {
                     });
                 }
             }
+        }
+    }
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
+}
+
+/// Reads what is left of a body that is answered already. Closing a connection while its client still sends
+/// resets it, and the answer is lost with it.
+async fn discard(mut body: Body, limits: Limits) {
+    let deadline = time::Instant::now() + limits.body_time;
+    let mut left = limits.body_bytes.saturating_mul(DISCARDED_AT_MOST);
+    loop {
+        let patience = deadline.min(time::Instant::now() + limits.body_idle);
+        match timeout_at(patience, body.next()).await {
+            Ok(Some(Ok(piece))) if piece.len() <= left => left -= piece.len(),
+            _ => return,
         }
     }
 }

@@ -53,14 +53,17 @@ pub(crate) fn service(gateway: Addr<Gateway>, config: Arc<Config>) -> impl HttpS
         .and(warp::body::stream())
         .then(move |method, path: warp::path::FullPath, query, headers: http::HeaderMap, body| {
             let (gateway, config) = (gateway.clone(), Arc::clone(&config));
-            let body = StreamExt::map(body, |piece: Result<_, warp::Error>| piece.map(|mut piece| whole(&mut piece)));
+            let body = StreamExt::map(body, |piece: Result<_, warp::Error>| {
+                piece.map(|mut piece| whole(&mut piece))
+            });
             let id = RequestId::of(&headers);
             let call = Call { method, path, query, headers, body: Box::pin(body), id: id.clone() };
             let answered: BoxFuture<'static, Response> = Box::pin(async move {
                 match gateway.send(call).await {
                     Ok(response) => response,
                     Err(error) => {
-                        let problem = Problem::unavailable("the edge is stopping").caused_by(error.to_string());
+                        let problem =
+                            Problem::unavailable("the edge is stopping").caused_by(error.to_string());
                         answer::problem(&problem, &id, &config)
                     }
                 }

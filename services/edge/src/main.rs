@@ -36,7 +36,8 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let ready = async move {
         let _ = tokio::time::timeout(BUS_PATIENCE, connected.until_connected()).await;
     };
-    let gateway = Gateway::new(setup.bus, Routes::of_contract(), Arc::clone(&config), metrics.clone()).start();
+    let gateway =
+        Gateway::new(setup.bus, Routes::of_contract(), Arc::clone(&config), metrics.clone()).start();
     let service = http::service(gateway, Arc::clone(&config));
     let connections = Connections::accept(listeners, &service, &config, &metrics, ready);
     Ok(Running::new(|| async { Ok(()) }, move |grace: Duration| connections.drain(grace)))

@@ -1,9 +1,6 @@
 //! What the edge counts.
 
-use std::{
-    sync::atomic::AtomicI64,
-    time::Duration,
-};
+use std::{sync::atomic::AtomicI64, time::Duration};
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -12,7 +9,8 @@ use prometheus_client::{
 };
 
 /// Bounds of the duration buckets, seconds.
-const SECONDS: [f64; 14] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+const SECONDS: [f64; 14] =
+    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
 /// Counts of one edge.
 #[derive(Debug, Clone)]
@@ -36,7 +34,11 @@ impl Metrics {
             requests: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             connections: Gauge::default(),
         };
-        registry.register("mesh_edge_request_seconds", "Time to answer, by operation and HTTP status", metrics.requests.clone());
+        registry.register(
+            "mesh_edge_request_seconds",
+            "Time to answer, by operation and HTTP status",
+            metrics.requests.clone(),
+        );
         registry.register("mesh_edge_connections", "Open connections", metrics.connections.clone());
         metrics
     }

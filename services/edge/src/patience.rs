@@ -55,7 +55,10 @@ impl<B: Body + Unpin> Body for Kept<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         pin!(&mut self.body).poll_frame(context)
     }
 
@@ -93,7 +96,12 @@ enum Waiting {
 }
 
 impl<S> Patient<S> {
-    pub(crate) fn new(stream: S, answering: Arc<Answering>, head_time: Duration, idle_time: Duration) -> Self {
+    pub(crate) fn new(
+        stream: S,
+        answering: Arc<Answering>,
+        head_time: Duration,
+        idle_time: Duration,
+    ) -> Self {
         let timer = Box::pin(sleep(head_time));
         Self { stream, answering, seen: 0, waiting_for: Waiting::First, timer, head_time, idle_time }
     }
@@ -130,7 +138,11 @@ impl<S> Patient<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = into.filled().len();
         if Pin::new(&mut this.stream).poll_read(context, into)?.is_ready() {
@@ -188,7 +200,8 @@ mod tests {
     }
 
     async fn is_given_up(connection: &mut Patient<DuplexStream>) {
-        let read = timeout(Duration::from_secs(20), connection.read_u8()).await.expect("the connection is kept");
+        let read =
+            timeout(Duration::from_secs(20), connection.read_u8()).await.expect("the connection is kept");
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 

@@ -25,7 +25,9 @@ impl Routes {
     pub(crate) fn of_contract() -> Self {
         let rows = Contract::get().operations();
         let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|row| rows[*row].path.iter().filter(|segment| matches!(segment, Segment::Field(_))).count());
+        order.sort_by_key(|row| {
+            rows[*row].path.iter().filter(|segment| matches!(segment, Segment::Field(_))).count()
+        });
         Self { rows, order }
     }
 
@@ -34,8 +36,11 @@ impl Routes {
         if path == "/health" {
             return Some(Matched::Health);
         }
-        let segments: Vec<String> =
-            path.strip_prefix('/')?.split('/').map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned()).collect();
+        let segments: Vec<String> = path
+            .strip_prefix('/')?
+            .split('/')
+            .map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned())
+            .collect();
         self.order.iter().find_map(|row| {
             let row = &self.rows[*row];
             fields(&row.path, &segments).map(|fields| Matched::Operation(row, fields))
@@ -100,7 +105,8 @@ mod tests {
 
     #[test]
     fn the_value_of_a_path_is_decoded_after_it_is_cut() {
-        let Some(Matched::Operation(_, fields)) = Routes::of_contract().find("/api/v2/withdrawal/a%2Fb%20") else {
+        let Some(Matched::Operation(_, fields)) = Routes::of_contract().find("/api/v2/withdrawal/a%2Fb%20")
+        else {
             panic!("no match")
         };
         assert_eq!(fields, [("id", "a/b ".to_owned())]);

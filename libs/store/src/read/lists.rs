@@ -26,9 +26,14 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn open(mut config: Config, connections: usize, statement_timeout: Duration) -> Result<Self, ReadError> {
+    pub(super) fn open(
+        mut config: Config,
+        connections: usize,
+        statement_timeout: Duration,
+    ) -> Result<Self, ReadError> {
         config.options(format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default()));
-        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager =
+            Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
             .max_size(connections)
             .wait_timeout(Some(WAIT_AT_MOST))
@@ -38,7 +43,11 @@ impl Lists {
         Ok(Self { pool, timeout: statement_timeout })
     }
 
-    pub(super) async fn all(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
+    pub(super) async fn all(
+        &self,
+        sql: &'static str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, ReadError> {
         let mut running = Running { connection: Some(self.pool.get().await?) };
         let patience = self.timeout + Duration::from_millis(500);
         let result = timeout(patience, running.query(sql, parameters)).await.map_err(|_| ReadError::Late)?;

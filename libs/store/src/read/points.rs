@@ -47,7 +47,11 @@ impl Points {
         Self { shared: Arc::new(Shared { slots, next: AtomicUsize::new(0), timeout: statement_timeout }) }
     }
 
-    pub(super) async fn one(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
+    pub(super) async fn one(
+        &self,
+        sql: &'static str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Row, ReadError> {
         let connection = self.connection().ok_or(ReadError::Away(None))?;
         // The server's own statement timeout comes first; this one is for a server that is frozen.
         let patience = self.shared.timeout + Duration::from_millis(500);
@@ -61,7 +65,8 @@ impl Points {
         let slots = &self.shared.slots;
         let start = self.shared.next.fetch_add(1, Ordering::Relaxed);
         (0..slots.len()).find_map(|step| {
-            let slot = slots[start.wrapping_add(step) % slots.len()].read().unwrap_or_else(PoisonError::into_inner);
+            let slot =
+                slots[start.wrapping_add(step) % slots.len()].read().unwrap_or_else(PoisonError::into_inner);
             slot.as_ref().filter(|connection| !connection.client.is_closed()).cloned()
         })
     }

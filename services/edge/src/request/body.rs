@@ -43,7 +43,8 @@ impl<'de> Visitor<'de> for Message {
         let descriptor = message.descriptor();
         let mut seen = HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
-            let field = descriptor.get_field_by_json_name(&key).or_else(|| descriptor.get_field_by_name(&key));
+            let field =
+                descriptor.get_field_by_json_name(&key).or_else(|| descriptor.get_field_by_name(&key));
             let Some(field) = field else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -61,7 +62,9 @@ impl<'de> Visitor<'de> for Message {
 
 /// Sets a field; an empty member of a "one of" counts as absent, two of them exclude each other.
 fn set(message: &mut DynamicMessage, field: &FieldDescriptor, value: Value) -> Result<(), String> {
-    if let Some(one_of) = field.containing_oneof().filter(|_| !field.field_descriptor_proto().proto3_optional()) {
+    if let Some(one_of) =
+        field.containing_oneof().filter(|_| !field.field_descriptor_proto().proto3_optional())
+    {
         if value == Value::String(String::new()) {
             return Ok(());
         }
@@ -164,12 +167,16 @@ impl Field<'_> {
 #[cfg(test)]
 mod tests {
     use prost_reflect::prost::Message as _;
-    use proto_msgs::{Contract, v2::{SubmitTransactionRequest, SubmissionType, TxVersion, transaction::From}};
+    use proto_msgs::{
+        Contract,
+        v2::{SubmissionType, SubmitTransactionRequest, TxVersion, transaction::From},
+    };
 
     use super::*;
 
     fn filled(body: &str) -> Result<SubmitTransactionRequest, Problem> {
-        let descriptor = Contract::get().pool().get_message_by_name("api.v2.SubmitTransactionRequest").unwrap();
+        let descriptor =
+            Contract::get().pool().get_message_by_name("api.v2.SubmitTransactionRequest").unwrap();
         let mut message = DynamicMessage::new(descriptor);
         fill(&mut message, body.as_bytes())?;
         Ok(SubmitTransactionRequest::decode(message.encode_to_vec().as_slice()).unwrap())

@@ -108,7 +108,9 @@ mod tests {
             let expected = format!("trades_candle_{interval}_{}", HEX.to_lowercase());
             assert_eq!(text(Format::CandleId, &id), Some(expected));
         }
-        for wrong in ["", "trades_candle_", "trades_candle_2_minutes_", "TRADES_CANDLE_block_", "trades_candle__", "x"] {
+        for wrong in
+            ["", "trades_candle_", "trades_candle_2_minutes_", "TRADES_CANDLE_block_", "trades_candle__", "x"]
+        {
             assert_eq!(text(Format::CandleId, &format!("{wrong}{HEX}")), None, "{wrong}");
         }
         assert_eq!(text(Format::CandleId, "trades_candle_block_"), None);

@@ -20,7 +20,11 @@ const SHOWN_AT_MOST: usize = 128;
 type Way = Vec<FieldDescriptor>;
 
 /// Fills the message. Unknown parameters are ignored (J11).
-pub(super) fn fill(message: &mut DynamicMessage, path: &[(&str, String)], query: &str) -> Result<(), Problem> {
+pub(super) fn fill(
+    message: &mut DynamicMessage,
+    path: &[(&str, String)],
+    query: &str,
+) -> Result<(), Problem> {
     let descriptor = message.descriptor();
     for (name, text) in path.iter().filter(|(_, text)| !text.is_empty()) {
         let way: Way = descriptor.get_field_by_name(name).into_iter().collect();
@@ -109,7 +113,8 @@ fn value(way: &[FieldDescriptor], text: &str) -> Result<Value, Problem> {
         Err(expected) => expected.to_owned(),
     };
     let called = called(&rule, way);
-    Err(Problem::invalid(number(way), format!("{called} is malformed: {expected} expected")).with_inner(shown(text)))
+    Err(Problem::invalid(number(way), format!("{called} is malformed: {expected} expected"))
+        .with_inner(shown(text)))
 }
 
 /// The application number of a malformed parameter: its own, or that of the field that holds its message.
@@ -171,7 +176,9 @@ mod tests {
 
     #[test]
     fn both_spellings_of_a_name_are_taken() {
-        for query in ["partyId=&nodeId={}&pagination.newestFirst=0", "node_id={}&pagination.newest_first=false&x.y=1"] {
+        for query in
+            ["partyId=&nodeId={}&pagination.newestFirst=0", "node_id={}&pagination.newest_first=false&x.y=1"]
+        {
             let request = delegations(&query.replace("{}", HEX)).unwrap();
             assert_eq!(request.party_id, None);
             assert_eq!(request.node_id, Some(HEX.to_lowercase()));
@@ -200,7 +207,8 @@ mod tests {
 
     #[test]
     fn lists_repeat_drop_empty_elements_and_have_a_limit() {
-        let list = |query: &str| filled::<ListEpochRewardSummariesRequest>("ListEpochRewardSummariesRequest", query);
+        let list =
+            |query: &str| filled::<ListEpochRewardSummariesRequest>("ListEpochRewardSummariesRequest", query);
         let filter = list("filter.assetIds=A&filter.asset_ids=&filter.assetIds=B").unwrap().filter.unwrap();
         assert_eq!(filter.asset_ids, ["A", "B"]);
         assert_eq!(list("filter.marketIds=nope").unwrap_err().number(), 10_029);
@@ -210,7 +218,9 @@ mod tests {
 
     #[test]
     fn pretty_is_a_switch() {
-        for (query, expected) in [("", false), ("pretty", true), ("a=1&pretty=true", true), ("pretty=0", false)] {
+        for (query, expected) in
+            [("", false), ("pretty", true), ("a=1&pretty=true", true), ("pretty=0", false)]
+        {
             assert_eq!(pretty(query), Ok(expected), "{query}");
         }
         assert_eq!(pretty("pretty=x").unwrap_err().number(), MALFORMED);

@@ -18,9 +18,11 @@ impl Handler<Ask<GetNetworkLimitsRequest>> for NodeInfo {
         let store = self.store.clone();
         Answering::by(async move {
             let failed = |error: ReadError| error.problem(LIMITS);
-            let row = store.point(include_str!("../../sql/get_network_limits.sql"), &[]).await.map_err(failed)?;
+            let row =
+                store.point(include_str!("../../sql/get_network_limits.sql"), &[]).await.map_err(failed)?;
             let limits = limits(&row).map_err(failed)?;
-            let limits = limits.ok_or_else(|| Problem::not_found(LIMITS, "no network limits are recorded"))?;
+            let limits =
+                limits.ok_or_else(|| Problem::not_found(LIMITS, "no network limits are recorded"))?;
             Ok(Answered::at(head_of(&row).map_err(failed)?, GetNetworkLimitsReply { limits: Some(limits) }))
         })
     }

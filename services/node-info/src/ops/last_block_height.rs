@@ -39,9 +39,24 @@ fn reply(row: &Row) -> Result<Option<LastBlockHeightReply>, ReadError> {
         hash: row.try_get("hash")?,
         spam_pow_hash_function: text("hash_function")?.unwrap_or_else(|| HASH_FUNCTION.to_owned()),
         spam_pow_difficulty: parameter("spam.pow.difficulty", text("difficulty")?, 0..=256, 15),
-        spam_pow_number_of_past_blocks: parameter("spam.pow.numberOfPastBlocks", text("past_blocks")?, 5..=500, 100),
-        spam_pow_number_of_tx_per_block: parameter("spam.pow.numberOfTxPerBlock", text("tx_per_block")?, 1..=u32::MAX, 2),
-        spam_pow_increasing_difficulty: parameter("spam.pow.increaseDifficulty", text("increasing")?, 0..=1, 0) == 1,
+        spam_pow_number_of_past_blocks: parameter(
+            "spam.pow.numberOfPastBlocks",
+            text("past_blocks")?,
+            5..=500,
+            100,
+        ),
+        spam_pow_number_of_tx_per_block: parameter(
+            "spam.pow.numberOfTxPerBlock",
+            text("tx_per_block")?,
+            1..=u32::MAX,
+            2,
+        ),
+        spam_pow_increasing_difficulty: parameter(
+            "spam.pow.increaseDifficulty",
+            text("increasing")?,
+            0..=1,
+            0,
+        ) == 1,
         chain_id: row.try_get("chain_id")?,
     }))
 }
@@ -55,7 +70,12 @@ where
     match stored.trim().parse() {
         Ok(value) if range.contains(&value) => value,
         _ => {
-            tracing::warn!(key, stored, ?default, "a network parameter is out of range, its default is shown");
+            tracing::warn!(
+                key,
+                stored,
+                ?default,
+                "a network parameter is out of range, its default is shown"
+            );
             default
         }
     }

@@ -8,12 +8,19 @@ mod last_block_height;
 use actix::Addr;
 use mesh_bus::{Bus, Limits, Router};
 use mesh_chassis::Registry;
-use proto_msgs::v2::{GetNetworkLimitsRequest, GetProtocolUpgradeStatusRequest, InfoRequest, LastBlockHeightRequest};
+use proto_msgs::v2::{
+    GetNetworkLimitsRequest, GetProtocolUpgradeStatusRequest, InfoRequest, LastBlockHeightRequest,
+};
 
 use crate::NodeInfo;
 
 /// Every operation of the workload.
-pub(crate) fn router(bus: Bus, node_info: Addr<NodeInfo>, limits: Limits, registry: &mut Registry) -> Router<NodeInfo> {
+pub(crate) fn router(
+    bus: Bus,
+    node_info: Addr<NodeInfo>,
+    limits: Limits,
+    registry: &mut Registry,
+) -> Router<NodeInfo> {
     Router::new(bus, "node-info", node_info, limits, registry)
         .on::<GetNetworkLimitsRequest>()
         .on::<GetProtocolUpgradeStatusRequest>()
