@@ -5,7 +5,10 @@ use mesh_store::{ListKey, Page, PageRequest, PageSizes, ReadError, Row, Window, 
 use proto_msgs::v2::{PageInfo, Pagination};
 
 /// The window of a request's pagination (contract section 3).
-pub(crate) fn window<K: ListKey>(pagination: Option<&Pagination>, sizes: PageSizes) -> Result<Window<K>, Problem> {
+pub(crate) fn window<K: ListKey>(
+    pagination: Option<&Pagination>,
+    sizes: PageSizes,
+) -> Result<Window<K>, Problem> {
     let request = pagination.map_or_else(PageRequest::default, |pagination| PageRequest {
         first: pagination.first,
         after: pagination.after.as_deref(),

@@ -26,12 +26,17 @@ impl Handler<Ask<GetOracleSpecRequest>> for Query {
         Answering::by(async move {
             let failed = |error: ReadError| error.problem(ORACLE_SPEC);
             let id = request.oracle_spec_id;
-            let row = store.point(include_str!("../../sql/get_oracle_spec.sql"), &[&id]).await.map_err(failed)?;
+            let row =
+                store.point(include_str!("../../sql/get_oracle_spec.sql"), &[&id]).await.map_err(failed)?;
             let spec = spec(&row).map_err(failed)?;
-            let spec = spec.ok_or_else(|| Problem::not_found(ORACLE_SPEC, "no such oracle spec").with_inner(id))?;
+            let spec =
+                spec.ok_or_else(|| Problem::not_found(ORACLE_SPEC, "no such oracle spec").with_inner(id))?;
             let head = head_of(&row).map_err(failed)?;
             let external_data_source_spec = Some(ExternalDataSourceSpec { spec: Some(spec) });
-            Ok(Answered::at(head, GetOracleSpecReply { oracle_spec: Some(OracleSpec { external_data_source_spec }) }))
+            Ok(Answered::at(
+                head,
+                GetOracleSpecReply { oracle_spec: Some(OracleSpec { external_data_source_spec }) },
+            ))
         })
     }
 }

@@ -5,7 +5,8 @@ use mesh_bus::{Answered, Answering, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, Row, TimeUs, head_of};
 use proto_msgs::v2::{
-    Erc20WithdrawExt, GetWithdrawalReply, GetWithdrawalRequest, WithdrawExt, Withdrawal, withdraw_ext, withdrawal::Status,
+    Erc20WithdrawExt, GetWithdrawalReply, GetWithdrawalRequest, WithdrawExt, Withdrawal, withdraw_ext,
+    withdrawal::Status,
 };
 use serde_json::Value;
 
@@ -21,11 +22,13 @@ impl Handler<Ask<GetWithdrawalRequest>> for Query {
         let store = self.store.clone();
         Answering::by(async move {
             let failed = |error: ReadError| error.problem(WITHDRAWAL);
-            let row =
-                store.point(include_str!("../../sql/get_withdrawal.sql"), &[&request.id]).await.map_err(failed)?;
+            let row = store
+                .point(include_str!("../../sql/get_withdrawal.sql"), &[&request.id])
+                .await
+                .map_err(failed)?;
             let withdrawal = withdrawal(&row).map_err(failed)?;
-            let withdrawal =
-                withdrawal.ok_or_else(|| Problem::not_found(WITHDRAWAL, "no such withdrawal").with_inner(request.id))?;
+            let withdrawal = withdrawal
+                .ok_or_else(|| Problem::not_found(WITHDRAWAL, "no such withdrawal").with_inner(request.id))?;
             let head = head_of(&row).map_err(failed)?;
             Ok(Answered::at(head, GetWithdrawalReply { withdrawal: Some(withdrawal) }))
         })
@@ -52,6 +55,7 @@ fn withdrawal(row: &Row) -> Result<Option<Withdrawal>, ReadError> {
 /// `{"erc20":{"receiverAddress":"0x…"}}` or anything else, which is shown as `{}` (DATA_MODEL 3.1).
 fn ext(stored: &Value) -> WithdrawExt {
     let receiver = stored.pointer("/erc20/receiverAddress").and_then(Value::as_str);
-    let erc20 = |address: &str| withdraw_ext::Ext::Erc20(Erc20WithdrawExt { receiver_address: address.to_owned() });
+    let erc20 =
+        |address: &str| withdraw_ext::Ext::Erc20(Erc20WithdrawExt { receiver_address: address.to_owned() });
     WithdrawExt { ext: receiver.map(erc20) }
 }

@@ -20,9 +20,11 @@ impl Handler<Ask<ListAccountsRequest>> for Query {
             let failed = |error: ReadError| error.problem(ACCOUNTS);
             let one_more = i64::try_from(at_most).unwrap_or(i64::MAX - 1) + 1;
             let sql = include_str!("../../sql/list_accounts.sql");
-            let rows = store.list(sql, &[&request.party, &request.market, &one_more]).await.map_err(failed)?;
+            let rows =
+                store.list(sql, &[&request.party, &request.market, &one_more]).await.map_err(failed)?;
             if rows.len() > at_most {
-                let problem = Problem::new(Code::FailedPrecondition, ACCOUNTS, "too many accounts, ask with a filter");
+                let problem =
+                    Problem::new(Code::FailedPrecondition, ACCOUNTS, "too many accounts, ask with a filter");
                 return Err(problem.with_inner(format!("more than {at_most}")));
             }
             let head = rows.first().map_or(Ok(None), head_of).map_err(failed)?;

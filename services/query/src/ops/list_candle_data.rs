@@ -64,7 +64,11 @@ impl Handler<Ask<ListCandleDataRequest>> for Query {
             let candles: Result<_, _> = rows.iter().filter_map(|row| candle(row).transpose()).collect();
             let page = window.page(candles.map_err(failed)?, behind);
             let page_info = Some(page_info(&page));
-            let edges = page.edges.into_iter().map(|(cursor, node)| CandleEdge { node: Some(node), cursor }).collect();
+            let edges = page
+                .edges
+                .into_iter()
+                .map(|(cursor, node)| CandleEdge { node: Some(node), cursor })
+                .collect();
             Ok(Answered::at(head, ListCandleDataReply { candles: Some(CandlePage { edges, page_info }) }))
         })
     }
@@ -81,7 +85,9 @@ fn times(from: Option<i64>, to: Option<i64>) -> Result<(Option<TimeUs>, Option<T
     let (from, to) = (given(from), given(to));
     for (name, time) in [("fromTimestamp", from), ("toTimestamp", to)] {
         if let Some(time) = time.filter(|time| *time < 0) {
-            return Err(Problem::invalid(INVALID_TIMES, "a time is negative").with_inner(format!("{name} {time}")));
+            return Err(
+                Problem::invalid(INVALID_TIMES, "a time is negative").with_inner(format!("{name} {time}"))
+            );
         }
     }
     if let Some((from, to)) = from.zip(to).filter(|(from, to)| to < from) {

@@ -3,7 +3,9 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_store::{ListKey, ReadError, Row};
-use proto_msgs::v2::{Delegation, DelegationEdge, DelegationPage, ListDelegationsReply, ListDelegationsRequest};
+use proto_msgs::v2::{
+    Delegation, DelegationEdge, DelegationPage, ListDelegationsReply, ListDelegationsRequest,
+};
 
 use crate::{
     Query,
@@ -64,12 +66,16 @@ impl Handler<Ask<ListDelegationsRequest>> for Query {
                 .await
                 .map_err(failed)?;
             let (head, behind) = frame(&rows).map_err(failed)?;
-            let delegations: Result<_, _> = rows.iter().filter_map(|row| delegation(row).transpose()).collect();
+            let delegations: Result<_, _> =
+                rows.iter().filter_map(|row| delegation(row).transpose()).collect();
             let page = window.page(delegations.map_err(failed)?, behind);
             let page_info = Some(page_info(&page));
             let edge = |(cursor, node)| DelegationEdge { node: Some(node), cursor };
             let edges = page.edges.into_iter().map(edge).collect();
-            Ok(Answered::at(head, ListDelegationsReply { delegations: Some(DelegationPage { edges, page_info }) }))
+            Ok(Answered::at(
+                head,
+                ListDelegationsReply { delegations: Some(DelegationPage { edges, page_info }) },
+            ))
         })
     }
 }

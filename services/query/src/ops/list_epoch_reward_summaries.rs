@@ -51,7 +51,11 @@ impl ListKey for Key {
 impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
     type Result = Answering<ListEpochRewardSummariesReply>;
 
-    fn handle(&mut self, Ask(request): Ask<ListEpochRewardSummariesRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(request): Ask<ListEpochRewardSummariesRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
         Answering::by(async move {
             let failed = |error: ReadError| error.problem(SUMMARIES);

@@ -41,7 +41,11 @@ impl ListKey for Key {
 impl Handler<Ask<ListProtocolUpgradeProposalsRequest>> for Query {
     type Result = Answering<ListProtocolUpgradeProposalsReply>;
 
-    fn handle(&mut self, Ask(request): Ask<ListProtocolUpgradeProposalsRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(request): Ask<ListProtocolUpgradeProposalsRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
         Answering::by(async move {
             let failed = |error: ReadError| error.problem(PROPOSALS);

@@ -12,8 +12,8 @@ use actix::Addr;
 use mesh_bus::{Bus, Limits, Router};
 use mesh_chassis::Registry;
 use proto_msgs::v2::{
-    GetOracleSpecRequest, GetWithdrawalRequest, ListAccountsRequest, ListCandleDataRequest, ListDelegationsRequest,
-    ListEpochRewardSummariesRequest, ListProtocolUpgradeProposalsRequest,
+    GetOracleSpecRequest, GetWithdrawalRequest, ListAccountsRequest, ListCandleDataRequest,
+    ListDelegationsRequest, ListEpochRewardSummariesRequest, ListProtocolUpgradeProposalsRequest,
 };
 
 use crate::Query;
