@@ -150,6 +150,8 @@ rewards
     primary key (block_time, seq_num)
     index (epoch_id, market_id, asset_id, reward_type)
     index (asset_id)
+    index (asset_id, epoch_id, market_id, reward_type)
+    index (market_id, epoch_id, asset_id, reward_type)
 trades
     primary key (synthetic_time)
     index (market_id, synthetic_time)

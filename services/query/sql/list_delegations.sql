@@ -4,9 +4,11 @@
 -- $6 epoch, $7 party, $8 node: start of the walk, exclusive; NULL = at the end of the list that it comes from.
 -- Leans on delegations_current's four indexes, by filter. Planned for the values at hand: filters not given and
 -- the branches not taken vanish. Columns that a filter holds at their value in the start are left out of the
--- comparison, because an index walk begins right at a bound only on the columns that follow the fixed ones.
+-- comparison, because an index walk begins right at a bound only on the columns that follow the fixed ones. Of one
+-- party or one node, `any_epoch` vanishes from the order, and NULLS FIRST asks for the index of that filter.
 WITH matching AS NOT MATERIALIZED (
-    SELECT epoch_id, party_id, node_id, amount
+    SELECT epoch_id, party_id, node_id, amount,
+        CASE WHEN ($1::text IS NULL) = ($2::text IS NULL) THEN epoch_id END AS any_epoch
     FROM delegations_current
     WHERE ($1::text IS NULL OR party_id = $1)
       AND ($2::text IS NULL OR node_id = $2)
@@ -19,7 +21,7 @@ WITH matching AS NOT MATERIALIZED (
          WHEN $1 = $7 THEN (epoch_id, node_id) < ($6, $8)
          WHEN $3 = $6 THEN (party_id, node_id) < ($7, $8)
          ELSE (epoch_id, party_id, node_id) < ($6, $7, $8) END
-     ORDER BY epoch_id DESC, party_id DESC, node_id DESC LIMIT $5)
+     ORDER BY any_epoch DESC, epoch_id DESC NULLS LAST, party_id DESC, node_id DESC LIMIT $5)
     UNION ALL
     (SELECT * FROM matching
      WHERE NOT $4 AND ($3 < $6) IS NOT TRUE AND CASE
@@ -28,7 +30,7 @@ WITH matching AS NOT MATERIALIZED (
          WHEN $1 = $7 THEN (epoch_id, node_id) > ($6, $8)
          WHEN $3 = $6 THEN (party_id, node_id) > ($7, $8)
          ELSE (epoch_id, party_id, node_id) > ($6, $7, $8) END
-     ORDER BY epoch_id, party_id, node_id LIMIT $5)
+     ORDER BY any_epoch, epoch_id NULLS FIRST, party_id, node_id LIMIT $5)
 ), behind AS (
     (SELECT FROM matching
      WHERE $4 AND $6 IS NOT NULL AND ($3 < $6) IS NOT TRUE AND CASE
@@ -36,7 +38,7 @@ WITH matching AS NOT MATERIALIZED (
          WHEN $1 = $7 THEN (epoch_id, node_id) >= ($6, $8)
          WHEN $3 = $6 THEN (party_id, node_id) >= ($7, $8)
          ELSE (epoch_id, party_id, node_id) >= ($6, $7, $8) END
-     ORDER BY epoch_id, party_id, node_id LIMIT 1)
+     ORDER BY any_epoch, epoch_id NULLS FIRST, party_id, node_id LIMIT 1)
     UNION ALL
     (SELECT FROM matching
      WHERE NOT $4 AND $6 IS NOT NULL AND ($3 > $6) IS NOT TRUE AND CASE
@@ -44,7 +46,7 @@ WITH matching AS NOT MATERIALIZED (
          WHEN $1 = $7 THEN (epoch_id, node_id) <= ($6, $8)
          WHEN $3 = $6 THEN (party_id, node_id) <= ($7, $8)
          ELSE (epoch_id, party_id, node_id) <= ($6, $7, $8) END
-     ORDER BY epoch_id DESC, party_id DESC, node_id DESC LIMIT 1)
+     ORDER BY any_epoch DESC, epoch_id DESC NULLS LAST, party_id DESC, node_id DESC LIMIT 1)
 )
 SELECT head.height AS head_height, head.block_time AS head_time, EXISTS (SELECT FROM behind) AS behind,
     page.epoch_id, page.party_id, page.node_id, page.amount::text AS amount
