@@ -1,0 +1,232 @@
+//! What is not the client's fault: something is away, late, or broken. Every such answer says when to come back
+//! or nothing more than the operation's number.
+
+use std::time::{Duration, Instant};
+
+use mesh_testbed::{Answer, Database, Mesh, Signal, nats};
+use mesh_tests::{
+    fixture::{self, MARKET, NOBODY, ORACLE_SPEC, WITHDRAWAL},
+    outside::Outside,
+    problem::assert_problem,
+    tunnel::Tunnel,
+};
+use tokio::time::sleep;
+
+/// How long a client may wait to hear that something is away.
+const SOON: Duration = Duration::from_millis(1500);
+
+/// An operation, its application number for a failed query, and a table that it reads.
+fn reads() -> Vec<(String, i64, &'static str)> {
+    vec![
+        ("/api/v2/upgrade/proposals".to_owned(), 330_001, "protocol_upgrade_proposals_current"),
+        (format!("/api/v2/oracle/spec/{ORACLE_SPEC}"), 190_001, "oracle_specs"),
+        (format!("/api/v2/withdrawal/{WITHDRAWAL}"), 150_001, "withdrawals"),
+        ("/accounts".to_owned(), 80006, "accounts"),
+        (format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}"), 60001, "trades_candle"),
+        ("/api/v2/rewards/epoch/summaries".to_owned(), 140_001, "rewards"),
+        ("/api/v2/delegations".to_owned(), 130_001, "delegations_current"),
+        ("/api/v2/network/limits".to_owned(), 100_001, "network_limits"),
+        ("/blockchain/height".to_owned(), 10000, "network_parameters_current"),
+        ("/api/v2/upgrade/status".to_owned(), 10000, "node_state"),
+    ]
+}
+
+async fn promptly(mesh: &Outside, path: &str, at_most: Duration) -> Answer {
+    let started = Instant::now();
+    let answer = mesh.get(path).await;
+    assert!(started.elapsed() < at_most, "{path} took {:?}: {answer:?}", started.elapsed());
+    answer
+}
+
+/// Waits until a path is answered with a status.
+async fn await_status(mesh: &Outside, path: &str, status: u16) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let answer = mesh.get(path).await;
+        if answer.status == status {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{answer:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let mesh = Outside::fixture().await;
+    let withdrawal =
+        assert_problem(&mesh.get(&format!("/api/v2/withdrawal/{NOBODY}")).await, 404, 5, 150_001);
+    let spec = assert_problem(&mesh.get(&format!("/api/v2/oracle/spec/{NOBODY}")).await, 404, 5, 190_001);
+    assert_eq!((withdrawal.inner.as_str(), spec.inner.as_str()), (NOBODY, NOBODY));
+}
+
+#[tokio::test]
+async fn a_store_without_blocks_has_no_limits_and_no_height() {
+    let database = Database::fresh().await;
+    let mesh = Mesh::start(&database).await;
+    let outside = Outside::of(&mesh);
+    assert_problem(&outside.get("/api/v2/network/limits").await, 404, 5, 100_001);
+    assert_problem(&outside.get("/blockchain/height").await, 503, 14, 90001);
+}
+
+#[tokio::test]
+async fn an_operation_that_nobody_answers_is_unavailable_at_once() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).without("query").start().await;
+    let outside = Outside::of(&mesh);
+    for (path, ..) in reads().iter().take(7) {
+        assert_problem(&promptly(&outside, path, Duration::from_millis(500)).await, 503, 14, 10000);
+    }
+    assert_eq!(outside.get("/api/v2/network/limits").await.status, 200, "the other services still answer");
+}
+
+#[tokio::test]
+async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it() {
+    let database = fixture::database().await;
+    let way = Tunnel::to(database.url()).await;
+    let mesh = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).start().await;
+    let outside = Outside::of(&mesh);
+    for (path, ..) in reads() {
+        assert_eq!(outside.get(&path).await.status, 200, "{path}");
+    }
+    way.cut();
+    for (path, ..) in reads() {
+        assert_problem(&promptly(&outside, &path, SOON).await, 503, 14, 10000);
+    }
+    assert_eq!(outside.get("/api/v2/info").await.status, 200, "Info is answered without the database");
+    assert_eq!(mesh.service("query").admin("/readyz").await.status, 503);
+    assert_eq!(mesh.service("query").admin("/livez").await.status, 200);
+    way.mend();
+    for (path, ..) in reads() {
+        await_status(&outside, &path, 200).await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_says_nothing_any_more_is_late() {
+    let database = fixture::database().await;
+    let way = Tunnel::to(database.url()).await;
+    let setup =
+        Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "500");
+    let mesh = setup.start().await;
+    let outside = Outside::of(&mesh);
+    for (path, ..) in reads() {
+        assert_eq!(outside.get(&path).await.status, 200, "{path}");
+    }
+    way.freeze();
+    for (path, ..) in reads() {
+        assert_problem(&promptly(&outside, &path, SOON).await, 504, 4, 10000);
+    }
+    way.mend();
+    for (path, ..) in reads() {
+        await_status(&outside, &path, 200).await;
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_takes_too_long_is_late() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "300").start().await;
+    let outside = Outside::of(&mesh);
+    for (path, _, table) in reads() {
+        let client = database.connect().await;
+        fixture::lock(&client, table).await;
+        assert_problem(&promptly(&outside, &path, SOON).await, 504, 4, 10000);
+        fixture::unlock(&client).await;
+        await_status(&outside, &path, 200).await;
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "500").start().await;
+    let outside = Outside::of(&mesh);
+    mesh.service("query").signal(Signal::STOP);
+    assert_problem(&promptly(&outside, "/accounts", SOON).await, 504, 4, 10000);
+    mesh.service("query").signal(Signal::CONT);
+    await_status(&outside, "/accounts", 200).await;
+}
+
+#[tokio::test]
+async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_it() {
+    let database = fixture::database().await;
+    let way = Tunnel::to(nats().await.url()).await;
+    let mesh = Mesh::configure(&database).env("MESH_BUS_URL", way.url()).start().await;
+    let outside = Outside::of(&mesh);
+    way.cut();
+    await_status(&outside, "/accounts", 503).await;
+    assert_problem(&promptly(&outside, "/accounts", SOON).await, 503, 14, 10000);
+    assert_problem(&promptly(&outside, "/api/v2/info", SOON).await, 503, 14, 10000);
+    assert_problem(&outside.get("/accounts?party=x").await, 400, 3, 10013);
+    assert_eq!(mesh.service("edge").admin("/readyz").await.status, 503);
+    way.mend();
+    await_status(&outside, "/accounts", 200).await;
+    await_status(&outside, "/api/v2/info", 200).await;
+}
+
+#[tokio::test]
+async fn a_broken_store_is_an_internal_error_that_tells_nothing_but_its_number() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let outside = Outside::of(&mesh);
+    let client = database.connect().await;
+    let secrets: Vec<String> = database.url().split(['/', ':', '@', '?']).map(str::to_owned).collect();
+    for (turn, (path, number, table)) in reads().into_iter().enumerate() {
+        let id = format!("broken.{turn}.");
+        client.batch_execute(&format!("DROP TABLE {table} CASCADE")).await.expect("the table is there");
+        let answer = outside.get_with(&path, "x-request-id", &id).await;
+        let seen = assert_problem(&answer, 500, 13, number);
+        let said = answer.text().to_lowercase();
+        for leak in [
+            table,
+            "select",
+            "relation",
+            "does not exist",
+            "42p01",
+            "postgres",
+            "error: ",
+            ".sql",
+            "127.0.0.1",
+        ] {
+            assert!(!said.replace("internal error", "").contains(leak), "{path} leaks {leak}: {answer:?}");
+        }
+        for secret in secrets.iter().filter(|part| part.len() > 3) {
+            assert!(
+                !said.contains(secret.as_str()),
+                "{path} leaks a part of the database's address: {answer:?}"
+            );
+        }
+        assert!(seen.inner.is_empty(), "{seen:?}");
+        let service = if number == 10000 || number == 100_001 { "node-info" } else { "query" };
+        let log = mesh.service(service).log();
+        let logged = |line: &&str| line.contains(&id) && line.contains("ERROR");
+        let line =
+            log.lines().find(logged).unwrap_or_else(|| panic!("{service} did not log the failure of {path}"));
+        assert!(line.contains(table), "the log says why: {line}");
+    }
+}
+
+#[tokio::test]
+async fn a_stored_value_that_cannot_be_shown_is_an_internal_error_and_not_a_default() {
+    let database = fixture::database().await;
+    let client = database.connect().await;
+    let spoil = r#"UPDATE oracle_specs SET filters = '[{"key": {"name": "secret", "type": "TYPE_FOO"}}]'"#;
+    client.batch_execute(spoil).await.expect("filters are free-form");
+    let mesh = Mesh::start(&database).await;
+    let answer = Outside::of(&mesh).get(&format!("/api/v2/oracle/spec/{ORACLE_SPEC}")).await;
+    assert_problem(&answer, 500, 13, 190_001);
+    assert!(!answer.text().contains("TYPE_FOO"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_listing_of_accounts_over_its_cap_asks_for_a_filter() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_ACCOUNTS_MAX_ROWS", "5").start().await;
+    let outside = Outside::of(&mesh);
+    let seen = assert_problem(&outside.get("/accounts").await, 400, 9, 80006);
+    assert!(seen.message.contains("filter"), "{seen:?}");
+    assert_eq!(outside.get("/accounts?party=network").await.status, 200);
+    let cap = Mesh::configure(&database).env("MESH_ACCOUNTS_MAX_ROWS", "6").start().await;
+    assert_eq!(Outside::of(&cap).get("/accounts").await.status, 200, "as many as the cap are listed");
+}

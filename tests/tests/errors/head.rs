@@ -1,0 +1,175 @@
+//! What is refused by the head of a request alone: path, method, sizes.
+
+use mesh_testbed::Answer;
+use mesh_tests::{
+    fixture::NOBODY,
+    outside::Outside,
+    problem::{self, assert_problem},
+    raw::{Connection, RawAnswer},
+};
+use proto_msgs::{Contract, Method, Segment};
+
+/// Greatest body, URL and header block (contract section 7).
+const BODY_AT_MOST: usize = 2 << 20;
+const URL_AT_MOST: usize = 8 << 10;
+const HEAD_AT_MOST: usize = 16 << 10;
+
+#[tokio::test]
+async fn an_unknown_path_is_not_found() {
+    let mesh = Outside::fixture().await;
+    for path in [
+        "/",
+        "/nowhere",
+        "/api",
+        "/api/v2",
+        "/api/v1/candle",
+        "/api/v2/candle/",
+        "/api//v2/candle",
+        "/API/v2/candle",
+        "/accounts/x",
+        "/api/v2/withdrawal",
+        "/api/v2/withdrawal/a/b",
+        "/api/v2%2Fcandle",
+        "/blockchain/height%00",
+        "/api/v2/oracle/spec",
+    ] {
+        assert_problem(&mesh.get(path).await, 404, 5, 10000);
+        assert_problem(&mesh.post(path, "{}").await, 404, 5, 10000);
+    }
+}
+
+#[tokio::test]
+async fn a_method_that_a_path_does_not_have_is_refused_with_those_it_has() {
+    let mesh = Outside::fixture().await;
+    for operation in Contract::get().operations() {
+        let path: String = operation.path.iter().map(segment).collect();
+        let (allowed, others): (_, &[&str]) = match operation.method {
+            Method::Get => ("GET, HEAD, OPTIONS", &["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"]),
+            Method::Post => ("POST, OPTIONS", &["GET", "PUT", "DELETE", "PATCH", "TRACE", "BREW"]),
+        };
+        for method in others {
+            let answer = mesh.send(method, &path).await;
+            assert_problem(&answer, 405, 12, 10000);
+            assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
+        }
+        if operation.method == Method::Post {
+            let answer = mesh.send("HEAD", &path).await;
+            assert_eq!((answer.status, answer.body.len()), (405, 0), "HEAD {path}");
+            assert_eq!(answer.header("allow"), Some(allowed), "HEAD {path}");
+        }
+    }
+}
+
+fn segment(segment: &Segment) -> String {
+    match segment {
+        Segment::Fixed(text) => format!("/{text}"),
+        Segment::Field(_) => format!("/{NOBODY}"),
+    }
+}
+
+async fn raw(mesh: &Outside, request: &str) -> RawAnswer {
+    let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
+    connection.send(request.as_bytes()).await.expect("the edge reads");
+    connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers")
+}
+
+#[track_caller]
+fn assert_raw_problem(answer: &RawAnswer, status: u16, code: i64) {
+    assert_eq!(answer.status, status, "{answer:?}");
+    let seen = problem::read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
+    let seen = seen.unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
+    assert_eq!((seen.code, seen.number), (code, 10000), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_announced_too_large_is_refused_before_it_comes() {
+    let mesh = Outside::fixture().await;
+    let head =
+        format!("POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", BODY_AT_MOST + 1);
+    assert_raw_problem(&raw(&mesh, &head).await, 413, 8);
+}
+
+#[tokio::test]
+async fn a_body_that_grows_too_large_is_refused_while_it_comes() {
+    let mesh = Outside::fixture().await;
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+    let head = "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let fits = format!("{head}{}", chunk.repeat(BODY_AT_MOST / 0x10000));
+    assert_raw_problem(&raw(&mesh, &format!("{fits}1\r\n \r\n0\r\n\r\n")).await, 413, 8);
+    assert_eq!(
+        raw(&mesh, &format!("{fits}0\r\n\r\n")).await.status,
+        400,
+        "two MiB of spaces are taken, and no JSON"
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_sends_all_of_a_refused_body_still_reads_its_answer_and_keeps_its_connection() {
+    let mesh = Outside::fixture().await;
+    let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
+    for (path, status) in [("/nowhere", 404), ("/accounts", 405), ("/transaction", 413), ("/nowhere", 404)] {
+        let body = " ".repeat(2 * BODY_AT_MOST);
+        let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
+        connection.send(head.as_bytes()).await.expect("the edge reads");
+        connection.send(body.as_bytes()).await.expect("the edge reads on");
+        let answer =
+            connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+        assert_eq!(answer.status, status, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_just_the_greatest_size_is_taken() {
+    let mesh = Outside::fixture().await;
+    let body = format!("{{{}}}", " ".repeat(BODY_AT_MOST - 2));
+    assert_problem(&mesh.post("/transaction/check", &body).await, 503, 14, 10000);
+}
+
+#[tokio::test]
+async fn a_url_that_is_too_long_is_refused() {
+    let mesh = Outside::fixture().await;
+    let url = |length: usize| format!("/accounts?x={}", "y".repeat(length - "/accounts?x=".len()));
+    assert_eq!(mesh.get(&url(URL_AT_MOST)).await.status, 200);
+    assert_problem(&mesh.get(&url(URL_AT_MOST + 1)).await, 414, 3, 10000);
+    assert_problem(&mesh.get(&format!("/{}", "y".repeat(URL_AT_MOST))).await, 414, 3, 10000);
+    let endless = raw(&mesh, &format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", url(70_000))).await;
+    assert!(matches!(endless.status, 414 | 431), "{endless:?}");
+}
+
+#[tokio::test]
+async fn headers_that_are_too_large_are_refused() {
+    let mesh = Outside::fixture().await;
+    let request = |padding: usize| {
+        let header = |at: usize| format!("X-{at}: {}\r\n", "y".repeat(padding / 16));
+        let headers: String = (0..16).map(header).collect();
+        format!("GET /accounts HTTP/1.1\r\nHost: x\r\n{headers}\r\n")
+    };
+    assert_eq!(raw(&mesh, &request(HEAD_AT_MOST - 512)).await.status, 200);
+    assert_raw_problem(&raw(&mesh, &request(HEAD_AT_MOST)).await, 431, 3);
+    assert_eq!(raw(&mesh, &request(100_000)).await.status, 431, "what the parser refuses itself");
+    let many: String = (0..500).map(|at| format!("X-{at}: y\r\n")).collect();
+    assert_eq!(raw(&mesh, &format!("GET /accounts HTTP/1.1\r\nHost: x\r\n{many}\r\n")).await.status, 431);
+}
+
+#[tokio::test]
+async fn a_request_id_comes_back_and_one_that_is_missing_or_odd_is_replaced() {
+    let mesh = Outside::fixture().await;
+    for path in ["/accounts", "/nowhere", "/api/v2/withdrawal/x", "/transaction/check"] {
+        let given = mesh.get_with(path, "x-request-id", "my-id_1.2").await;
+        assert_eq!(given.header("x-request-id"), Some("my-id_1.2"), "{path}");
+        let made = mesh.get(path).await.header("x-request-id").map(str::to_owned);
+        assert!(made.as_ref().is_some_and(|id| id.len() > 8), "{path}: {made:?}");
+        let odd = "<script>alert(1)</script>";
+        let replaced = mesh.get_with(path, "x-request-id", odd).await;
+        assert!(replaced.header("x-request-id").is_some_and(|id| id != odd), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_answer_to_options_is_never_an_error() {
+    let mesh = Outside::fixture().await;
+    for path in ["/accounts", "/transaction", "/api/v2/withdrawal/x", "/api/v2/candle?candleId=x"] {
+        let request = mesh.request(reqwest::Method::OPTIONS, path);
+        assert_eq!(Answer::to(request).await.status, 204, "{path}");
+    }
+}

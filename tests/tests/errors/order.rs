@@ -1,0 +1,107 @@
+//! The order of checks (2.3): of two faults the earlier one is reported, for each pair of neighbours.
+
+use mesh_testbed::Mesh;
+use mesh_tests::{
+    fixture::{self, MARKET, NOBODY},
+    outside::Outside,
+    problem::assert_problem,
+    tunnel::Tunnel,
+};
+
+/// A body above the limit of 2 MiB, and no JSON.
+fn oversized() -> String {
+    "x".repeat((2 << 20) + 1)
+}
+
+#[tokio::test]
+async fn path_and_method_come_before_the_size_of_the_body() {
+    let mesh = Outside::fixture().await;
+    let announced = |method: &str, path: &str| {
+        format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", (2 << 20) + 1)
+    };
+    for (method, path, status) in [
+        ("POST", "/nowhere", 404),
+        ("PUT", "/transaction", 405),
+        ("POST", "/accounts", 405),
+        ("POST", "/transaction", 413),
+    ] {
+        let mut connection = mesh_tests::raw::Connection::open(mesh.url()).await.expect("the edge listens");
+        connection.send(announced(method, path).as_bytes()).await.expect("the edge reads");
+        let answer =
+            connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+        assert_eq!(answer.status, status, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn path_and_method_come_before_the_syntax_of_parameters() {
+    let mesh = Outside::fixture().await;
+    assert_problem(&mesh.get("/api/v2/candles?candleId=x").await, 404, 5, 10000);
+    assert_problem(&mesh.send("DELETE", "/api/v2/candle?candleId=x").await, 405, 12, 10000);
+    assert_problem(&mesh.get("/transaction/check?type=x").await, 405, 12, 10000);
+}
+
+#[tokio::test]
+async fn the_size_of_the_body_comes_before_its_syntax() {
+    let mesh = Outside::fixture().await;
+    assert_problem(&mesh.post("/transaction", &oversized()).await, 413, 8, 10000);
+}
+
+#[tokio::test]
+async fn syntax_comes_before_required_parameters() {
+    let mesh = Outside::fixture().await;
+    for (path, number) in [
+        ("/api/v2/candle?pagination.first=x", 10028),
+        ("/api/v2/candle?fromTimestamp=x", 10042),
+        ("/api/v2/candle?pagination.first=1&pagination.first=1", 10015),
+        ("/api/v2/networkhistory/export?toBlock=1&table=TRADES", 10015),
+        ("/api/v2/ledgerentry/export?assetId=a.b", 10038),
+        ("/api/v2/withdrawal/?pretty=maybe", 10015),
+    ] {
+        assert_problem(&mesh.get(path).await, 400, 3, number);
+    }
+}
+
+#[tokio::test]
+async fn required_parameters_come_before_pagination() {
+    let mesh = Outside::fixture().await;
+    for page in ["pagination.first=0", "pagination.first=1&pagination.last=1", "pagination.after=x"] {
+        assert_problem(&mesh.get(&format!("/api/v2/candle?{page}")).await, 400, 3, 10030);
+    }
+}
+
+#[tokio::test]
+async fn pagination_comes_before_ranges() {
+    let mesh = Outside::fixture().await;
+    let candles =
+        format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}&fromTimestamp=2&toTimestamp=1");
+    let rewards = "/api/v2/rewards/epoch/summaries?filter.fromEpoch=2&filter.toEpoch=1".to_owned();
+    for (path, number) in [(candles, 10042), (rewards, 10029)] {
+        assert_problem(&mesh.get(&path).await, 400, 3, number);
+        for page in ["pagination.first=0", "pagination.first=1&pagination.last=1", "pagination.after=x"] {
+            assert_problem(&mesh.get(&format!("{path}&{page}")).await, 400, 3, 10028);
+        }
+    }
+}
+
+#[tokio::test]
+async fn everything_that_a_request_says_comes_before_the_store() {
+    let database = fixture::database().await;
+    let way = Tunnel::to(database.url()).await;
+    let mesh = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).start().await;
+    let outside = Outside::of(&mesh);
+    way.cut();
+    let candles = format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}");
+    for (path, number) in [
+        (format!("{candles}&fromTimestamp=2&toTimestamp=1"), 10042),
+        (format!("{candles}&fromTimestamp=-1"), 10042),
+        (format!("{candles}&pagination.first=0"), 10028),
+        ("/api/v2/rewards/epoch/summaries?filter.fromEpoch=2&filter.toEpoch=1".to_owned(), 10029),
+        ("/api/v2/delegations?epochId=-1".to_owned(), 10036),
+        ("/accounts?party=x".to_owned(), 10013),
+        ("/api/v2/withdrawal/x".to_owned(), 80005),
+    ] {
+        assert_problem(&outside.get(&path).await, 400, 3, number);
+    }
+    assert_problem(&outside.get(&format!("/api/v2/withdrawal/{NOBODY}")).await, 503, 14, 10000);
+}
