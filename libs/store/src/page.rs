@@ -178,6 +178,10 @@ fn decode<K: ListKey>(text: &str) -> Result<K, Problem> {
     // The standard alphabet is welcome too; its `+` arrives as a space when a query did not escape it.
     let text = text.replace(['+', ' '], "-").replace('/', "_");
     let bytes = LENIENT.decode(text).map_err(|_| unreadable())?;
+    // A structure would be read from a JSON array as well.
+    if bytes.first() != Some(&b'{') {
+        return Err(unreadable());
+    }
     let cursor: Cursor<String> = serde_json::from_slice(&bytes).map_err(|_| unreadable())?;
     if cursor.o != K::LIST {
         return Err(invalid("the cursor belongs to another list"));
@@ -290,8 +294,9 @@ mod tests {
         let wrong_type = URL_SAFE_NO_PAD.encode(r#"{"o":"test","k":["x"]}"#);
         let too_many = URL_SAFE_NO_PAD.encode(r#"{"o":"test","k":["3","4"]}"#);
         let nul = URL_SAFE_NO_PAD.encode(r#"{"o":"test","k":["\u0000"]}"#);
+        let array = URL_SAFE_NO_PAD.encode(r#"["test",["3"]]"#);
         let long = "a".repeat(CURSOR_AT_MOST + 1);
-        for cursor in ["?", "e30", "!!!!", &foreign, &wrong_type, &too_many, &nul, &long] {
+        for cursor in ["?", "e30", "!!!!", &foreign, &wrong_type, &too_many, &nul, &array, &long] {
             refused(PageRequest { after: Some(cursor), ..none });
             refused(PageRequest { before: Some(cursor), ..none });
         }
