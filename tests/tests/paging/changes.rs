@@ -1,0 +1,141 @@
+//! Rows that come and go while a client walks (P7, P11).
+
+use std::collections::HashSet;
+
+use mesh_testbed::{Database, Mesh};
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use serde_json::Value;
+use tokio_postgres::Client;
+
+use crate::list::{LISTS, List};
+use crate::page::{Ask, Page, View};
+use crate::seeds;
+
+/// The rows of a list: odd numbers stay all the time, even ones come and go.
+struct Churn {
+    list: List,
+    client: Client,
+    random: SmallRng,
+    there: HashSet<i64>,
+}
+
+const NUMBERS: std::ops::Range<i64> = 1..60;
+
+impl Churn {
+    async fn start(database: &Database, list: List, seed: u64) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let there: HashSet<i64> = NUMBERS.filter(|number| number % 2 == 1 || random.random()).collect();
+        let client = database.connect().await;
+        client.batch_execute(&list.insert(&Vec::from_iter(there.iter().copied()))).await.unwrap();
+        Self { list, client, random, there }
+    }
+
+    /// Lets some rows come or go, more often than not the one at the end of the page that was just read.
+    async fn step(&mut self, page: &Page) {
+        let even: Vec<i64> = NUMBERS.filter(|number| number % 2 == 0).collect();
+        let mut touched: Vec<i64> = even.choose_multiple(&mut self.random, 4).copied().collect();
+        let at_an_end = |number: &i64| {
+            let cursor = crate::list::cursor(self.list, &self.list.key(*number));
+            cursor == page.start || cursor == page.end
+        };
+        touched.extend(
+            even.into_iter().filter(at_an_end).filter(|number| !touched.contains(number)).collect::<Vec<_>>(),
+        );
+        for number in touched {
+            if self.there.remove(&number) {
+                self.client.batch_execute(&self.list.delete(number)).await.unwrap();
+            } else {
+                self.there.insert(number);
+                self.client.batch_execute(&self.list.insert(&[number])).await.unwrap();
+            }
+        }
+    }
+}
+
+async fn walk(mesh: &Mesh, churn: &mut Churn, size: usize, backwards: bool, oldest_first: bool) {
+    let list = churn.list;
+    let view = View::numbered(list, &[]);
+    let ask = if backwards { Ask::last(size) } else { Ask::first(size) }.in_order(oldest_first);
+    let mut seen: Vec<Value> = Vec::new();
+    let mut next = ask.clone();
+    loop {
+        let page = view.answer(mesh, &next).await;
+        let mut nodes: Vec<Value> = page.nodes().cloned().collect();
+        let (end, more) =
+            if backwards { (&page.start, page.has_previous) } else { (&page.end, page.has_next) };
+        if backwards {
+            nodes.reverse();
+        }
+        seen.extend(nodes);
+        if !more {
+            break;
+        }
+        next = ask.clone().cursor(end);
+        churn.step(&page).await;
+    }
+    let number_of = |node: &Value| NUMBERS.into_iter().find(|number| list.row(*number).node == *node);
+    let numbers: Vec<i64> = seen.iter().map(|node| number_of(node).expect("a row of ours")).collect();
+    let upwards = backwards != oldest_first;
+    let in_order = |pair: &[i64]| if upwards { pair[0] < pair[1] } else { pair[0] > pair[1] };
+    assert!(numbers.windows(2).all(in_order), "{list:?}: out of order or twice: {numbers:?}");
+    let missed: Vec<i64> = NUMBERS.filter(|number| number % 2 == 1 && !numbers.contains(number)).collect();
+    assert!(missed.is_empty(), "{list:?}: {missed:?} were there all the time and not shown: {numbers:?}");
+}
+
+#[tokio::test]
+async fn p7_rows_that_come_and_go_while_walking_hide_no_other_row_and_repeat_none() {
+    let database = Database::fresh().await;
+    let mesh = Mesh::start(&database).await;
+    for seed in seeds() {
+        for list in LISTS {
+            let mut churn = Churn::start(&database, list, seed).await;
+            for size in [1, 2, 7] {
+                for (backwards, oldest_first) in [(false, false), (true, false), (false, true), (true, true)]
+                {
+                    walk(&mesh, &mut churn, size, backwards, oldest_first).await;
+                }
+            }
+            let deletes: String = NUMBERS.map(|number| format!("{};", list.delete(number))).collect();
+            churn.client.batch_execute(&deletes).await.unwrap();
+        }
+    }
+}
+
+/// The store swaps between two contents, each swap in one transaction. A page of a mixture would be one whose flags
+/// speak of other rows than its edges.
+#[tokio::test]
+async fn p11_edges_and_flags_of_a_page_are_of_one_moment() {
+    let database = Database::fresh().await;
+    let mesh = Mesh::start(&database).await;
+    let client = database.connect().await;
+    let (low, high) = ([1, 2, 3], [7, 8, 9]);
+    for list in LISTS {
+        client.batch_execute(&list.insert(&low)).await.unwrap();
+        let view = View::numbered(list, &low);
+        let other = View::numbered(list, &high);
+        let ask = Ask::first(5).at(list, &list.key(5));
+        let allowed = [view.expected(&ask), other.expected(&ask)];
+        assert_ne!(allowed[0], allowed[1]);
+        let swap = |away: [i64; 3], here: [i64; 3]| {
+            let deletes: String = away.map(|number| format!("{};", list.delete(number))).concat();
+            format!("BEGIN; {deletes} {}; COMMIT", list.insert(&here))
+        };
+        let swapping = async {
+            for _ in 0..60 {
+                client.batch_execute(&swap(low, high)).await.unwrap();
+                client.batch_execute(&swap(high, low)).await.unwrap();
+            }
+        };
+        let reading = async {
+            loop {
+                let page = view.answer(&mesh, &ask).await;
+                assert!(allowed.contains(&page), "{list:?}: {page:?}");
+            }
+        };
+        tokio::select! {
+            () = swapping => {}
+            () = reading => {}
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Cursors: what they say, how they may be written, and that they are positions and nothing more (P6 to P8, P12).
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use mesh_testbed::{Answer, Database, Mesh};
+use serde_json::json;
+
+use crate::list::{LISTS, List, Part, cursor, cursor_of_json, number, text};
+use crate::page::{Ask, Page, View};
+
+const SIX: [i64; 6] = [1, 2, 3, 4, 5, 6];
+
+async fn lists() -> (Database, Mesh, Vec<View>) {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    for list in LISTS {
+        client.batch_execute(&list.insert(&SIX)).await.unwrap();
+    }
+    let mesh = Mesh::start(&database).await;
+    (database, mesh, LISTS.map(|list| View::numbered(list, &SIX)).to_vec())
+}
+
+async fn ask_with(mesh: &Mesh, view: &View, side: &str, cursor: &str) -> Answer {
+    let escaped = cursor.replace('%', "%25").replace('+', "%2B").replace('&', "%26").replace('#', "%23");
+    mesh.get(&format!("{}&pagination.{side}={escaped}", view.path)).await
+}
+
+#[tokio::test]
+async fn p7_a_cursor_may_be_used_with_any_size_direction_and_order() {
+    let (_database, mesh, views) = lists().await;
+    for view in &views {
+        // Each cursor comes from a page of one kind and is used for pages of all kinds.
+        for source in [Ask::first(2), Ask::last(5), Ask::first(3).oldest_first(), Ask::last(1).oldest_first()]
+        {
+            let page = view.get(&mesh, &source).await;
+            for (text, _) in &page.edges {
+                let key = &view.row_of(text).expect("a row of the view").key;
+                for size in [1, 4, 100] {
+                    for ask in [Ask::first(size), Ask::last(size)] {
+                        for oldest_first in [false, true] {
+                            let ask = ask.clone().in_order(oldest_first);
+                            let expected = view.expected(&ask.clone().at(view.list, key));
+                            assert_eq!(view.answer(&mesh, &ask.cursor(text)).await, expected);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn p7_a_cursor_stays_valid_when_its_row_has_gone() {
+    let (database, mesh, views) = lists().await;
+    let client = database.connect().await;
+    for view in &views {
+        let list = view.list;
+        let end = view.get(&mesh, &Ask::first(3)).await.end;
+        assert_eq!(end, cursor(list, &list.key(4)));
+        client.batch_execute(&list.delete(4)).await.unwrap();
+        let left = View::numbered(list, &[1, 2, 3, 5, 6]);
+        for ask in [Ask::first(2), Ask::last(2)] {
+            let expected = left.expected(&ask.clone().at(list, &list.key(4)));
+            assert_eq!(left.answer(&mesh, &ask.cursor(&end)).await, expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn p7_a_cursor_stays_valid_over_a_restart_and_on_another_replica() {
+    let (database, mut mesh, views) = lists().await;
+    let mut cursors = Vec::new();
+    for view in &views {
+        cursors.push(view.get(&mesh, &Ask::first(2)).await.end);
+    }
+    mesh.service_mut("query").restart().await;
+    let other = Mesh::start(&database).await;
+    for (view, cursor) in views.iter().zip(&cursors) {
+        let expected = view.expected(&Ask::first(2).at(view.list, &view.list.key(5)));
+        for mesh in [&mesh, &other] {
+            assert_eq!(view.answer(mesh, &Ask::first(2).cursor(cursor)).await, expected);
+        }
+    }
+}
+
+/// A forged position may lie between two rows, also between two times that the store can tell apart.
+#[tokio::test]
+async fn p7_a_position_between_two_rows_is_a_place_like_any_other() {
+    let (_database, mesh, views) = lists().await;
+    for view in &views {
+        let list = view.list;
+        let Part::Number(start) = list.key(3)[0] else { panic!("keys begin with a number") };
+        let beside = |first: i64, rest: &str| {
+            let mut key = list.key(3);
+            key[0] = number(first);
+            key.iter_mut().skip(1).for_each(|part| *part = text(rest));
+            key
+        };
+        let mut positions =
+            vec![beside(start, ""), beside(start, "\u{10ffff}"), beside(-1, "x"), beside(0, "")];
+        positions.extend([i64::MIN, i64::MIN + 1, i64::MAX].map(|first| beside(first, "x")));
+        if list == List::Candles {
+            positions.extend([-1000, -999, -501, -1, 1, 499, 999, 1000].map(|ns| beside(start + ns, "")));
+        }
+        for position in &positions {
+            for ask in [Ask::first(2), Ask::last(2)] {
+                for oldest_first in [false, true] {
+                    view.get(&mesh, &ask.clone().in_order(oldest_first).at(list, position)).await;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn p8_a_cursor_is_base64_of_compact_json_without_padding() {
+    let (_database, mesh, views) = lists().await;
+    let shown = [
+        (List::Proposals, r#"{"o":"pup","k":["6","v1"]}"#.to_owned()),
+        (List::Candles, r#"{"o":"candle","k":["1687255560000000000"]}"#.to_owned()),
+        (
+            List::Summaries,
+            format!(
+                r#"{{"o":"epochReward","k":["6","{}","VOTE","ACCOUNT_TYPE_GLOBAL_REWARD"]}}"#,
+                crate::list::MARKET
+            ),
+        ),
+        (List::Delegations, format!(r#"{{"o":"delegation","k":["6","{:0>64}","{:0>64}"]}}"#, "bb", "cc")),
+    ];
+    for (view, (list, json)) in views.iter().zip(shown) {
+        assert_eq!(view.list, list);
+        let page = view.get(&mesh, &Ask::first(1)).await;
+        assert_eq!(page.start, cursor_of_json(&json));
+        assert!(!page.start.contains(['=', '+', '/']));
+    }
+}
+
+/// Tags that make `+`, `/` and both lengths of padding appear in the standard alphabet.
+#[tokio::test]
+async fn p8_the_standard_alphabet_and_padding_are_taken() {
+    let database = Database::fresh().await;
+    let tags = ["v1", "~~~~", "???????", ">>>>>>>>", "ÿÿÿÿ", "v22", "v333"];
+    let client = database.connect().await;
+    for (tag, height) in tags.iter().zip(10..) {
+        let insert = List::Proposals.insert(&[height]).replace("'v1'", &format!("'{tag}'"));
+        client.batch_execute(&insert).await.unwrap();
+    }
+    client.batch_execute(&List::Proposals.insert(&[1])).await.unwrap();
+    let mesh = Mesh::start(&database).await;
+    let view = View::new(List::Proposals, "", Vec::new());
+    let mut letters = String::new();
+    for (tag, height) in tags.iter().zip(10..) {
+        let json = json!({ "k": [height.to_string(), tag], "o": "pup" }).to_string();
+        let standard = STANDARD.encode(&json);
+        let expected = view.answer(&mesh, &Ask::first(3).cursor(&cursor_of_json(&json))).await;
+        for text in [standard.as_str(), standard.trim_end_matches('=')] {
+            let answer = ask_with(&mesh, &view, "first=3&pagination.after", text).await;
+            assert_eq!(answer.status, 200, "{text}: {answer:?}");
+            assert_eq!(Page::of(view.list, &answer), expected, "{text}");
+        }
+        // A `+` that a client forgot to escape arrives as a space.
+        let careless =
+            mesh.get(&format!("{}pagination.first=3&pagination.after={standard}", view.path)).await;
+        assert_eq!(Page::of(view.list, &careless), expected, "{standard}");
+        letters.push_str(&standard);
+    }
+    assert!(letters.contains('+') && letters.contains('/') && letters.contains('='), "{letters}");
+}
+
+#[tokio::test]
+async fn p6_what_is_no_cursor_of_this_list_is_refused() {
+    let (_database, mesh, views) = lists().await;
+    for view in &views {
+        let list = view.list;
+        let name = list.name();
+        let own = json!(list.key(3).iter().map(ToString::to_string).collect::<Vec<_>>());
+        let mut fewer = own.as_array().unwrap().clone();
+        fewer.pop();
+        let mut longer = own.as_array().unwrap().clone();
+        longer.push(json!("x"));
+        let mut refused: Vec<String> =
+            vec!["x".into(), "!!!!".into(), "e30".into(), "AAAA".into(), "{}".into()];
+        refused
+            .extend(LISTS.iter().filter(|other| **other != list).map(|other| cursor(*other, &other.key(3))));
+        refused.extend(
+            [
+                json!({ "o": "", "k": own }),
+                json!({ "o": "history", "k": own }),
+                json!({ "o": name }),
+                json!({ "k": own }),
+                json!({ "o": name, "k": [] }),
+                json!({ "o": name, "k": fewer }),
+                json!({ "o": name, "k": longer }),
+                json!({ "o": name, "k": own, "more": 1 }),
+                json!({ "o": name, "k": "3" }),
+                json!([name, own]),
+                json!(name),
+            ]
+            .map(|cursor| cursor_of_json(&cursor.to_string())),
+        );
+        for wrong in ["", "x", "1.5", " 1", "0x1", "9223372036854775808", "١"] {
+            let mut key = own.clone();
+            key[0] = json!(wrong);
+            refused.push(cursor_of_json(&json!({ "o": name, "k": key }).to_string()));
+        }
+        let mut key = own.clone();
+        key[0] = json!(3);
+        refused.push(cursor_of_json(&json!({ "o": name, "k": key }).to_string()));
+        if list != List::Candles {
+            let mut key = list.key(3);
+            key[1] = text("a\0b");
+            refused.push(cursor(list, &key));
+        }
+        for cursor in &refused {
+            for side in ["after", "before"] {
+                let answer = ask_with(&mesh, view, side, cursor).await;
+                assert_eq!(answer.status, 400, "{list:?} {cursor}: {answer:?}");
+                assert_eq!(answer.json()["details"][0]["code"], 10028, "{cursor}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn p8_a_cursor_has_at_most_1024_characters() {
+    let (_database, mesh, _) = lists().await;
+    let view = View::numbered(List::Proposals, &SIX);
+    let of_length = |characters: usize| {
+        (0..characters)
+            .map(|tag| vec![number(3), text(&"t".repeat(tag))])
+            .find(|key| cursor(List::Proposals, key).len() == characters)
+    };
+    let longest = of_length(1024).unwrap();
+    view.get(&mesh, &Ask::first(9).at(List::Proposals, &longest)).await;
+    let too_long = cursor(List::Proposals, &of_length(1026).unwrap());
+    let answer = ask_with(&mesh, &view, "after", &too_long).await;
+    assert_eq!((answer.status, &answer.json()["details"][0]["code"]), (400, &10028.into()));
+}
+
+#[tokio::test]
+async fn p12_filters_may_change_under_a_cursor() {
+    let (_database, mesh, views) = lists().await;
+    for view in &views {
+        let list = view.list;
+        let passing = |numbers: &[i64], filters: String| {
+            View::new(list, &filters, numbers.iter().map(|number| list.row(*number)).collect())
+        };
+        let Part::Number(three) = list.key(3)[0] else { panic!("keys begin with a number") };
+        let filtered = match list {
+            List::Proposals => vec![
+                passing(&SIX, "approvedBy=AB".to_owned()),
+                passing(&[], "status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED".to_owned()),
+            ],
+            List::Candles => vec![
+                passing(&[3, 4, 5, 6], format!("&fromTimestamp={three}")),
+                passing(&[1, 2], format!("&toTimestamp={three}")),
+            ],
+            List::Summaries => vec![
+                passing(&[3, 4, 5, 6], "filter.fromEpoch=3".to_owned()),
+                passing(&[1, 2], "filter.toEpoch=2&filter.assetIds=VOTE".to_owned()),
+                passing(
+                    &[2],
+                    format!("filter.toEpoch=2&filter.fromEpoch=2&filter.marketIds={}", crate::list::MARKET),
+                ),
+            ],
+            List::Delegations => vec![
+                passing(&[3], "epochId=3".to_owned()),
+                passing(&SIX, format!("partyId={:0>64}", "bb")),
+                passing(&[2], format!("nodeId={:0>64}&epochId=2", "cc")),
+            ],
+        };
+        let page = view.get(&mesh, &Ask::first(6)).await;
+        for other in &filtered {
+            for (text, number) in page.cursors().zip(SIX.into_iter().rev()) {
+                for ask in
+                    [Ask::first(2), Ask::last(2), Ask::first(2).oldest_first(), Ask::last(2).oldest_first()]
+                {
+                    let expected = other.expected(&ask.clone().at(list, &list.key(number)));
+                    assert_eq!(
+                        other.answer(&mesh, &ask.cursor(text)).await,
+                        expected,
+                        "{} {number}",
+                        other.path
+                    );
+                }
+            }
+        }
+    }
+}

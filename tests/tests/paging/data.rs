@@ -1,0 +1,244 @@
+//! Random lists with heavy ties in every column of their keys: statements that fill the store, and the rows that a
+//! client is to see, worked out here from the same values.
+
+use std::collections::BTreeMap;
+
+use rand::seq::IndexedRandom;
+use rand::{Rng, rngs::SmallRng};
+use serde_json::json;
+
+use crate::list::{List, MARKET, Row, number, text};
+use crate::page::View;
+
+/// Ids that differ in their first or last digit only.
+const IDS: [&str; 4] = [
+    "0000000000000000000000000000000000000000000000000000000000000001",
+    "0000000000000000000000000000000000000000000000000000000000000002",
+    "1000000000000000000000000000000000000000000000000000000000000000",
+    "f000000000000000000000000000000000000000000000000000000000000000",
+];
+/// Texts whose order by bytes is not that of any language.
+const TAGS: [&str; 8] = ["", "v1.10.0", "v1.2.0", "V1.2.0", "v1 2", "é", "z\u{301}", "🚀\"'\\"];
+const ASSETS: [&str; 4] = [IDS[0], IDS[3], "VOTE", "vote_2"];
+const REWARD_TYPES: [&str; 3] =
+    ["ACCOUNT_TYPE_FEES_INFRASTRUCTURE", "ACCOUNT_TYPE_GLOBAL_REWARD", "another type"];
+const STATUSES: [&str; 3] = ["PENDING", "APPROVED", "REJECTED"];
+const APPROVERS: [&str; 3] = ["abc", "kéy", "xyz"];
+
+/// The rows of a list, written in random order, and the views that the test looks at.
+pub(crate) fn views(list: List, random: &mut SmallRng) -> (String, Vec<View>) {
+    match list {
+        List::Proposals => proposals(random),
+        List::Candles => candles(random),
+        List::Summaries => summaries(random),
+        List::Delegations => delegations(random),
+    }
+}
+
+fn one_of<'a>(values: &[&'a str], random: &mut SmallRng) -> &'a str {
+    values.choose(random).unwrap()
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn at(us: i64) -> String {
+    format!("to_timestamp(0) + {us} * interval '1 us'")
+}
+
+fn delegations(random: &mut SmallRng) -> (String, Vec<View>) {
+    let mut latest = BTreeMap::new();
+    let mut values = Vec::new();
+    for seq_num in 0..90 {
+        let key = (random.random_range(0..4), one_of(&IDS, random), one_of(&IDS[..3], random));
+        let block = random.random_range(1..9);
+        let amount = random.random_bool(0.8).then(|| random.random_range(0..i64::MAX).to_string());
+        let (epoch, party, node) = key;
+        let stored = amount.as_deref().unwrap_or("NULL");
+        values.push(format!("('{party}', '{node}', {epoch}, {stored}, 'tx', {}, {seq_num})", at(block)));
+        let newest = latest.entry(key).or_insert(((block, seq_num), amount.clone()));
+        if newest.0 <= (block, seq_num) {
+            *newest = ((block, seq_num), amount);
+        }
+    }
+    let view = |filters: &str, passes: &dyn Fn(i64, &str, &str) -> bool| {
+        let found = latest.iter().filter(|((epoch, party, node), _)| passes(*epoch, party, node));
+        let rows = found.map(|((epoch, party, node), (_, amount))| Row {
+            key: vec![number(*epoch), text(party), text(node)],
+            node: json!({
+                "party": party, "nodeId": node, "amount": amount.as_deref().unwrap_or("0"),
+                "epochSeq": epoch.to_string(),
+            }),
+        });
+        View::new(List::Delegations, filters, rows.collect())
+    };
+    let (party, node) = (IDS[1], IDS[2]);
+    let views = vec![
+        view("", &|_, _, _| true),
+        view(&format!("partyId={party}"), &|_, row, _| row == party),
+        view(&format!("nodeId={node}"), &|_, _, row| row == node),
+        view("epochId=2", &|row, _, _| row == 2),
+        view(&format!("partyId={party}&epochId=1"), &|epoch, row, _| row == party && epoch == 1),
+        view(&format!("nodeId={node}&epochId=3"), &|epoch, _, row| row == node && epoch == 3),
+        view(&format!("partyId={party}&nodeId={node}"), &|_, one, other| one == party && other == node),
+        view("epochId=77", &|_, _, _| false),
+    ];
+    (insert("delegations", &values), views)
+}
+
+fn summaries(random: &mut SmallRng) -> (String, Vec<View>) {
+    let mut sums: BTreeMap<_, u128> = BTreeMap::new();
+    let mut values = Vec::new();
+    let markets = ["", IDS[0], IDS[1], IDS[3]];
+    for seq_num in 0..120 {
+        let key = (
+            random.random_range(0..4_i64),
+            one_of(&markets, random),
+            one_of(&ASSETS, random),
+            one_of(&REWARD_TYPES, random),
+        );
+        let amount = random.random_bool(0.8).then(|| random.random_range(0..u64::MAX));
+        *sums.entry(key).or_default() += u128::from(amount.unwrap_or(0));
+        let (epoch, market, asset, reward_type) = key;
+        let stored = amount.map_or("NULL".to_owned(), |amount| amount.to_string());
+        let party = one_of(&IDS, random);
+        let time = at(random.random_range(1..9));
+        let reward = format!("'{party}', '{asset}', '{market}', '{reward_type}', {epoch}, {stored}, 0.5");
+        values.push(format!("({reward}, {time}, 'tx', {time}, {seq_num})"));
+    }
+    let view = |filters: &str, passes: &dyn Fn(i64, &str, &str) -> bool| {
+        let found = sums.iter().filter(|((epoch, market, asset, _), _)| passes(*epoch, market, asset));
+        let rows = found.map(|((epoch, market, asset, reward_type), amount)| Row {
+            key: vec![number(*epoch), text(market), text(asset), text(reward_type)],
+            node: json!({
+                "epoch": epoch.to_string(), "assetId": asset, "marketId": market, "rewardType": reward_type,
+                "amount": amount.to_string(),
+            }),
+        });
+        View::new(List::Summaries, filters, rows.collect())
+    };
+    let (market, other, asset) = (IDS[0], IDS[3], "VOTE");
+    let of_assets = format!("filter.assetIds={asset}&filter.assetIds={}&filter.assetIds={asset}", ASSETS[1]);
+    let of_both = format!("filter.assetIds={asset}&filter.marketIds={market}&filter.marketIds={other}");
+    let views = vec![
+        view("", &|_, _, _| true),
+        view("filter.fromEpoch=1&filter.toEpoch=2", &|epoch, _, _| (1..=2).contains(&epoch)),
+        view("filter.toEpoch=1", &|epoch, _, _| epoch <= 1),
+        view(&of_assets, &|_, _, row| row == asset || row == ASSETS[1]),
+        view(&format!("filter.marketIds={market}"), &|_, row, _| row == market),
+        view(&format!("filter.marketIds={market}&filter.fromEpoch=2"), &|epoch, row, _| {
+            row == market && epoch >= 2
+        }),
+        view(&of_both, &|_, one, two| (one == market || one == other) && two == asset),
+        view("filter.assetIds=nobody", &|_, _, _| false),
+    ];
+    (insert("rewards", &values), views)
+}
+
+fn proposals(random: &mut SmallRng) -> (String, Vec<View>) {
+    let mut latest = BTreeMap::new();
+    let mut values = Vec::new();
+    for time in 1..70 {
+        let key = (*[1, 2, 300, i64::MAX].choose(random).unwrap(), one_of(&TAGS, random));
+        let (height, tag) = key;
+        let approvers: Vec<&str> = APPROVERS.into_iter().filter(|_| random.random()).collect();
+        let status = format!("PROTOCOL_UPGRADE_PROPOSAL_STATUS_{}", one_of(&STATUSES, random));
+        let list = approvers.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(", ");
+        let tag = quoted(tag);
+        values.push(format!("({height}, {tag}, ARRAY[{list}]::text[], '{status}', 'tx', {})", at(time)));
+        latest.insert(key, (approvers, status));
+    }
+    let view = |filters: &str, passes: &dyn Fn(&[&str], &str) -> bool| {
+        let found = latest.iter().filter(|(_, (approvers, status))| passes(approvers, status));
+        let rows = found.map(|((height, tag), (approvers, status))| Row {
+            key: vec![number(*height), text(tag)],
+            node: json!({
+                "upgradeBlockHeight": height.to_string(), "networkReleaseTag": tag, "approvers": approvers,
+                "status": status,
+            }),
+        });
+        View::new(List::Proposals, filters, rows.collect())
+    };
+    let views = vec![
+        view("", &|_, _| true),
+        view("status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED", &|_, status| status.ends_with("APPROVED")),
+        view("status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_UNSPECIFIED", &|_, _| true),
+        view("approvedBy=ABC", &|approvers, _| approvers.contains(&"abc")),
+        view("approvedBy=K%C3%89Y&status=3", &|approvers, status| {
+            approvers.contains(&"kéy") && status.ends_with("REJECTED")
+        }),
+        view("approvedBy=nobody", &|_, _| false),
+    ];
+    (insert("protocol_upgrade_proposals", &values), views)
+}
+
+/// A candle as it grows trade by trade.
+struct Candle {
+    open: (i64, u64),
+    close: (i64, u64),
+    high: u64,
+    low: u64,
+    volume: u64,
+}
+
+fn candles(random: &mut SmallRng) -> (String, Vec<View>) {
+    const MINUTE_US: i64 = 60_000_000;
+    let start_us = 1_687_255_200_000_000;
+    let mut kept: BTreeMap<(&str, &str, i64), Candle> = BTreeMap::new();
+    let mut values = Vec::new();
+    let mut block = start_us;
+    let markets = [MARKET, IDS[0]];
+    while values.len() < 140 {
+        block += *[7, 1_000_000, MINUTE_US, 3 * MINUTE_US + 1].choose(random).unwrap();
+        for seq_num in 0..random.random_range(1..4) {
+            let (time, market) = (block + seq_num, one_of(&markets, random));
+            let (price, size) = (random.random_range(1..9), random.random_range(0..1_000_000_u64));
+            let (stored, block_time) = (at(time), at(block));
+            let ids = "'b', 's', 1, 'bo', 'so', 1";
+            values.push(format!(
+                "({stored}, 'tx', {block_time}, {seq_num}, 'id', '{market}', {price}, {size}, {ids})"
+            ));
+            for (interval, start) in [("block", block), ("1_minute", time - time.rem_euclid(MINUTE_US))] {
+                let fresh =
+                    Candle { open: (time, price), close: (time, price), high: price, low: price, volume: 0 };
+                let candle = kept.entry((interval, market, start)).or_insert(fresh);
+                candle.open = candle.open.min((time, price));
+                candle.close = candle.close.max((time, price));
+                (candle.high, candle.low) = (candle.high.max(price), candle.low.min(price));
+                candle.volume += size;
+            }
+        }
+        block += 3;
+    }
+    let rows = |interval: &str, from: i64, to: i64| -> Vec<Row> {
+        let found = kept.iter().filter(|((kind, market, start), _)| {
+            (*kind, *market) == (interval, MARKET) && (from..to).contains(start)
+        });
+        let row = |((_, _, start), candle): (&(&str, &str, i64), &Candle)| Row {
+            key: vec![number(start * 1000)],
+            node: json!({
+                "start": (start * 1000).to_string(), "lastUpdate": (candle.close.0 * 1000).to_string(),
+                "open": candle.open.1.to_string(), "close": candle.close.1.to_string(),
+                "high": candle.high.to_string(), "low": candle.low.to_string(), "volume": candle.volume.to_string(),
+            }),
+        };
+        found.map(row).collect()
+    };
+    let (from, to) = (start_us + 20 * MINUTE_US, start_us + 60 * MINUTE_US);
+    let between = format!("&fromTimestamp={}&toTimestamp={}", from * 1000, to * 1000);
+    let mut of_blocks = View::new(List::Candles, "", rows("block", 0, i64::MAX));
+    of_blocks.path = of_blocks.path.replace("1_minute", "block");
+    let views = vec![
+        View::new(List::Candles, "", rows("1_minute", 0, i64::MAX)),
+        View::new(List::Candles, &between, rows("1_minute", from, to)),
+        View::new(List::Candles, "&toTimestamp=1", Vec::new()),
+        of_blocks,
+    ];
+    (insert("trades", &values), views)
+}
+
+/// Statements of a few rows each, so that later ones meet what earlier ones left.
+fn insert(table: &str, values: &[String]) -> String {
+    values.chunks(11).map(|rows| format!("INSERT INTO {table} VALUES {};\n", rows.join(", "))).collect()
+}

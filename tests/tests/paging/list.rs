@@ -1,0 +1,195 @@
+//! The four paged lists: where they are read, what their rows sort by, and how a row of one is written to the store
+//! and taken out again.
+
+use std::fmt;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+/// A market that only numbered rows use.
+pub(crate) const MARKET: &str = "00000000000000000000000000000000000000000000000000000000000000aa";
+const PARTY: &str = "00000000000000000000000000000000000000000000000000000000000000bb";
+const NODE: &str = "00000000000000000000000000000000000000000000000000000000000000cc";
+
+/// Start of the first numbered candle, and the distance of the next ones.
+const MINUTE_S: i64 = 60;
+const FIRST_CANDLE_S: i64 = 1_687_255_200;
+
+/// One of the lists that answer in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    Proposals,
+    Candles,
+    Summaries,
+    Delegations,
+}
+
+pub(crate) const LISTS: [List; 4] = [List::Proposals, List::Candles, List::Summaries, List::Delegations];
+
+/// A value of a sort key. Texts compare by bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    Number(i64),
+    Text(String),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+pub(crate) type Key = Vec<Part>;
+
+/// A row as the test knows it: its sort key and what a client is to see.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) key: Key,
+    pub(crate) node: Value,
+}
+
+pub(crate) fn number(number: i64) -> Part {
+    Part::Number(number)
+}
+
+pub(crate) fn text(text: &str) -> Part {
+    Part::Text(text.to_owned())
+}
+
+/// The cursor of a position, by P8's own words.
+pub(crate) fn cursor(list: List, key: &[Part]) -> String {
+    let values: Vec<String> = key.iter().map(ToString::to_string).collect();
+    cursor_of_json(&format!(r#"{{"o":"{}","k":{}}}"#, list.name(), json!(values)))
+}
+
+/// The cursor text of any JSON.
+pub(crate) fn cursor_of_json(json: &str) -> String {
+    URL_SAFE_NO_PAD.encode(json)
+}
+
+impl List {
+    /// Where the list is read, up to its filters.
+    pub(crate) fn path(self) -> String {
+        match self {
+            Self::Proposals => "/api/v2/upgrade/proposals?".to_owned(),
+            Self::Candles => format!("/api/v2/candle?candleId=trades_candle_1_minute_{MARKET}"),
+            Self::Summaries => "/api/v2/rewards/epoch/summaries?".to_owned(),
+            Self::Delegations => "/api/v2/delegations?".to_owned(),
+        }
+    }
+
+    /// The member of the answer that holds the page.
+    pub(crate) fn member(self) -> &'static str {
+        match self {
+            Self::Proposals => "protocolUpgradeProposals",
+            Self::Candles => "candles",
+            Self::Summaries => "summaries",
+            Self::Delegations => "delegations",
+        }
+    }
+
+    /// Its name inside cursors.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Proposals => "pup",
+            Self::Candles => "candle",
+            Self::Summaries => "epochReward",
+            Self::Delegations => "delegation",
+        }
+    }
+
+    /// The position of the row of a number: a higher number is newer.
+    pub(crate) fn key(self, n: i64) -> Key {
+        match self {
+            Self::Proposals => vec![number(n), text("v1")],
+            Self::Candles => vec![number((FIRST_CANDLE_S + n * MINUTE_S) * 1_000_000_000)],
+            Self::Summaries => {
+                vec![number(n), text(MARKET), text("VOTE"), text("ACCOUNT_TYPE_GLOBAL_REWARD")]
+            }
+            Self::Delegations => vec![number(n), text(PARTY), text(NODE)],
+        }
+    }
+
+    /// The row of a number, as [`List::insert`] writes it.
+    pub(crate) fn row(self, n: i64) -> Row {
+        let key = self.key(n);
+        let node = match self {
+            Self::Proposals => json!({
+                "upgradeBlockHeight": n.to_string(), "networkReleaseTag": "v1", "approvers": ["ab"],
+                "status": "PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING",
+            }),
+            Self::Candles => {
+                let start = key[0].to_string();
+                json!({
+                    "start": start, "lastUpdate": start, "open": "5", "high": "5", "low": "5", "close": "5",
+                    "volume": "7",
+                })
+            }
+            Self::Summaries => json!({
+                "epoch": n.to_string(), "assetId": "VOTE", "marketId": MARKET,
+                "rewardType": "ACCOUNT_TYPE_GLOBAL_REWARD", "amount": "3",
+            }),
+            Self::Delegations => {
+                json!({ "party": PARTY, "nodeId": NODE, "amount": "9", "epochSeq": n.to_string() })
+            }
+        };
+        Row { key, node }
+    }
+
+    /// The statement that writes the rows of numbers.
+    pub(crate) fn insert(self, numbers: &[i64]) -> String {
+        let values = |row: &dyn Fn(i64) -> String| {
+            numbers.iter().map(|n| format!("({})", row(*n))).collect::<Vec<_>>().join(", ")
+        };
+        let time = "'2023-06-20 10:00:00+00'";
+        match self {
+            Self::Proposals => {
+                let rows = values(&|n| {
+                    format!("{n}, 'v1', '{{ab}}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'tx', {time}")
+                });
+                format!("INSERT INTO protocol_upgrade_proposals VALUES {rows}")
+            }
+            Self::Candles => {
+                let rows = values(&|n| {
+                    let at = format!("to_timestamp({})", FIRST_CANDLE_S + n * MINUTE_S);
+                    format!("{at}, 'tx', {at}, 0, 'trade', '{MARKET}', 5, 7, 'b', 's', 1, 'bo', 'so', 1")
+                });
+                format!("INSERT INTO trades VALUES {rows}")
+            }
+            Self::Summaries => {
+                let rows = values(&|n| {
+                    let reward =
+                        format!("'{PARTY}', 'VOTE', '{MARKET}', 'ACCOUNT_TYPE_GLOBAL_REWARD', {n}, 3, 1");
+                    format!("{reward}, {time}, 'tx', {time}, {n}")
+                });
+                format!("INSERT INTO rewards VALUES {rows}")
+            }
+            Self::Delegations => {
+                let rows = values(&|n| format!("'{PARTY}', '{NODE}', {n}, 9, 'tx', {time}, {n}"));
+                format!("INSERT INTO delegations VALUES {rows}")
+            }
+        }
+    }
+
+    /// The statements that take the row of a number out of the store.
+    pub(crate) fn delete(self, n: i64) -> String {
+        match self {
+            Self::Proposals => ["protocol_upgrade_proposals", "protocol_upgrade_proposals_current"]
+                .map(|table| format!("DELETE FROM {table} WHERE upgrade_block_height = {n};"))
+                .concat(),
+            Self::Candles => {
+                format!(
+                    "DELETE FROM trades WHERE synthetic_time = to_timestamp({})",
+                    FIRST_CANDLE_S + n * MINUTE_S
+                )
+            }
+            Self::Summaries => format!("DELETE FROM rewards WHERE epoch_id = {n}"),
+            Self::Delegations => ["delegations", "delegations_current"]
+                .map(|table| format!("DELETE FROM {table} WHERE epoch_id = {n};"))
+                .concat(),
+        }
+    }
+}
