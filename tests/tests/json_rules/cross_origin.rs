@@ -1,0 +1,125 @@
+//! `HEAD`, `OPTIONS` and pages of other origins: J14.
+
+use std::collections::BTreeMap;
+
+use mesh_testbed::{Answer, Mesh};
+use mesh_tests::{fixture, outside::Outside};
+use proto_msgs::{Contract, Method as Kind, Segment};
+use reqwest::Method;
+
+const ALLOWED_HEADERS: &str =
+    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate";
+const EXPOSED_HEADERS: &str = "ETag, Content-Length, Content-Range, Content-Disposition, Accept-Ranges, Repr-Digest, \
+    RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Block-Height, X-Block-Timestamp, \
+    X-Request-Id, X-Total-Rows";
+
+/// The headers but for those that differ from one answer to the next.
+fn lasting(answer: &Answer) -> BTreeMap<String, String> {
+    let headers = answer.headers.iter().filter(|(name, _)| !matches!(name.as_str(), "date" | "x-request-id"));
+    headers
+        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect()
+}
+
+#[tokio::test]
+async fn j14_head_is_answered_as_get_without_the_body() {
+    let mesh = Outside::fixture().await;
+    let mut paths: Vec<String> = fixture::answered().into_iter().map(|(_, path)| path).collect();
+    paths.extend(
+        ["/nowhere", "/accounts?party=x", "/api/v2/candle", "/api/v2/networkhistory/segments"]
+            .map(str::to_owned),
+    );
+    for path in paths {
+        for encoding in ["identity", "gzip"] {
+            let get = mesh.get_with(&path, "accept-encoding", encoding).await;
+            let head =
+                Answer::to(mesh.request(Method::HEAD, &path).header("accept-encoding", encoding)).await;
+            assert_eq!(head.status, get.status, "{path}");
+            assert_eq!(head.body.len(), 0, "{path}");
+            assert_eq!(lasting(&head), lasting(&get), "{path}, {encoding}");
+            assert_eq!(get.header("content-length"), Some(get.body.len().to_string().as_str()), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn j14_options_is_answered_with_204_and_what_is_allowed() {
+    let mesh = Outside::fixture().await;
+    for operation in Contract::get().operations() {
+        let path: String = operation.path.iter().map(|segment| format!("/{}", text(segment))).collect();
+        let methods = if operation.method == Kind::Get { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" };
+        let preflight = mesh
+            .request(Method::OPTIONS, &path)
+            .header("origin", "https://somewhere.example")
+            .header("access-control-request-method", "GET")
+            .header("access-control-request-headers", "x-request-id");
+        for answer in [Answer::to(preflight).await, mesh.send("OPTIONS", &path).await] {
+            assert_eq!((answer.status, answer.body.len()), (204, 0), "{path}");
+            assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{path}");
+            assert_eq!(answer.header("access-control-allow-methods"), Some(methods), "{path}");
+            assert_eq!(answer.header("access-control-allow-headers"), Some(ALLOWED_HEADERS), "{path}");
+            assert_eq!(answer.header("access-control-expose-headers"), Some(EXPOSED_HEADERS), "{path}");
+            assert_eq!(answer.header("access-control-max-age"), Some("7200"), "{path}");
+        }
+    }
+}
+
+fn text(segment: &Segment) -> &str {
+    match segment {
+        Segment::Fixed(text) => text,
+        Segment::Field(_) => fixture::NOBODY,
+    }
+}
+
+#[tokio::test]
+async fn j14_answers_and_errors_may_be_read_by_pages_of_any_origin() {
+    let mesh = Outside::fixture().await;
+    for path in
+        ["/accounts", "/accounts?party=x", "/nowhere", "/transaction", "/api/v2/networkhistory/segments"]
+    {
+        let answer = mesh.get_with(path, "origin", "https://somewhere.example").await;
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{path}");
+        assert_eq!(answer.header("access-control-expose-headers"), Some(EXPOSED_HEADERS), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn j14_origins_can_be_chosen() {
+    let database = fixture::database().await;
+    let origins = "https://one.example, https://two.example:8443";
+    let mesh = Mesh::configure(&database).env("MESH_EDGE_CORS_ORIGINS", origins).start().await;
+    let mesh = Outside::of(&mesh);
+    for method in [Method::GET, Method::OPTIONS] {
+        let from = async |origin: &str| {
+            Answer::to(mesh.request(method.clone(), "/accounts").header("origin", origin)).await
+        };
+        for origin in ["https://one.example", "https://two.example:8443"] {
+            let answer = from(origin).await;
+            assert_eq!(answer.header("access-control-allow-origin"), Some(origin), "{method}");
+            let varies = answer.headers.get_all("vary").iter().any(|value| value == "Origin");
+            assert!(varies, "{method}: a cache must tell origins apart: {answer:?}");
+        }
+        for origin in ["https://three.example", "https://two.example", "http://one.example", "null"] {
+            assert_eq!(
+                from(origin).await.header("access-control-allow-origin"),
+                None,
+                "{method} from {origin}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn trace_headers_are_taken_whatever_they_hold() {
+    let mesh = Outside::fixture().await;
+    for traceparent in [
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "00-00000000000000000000000000000000-0000000000000000-00",
+        "nonsense",
+        "",
+    ] {
+        let request = mesh.request(Method::GET, "/accounts").header("traceparent", traceparent);
+        let answer = Answer::to(request.header("tracestate", "a=b,c=d")).await;
+        assert_eq!(answer.status, 200, "{traceparent}");
+    }
+}
