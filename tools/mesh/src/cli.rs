@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use mesh_launcher::home::Home;
 use mesh_launcher::{MOST_REPLICAS, services};
 
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Scale(ScaleArgs),
     /// Loads the CSV files of a folder, one per table, into an empty database
     Load(LoadArgs),
+    /// Measures the product on this machine and prints a table
+    Bench(BenchArgs),
     /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
     Test,
     /// Writes a block about every second
@@ -174,6 +176,27 @@ pub(crate) struct LoadArgs {
     /// The database; it is migrated first
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: String,
+}
+
+/// Options of `bench`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// What to measure
+    #[arg(value_enum, default_value_t = Suite::Reads)]
+    pub(crate) suite: Suite,
+    /// Write the figures into this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Timed requests of each kind
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+}
+
+/// A family of measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Suite {
+    /// Pages of lists
+    Reads,
 }
 
 /// A number of replicas of a service.

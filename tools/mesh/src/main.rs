@@ -1,5 +1,6 @@
 //! The one command line: starts a mesh, drives it, loads data, runs what CI runs.
 
+mod bench;
 mod cli;
 mod devnode;
 mod drill;
@@ -40,6 +41,7 @@ fn run() -> Result<(), Failure> {
             Command::Restart(args) => drill::restart(args).await,
             Command::Scale(args) => drill::scale(args).await,
             Command::Load(args) => load::load(&args).await,
+            Command::Bench(args) => bench::bench(&args).await,
             Command::Test => test::test().await,
             Command::Devnode => devnode::run().await,
         }

@@ -29,6 +29,8 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["restart"], 2, &["SERVICE"]);
     fails(&["stop", "query=first"], 2, &["REPLICA"]);
     fails(&["load", "folder"], 2, &["--postgres"]);
+    fails(&["bench", "nothing"], 2, &["nothing"]);
+    fails(&["bench", "reads", "--runs", "0"], 2, &["--runs"]);
 }
 
 #[test]
@@ -36,7 +38,7 @@ fn help_and_version_are_no_failures() {
     let help = mesh(&["--help"]);
     let text = String::from_utf8(help.stdout).unwrap();
     assert!(help.status.success());
-    for command in ["up", "ps", "stop", "start", "restart", "scale", "load", "test"] {
+    for command in ["up", "ps", "stop", "start", "restart", "scale", "load", "bench", "test"] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
     assert!(!text.contains("devnode"), "{text}");

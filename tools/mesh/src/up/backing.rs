@@ -25,13 +25,13 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The programs of the servers that have to be started here.
-pub(super) struct Programs {
-    pub(super) postgres: Option<PostgresPrograms>,
-    pub(super) nats: Option<PathBuf>,
+pub(crate) struct Programs {
+    pub(crate) postgres: Option<PostgresPrograms>,
+    pub(crate) nats: Option<PathBuf>,
 }
 
 /// Finds or installs what is needed. One after the other: a package manager does one thing at a time.
-pub(super) async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
+pub(crate) async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
     let log = home.log("install", 0);
     let postgres = match postgres {
         true => Some(find_or_install_postgres(&log, &say).await.map_err(failure)?),
@@ -54,7 +54,7 @@ pub(crate) fn failure(error: ServerError) -> Failure {
 }
 
 /// Starts a private database server and returns its address once it answers.
-pub(super) async fn start_postgres(
+pub(crate) async fn start_postgres(
     home: &Home,
     supervisor: &Supervisor,
     programs: &PostgresPrograms,
@@ -75,13 +75,13 @@ pub(super) async fn start_postgres(
 
 /// Where the bus is and how to be let in.
 #[derive(Clone)]
-pub(super) struct Bus {
-    pub(super) url: String,
-    pub(super) credentials: Option<PathBuf>,
+pub(crate) struct Bus {
+    pub(crate) url: String,
+    pub(crate) credentials: Option<PathBuf>,
 }
 
 /// Starts a private bus server and returns where it is once it answers.
-pub(super) async fn start_nats(
+pub(crate) async fn start_nats(
     home: &Home,
     supervisor: &Supervisor,
     program: &std::path::Path,
@@ -123,7 +123,7 @@ async fn serving(home: &Home, supervisor: &Supervisor, name: &str) -> Result<(),
 }
 
 /// Says which process is not ready and what it said last.
-pub(super) fn not_ready(home: &Home, error: &NotReady) -> Failure {
+pub(crate) fn not_ready(home: &Home, error: &NotReady) -> Failure {
     let Some(process) = error.process() else { return Failure::failed(error.to_string()) };
     let log = home.logs().join(format!("{process}.log"));
     let last = std::fs::read_to_string(&log)

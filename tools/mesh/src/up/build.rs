@@ -12,7 +12,7 @@ use crate::group;
 
 /// Builds the services beside the running program, in its own profile, and returns their folder. An installed
 /// program has them beside it already.
-pub(super) async fn build(program: &Path) -> Result<PathBuf, Failure> {
+pub(crate) async fn build(program: &Path) -> Result<PathBuf, Failure> {
     if let Some(place) = build_place(program) {
         say("building");
         let mut cargo = cargo();
