@@ -35,6 +35,10 @@ pub trait Operation: prost::Message + Default + Send + 'static {
     const NAME: &'static str;
 }
 
+/// The intervals of candles as candle ids spell them (contract 4.12), shortest first.
+pub const CANDLE_INTERVALS: [&str; 7] =
+    ["block", "1_minute", "5_minutes", "15_minutes", "1_hour", "6_hours", "1_day"];
+
 include!(concat!(env!("OUT_DIR"), "/operations.rs"));
 
 /// The compiled descriptors, with all options and comments.

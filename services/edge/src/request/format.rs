@@ -1,10 +1,7 @@
 //! The form of a parameter (rule `format` and `max_chars` of the contract), and what it is handed on as.
 
 use prost_reflect::Value;
-use proto_msgs::{Format, Rule};
-
-/// The intervals of candles (contract 4.12).
-const INTERVALS: [&str; 7] = ["block", "1_minute", "5_minutes", "15_minutes", "1_hour", "6_hours", "1_day"];
+use proto_msgs::{CANDLE_INTERVALS, Format, Rule};
 
 /// The party that stands for the network itself.
 const NETWORK: &str = "network";
@@ -54,7 +51,7 @@ fn asset(text: String) -> Option<String> {
 
 fn candle_id(text: &str) -> Option<String> {
     let (interval, market) = text.strip_prefix("trades_candle_")?.rsplit_once('_')?;
-    let market = hex64(market).filter(|_| INTERVALS.contains(&interval))?;
+    let market = hex64(market).filter(|_| CANDLE_INTERVALS.contains(&interval))?;
     Some(format!("trades_candle_{interval}_{market}"))
 }
 
@@ -103,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_candle_id_names_one_of_the_seven_intervals() {
-        for interval in INTERVALS {
+        for interval in CANDLE_INTERVALS {
             let id = format!("trades_candle_{interval}_{HEX}");
             let expected = format!("trades_candle_{interval}_{}", HEX.to_lowercase());
             assert_eq!(text(Format::CandleId, &id), Some(expected));
