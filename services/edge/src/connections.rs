@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::{
     config::{Config, Limits},
-    http::HttpService,
+    http::{HttpService, with_path},
     metrics::Metrics,
     patience::{Answering, Kept, Patient},
 };
@@ -138,7 +138,7 @@ impl<S: HttpService> Door<S> {
         let patient = Patient::new(stream, Arc::clone(&answering), self.limits.head_time, self.limits.idle);
         let service = service_fn(move |request| {
             let in_flight = answering.begin();
-            let answered = service.call(request);
+            let answered = service.call(with_path(request));
             async move { answered.await.map(|response| response.map(|body| Kept { body, _request: in_flight })) }
         });
         let (builder, watcher, metrics) = (Arc::clone(&self.builder), open.watcher(), self.metrics.clone());

@@ -73,6 +73,15 @@ pub(crate) fn service(gateway: Addr<Gateway>, config: Arc<Config>) -> impl HttpS
     warp::service(filter)
 }
 
+/// Gives a request whose target is no path (`CONNECT x:80`, `GET x`) one that no operation has: warp takes for
+/// granted that there is one, and panics.
+pub(crate) fn with_path<B>(mut request: http::Request<B>) -> http::Request<B> {
+    if request.uri().path_and_query().is_none() {
+        *request.uri_mut() = http::Uri::from_static("*");
+    }
+    request
+}
+
 fn whole(piece: &mut impl Buf) -> bytes::Bytes {
     piece.copy_to_bytes(piece.remaining())
 }
