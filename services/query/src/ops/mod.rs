@@ -4,6 +4,7 @@ mod get_oracle_spec;
 mod get_withdrawal;
 mod list_accounts;
 mod list_candle_data;
+mod list_candle_intervals;
 mod list_delegations;
 mod list_epoch_reward_summaries;
 mod list_protocol_upgrade_proposals;
@@ -13,7 +14,8 @@ use mesh_bus::{Bus, Limits, Router};
 use mesh_chassis::Registry;
 use proto_msgs::v2::{
     GetOracleSpecRequest, GetWithdrawalRequest, ListAccountsRequest, ListCandleDataRequest,
-    ListDelegationsRequest, ListEpochRewardSummariesRequest, ListProtocolUpgradeProposalsRequest,
+    ListCandleIntervalsRequest, ListDelegationsRequest, ListEpochRewardSummariesRequest,
+    ListProtocolUpgradeProposalsRequest,
 };
 
 use crate::Query;
@@ -25,6 +27,7 @@ pub(crate) fn router(bus: Bus, query: Addr<Query>, limits: Limits, registry: &mu
         .on::<GetWithdrawalRequest>()
         .on::<ListAccountsRequest>()
         .on::<ListCandleDataRequest>()
+        .on::<ListCandleIntervalsRequest>()
         .on::<ListDelegationsRequest>()
         .on::<ListEpochRewardSummariesRequest>()
         .on::<ListProtocolUpgradeProposalsRequest>()
