@@ -62,8 +62,8 @@ fn one(field: &FieldDescriptor, value: &Value, place: &str, wrong: &mut Vec<Stri
         Kind::Bool => value.is_boolean(),
         Kind::Int32 => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
         Kind::Uint32 => value.as_u64().is_some_and(|number| u32::try_from(number).is_ok()),
-        Kind::Int64 => value.as_str().is_some_and(|text| is_decimal::<i64>(text)),
-        Kind::Uint64 => value.as_str().is_some_and(|text| is_decimal::<u64>(text)),
+        Kind::Int64 => value.as_str().is_some_and(is_decimal::<i64>),
+        Kind::Uint64 => value.as_str().is_some_and(is_decimal::<u64>),
         Kind::Enum(names) => value.as_str().is_some_and(|name| names.get_value_by_name(name).is_some()),
         other => panic!("{place}: the contract has no {other:?} in answers"),
     };
