@@ -29,23 +29,6 @@ pub const ASSET: &str = "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f
 /// A well-formed id that nothing has.
 pub const NOBODY: &str = "0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
 
-/// A request of every operation that a service answers today, each with a full answer.
-pub fn answered() -> Vec<(&'static str, String)> {
-    vec![
-        ("ListProtocolUpgradeProposals", "/api/v2/upgrade/proposals".to_owned()),
-        ("GetOracleSpec", format!("/api/v2/oracle/spec/{ORACLE_SPEC}")),
-        ("GetWithdrawal", format!("/api/v2/withdrawal/{WITHDRAWAL}")),
-        ("ListAccounts", "/accounts".to_owned()),
-        ("ListCandleData", format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}")),
-        ("ListEpochRewardSummaries", "/api/v2/rewards/epoch/summaries".to_owned()),
-        ("ListDelegations", "/api/v2/delegations".to_owned()),
-        ("GetNetworkLimits", "/api/v2/network/limits".to_owned()),
-        ("LastBlockHeight", "/blockchain/height".to_owned()),
-        ("Info", "/api/v2/info".to_owned()),
-        ("GetProtocolUpgradeStatus", "/api/v2/upgrade/status".to_owned()),
-    ]
-}
-
 /// A database of its own that holds the fixture.
 pub async fn database() -> Database {
     let database = Database::fresh().await;

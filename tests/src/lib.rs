@@ -1,6 +1,7 @@
 //! The whole mesh, seen from outside: what its tests share. They know HTTP, the contract and the tables, and
 //! nothing of what lies between.
 
+pub mod cases;
 pub mod fixture;
 pub mod outside;
 pub mod problem;

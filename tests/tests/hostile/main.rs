@@ -18,7 +18,7 @@ use std::{
 };
 
 use mesh_testbed::Mesh;
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{cases, fixture, outside::Outside};
 
 /// Connections at the same time.
 const CONNECTIONS: usize = 16;
@@ -35,7 +35,7 @@ async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
     let mesh = Mesh::start(&database).await;
     let outside = Outside::of(&mesh);
     let mut before = Vec::new();
-    for (_, path) in fixture::answered() {
+    for (_, path) in cases::answered() {
         before.push(outside.get(&path).await.body);
     }
 
@@ -71,7 +71,7 @@ async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
         assert_eq!(failed, None, "{service} logged an error");
         assert_eq!(mesh.service(service).admin("/readyz").await.status, 200, "{service}");
     }
-    for ((_, path), body) in fixture::answered().into_iter().zip(before) {
+    for ((_, path), body) in cases::answered().into_iter().zip(before) {
         let answer = outside.get(&path).await;
         assert_eq!((answer.status, &answer.body), (200, &body), "{path} is answered as before");
     }

@@ -1,6 +1,6 @@
 //! Requests: valid ones with something odd, odd ones with something valid, and noise.
 
-use mesh_tests::fixture;
+use mesh_tests::cases;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rand::{Rng, rngs::SmallRng};
 
@@ -214,7 +214,7 @@ fn head(dice: &mut SmallRng, method: &str, target: &[u8]) -> Vec<u8> {
 
 /// Path and query.
 fn target(dice: &mut SmallRng) -> Vec<u8> {
-    let known = fixture::answered();
+    let known = cases::answered();
     let (_, path) = &known[dice.random_range(0..known.len())];
     let mut target = match dice.random_range(0..10) {
         0 => format!("{}{}", values::pick(dice, &OTHERS), encoded(dice)),

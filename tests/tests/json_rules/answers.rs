@@ -2,6 +2,7 @@
 
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::{
+    cases,
     fixture::{self, MARKET, ORACLE_SPEC},
     outside::Outside,
 };
@@ -13,7 +14,7 @@ use crate::shape;
 /// Every answer to a full request: operation, body.
 async fn bodies(mesh: &Outside) -> Vec<(&'static str, Value)> {
     let mut bodies = Vec::new();
-    let mut requests = fixture::answered();
+    let mut requests = cases::answered();
     requests.push(("GetOracleSpec", format!("/api/v2/oracle/spec/{}", "e2".repeat(32))));
     requests.push(("GetOracleSpec", format!("/api/v2/oracle/spec/{}", "e3".repeat(32))));
     requests.push(("GetWithdrawal", format!("/api/v2/withdrawal/{}", "d2".repeat(32))));
@@ -48,7 +49,7 @@ async fn fields(names: &[&str]) -> Vec<(String, String)> {
 #[tokio::test]
 async fn j1_bodies_are_json_and_accept_is_never_a_reason_to_refuse() {
     let mesh = Outside::fixture().await;
-    for (_, path) in fixture::answered() {
+    for (_, path) in cases::answered() {
         for accept in
             ["application/json", "text/html", "image/png;q=0.1", "application/xml, */*;q=0", "\"", ""]
         {

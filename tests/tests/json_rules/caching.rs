@@ -2,6 +2,7 @@
 
 use mesh_testbed::{Answer, Database, Mesh};
 use mesh_tests::{
+    cases,
     fixture::{self, BLOCK_TIME, HEIGHT, MARKET, NOBODY},
     outside::Outside,
 };
@@ -20,7 +21,7 @@ const FRESH: [&str; 8] = [
 ];
 
 fn fresh() -> impl Iterator<Item = String> {
-    fixture::answered().into_iter().filter(|(operation, _)| FRESH.contains(operation)).map(|(_, path)| path)
+    cases::answered().into_iter().filter(|(operation, _)| FRESH.contains(operation)).map(|(_, path)| path)
 }
 
 fn etag(answer: &Answer) -> String {
@@ -30,7 +31,7 @@ fn etag(answer: &Answer) -> String {
 #[tokio::test]
 async fn j13_data_operations_tell_the_newest_block_and_others_do_not() {
     let mesh = Outside::fixture().await;
-    for (operation, path) in fixture::answered() {
+    for (operation, path) in cases::answered() {
         let answer = mesh.get(&path).await;
         let told = (answer.header("x-block-height"), answer.header("x-block-timestamp"));
         match FRESH.contains(&operation) {
@@ -158,7 +159,7 @@ async fn j13_without_a_block_nothing_is_told() {
 #[tokio::test]
 async fn j15_reads_are_revalidated_each_time() {
     let mesh = Outside::fixture().await;
-    for (_, path) in fixture::answered() {
+    for (_, path) in cases::answered() {
         assert_eq!(mesh.get(&path).await.header("cache-control"), Some("no-cache"), "{path}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{cases, fixture, outside::Outside};
 use proto_msgs::{Contract, Method as Kind, Segment};
 use reqwest::Method;
 
@@ -24,7 +24,7 @@ fn lasting(answer: &Answer) -> BTreeMap<String, String> {
 #[tokio::test]
 async fn j14_head_is_answered_as_get_without_the_body() {
     let mesh = Outside::fixture().await;
-    let mut paths: Vec<String> = fixture::answered().into_iter().map(|(_, path)| path).collect();
+    let mut paths: Vec<String> = cases::answered().into_iter().map(|(_, path)| path).collect();
     paths.extend(
         ["/nowhere", "/accounts?party=x", "/api/v2/candle", "/api/v2/networkhistory/segments"]
             .map(str::to_owned),

@@ -1,6 +1,7 @@
 //! What requests may look like: J2 to J6, J10, J11.
 
 use mesh_tests::{
+    cases,
     fixture::{MARKET, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL},
     outside::Outside,
     problem::assert_problem,
@@ -173,7 +174,7 @@ async fn j11_an_empty_singular_parameter_counts_as_absent() {
 #[tokio::test]
 async fn j12_pretty_indents_the_answer_and_changes_nothing_else() {
     let mesh = Outside::fixture().await;
-    for (_, path) in mesh_tests::fixture::answered() {
+    for (_, path) in cases::answered() {
         let with = |pretty: &str| format!("{path}{}{pretty}", if path.contains('?') { '&' } else { '?' });
         let plain = mesh.get(&path).await;
         assert!(!plain.text().contains('\n'), "{path} is indented unasked");

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{cases, outside::Outside};
 
 /// From how many bytes on answers are compressed.
 const GZIP_ABOVE: usize = 1024;
@@ -18,7 +18,7 @@ fn unpacked(body: &[u8]) -> Vec<u8> {
 async fn j15_answers_above_one_kibibyte_are_compressed_when_the_client_takes_it() {
     let mesh = Outside::fixture().await;
     let mut compressed = 0;
-    for (_, path) in fixture::answered() {
+    for (_, path) in cases::answered() {
         for pretty in ["", "pretty"] {
             let path = format!("{path}{}{pretty}", if path.contains('?') { '&' } else { '?' });
             let plain = mesh.get(&path).await;

@@ -1,0 +1,106 @@
+//! The cases as data: one file per operation in `cases/`, named like the operation in snake case.
+
+use std::{collections::BTreeMap, fs};
+
+use proto_msgs::Contract;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The cases of one operation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// For the reader.
+    pub about: String,
+    /// The cases; the first one with status 200 shows a full answer.
+    pub cases: Vec<Case>,
+}
+
+/// What a client sends and what it sees.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// A sentence.
+    pub name: String,
+    /// What is sent.
+    pub request: Request,
+    /// What comes back.
+    pub expect: Expected,
+}
+
+/// A request.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// `GET` when absent.
+    pub method: Option<String>,
+    /// Path with its query.
+    pub path: String,
+    /// Headers.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// A JSON body.
+    pub body: Option<Value>,
+    /// A body that is sent as it stands.
+    pub text: Option<String>,
+}
+
+/// What is expected of an answer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// The status.
+    pub status: u16,
+    /// Exact values; `null` = the header is not there.
+    #[serde(default)]
+    pub headers: BTreeMap<String, Option<String>>,
+    /// The whole body.
+    pub body: Option<Value>,
+    /// What the body holds at least: fields that are not named may have any value.
+    pub has: Option<Value>,
+}
+
+impl Expected {
+    /// The application number of the error that is expected.
+    pub fn number(&self) -> Option<i64> {
+        self.has.as_ref().or(self.body.as_ref())?.pointer("/details/0/code")?.as_i64()
+    }
+}
+
+/// All files by their names without the ending.
+pub fn files() -> BTreeMap<String, File> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("no folder of cases: {error}"));
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let files = paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let read = |path: std::path::PathBuf| {
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let file = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), file)
+    };
+    files.map(read).collect()
+}
+
+/// The name of an operation's file: `GetWithdrawal` -> `get_withdrawal`.
+pub fn file_name(operation: &str) -> String {
+    let mut snake = String::new();
+    for (at, letter) in operation.char_indices() {
+        if letter.is_ascii_uppercase() && at > 0 {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
+
+/// A request with a full answer for every operation that is read and that a service answers.
+pub fn answered() -> Vec<(&'static str, String)> {
+    let files = files();
+    let full = |operation: &str| {
+        let cases = &files.get(&file_name(operation))?.cases;
+        let full = cases.iter().find(|case| case.request.method.is_none() && case.expect.status == 200)?;
+        Some(full.request.path.clone())
+    };
+    let operations = Contract::get().operations().iter();
+    operations.filter_map(|row| Some((row.name.as_str(), full(&row.name)?))).collect()
+}
