@@ -49,34 +49,42 @@ pub async fn mesh_url() -> &'static str {
     &SHARED.get_or_init(start).await.2
 }
 
-/// Locks a table against every reader, until the client rolls back or is dropped.
-pub async fn lock(client: &Client, table: &str) {
-    let locked = client.batch_execute(&format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")).await;
-    locked.unwrap_or_else(|error| panic!("cannot lock {table}: {error}"));
+/// A table that nobody can read: whoever tries waits. Free again when this is dropped.
+#[derive(Debug)]
+pub struct Locked {
+    holder: Client,
+    /// A transaction sees the server's activity as it was at first, so the holder cannot watch.
+    watcher: Client,
 }
 
-/// Gives a lock back.
-pub async fn unlock(client: &Client) {
-    client.batch_execute("ROLLBACK").await.unwrap_or_else(|error| panic!("cannot unlock: {error}"));
-}
+impl Locked {
+    /// Locks a table.
+    pub async fn table(database: &Database, table: &str) -> Self {
+        let (holder, watcher) = tokio::join!(database.connect(), database.connect());
+        let locked =
+            holder.batch_execute(&format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")).await;
+        locked.unwrap_or_else(|error| panic!("cannot lock {table}: {error}"));
+        Self { holder, watcher }
+    }
 
-/// How many statements the service of a workload has running in the database.
-pub async fn running_queries(client: &Client, workload: &str) -> i64 {
-    let counted = "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND state = 'active' AND application_name = $1";
-    let row = client.query_one(counted, &[&format!("mesh {workload}")]).await;
-    row.unwrap_or_else(|error| panic!("cannot count queries: {error}")).get(0)
-}
+    /// Gives the table back.
+    pub async fn free(self) {
+        self.holder.batch_execute("ROLLBACK").await.unwrap_or_else(|error| panic!("cannot unlock: {error}"));
+    }
 
-/// Waits until a workload has this many statements running; panics when it takes longer than given.
-pub async fn await_queries(client: &Client, workload: &str, count: i64, at_most: Duration) {
-    let deadline = Instant::now() + at_most;
-    loop {
-        let running = running_queries(client, workload).await;
-        if running == count {
-            return;
+    /// Waits until a workload has this many statements running; panics when that takes longer than given.
+    pub async fn await_queries(&self, workload: &str, count: i64, at_most: Duration) {
+        let counted = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND state = 'active' AND application_name = $1";
+        let deadline = Instant::now() + at_most;
+        loop {
+            let row = self.watcher.query_one(counted, &[&format!("mesh {workload}")]).await;
+            let running: i64 = row.unwrap_or_else(|error| panic!("cannot count queries: {error}")).get(0);
+            if running == count {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{running} statements of {workload} are running, not {count}");
+            sleep(Duration::from_millis(10)).await;
         }
-        assert!(Instant::now() < deadline, "{running} statements of {workload} are running, not {count}");
-        sleep(Duration::from_millis(10)).await;
     }
 }

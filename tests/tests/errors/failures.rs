@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mesh_testbed::{Answer, Database, Mesh, Signal, nats};
 use mesh_tests::{
-    fixture::{self, MARKET, NOBODY, ORACLE_SPEC, WITHDRAWAL},
+    fixture::{self, Locked, MARKET, NOBODY, ORACLE_SPEC, WITHDRAWAL},
     outside::Outside,
     problem::assert_problem,
     tunnel::Tunnel,
@@ -129,10 +129,9 @@ async fn a_query_that_takes_too_long_is_late() {
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "300").start().await;
     let outside = Outside::of(&mesh);
     for (path, _, table) in reads() {
-        let client = database.connect().await;
-        fixture::lock(&client, table).await;
+        let locked = Locked::table(&database, table).await;
         assert_problem(&promptly(&outside, &path, SOON).await, 504, 4, 10000);
-        fixture::unlock(&client).await;
+        locked.free().await;
         await_status(&outside, &path, 200).await;
     }
 }

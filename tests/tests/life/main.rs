@@ -1,0 +1,202 @@
+//! The life of services, seen from outside: they come late, are asked to stop, are killed, and lose their clients.
+
+mod convention;
+mod nats;
+
+use std::time::{Duration, Instant};
+
+use mesh_testbed::{Mesh, nats as bus};
+use mesh_tests::{
+    fixture::{self, Locked},
+    outside::Outside,
+    problem::assert_problem,
+    raw::Connection,
+    tunnel::Tunnel,
+};
+use tokio::time::sleep;
+
+/// The list that these tests make slow, by a lock on its table.
+const LIST: &str = "/api/v2/delegations";
+const TABLE: &str = "delegations_current";
+
+/// How soon something must be seen that happens at once.
+const SOON: Duration = Duration::from_secs(5);
+
+async fn await_status(mesh: &Outside, path: &str, status: u16) {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let answer = mesh.get(path).await;
+        if answer.status == status {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{answer:?}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_is_asked_to_stop_takes_nothing_new_and_answers_what_it_has_taken() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let outside = Outside::of(&mesh);
+    let locked = Locked::table(&database, TABLE).await;
+    let slow = tokio::spawn({
+        let outside = outside.clone();
+        async move { outside.get(LIST).await }
+    });
+    locked.await_queries("query", 1, SOON).await;
+
+    let query = mesh.service("query");
+    let (status, ()) = tokio::join!(query.stop(), async {
+        await_status(&outside, "/accounts", 503).await;
+        assert_eq!(query.admin("/readyz").await.status, 503, "it is stopping");
+        assert_eq!(query.admin("/livez").await.status, 200, "it is alive until it has answered");
+        locked.free().await;
+    });
+    let answer = slow.await.expect("the client does not panic");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn a_query_that_never_ends_does_not_hold_a_stop_for_longer_than_its_grace() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_STOP_GRACE_S", "1").start().await;
+    let outside = Outside::of(&mesh);
+    let locked = Locked::table(&database, TABLE).await;
+    let slow = tokio::spawn(async move { outside.get(LIST).await });
+    locked.await_queries("query", 1, SOON).await;
+    let started = Instant::now();
+    let status = mesh.service("query").stop().await;
+    assert!(
+        status.success() && started.elapsed() < Duration::from_secs(3),
+        "{status} after {:?}",
+        started.elapsed()
+    );
+    slow.abort();
+}
+
+#[tokio::test]
+async fn an_edge_that_is_asked_to_stop_answers_what_it_has_taken_and_closes() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let locked = Locked::table(&database, TABLE).await;
+    let mut busy = Connection::open(&mesh.url()).await.expect("the edge listens");
+    let mut idle = Connection::open(&mesh.url()).await.expect("the edge listens");
+    idle.send(b"GET /accounts HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("the edge reads");
+    idle.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+    busy.send(format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.expect("the edge reads");
+    locked.await_queries("query", 1, SOON).await;
+
+    let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
+        assert!(idle.rest().await.expect("an idle connection is closed properly").is_empty());
+        locked.free().await;
+        let answer = busy.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!(busy.rest().await.expect("a finished connection is closed properly").is_empty());
+    });
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
+    let database = fixture::database().await;
+    let mut mesh = Mesh::start(&database).await;
+    let outside = Outside::of(&mesh);
+    for _ in 0..3 {
+        assert_eq!(outside.get(LIST).await.status, 200);
+        mesh.service("query").kill().await;
+        let started = Instant::now();
+        assert_problem(&outside.get(LIST).await, 503, 14, 10000);
+        assert!(started.elapsed() < Duration::from_millis(500), "after {:?}", started.elapsed());
+        assert_eq!(outside.get("/blockchain/height").await.status, 200, "the others do not mind");
+        mesh.service_mut("query").restart().await;
+        assert_eq!(outside.get(LIST).await.status, 200, "a service that is ready answers");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_dies_with_its_service_is_answered_within_its_time() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "1000").start().await;
+    let outside = Outside::of(&mesh);
+    let locked = Locked::table(&database, TABLE).await;
+    let slow = tokio::spawn(async move { (outside.get(LIST).await, Instant::now()) });
+    locked.await_queries("query", 1, SOON).await;
+    mesh.service("query").kill().await;
+    let killed = Instant::now();
+    let (answer, answered) = slow.await.expect("the client does not panic");
+    assert!(matches!(answer.status, 503 | 504), "{answer:?}");
+    assert!(answered - killed < Duration::from_secs(2), "after {:?}", answered - killed);
+}
+
+#[tokio::test]
+async fn the_query_of_a_client_that_goes_away_is_cancelled_within_a_second() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let locked = Locked::table(&database, TABLE).await;
+    // Together more than the service has connections for lists, so that a lost one would be missed.
+    for _ in 0..3 {
+        let mut connections = Vec::new();
+        for _ in 0..4 {
+            let mut connection = Connection::open(&mesh.url()).await.expect("the edge listens");
+            connection
+                .send(format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+                .await
+                .expect("it reads");
+            connections.push(connection);
+        }
+        locked.await_queries("query", 4, SOON).await;
+        drop(connections);
+        locked.await_queries("query", 0, Duration::from_secs(1)).await;
+    }
+    locked.free().await;
+    assert_eq!(Outside::of(&mesh).get(LIST).await.status, 200);
+    let log = mesh.service("query").log();
+    assert!(
+        !log.contains("\"level\":\"ERROR\"") && !log.contains("\"level\":\"WARN\""),
+        "nobody's fault: {log}"
+    );
+}
+
+#[tokio::test]
+async fn services_that_start_before_database_and_bus_are_ready_once_these_come() {
+    let database = fixture::database().await;
+    let to_database = Tunnel::cut_off(database.url()).await;
+    let to_bus = Tunnel::cut_off(bus().await.url()).await;
+    let setup = Mesh::configure(&database)
+        .env("MESH_DATABASE_URL", to_database.url())
+        .env("MESH_BUS_URL", to_bus.url());
+    let (mesh, ()) = tokio::join!(setup.start(), async {
+        // Nothing tells that a connection was refused: time for a few.
+        sleep(Duration::from_millis(700)).await;
+        to_bus.mend();
+        sleep(Duration::from_millis(300)).await;
+        to_database.mend();
+    });
+    for (_, path) in mesh_tests::cases::answered() {
+        let answer = Outside::of(&mesh).get(&path).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_says_all_mistakes_of_its_configuration_and_leaves_with_64() {
+    for (name, variables, said) in [
+        ("query", vec![("MESH_PAGE_MAX", "many"), ("MESH_QUERY_TIMEOUT_MS", "0")], "MESH_DATABASE_URL"),
+        (
+            "edge",
+            vec![("MESH_EDGE_LISTEN", "here"), ("MESH_EDGE_MAX_BODY_BYTES", "0")],
+            "MESH_EDGE_MAX_BODY_BYTES",
+        ),
+    ] {
+        let names: Vec<&str> = variables.iter().map(|(name, _)| *name).collect();
+        let started = tokio::spawn(async move { mesh_testbed::Service::start(name, &variables).await });
+        let panic = started.await.expect_err("it cannot start").into_panic();
+        let told = panic.downcast::<String>().expect("the testbed says why");
+        assert!(told.contains("exit status: 64"), "{told}");
+        for variable in names.into_iter().chain([said]) {
+            assert!(told.contains(variable), "{name} does not name {variable}: {told}");
+        }
+    }
+}
