@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http::{
     HeaderMap, Method, StatusCode,
-    header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING},
+    header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING},
 };
 use mesh_bus::{AskOptions, Bus, Encoding, Format, WhileAwaited};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
@@ -122,7 +122,7 @@ impl Shared {
             None => "none",
         };
         self.metrics.answered(operation, response.status().as_u16(), started.elapsed());
-        if has_body(&call.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {
+        if is_sending(&call.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {
             tokio::spawn(discard(call.body, self.config.limits));
         }
         response
@@ -265,8 +265,11 @@ impl Shared {
     }
 }
 
-fn has_body(headers: &HeaderMap) -> bool {
-    headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
+/// Whether a client sends a body unasked; one that waits for `100 Continue` is to be spared it.
+fn is_sending(headers: &HeaderMap) -> bool {
+    let has_body = headers.contains_key(TRANSFER_ENCODING)
+        || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0");
+    has_body && !headers.contains_key(EXPECT)
 }
 
 /// Reads what is left of a body that is answered already. Closing a connection while its client still sends
