@@ -130,6 +130,25 @@ async fn a_client_that_sends_all_of_a_refused_body_still_reads_its_answer_and_ke
 }
 
 #[tokio::test]
+async fn a_client_that_asks_first_is_told_to_send_or_refused_without_being_sent_for() {
+    let mesh = Outside::fixture().await;
+    let ask = |path: &str, length: usize| {
+        format!("POST {path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n")
+    };
+    for (path, length, status) in [("/transaction", BODY_AT_MOST + 1, "413"), ("/nowhere", 2, "404")] {
+        let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
+        connection.send(ask(path, length).as_bytes()).await.expect("the edge reads");
+        let said = connection.rest().await.expect("the connection is closed behind the refusal");
+        assert!(said.starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{}", said.escape_ascii());
+    }
+    let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
+    connection.send(ask("/transaction", 2).as_bytes()).await.expect("the edge reads");
+    connection.send(b"{}").await.expect("the edge reads");
+    let answer = connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+    assert_eq!(answer.status, 503, "nobody answers submissions yet: {answer:?}");
+}
+
+#[tokio::test]
 async fn a_body_of_just_the_greatest_size_is_taken() {
     let mesh = Outside::fixture().await;
     let body = format!("{{{}}}", " ".repeat(BODY_AT_MOST - 2));
