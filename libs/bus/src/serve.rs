@@ -330,7 +330,7 @@ fn log(operation: &str, request: &RequestHeaders, problem: &Problem) {
     let traceparent = request.traceparent.as_deref().unwrap_or_default();
     match problem.code {
         Code::Internal | Code::Unknown => {
-            tracing::error!(operation, request_id, traceparent, %problem, cause, "failed")
+            tracing::error!(operation, request_id, traceparent, %problem, cause, "failed");
         }
         Code::Unavailable | Code::DeadlineExceeded => {
             tracing::warn!(operation, request_id, traceparent, %problem, cause, "failed");
