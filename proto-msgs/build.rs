@@ -5,6 +5,11 @@ use std::{env, fmt::Write, fs, path::PathBuf};
 
 use prost_reflect::prost_types::FileDescriptorSet;
 
+use crate::workload::workload;
+
+#[path = "src/workload.rs"]
+mod workload;
+
 const FILES: [&str; 5] = [
     "api/v2/common.proto",
     "api/v2/export.proto",
@@ -15,6 +20,7 @@ const FILES: [&str; 5] = [
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
+    println!("cargo:rerun-if-changed=src/workload.rs");
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
@@ -45,22 +51,10 @@ fn operations(descriptors: &FileDescriptorSet) -> Result<String, std::fmt::Error
                 "impl Operation for v2::{input} {{\n    type Reply = v2::{output};\n    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n}}",
                 input = message(method.input_type()),
                 output = message(method.output_type()),
-                workload = kebab(service.name()),
+                workload = workload(service.name()),
                 name = method.name(),
             )?;
         }
     }
     Ok(code)
-}
-
-/// `TxRelay` -> `tx-relay`: a service's name in the contract gives its workload's.
-fn kebab(name: &str) -> String {
-    let mut kebab = String::new();
-    for (at, letter) in name.char_indices() {
-        if letter.is_ascii_uppercase() && at > 0 {
-            kebab.push('-');
-        }
-        kebab.push(letter.to_ascii_lowercase());
-    }
-    kebab
 }

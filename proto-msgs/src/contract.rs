@@ -7,7 +7,7 @@ use prost_reflect::{
     MethodDescriptor, Value,
 };
 
-use crate::v2;
+use crate::{v2, workload::workload};
 
 pub use crate::v2::Format;
 
@@ -151,18 +151,6 @@ fn segment(text: &str) -> Segment {
         Some(field) => Segment::Field(field.to_owned()),
         None => Segment::Fixed(text.to_owned()),
     }
-}
-
-/// `TxRelay` -> `tx-relay`.
-fn workload(service: &str) -> String {
-    let mut kebab = String::new();
-    for (at, letter) in service.char_indices() {
-        if letter.is_ascii_uppercase() && at > 0 {
-            kebab.push('-');
-        }
-        kebab.push(letter.to_ascii_lowercase());
-    }
-    kebab
 }
 
 impl OperationInfo {

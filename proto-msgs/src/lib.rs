@@ -5,6 +5,7 @@
 //! name).
 
 mod contract;
+mod workload;
 
 pub use contract::{Contract, Format, Method, OperationInfo, Rule, Segment};
 
