@@ -8,7 +8,7 @@ use flate2::{Compression, write::GzEncoder};
 use mesh_problem::Problem;
 
 /// Replies longer than this are compressed when the asker takes that (contract J15).
-pub const GZIP_FROM_BYTES: usize = 1024;
+pub(crate) const GZIP_FROM_BYTES: usize = 1024;
 
 /// Form of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -77,7 +77,7 @@ impl FromStr for Encoding {
 }
 
 /// Compresses by gzip at the fastest level.
-pub fn gzip(plain: &[u8]) -> Bytes {
+pub(crate) fn gzip(plain: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), Compression::fast());
     encoder.write_all(plain).expect("writing into memory does not fail");
     encoder.finish().expect("writing into memory does not fail").into()

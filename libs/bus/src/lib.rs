@@ -21,6 +21,5 @@ pub use answering::{Answer, Answered, Answering, Ask, Head, WhileAwaited};
 pub use ask::{AskOptions, Reply};
 pub use config::{BusConfig, Credentials};
 pub use connection::{Bus, BusError};
-pub use encoding::{Encoding, Format, GZIP_FROM_BYTES, gzip};
-pub use metrics::{Outcome, RequestLabels, RequestMetrics};
+pub use encoding::{Encoding, Format};
 pub use serve::{Door, Limits, Router, Serving};

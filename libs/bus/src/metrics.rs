@@ -14,16 +14,16 @@ const SECONDS: [f64; 14] =
 
 /// Labels of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct RequestLabels {
+pub(crate) struct RequestLabels {
     /// The operation's name.
-    pub operation: String,
+    pub(crate) operation: String,
     /// How it ended.
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Answered.
     Ok,
     /// Refused: the client's mistake, or there is no such thing.
@@ -38,16 +38,16 @@ pub enum Outcome {
 
 /// Counts of the requests that a process answers.
 #[derive(Debug, Clone)]
-pub struct RequestMetrics {
+pub(crate) struct RequestMetrics {
     seconds: Family<RequestLabels, Histogram, fn() -> Histogram>,
     shed: Counter,
     /// Requests being worked on.
-    pub in_flight: Gauge,
+    pub(crate) in_flight: Gauge,
 }
 
 impl RequestMetrics {
     /// Adds the counts to what `/metrics` shows.
-    pub fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             shed: Counter::default(),
@@ -68,7 +68,7 @@ impl RequestMetrics {
     }
 
     /// Counts a request that ended.
-    pub fn ended(&self, operation: &str, outcome: Outcome, took: Duration) {
+    pub(crate) fn ended(&self, operation: &str, outcome: Outcome, took: Duration) {
         if outcome == Outcome::Shed {
             self.shed.inc();
         }

@@ -5,6 +5,6 @@ mod admin;
 mod env;
 mod run;
 
-pub use env::{Env, Secret};
+pub use env::Env;
 pub use prometheus_client::registry::Registry;
 pub use run::{Config, Failure, Running, Setup, run};

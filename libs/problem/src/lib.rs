@@ -181,15 +181,6 @@ impl Problem {
         self
     }
 
-    /// Gives an error without a number of its own (10000) the number of the operation that met it.
-    #[must_use]
-    pub fn numbered(mut self, number: u32) -> Self {
-        for detail in self.details.iter_mut().filter(|detail| detail.number == NOT_MAPPED) {
-            detail.number = number;
-        }
-        self
-    }
-
     /// The application number of the first reason.
     pub fn number(&self) -> u32 {
         self.details.first().map_or(NOT_MAPPED, |detail| detail.number)

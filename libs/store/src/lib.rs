@@ -12,7 +12,7 @@ mod read;
 mod session;
 mod time;
 
-pub use page::{ListKey, Page, PageRequest, PageSizes, Window, encode as encode_cursor};
+pub use page::{ListKey, Page, PageRequest, PageSizes, Window};
 pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, head_of};
 pub use time::TimeUs;
 pub use tokio_postgres::Row;

@@ -165,7 +165,7 @@ impl<K: ListKey> Window<K> {
 }
 
 /// The cursor of a key (P8).
-pub fn encode<K: ListKey>(key: &K) -> String {
+fn encode<K: ListKey>(key: &K) -> String {
     let cursor = Cursor { o: K::LIST, k: key.values() };
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).expect("a cursor is plain text"))
 }
