@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::future::LocalBoxFuture;
-use mesh_bus::{Bus, BusConfig, Credentials};
+use mesh_bus::{Bus, BusConfig, Credentials, Serving};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -58,6 +58,23 @@ impl Running {
             ready: Box::new(move || Box::pin(ready())),
             drain: Box::new(move |grace| Box::pin(drain(grace))),
         }
+    }
+
+    /// A service that answers on the bus: ready when it takes requests and `check` finds nothing missing, stopped
+    /// by draining what it serves.
+    pub fn serving<R>(serving: Serving, check: impl Fn() -> R + 'static) -> Self
+    where
+        R: Future<Output = Result<(), String>> + 'static,
+    {
+        let door = serving.door();
+        let ready = move || {
+            let (checked, is_open) = (check(), door.is_open());
+            async move {
+                checked.await?;
+                if is_open { Ok(()) } else { Err("not yet subscribed".to_owned()) }
+            }
+        };
+        Self::new(ready, |grace| serving.drain(grace))
     }
 }
 

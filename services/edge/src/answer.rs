@@ -1,5 +1,7 @@
 //! From a reply or a problem to an HTTP answer: status, headers, body.
 
+use std::fmt::Write;
+
 use bytes::Bytes;
 use futures_util::stream;
 use http::{
@@ -56,7 +58,7 @@ pub(crate) fn etag(operation: &str, message: &[u8], head: Head) -> String {
     let digest = Sha256::new().chain_update(operation).chain_update([0]).chain_update(message).finalize();
     let mut tag = format!("W/\"{}-", head.height);
     for byte in &digest[..8] {
-        tag.push_str(&format!("{byte:02x}"));
+        let _ = write!(tag, "{byte:02x}");
     }
     tag.push('"');
     tag
@@ -64,13 +66,18 @@ pub(crate) fn etag(operation: &str, message: &[u8], head: Head) -> String {
 
 /// Whether `If-None-Match` names the tag (weak comparison).
 pub(crate) fn is_unchanged(headers: &HeaderMap, etag: &str) -> bool {
-    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     headers
         .get_all(IF_NONE_MATCH)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .any(|tag| tag.trim() == "*" || opaque(tag) == opaque(etag))
+}
+
+/// An entity tag without its mark of weakness.
+fn opaque(tag: &str) -> &str {
+    let tag = tag.trim();
+    tag.strip_prefix("W/").unwrap_or(tag)
 }
 
 /// Whether the client takes gzip.
@@ -93,8 +100,8 @@ pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
     any.unwrap_or(false)
 }
 
-/// A successful answer of an operation that reads.
-pub(crate) fn reply(reply: Reply, etag: Option<&str>, cached: bool) -> Response {
+/// A successful answer of an operation.
+pub(crate) fn reply(reply: Reply, etag: Option<&str>, is_read: bool) -> Response {
     let length = reply.len();
     let gzipped = reply.gzipped;
     let head = reply.head;
@@ -110,7 +117,7 @@ pub(crate) fn reply(reply: Reply, etag: Option<&str>, cached: bool) -> Response 
     if gzipped {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    freshness(headers, head, etag, cached);
+    freshness(headers, head, etag, is_read);
     response
 }
 

@@ -4,6 +4,12 @@ use std::{net::SocketAddr, time::Duration};
 
 use mesh_chassis::Env;
 
+/// What a service may take for an answer, unless it is set.
+const SERVICE_TIME_MS: u64 = 10_000;
+
+/// What an answer may take on the bus beyond the service's own time.
+const ON_THE_WAY: Duration = Duration::from_millis(250);
+
 /// See the README's table.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -65,20 +71,14 @@ impl mesh_chassis::Config for Config {
                 .collect(),
             listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
             cors_origins: origins.collect(),
-            limits: Limits {
-                body_bytes: env.positive("MESH_EDGE_MAX_BODY_BYTES", 2 << 20),
-                connections: env.positive("MESH_EDGE_CONNECTIONS", 16_384),
-                in_flight: env.positive("MESH_EDGE_IN_FLIGHT", 4096),
-                answer_time: env.milliseconds("MESH_QUERY_TIMEOUT_MS", 10_000) + Duration::from_millis(250),
-                ..Limits::FIXED
-            },
+            limits: Limits::read(env),
         }
     }
 }
 
 impl Limits {
-    /// The contract's own figures.
-    const FIXED: Self = Self {
+    /// The contract's figures, and those that it leaves open.
+    const DEFAULT: Self = Self {
         body_bytes: 2 << 20,
         url_bytes: 8 << 10,
         head_bytes: 16 << 10,
@@ -88,6 +88,18 @@ impl Limits {
         body_time: Duration::from_secs(30),
         body_idle: Duration::from_secs(10),
         idle: Duration::from_secs(60),
-        answer_time: Duration::from_millis(10_250),
+        answer_time: Duration::from_millis(SERVICE_TIME_MS).saturating_add(ON_THE_WAY),
     };
+
+    /// The figures of this process: some can be set.
+    fn read(env: &mut Env) -> Self {
+        let default = Self::DEFAULT;
+        Self {
+            body_bytes: env.positive("MESH_EDGE_MAX_BODY_BYTES", default.body_bytes),
+            connections: env.positive("MESH_EDGE_CONNECTIONS", default.connections),
+            in_flight: env.positive("MESH_EDGE_IN_FLIGHT", default.in_flight),
+            answer_time: env.milliseconds("MESH_QUERY_TIMEOUT_MS", SERVICE_TIME_MS) + ON_THE_WAY,
+            ..default
+        }
+    }
 }

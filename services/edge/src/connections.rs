@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::join_all};
 use hyper::service::{Service, service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -68,11 +68,13 @@ impl Connections {
     pub(crate) async fn drain(self, grace: Duration) {
         self.stop.send_replace(true);
         let finished = async {
-            for accept in self.loops {
+            // All at once: the connections of one listener do not wait for those of another to hear of it.
+            join_all(self.loops.into_iter().map(|accept| async {
                 if let Ok(connections) = accept.await {
                     connections.shutdown().await;
                 }
-            }
+            }))
+            .await;
         };
         if timeout(grace, finished).await.is_err() {
             tracing::warn!("closing connections that are still busy");

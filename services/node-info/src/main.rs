@@ -38,13 +38,8 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let router = ops::router(setup.bus, node_info, limits, &mut setup.registry.borrow_mut());
     let waiting = store.clone();
     let serving = router.serve(async move { waiting.until_ready().await });
-    let door = serving.door();
-    let ready = move || {
-        let (store, is_open) = (store.clone(), door.is_open());
-        async move {
-            store.ready().await.map_err(|error| error.to_string())?;
-            if is_open { Ok(()) } else { Err("not yet subscribed".to_owned()) }
-        }
-    };
-    Ok(Running::new(ready, |grace| serving.drain(grace)))
+    Ok(Running::serving(serving, move || {
+        let store = store.clone();
+        async move { store.ready().await.map_err(|error| error.to_string()) }
+    }))
 }

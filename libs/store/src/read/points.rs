@@ -31,10 +31,13 @@ struct Shared {
 /// One connection, replaced when it breaks.
 type Slot = Arc<RwLock<Option<Arc<Connection>>>>;
 
+/// Where a statement's text lies, and its length. Texts are `include_str!`s, so this tells them apart without
+/// reading them for every query.
+type Place = (usize, usize);
+
 struct Connection {
     client: Client,
-    /// By the address of the text: statements are `include_str!`s.
-    prepared: Mutex<HashMap<&'static str, Statement>>,
+    prepared: Mutex<HashMap<Place, Statement>>,
 }
 
 impl Points {
@@ -77,7 +80,7 @@ impl Connection {
         let statement = self.statement(sql).await?;
         match self.client.query_one(&statement, parameters).await {
             Err(error) if is_stale(&error) => {
-                self.lock().remove(sql);
+                self.lock().remove(&place(sql));
                 let statement = self.statement(sql).await?;
                 Ok(self.client.query_one(&statement, parameters).await?)
             }
@@ -86,17 +89,21 @@ impl Connection {
     }
 
     async fn statement(&self, sql: &'static str) -> Result<Statement, ReadError> {
-        if let Some(statement) = self.lock().get(sql) {
+        if let Some(statement) = self.lock().get(&place(sql)) {
             return Ok(statement.clone());
         }
         let statement = self.client.prepare(sql).await?;
-        self.lock().insert(sql, statement.clone());
+        self.lock().insert(place(sql), statement.clone());
         Ok(statement)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<&'static str, Statement>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Statement>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn place(sql: &'static str) -> Place {
+    (sql.as_ptr().addr(), sql.len())
 }
 
 /// A migration changed the shape of a prepared statement.
