@@ -7,3 +7,6 @@ pub mod outside;
 pub mod problem;
 pub mod raw;
 pub mod tunnel;
+
+/// Leaves the edge without its cache of answers: for tests of what lies behind it.
+pub const NO_CACHE: (&str, &str) = ("MESH_EDGE_CACHE_BYTES", "0");

@@ -41,7 +41,8 @@ impl<R> From<R> for Answered<R> {
 }
 
 /// The newest block of the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Head {
     /// Its height.
     pub height: u64,

@@ -1,9 +1,13 @@
 //! Asking: a request to any replica of a workload, and its reply or a problem, always within the deadline.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
-use async_nats::HeaderMap;
+use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use proto_msgs::Operation;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -12,13 +16,18 @@ use crate::{
     answering::{Answered, Head},
     connection::Bus,
     encoding::Encoding,
-    headers,
-    inbox::Arrived,
+    headers::{self, ReplyHeader},
+    inbox::{Arrived, Expected},
+    pace::Pace,
+    replicas::{Group, direct_subject},
 };
 
 /// Pauses before asking again when nobody listens: replicas that lost the bus subscribe again within
 /// milliseconds. Together below the 100 ms in which "no replica" must be said.
 const NO_RESPONDER_PAUSES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(45)];
+
+/// How often a read is asked again while it is still unanswered.
+const EXTRAS_AT_MOST: u32 = 2;
 
 /// How to ask.
 #[derive(Debug, Clone)]
@@ -44,6 +53,8 @@ pub struct Reply {
     pub gzipped: bool,
     /// The newest block at the time of the read.
     pub head: Option<Head>,
+    /// Changes with the content, the same for all JSON forms of it. Told of JSON that has a head.
+    pub digest: Option<u32>,
 }
 
 impl Reply {
@@ -58,50 +69,60 @@ impl Reply {
     }
 }
 
-enum Tried {
-    Done(Result<Reply, Problem>),
-    /// A replica had no room.
-    Overloaded,
-    /// Nobody listens.
-    NoResponder,
+/// An operation to be asked: its subject, its replicas, how long its replies take. See [`Bus::target`].
+#[derive(Debug)]
+pub struct Target {
+    workload: String,
+    subject: Subject,
+    /// Where an asker that no longer waits says so.
+    cancel: Subject,
+    group: Arc<Group>,
+    pace: Pace,
 }
 
 impl Bus {
-    /// Asks any replica of a workload.
+    /// An operation to be asked. Kept for as long as the bus: what is learned of its replies belongs to it.
+    pub fn target(&self, workload: &str, operation: &str) -> Arc<Target> {
+        self.listen_for_replicas();
+        let subject = self.subject(workload, operation);
+        let mut targets = self.shared.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(target) = targets.get(&subject) {
+            return Arc::clone(target);
+        }
+        let target = Arc::new(Target {
+            workload: workload.to_owned(),
+            subject: subject.as_str().into(),
+            cancel: self.cancel_subject(workload).into(),
+            group: self.shared.replicas.group(workload),
+            pace: Pace::default(),
+        });
+        targets.insert(subject, Arc::clone(&target));
+        target
+    }
+
+    /// Asks any replica of a workload. A read that stays unanswered for longer than usual is asked again without
+    /// giving the first ask up, as far as its budget goes; the first answer counts.
     ///
     /// # Errors
     /// The service's own problem; `Unavailable` when no replica listens, none has room, or the bus is away;
     /// `DeadlineExceeded` when no reply came in time.
-    pub async fn ask(
-        &self,
-        workload: &str,
-        operation: &str,
-        request: Bytes,
-        options: &AskOptions,
-    ) -> Result<Reply, Problem> {
-        let deadline = Instant::now() + options.timeout;
-        let mut pauses = NO_RESPONDER_PAUSES.iter();
-        let mut overloads = 0;
-        loop {
-            if !self.is_connected() {
-                return Err(Problem::unavailable("the message bus is away"));
-            }
-            match self.ask_once(workload, operation, request.clone(), options, deadline).await {
-                Tried::Done(result) => return result,
-                Tried::NoResponder => match pauses.next() {
-                    Some(pause) if options.repeatable => sleep(*pause).await,
-                    _ => {
-                        return Err(Problem::unavailable(format!(
-                            "no replica of {workload} answers this operation"
-                        )));
-                    }
-                },
-                Tried::Overloaded if overloads == 0 => overloads += 1,
-                Tried::Overloaded => {
-                    return Err(Problem::unavailable(format!("all replicas of {workload} are busy")));
-                }
-            }
+    pub async fn ask(&self, target: &Target, request: Bytes, options: &AskOptions) -> Result<Reply, Problem> {
+        let begun = Instant::now();
+        let question = Question { bus: self, target, request, options, deadline: begun + options.timeout };
+        if options.repeatable {
+            self.shared.asking.budget.earn();
         }
+        let mut first = question.put(target.group.instead_of_queue()).await?;
+        let again_at = question.again_at(begun);
+        let result = match timeout_at(again_at, first.arrive()).await {
+            Ok(Said::Result(result)) => result,
+            Ok(said) => Box::pin(question.insist(first, Some(said), again_at)).await,
+            Err(_) => Box::pin(question.insist(first, None, again_at)).await,
+        };
+        if result.is_ok() {
+            target.pace.replied_in(begun.elapsed());
+        }
+        result
     }
 
     /// Asks in the types of the contract.
@@ -120,54 +141,198 @@ impl Bus {
             traceparent: None,
             repeatable: true,
         };
-        let reply = self.ask(R::WORKLOAD, R::NAME, request.encode_to_vec().into(), &options).await?;
+        let target = self.target(R::WORKLOAD, R::NAME);
+        let reply = self.ask(&target, request.encode_to_vec().into(), &options).await?;
         let whole: Vec<u8> = reply.parts.concat();
         let message = prost::Message::decode(whole.as_slice()).map_err(|error| {
             Problem::internal(NOT_MAPPED, "the reply does not decode").caused_by(error.to_string())
         })?;
         Ok(Answered { reply: message, head: reply.head })
     }
+}
 
-    async fn ask_once(
-        &self,
-        workload: &str,
-        operation: &str,
-        request: Bytes,
-        options: &AskOptions,
-        deadline: Instant,
-    ) -> Tried {
-        let mut expected = self.shared.inbox.expect();
-        let headers = request_headers(options, deadline);
-        let subject = self.subject(workload, operation);
+/// One request of a client, however often it is put.
+struct Question<'a> {
+    bus: &'a Bus,
+    target: &'a Target,
+    request: Bytes,
+    options: &'a AskOptions,
+    deadline: Instant,
+}
+
+impl<'a> Question<'a> {
+    /// Puts the question on the bus: to one replica by name, or to the queue group.
+    async fn put(&self, replica: Option<Arc<str>>) -> Result<Put<'a>, Problem> {
+        let shared = &self.bus.shared;
+        if !self.bus.is_connected() {
+            return Err(Problem::unavailable("the message bus is away"));
+        }
+        let expected = shared.inbox.expect();
+        let headers = request_headers(self.options, self.deadline);
+        let subject = match &replica {
+            Some(id) => direct_subject(&self.target.subject, id),
+            None => self.target.subject.clone(),
+        };
         let reply_to = expected.reply_to.clone();
-        let sent = self.shared.client.publish_with_reply_and_headers(subject, reply_to, headers, request);
-        match timeout_at(deadline, sent).await {
-            Ok(Ok(())) => {}
+        let sent =
+            shared.client.publish_with_reply_and_headers(subject, reply_to, headers, self.request.clone());
+        match timeout_at(self.deadline, sent).await {
+            Ok(Ok(())) => {
+                Ok(Put { bus: self.bus, target: self.target, expected, replica, is_answered: false })
+            }
             Ok(Err(error)) => {
                 let problem = Problem::unavailable("the request could not be put on the message bus");
-                return Tried::Done(Err(problem.caused_by(error.to_string())));
+                Err(problem.caused_by(error.to_string()))
             }
-            Err(_) => {
-                return Tried::Done(Err(Problem::deadline_exceeded(
-                    "the message bus did not take the request in time",
-                )));
-            }
+            Err(_) => Err(Problem::deadline_exceeded("the message bus did not take the request in time")),
         }
-        let reply_to = expected.reply_to.clone();
-        let mut unanswered = Unanswered { bus: Some(self), workload, reply_to: &reply_to };
-        let arrived = timeout_at(deadline, expected.arrive()).await;
-        let Ok(arrived) = arrived else {
-            return Tried::Done(Err(Problem::deadline_exceeded(format!(
-                "{workload} did not answer in time"
-            ))));
-        };
-        unanswered.bus = None;
-        match arrived {
-            Arrived::NoResponder => Tried::NoResponder,
-            Arrived::Torn => {
-                Tried::Done(Err(Problem::unavailable("parts of the reply were lost on the message bus")))
+    }
+
+    /// When to ask again at the earliest; a submission never is.
+    fn again_at(&self, from: Instant) -> Instant {
+        match self.options.repeatable {
+            true => self.deadline.min(from + self.target.pace.patience()),
+            false => self.deadline,
+        }
+    }
+
+    /// Goes on after the first ask came to nothing, or has not been answered so far.
+    async fn insist(
+        &self,
+        first: Put<'a>,
+        said: Option<Said>,
+        mut again_at: Instant,
+    ) -> Result<Reply, Problem> {
+        let (workload, asking) = (&self.target.workload, &self.bus.shared.asking);
+        let mut waiting = FuturesUnordered::new();
+        let mut heard = None;
+        match said {
+            Some(said) => heard = Some(Heard { replica: first.replica.clone(), is_extra: false, said }),
+            None => waiting.push(first.heard(false)),
+        }
+        let mut pauses = NO_RESPONDER_PAUSES.iter();
+        let (mut extras, mut was_overloaded, mut was_torn) = (0, false, false);
+        loop {
+            let answer = async {
+                match heard.take() {
+                    Some(heard) => heard,
+                    None => waiting.select_next_some().await,
+                }
+            };
+            let Ok(Heard { replica, is_extra, said }) = timeout_at(again_at, answer).await else {
+                let now = Instant::now();
+                if now >= self.deadline {
+                    return Err(Problem::deadline_exceeded(format!("{workload} did not answer in time")));
+                }
+                again_at = self.again_at(now);
+                if extras < EXTRAS_AT_MOST && asking.budget.spend() {
+                    extras += 1;
+                    asking.extras.inc();
+                    waiting.push(self.put(self.target.group.liveliest(now)).await?.heard(true));
+                }
+                continue;
+            };
+            match said {
+                Said::Result(result) => {
+                    if is_extra {
+                        asking.extras_won.inc();
+                    }
+                    return result;
+                }
+                Said::NoResponder => {
+                    if let Some(id) = &replica {
+                        self.target.group.forget(id);
+                    }
+                    if is_extra {
+                        extras -= 1;
+                        asking.budget.refund();
+                    }
+                    let may_come =
+                        !waiting.is_empty() && !self.bus.shared.replicas.knows_of_none(&self.target.group);
+                    if may_come {
+                        continue;
+                    }
+                    match pauses.next() {
+                        Some(pause) if self.options.repeatable => sleep(*pause).await,
+                        _ => {
+                            let problem = format!("no replica of {workload} answers this operation");
+                            return Err(Problem::unavailable(problem));
+                        }
+                    }
+                }
+                Said::Overloaded if !was_overloaded => was_overloaded = true,
+                Said::Torn if !was_torn && self.options.repeatable => was_torn = true,
+                Said::Overloaded | Said::Torn if !waiting.is_empty() => continue,
+                Said::Overloaded => {
+                    return Err(Problem::unavailable(format!("all replicas of {workload} are busy")));
+                }
+                Said::Torn => {
+                    return Err(Problem::unavailable("parts of the reply were lost on the message bus"));
+                }
             }
-            Arrived::Reply { headers, parts } => read_reply(&headers, parts),
+            waiting.push(self.put(self.target.group.instead_of_queue()).await?.heard(false));
+        }
+    }
+}
+
+/// A question on its way. Dropped before its answer, it tells the replicas to stop working on it.
+struct Put<'a> {
+    bus: &'a Bus,
+    target: &'a Target,
+    expected: Expected,
+    /// The replica that was asked by name.
+    replica: Option<Arc<str>>,
+    is_answered: bool,
+}
+
+/// What came of an ask that was put.
+struct Heard {
+    replica: Option<Arc<str>>,
+    /// Whether it was put beside another one that was still unanswered.
+    is_extra: bool,
+    said: Said,
+}
+
+enum Said {
+    Result(Result<Reply, Problem>),
+    /// A replica had no room.
+    Overloaded,
+    /// Nobody listens.
+    NoResponder,
+    /// Parts of the reply are missing.
+    Torn,
+}
+
+impl Put<'_> {
+    /// Waits for what comes of it. Cancel-safe.
+    async fn arrive(&mut self) -> Said {
+        let arrived = self.expected.arrive().await;
+        self.is_answered = true;
+        match arrived {
+            Arrived::NoResponder => Said::NoResponder,
+            Arrived::Torn => Said::Torn,
+            Arrived::Reply { headers, said, parts } => read_reply(&headers, said, parts),
+        }
+    }
+
+    async fn heard(mut self, is_extra: bool) -> Heard {
+        let said = self.arrive().await;
+        Heard { replica: self.replica.take(), is_extra, said }
+    }
+}
+
+impl Drop for Put<'_> {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        let client = self.bus.shared.client.clone();
+        let subject = self.target.cancel.clone();
+        let reply_to = Bytes::copy_from_slice(self.expected.reply_to.as_bytes());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = client.publish(subject, reply_to).await;
+            });
         }
     }
 }
@@ -175,47 +340,20 @@ impl Bus {
 fn request_headers(options: &AskOptions, deadline: Instant) -> HeaderMap {
     let left = deadline.saturating_duration_since(Instant::now());
     let mut headers = HeaderMap::new();
-    headers.insert(headers::ACCEPT, options.encoding.as_str());
-    headers.insert(headers::TIMEOUT_MS, left.as_millis().to_string());
-    headers.insert(headers::SENT_MS, headers::now_ms().to_string());
-    headers.insert(headers::REQUEST_ID, options.request_id.as_str());
+    headers.insert(headers::ASK, headers::ask(options.encoding, left, &options.request_id));
     if let Some(traceparent) = &options.traceparent {
         headers.insert(headers::TRACEPARENT, traceparent.as_str());
     }
     headers
 }
 
-fn read_reply(headers: &HeaderMap, parts: Vec<Bytes>) -> Tried {
+fn read_reply(headers: &HeaderMap, said: ReplyHeader, parts: Vec<Bytes>) -> Said {
     let body = parts.first().map(Bytes::as_ref).unwrap_or_default();
     if let Some(problem) = headers::read_problem(headers, body) {
         let overloaded =
             problem.code == Code::ResourceExhausted && headers.get(headers::OVERLOADED).is_some();
-        return if overloaded { Tried::Overloaded } else { Tried::Done(Err(problem)) };
+        return if overloaded { Said::Overloaded } else { Said::Result(Err(problem)) };
     }
-    Tried::Done(Ok(Reply {
-        gzipped: headers.get(headers::CONTENT_ENCODING).is_some(),
-        head: headers::read_head(headers),
-        parts,
-    }))
-}
-
-/// Tells the replicas to stop working when the asker goes away, or gives up, before the reply came.
-struct Unanswered<'a> {
-    bus: Option<&'a Bus>,
-    workload: &'a str,
-    reply_to: &'a str,
-}
-
-impl Drop for Unanswered<'_> {
-    fn drop(&mut self) {
-        let Some(bus) = self.bus else { return };
-        let client = bus.shared.client.clone();
-        let subject = bus.cancel_subject(self.workload);
-        let reply_to = Bytes::copy_from_slice(self.reply_to.as_bytes());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let _ = client.publish(subject, reply_to).await;
-            });
-        }
-    }
+    let ReplyHeader { head, digest, gzipped, .. } = said;
+    Said::Result(Ok(Reply { parts, gzipped, head, digest }))
 }

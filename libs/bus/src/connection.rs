@@ -1,13 +1,20 @@
 //! The connection to the bus: made in the background, kept for ever.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use async_nats::{Client, ConnectOptions, connection::State};
 use rand::Rng;
 
 use crate::{
+    ask::Target,
     config::{BusConfig, Credentials},
     inbox::Inbox,
+    metrics::Asking,
+    replicas::Replicas,
 };
 
 /// Longest pause between two attempts to reconnect; the client's own default grows to 4 s.
@@ -28,6 +35,10 @@ pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) config: BusConfig,
     pub(crate) inbox: Inbox,
+    pub(crate) replicas: Replicas,
+    pub(crate) asking: Asking,
+    /// Operations that were asked for, by subject.
+    pub(crate) targets: Mutex<HashMap<String, Arc<Target>>>,
 }
 
 /// Why the bus cannot be used.
@@ -65,7 +76,15 @@ impl Bus {
         let servers: Vec<&str> = config.url.split(',').map(str::trim).collect();
         let client = options.connect(servers).await.map_err(|error| configuration(error.into()))?;
         let inbox = Inbox::open(&client).await?;
-        Ok(Self { shared: Arc::new(Shared { client, config, inbox }) })
+        let shared = Shared {
+            client,
+            config,
+            inbox,
+            replicas: Replicas::new(),
+            asking: Asking::default(),
+            targets: Mutex::default(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Whether a server is connected right now.

@@ -45,7 +45,10 @@ impl Encoding {
     }
 
     /// Writes a reply, still uncompressed.
-    pub(crate) fn render<R: prost::Message + serde::Serialize>(self, reply: &R) -> Result<Vec<u8>, Problem> {
+    ///
+    /// # Errors
+    /// When the reply cannot be written.
+    pub fn render<R: prost::Message + serde::Serialize>(self, reply: &R) -> Result<Vec<u8>, Problem> {
         let failed = |error: serde_json::Error| {
             Problem::internal(mesh_problem::NOT_MAPPED, "the reply could not be written")
                 .caused_by(error.to_string())
@@ -54,6 +57,16 @@ impl Encoding {
             Format::Json => serde_json::to_vec(reply).map_err(failed),
             Format::PrettyJson => serde_json::to_vec_pretty(reply).map_err(failed),
             Format::Protobuf => Ok(reply.encode_to_vec()),
+        }
+    }
+
+    /// A number that changes with the content of a reply, the same for all JSON forms. `body` is the reply in this
+    /// encoding.
+    pub(crate) fn digest<R: serde::Serialize>(self, reply: &R, body: &[u8]) -> Option<u32> {
+        match self.format {
+            Format::Json => Some(crc32fast::hash(body)),
+            Format::PrettyJson => serde_json::to_vec(reply).ok().map(|compact| crc32fast::hash(&compact)),
+            Format::Protobuf => None,
         }
     }
 }

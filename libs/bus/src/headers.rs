@@ -1,49 +1,31 @@
 //! Names of the headers on the bus, and reading and writing of each.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    fmt::Write,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
-use async_nats::HeaderMap;
+use async_nats::{HeaderMap, HeaderName};
 use mesh_problem::{Code, Problem};
 
 use crate::{Head, encoding::Encoding};
 
-/// Encoding that the asker wants.
-pub(crate) const ACCEPT: &str = "Mesh-Accept";
-/// Milliseconds that the asker is ready to wait.
-pub(crate) const TIMEOUT_MS: &str = "Mesh-Timeout-Ms";
-/// When the request was sent, milliseconds since the Unix epoch.
-pub(crate) const SENT_MS: &str = "Mesh-Sent-Ms";
-/// Id of the outside request, for logs.
-pub(crate) const REQUEST_ID: &str = "Mesh-Request-Id";
+/// What a request says of itself, separated by spaces: encoding, milliseconds that the asker is ready to wait, when
+/// it was sent in milliseconds since the Unix epoch, id of the outside request. One header, because each one costs.
+pub(crate) const ASK: HeaderName = HeaderName::from_static("Mesh-Ask");
 /// W3C trace context.
-pub(crate) const TRACEPARENT: &str = "traceparent";
-/// `gzip` when the reply is compressed.
-pub(crate) const CONTENT_ENCODING: &str = "Mesh-Content-Encoding";
-/// Height of the store when the reply was read.
-pub(crate) const HEIGHT: &str = "Mesh-Block-Height";
-/// Time of that block, nanoseconds since the Unix epoch.
-pub(crate) const BLOCK_TIME: &str = "Mesh-Block-Timestamp";
-/// Number of messages that make up the reply, in each of them; absent = 1.
-pub(crate) const PARTS: &str = "Mesh-Parts";
-/// Place of this message in the reply, from 0.
-pub(crate) const PART: &str = "Mesh-Part";
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// What a reply says of itself: see [`ReplyHeader`].
+pub(crate) const REPLY: HeaderName = HeaderName::from_static("Mesh-Reply");
 /// Set when a replica had no room; another one may have.
-pub(crate) const OVERLOADED: &str = "Mesh-Overloaded";
+pub(crate) const OVERLOADED: HeaderName = HeaderName::from_static("Mesh-Overloaded");
 /// The service convention's error text.
-pub(crate) const ERROR: &str = "Nats-Service-Error";
+pub(crate) const ERROR: HeaderName = HeaderName::from_static("Nats-Service-Error");
 /// The service convention's error number.
-pub(crate) const ERROR_CODE: &str = "Nats-Service-Error-Code";
+pub(crate) const ERROR_CODE: HeaderName = HeaderName::from_static("Nats-Service-Error-Code");
 
 /// A sent time further away than this means that the two clocks differ, not that the message was late.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
-
-pub(crate) fn number<T: std::str::FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
-    headers.get(name)?.as_str().parse().ok()
-}
-
-pub(crate) fn text(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name).map(|value| value.as_str().to_owned())
-}
 
 /// What a request says about itself.
 #[derive(Debug, Clone, Default)]
@@ -60,33 +42,96 @@ impl RequestHeaders {
         let Some(headers) = headers else {
             return Self { left: Some(greatest), ..Self::default() };
         };
-        let timeout = number(headers, TIMEOUT_MS).map_or(greatest, Duration::from_millis).min(greatest);
-        let on_the_way = number(headers, SENT_MS)
+        let mut said = headers.get(ASK).map_or("", |value| value.as_str()).split(' ');
+        let encoding = said.next().and_then(|encoding| encoding.parse().ok()).unwrap_or_default();
+        let mut number = || said.next()?.parse::<u64>().ok();
+        let timeout = number().map_or(greatest, Duration::from_millis).min(greatest);
+        let on_the_way = number()
             .and_then(|sent| now_ms().checked_sub(sent))
             .map(Duration::from_millis)
             .filter(|late| *late < CLOCKS_DIFFER)
             .unwrap_or_default();
         Self {
-            encoding: headers.get(ACCEPT).and_then(|value| value.as_str().parse().ok()).unwrap_or_default(),
+            encoding,
             left: timeout.checked_sub(on_the_way).filter(|left| !left.is_zero()),
-            request_id: text(headers, REQUEST_ID).unwrap_or_default(),
-            traceparent: text(headers, TRACEPARENT),
+            request_id: said.next().unwrap_or_default().to_owned(),
+            traceparent: headers.get(TRACEPARENT).map(|value| value.as_str().to_owned()),
         }
+    }
+}
+
+/// The value of [`ASK`]. A request id has no spaces.
+pub(crate) fn ask(encoding: Encoding, left: Duration, request_id: &str) -> String {
+    format!("{} {} {} {request_id}", encoding.as_str(), left.as_millis(), now_ms())
+}
+
+/// What a reply says of itself, e.g. `height=5 time=1700000000000000000 digest=77 gzip part=0/2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReplyHeader {
+    /// The store when the reply was read: height and time of the block, nanoseconds since the Unix epoch.
+    pub(crate) head: Option<Head>,
+    /// Changes with the content, the same for all JSON forms.
+    pub(crate) digest: Option<u32>,
+    /// Whether the reply is compressed.
+    pub(crate) gzipped: bool,
+    /// Place of this message in the reply, from 0.
+    pub(crate) part: usize,
+    /// Number of messages that make up the reply.
+    pub(crate) parts: usize,
+}
+
+impl Default for ReplyHeader {
+    fn default() -> Self {
+        Self { head: None, digest: None, gzipped: false, part: 0, parts: 1 }
+    }
+}
+
+impl ReplyHeader {
+    /// The header's value; nothing when it would say nothing.
+    pub(crate) fn write(&self) -> Option<String> {
+        let mut text = String::with_capacity(80);
+        if let Some(Head { height, time_ns }) = self.head {
+            let _ = write!(text, "height={height} time={time_ns} ");
+        }
+        if let Some(digest) = self.digest {
+            let _ = write!(text, "digest={digest} ");
+        }
+        if self.gzipped {
+            text.push_str("gzip ");
+        }
+        if self.parts > 1 {
+            let _ = write!(text, "part={}/{} ", self.part, self.parts);
+        }
+        text.truncate(text.trim_end().len());
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Reads what is said, and leaves out what it does not know.
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let mut read = Self::default();
+        let (mut height, mut time_ns) = (None, None);
+        for word in headers.get(REPLY).map_or("", |value| value.as_str()).split(' ') {
+            match word.split_once('=') {
+                Some(("height", value)) => height = value.parse().ok(),
+                Some(("time", value)) => time_ns = value.parse().ok(),
+                Some(("digest", value)) => read.digest = value.parse().ok(),
+                Some(("part", value)) => {
+                    let place = value.split_once('/');
+                    let place = place.and_then(|(part, parts)| part.parse().ok().zip(parts.parse().ok()));
+                    (read.part, read.parts) = place.unwrap_or((0, 1));
+                }
+                None if word == "gzip" => read.gzipped = true,
+                _ => {}
+            }
+        }
+        read.head = height.zip(time_ns).map(|(height, time_ns)| Head { height, time_ns });
+        read
     }
 }
 
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn write_head(headers: &mut HeaderMap, head: Head) {
-    headers.insert(HEIGHT, head.height.to_string());
-    headers.insert(BLOCK_TIME, head.time_ns.to_string());
-}
-
-pub(crate) fn read_head(headers: &HeaderMap) -> Option<Head> {
-    Some(Head { height: number(headers, HEIGHT)?, time_ns: number(headers, BLOCK_TIME)? })
 }
 
 pub(crate) fn write_problem(headers: &mut HeaderMap, problem: &Problem) {
@@ -97,8 +142,9 @@ pub(crate) fn write_problem(headers: &mut HeaderMap, problem: &Problem) {
 /// The problem of an error reply: its body, or what the headers say when the body is not ours.
 pub(crate) fn read_problem(headers: &HeaderMap, body: &[u8]) -> Option<Problem> {
     headers.get(ERROR)?;
+    let number = headers.get(ERROR_CODE).and_then(|value| value.as_str().parse().ok());
     Some(serde_json::from_slice(body).unwrap_or_else(|_| {
-        let code = Code::from_number(number(headers, ERROR_CODE).unwrap_or(2));
+        let code = Code::from_number(number.unwrap_or(2));
         Problem::new(code, mesh_problem::NOT_MAPPED, "the service failed without saying why")
     }))
 }
@@ -106,11 +152,11 @@ pub(crate) fn read_problem(headers: &HeaderMap, body: &[u8]) -> Option<Problem> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encoding::Format;
 
     fn left(timeout_ms: u64, sent_ms: u64) -> Option<Duration> {
         let mut headers = HeaderMap::new();
-        headers.insert(TIMEOUT_MS, timeout_ms.to_string());
-        headers.insert(SENT_MS, sent_ms.to_string());
+        headers.insert(ASK, format!("json {timeout_ms} {sent_ms} id"));
         RequestHeaders::read(Some(&headers), Duration::from_secs(10)).left
     }
 
@@ -122,5 +168,40 @@ mod tests {
         assert_eq!(left(1_000, now - 3_600_000), Some(Duration::from_secs(1)));
         assert_eq!(left(1_000, now + 3_600_000), Some(Duration::from_secs(1)));
         assert_eq!(left(3_600_000, now + 60_000), Some(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn what_is_asked_is_read_as_it_was_written() {
+        let mut headers = HeaderMap::new();
+        let encoding = Encoding { format: Format::PrettyJson, gzip: true };
+        headers.insert(ASK, ask(encoding, Duration::from_secs(3), "abc"));
+        let read = RequestHeaders::read(Some(&headers), Duration::from_secs(10));
+        assert_eq!((read.encoding, read.request_id.as_str()), (encoding, "abc"));
+        assert!(read.left.is_some_and(|left| left > Duration::from_secs(2)));
+        for nothing in [None, Some(&HeaderMap::new())] {
+            assert_eq!(
+                RequestHeaders::read(nothing, Duration::from_secs(7)).left,
+                Some(Duration::from_secs(7))
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_reply_says_is_read_as_it_was_written() {
+        let head = Some(Head { height: 5, time_ns: -3 });
+        for said in [
+            ReplyHeader::default(),
+            ReplyHeader { head, ..ReplyHeader::default() },
+            ReplyHeader { head, digest: Some(u32::MAX), gzipped: true, part: 1, parts: 3 },
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(text) = said.write() {
+                headers.insert(REPLY, text);
+            }
+            assert_eq!(ReplyHeader::read(&headers), said);
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(REPLY, "height=x part=1 what=ever  gzip");
+        assert_eq!(ReplyHeader::read(&headers), ReplyHeader { gzipped: true, ..ReplyHeader::default() });
     }
 }

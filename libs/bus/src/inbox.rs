@@ -14,10 +14,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::oneshot;
 
-use crate::{
-    connection::BusError,
-    headers::{self, PART, PARTS},
-};
+use crate::{connection::BusError, headers::ReplyHeader};
 
 /// Replies longer than this are refused: 64 MiB, more than any answer of the contract.
 const REPLY_AT_MOST: usize = 64 << 20;
@@ -31,6 +28,8 @@ pub(crate) enum Arrived {
     Reply {
         /// Headers of its first message.
         headers: HeaderMap,
+        /// What it says of itself there.
+        said: ReplyHeader,
         /// Payloads in order.
         parts: Vec<Bytes>,
     },
@@ -50,7 +49,7 @@ type Waiting = Mutex<HashMap<u64, Slot>>;
 #[derive(Debug)]
 struct Slot {
     done: oneshot::Sender<Arrived>,
-    headers: Option<HeaderMap>,
+    first: Option<(HeaderMap, ReplyHeader)>,
     parts: Vec<Bytes>,
     bytes: usize,
 }
@@ -84,7 +83,7 @@ impl Inbox {
     pub(crate) fn expect(&self) -> Expected {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
         let (done, receiver) = oneshot::channel();
-        lock(&self.waiting).insert(token, Slot { done, headers: None, parts: Vec::new(), bytes: 0 });
+        lock(&self.waiting).insert(token, Slot { done, first: None, parts: Vec::new(), bytes: 0 });
         Expected {
             waiting: Arc::clone(&self.waiting),
             token,
@@ -126,18 +125,18 @@ impl Slot {
             return Some(Arrived::NoResponder);
         }
         let headers = message.headers.unwrap_or_default();
-        let parts: usize = headers::number(&headers, PARTS).unwrap_or(1);
-        let part: usize = headers::number(&headers, PART).unwrap_or(0);
+        let said = ReplyHeader::read(&headers);
         self.bytes += message.payload.len();
-        if part != self.parts.len() || self.bytes > REPLY_AT_MOST {
+        if said.part != self.parts.len() || self.bytes > REPLY_AT_MOST {
             return Some(Arrived::Torn);
         }
         self.parts.push(message.payload);
-        let first = self.headers.get_or_insert(headers);
-        (self.parts.len() == parts).then(|| Arrived::Reply {
-            headers: std::mem::take(first),
-            parts: std::mem::take(&mut self.parts),
-        })
+        if self.parts.len() < said.parts {
+            self.first.get_or_insert((headers, said));
+            return None;
+        }
+        let (headers, said) = self.first.take().unwrap_or((headers, said));
+        Some(Arrived::Reply { headers, said, parts: std::mem::take(&mut self.parts) })
     }
 }
 

@@ -14,12 +14,16 @@ mod encoding;
 mod headers;
 mod inbox;
 mod metrics;
+mod news;
+mod pace;
+mod replicas;
 mod serve;
 mod stats;
 
 pub use answering::{Answer, Answered, Answering, Ask, Head, WhileAwaited};
-pub use ask::{AskOptions, Reply};
+pub use ask::{AskOptions, Reply, Target};
 pub use config::{BusConfig, Credentials};
 pub use connection::{Bus, BusError};
 pub use encoding::{Encoding, Format};
+pub use news::{News, NewsStream, NodeNews, REPEATED, StoreNews};
 pub use serve::{Door, Limits, Router, Serving};

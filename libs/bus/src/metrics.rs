@@ -8,6 +8,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::{connection::Bus, pace::Budget};
+
 /// Bounds of the duration buckets, seconds.
 const SECONDS: [f64; 14] =
     [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
@@ -34,6 +36,25 @@ pub(crate) enum Outcome {
     Shed,
     /// The asker went away or its deadline passed.
     Canceled,
+}
+
+/// What a process spends on asking again.
+#[derive(Debug, Default)]
+pub(crate) struct Asking {
+    pub(crate) budget: Budget,
+    /// Asks put beside one that was still unanswered.
+    pub(crate) extras: Counter,
+    /// Those of them that were answered first.
+    pub(crate) extras_won: Counter,
+}
+
+impl Bus {
+    /// Adds the counts of asking to what `/metrics` shows.
+    pub fn register_asking(&self, registry: &mut Registry) {
+        let Asking { extras, extras_won, .. } = &self.shared.asking;
+        registry.register("mesh_bus_hedges", "Reads asked again while still unanswered", extras.clone());
+        registry.register("mesh_bus_hedges_won", "Reads answered by asking again", extras_won.clone());
+    }
 }
 
 /// Counts of the requests that a process answers.

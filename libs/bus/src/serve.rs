@@ -5,7 +5,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
     future::Future,
-    rc::Rc,
+    rc::{Rc, Weak},
     time::{Duration, Instant},
 };
 
@@ -22,15 +22,16 @@ use proto_msgs::Operation;
 use tokio::{
     sync::{Notify, watch},
     task::spawn_blocking,
-    time::timeout,
+    time::{MissedTickBehavior, interval, timeout},
 };
 
 use crate::{
     answering::{Ask, Head},
     connection::{Bus, BusError},
     encoding::{Encoding, GZIP_FROM_BYTES, gzip},
-    headers::{self, RequestHeaders},
+    headers::{self, ReplyHeader, RequestHeaders},
     metrics::{Outcome, RequestMetrics},
+    replicas::{BEAT, Beat, direct_subject},
     stats::{self, Stats},
 };
 
@@ -55,6 +56,7 @@ struct Rendered {
     body: Bytes,
     gzipped: bool,
     head: Option<Head>,
+    digest: Option<u32>,
 }
 
 /// The operations that an actor answers.
@@ -103,8 +105,10 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                     }
                 };
                 let body = encoding.render(&answered.reply)?;
+                // Only what has a head is ever compared with an earlier state of itself.
+                let digest = answered.head.and_then(|_| encoding.digest(&answered.reply, &body));
                 let (body, gzipped) = compress(body, encoding).await;
-                Ok(Rendered { body, gzipped, head: answered.head })
+                Ok(Rendered { body, gzipped, head: answered.head, digest })
             })
         });
         self.operations.push((R::NAME, work));
@@ -147,6 +151,7 @@ async fn answer(
         Ok(readers) => {
             desk.bus.flush(Duration::from_secs(1)).await;
             desk.open.set(true);
+            actix::spawn(beat(Rc::downgrade(&desk), workload, stop));
             join_all(readers).await;
         }
         Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "cannot take requests"),
@@ -164,12 +169,22 @@ async fn subscribe(
     let canceled = client.subscribe(desk.bus.cancel_subject(workload)).await.map_err(closed)?;
     actix::spawn(cancel(Rc::clone(desk), canceled));
     let mut readers = Vec::new();
-    for (name, work) in operations {
+    for (name, work) in &operations {
         let subject = desk.bus.subject(workload, name);
         let requests = client.queue_subscribe(subject.clone(), workload.to_owned()).await.map_err(closed)?;
         desk.stats.add(name, subject, workload);
-        readers.push(actix::spawn(read(Rc::clone(desk), name, work, requests, stop.clone())));
+        let (operation, work) = (*name, Rc::clone(work));
+        let pick = move |_: &Message| Some((operation, Rc::clone(&work)));
+        readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, stop.clone())));
     }
+    // By name: for askers that know of a replica which must not be asked.
+    let by_name = direct_subject(&desk.bus.subject(workload, "*"), desk.stats.id());
+    let requests = client.subscribe(by_name).await.map_err(closed)?;
+    let pick = move |message: &Message| {
+        let asked = message.subject.rsplit('.').nth(1)?;
+        operations.iter().find(|(name, _)| *name == asked).cloned()
+    };
+    readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, stop.clone())));
     stats::answer(&desk.bus, &desk.stats).await?;
     Ok(readers)
 }
@@ -231,18 +246,35 @@ struct Desk {
     open: Cell<bool>,
 }
 
-/// Takes the requests of one operation until the service drains.
+/// Says that this replica lives, for as long as it does.
+async fn beat(desk: Weak<Desk>, workload: &'static str, stop: watch::Receiver<bool>) {
+    let mut beats = interval(BEAT);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while let Some(desk) = desk.upgrade() {
+        let is_taking = !*stop.borrow();
+        let id = desk.stats.id().to_owned();
+        desk.bus.announce(&Beat { workload: workload.to_owned(), id, is_taking }).await;
+        drop(desk);
+        beats.tick().await;
+    }
+}
+
+/// Takes the requests of a subscription until the service drains; `pick` finds the operation of each.
 async fn read(
     desk: Rc<Desk>,
-    name: &'static str,
-    work: Work,
+    pick: impl Fn(&Message) -> Option<(&'static str, Work)>,
     mut requests: Subscriber,
     mut stop: watch::Receiver<bool>,
 ) {
+    let take = |message: Message| {
+        if let Some((name, work)) = pick(&message) {
+            take(&desk, name, &work, message);
+        }
+    };
     loop {
         tokio::select! {
             message = requests.next() => match message {
-                Some(message) => take(&desk, name, &work, message),
+                Some(message) => take(message),
                 None => return,
             },
             _ = stop.wait_for(|stop| *stop) => break,
@@ -251,7 +283,7 @@ async fn read(
     // What the server had sent already is still answered; the stream ends behind it.
     if requests.drain().await.is_ok() {
         while let Some(message) = requests.next().await {
-            take(&desk, name, &work, message);
+            take(message);
         }
     }
 }
@@ -355,21 +387,16 @@ async fn compress(body: Vec<u8>, encoding: Encoding) -> (Bytes, bool) {
 }
 
 async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
-    let Rendered { mut body, gzipped, head } = rendered;
+    let Rendered { mut body, gzipped, head, digest } = rendered;
     let parts = body.len().div_ceil(PART_BYTES).max(1);
     for part in 0..parts {
+        let said = match part {
+            0 => ReplyHeader { head, digest, gzipped, part, parts },
+            _ => ReplyHeader { part, parts, ..ReplyHeader::default() },
+        };
         let mut headers = HeaderMap::new();
-        if parts > 1 {
-            headers.insert(headers::PARTS, parts.to_string());
-            headers.insert(headers::PART, part.to_string());
-        }
-        if part == 0 {
-            if gzipped {
-                headers.insert(headers::CONTENT_ENCODING, "gzip");
-            }
-            if let Some(head) = head {
-                headers::write_head(&mut headers, head);
-            }
+        if let Some(said) = said.write() {
+            headers.insert(headers::REPLY, said);
         }
         let piece = body.split_to(body.len().min(PART_BYTES));
         if let Err(error) = bus.shared.client.publish_with_headers(reply_to.clone(), headers, piece).await {

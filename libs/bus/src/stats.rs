@@ -64,6 +64,11 @@ impl Stats {
         }
     }
 
+    /// The replica's name.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     pub(crate) fn add(&self, name: &'static str, subject: String, queue_group: &'static str) {
         self.endpoints.borrow_mut().push(Endpoint {
             name,

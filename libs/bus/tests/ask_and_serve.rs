@@ -14,6 +14,7 @@ use std::{
 };
 
 use actix::{Actor, Addr, Context, Handler};
+use futures_util::StreamExt;
 use mesh_bus::{
     Answered, Answering, Ask, AskOptions, Bus, BusConfig, Credentials, Encoding, Format, Limits, Router,
     Serving,
@@ -152,7 +153,8 @@ fn a_reply_longer_than_a_message_arrives_whole() {
                 repeatable: true,
             };
             let message = request("long").encode_to_vec();
-            let reply = bus.ask("query", "GetWithdrawal", message.into(), &options).await.unwrap();
+            let reply =
+                bus.ask(&bus.target("query", "GetWithdrawal"), message.into(), &options).await.unwrap();
             assert_eq!(reply.gzipped, gzip);
             assert_eq!(reply.parts.len() > 1, !gzip);
             if !gzip {
@@ -253,5 +255,94 @@ fn a_draining_replica_finishes_what_it_has_and_takes_nothing_new() {
         script.gate.notify_one();
         let (answered, ()) = tokio::join!(running, drained);
         assert_eq!(answered.unwrap().reply.withdrawal.unwrap().id, "wait");
+    });
+}
+
+/// Somebody in the queue group who takes requests and does nothing, like a replica that froze.
+async fn frozen(bus_prefix: &str) -> (async_nats::Client, async_nats::Subscriber) {
+    let server = mesh_testbed::nats().await;
+    let options = match server.credentials_file() {
+        Some(file) => {
+            let text = std::fs::read_to_string(file).unwrap();
+            let (user, password) = text.trim().split_once(':').unwrap();
+            async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned())
+        }
+        None => async_nats::ConnectOptions::new(),
+    };
+    let client = options.connect(server.url()).await.unwrap();
+    let subject = format!("{bus_prefix}.query.GetWithdrawal");
+    let requests = client.queue_subscribe(subject, "query".to_owned()).await.unwrap();
+    // Once it hears itself, the server has its subscription.
+    let own = client.new_inbox();
+    let mut heard = client.subscribe(own.clone()).await.unwrap();
+    client.publish(own, "".into()).await.unwrap();
+    timeout(PATIENCE, heard.next()).await.unwrap();
+    (client, requests)
+}
+
+#[test]
+fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (_script, serving) = replica(&bus, 64).await;
+        let (_client, _requests) = frozen(&prefix).await;
+        // The first ask begins to listen for replicas; the beat that tells of the living one comes within 100 ms.
+        let asks = (0..40).map(|_| async {
+            let begun = std::time::Instant::now();
+            bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+            begun.elapsed()
+        });
+        let took = timeout(PATIENCE, futures_util::future::join_all(asks)).await.expect("the test hangs");
+        let late = took.iter().filter(|took| **took > Duration::from_millis(90)).count();
+        assert!((1..40).contains(&late), "{late} of 40 went to the frozen one first");
+        serving.drain(PATIENCE).await;
+    });
+}
+
+#[test]
+fn a_submission_is_never_put_twice() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (_client, requests) = frozen(&prefix).await;
+        let options = AskOptions {
+            encoding: Encoding::default(),
+            timeout: Duration::from_millis(400),
+            request_id: "r".to_owned(),
+            traceparent: None,
+            repeatable: false,
+        };
+        let target = bus.target("query", "GetWithdrawal");
+        let problem = bus.ask(&target, request("a").encode_to_vec().into(), &options).await.unwrap_err();
+        assert_eq!(problem.code, Code::DeadlineExceeded);
+        let put = requests.take_until(tokio::time::sleep(Duration::from_millis(50)));
+        assert_eq!(put.count().await, 1);
+    });
+}
+
+#[test]
+fn a_replica_that_is_known_to_be_silent_gets_no_requests() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (_script, serving) = replica(&bus, 64).await;
+        let (client, mut requests) = frozen(&prefix).await;
+        // It listens under its name, so that it counts as frozen, not as gone.
+        let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
+        bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+        let beat = r#"{"workload":"query","id":"frozen","is_taking":true}"#;
+        client.publish(format!("{prefix}.events.replicas"), beat.into()).await.unwrap();
+        client.flush().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        while let Ok(Some(_)) = timeout(Duration::from_millis(5), requests.next()).await {}
+        for _ in 0..40 {
+            let begun = std::time::Instant::now();
+            bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+            assert!(begun.elapsed() < Duration::from_millis(90), "{:?}", begun.elapsed());
+        }
+        let put = timeout(Duration::from_millis(50), requests.next()).await;
+        assert!(put.is_err(), "it was asked");
+        serving.drain(PATIENCE).await;
     });
 }

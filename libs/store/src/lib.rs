@@ -13,6 +13,6 @@ mod session;
 mod time;
 
 pub use page::{ListKey, Page, PageRequest, PageSizes, Window};
-pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, head_of};
+pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, StoreState, head_of};
 pub use time::TimeUs;
 pub use tokio_postgres::Row;

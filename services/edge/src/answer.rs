@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{
@@ -15,10 +15,15 @@ use http::{
 };
 use mesh_bus::{Head, Reply};
 use mesh_problem::Problem;
+use prometheus_client::metrics::histogram::Histogram;
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 use warp::reply::{Reply as _, Response};
 
-use crate::config::Config;
+use crate::{
+    cache::{Answer, Question},
+    config::Config,
+};
 
 const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
 const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp");
@@ -53,14 +58,15 @@ impl RequestId {
     }
 }
 
-/// A weak entity tag of operation, request and height; the same for every encoding of the answer (J13).
-pub(crate) fn etag(operation: &str, message: &[u8], head: Head) -> String {
-    let digest = Sha256::new().chain_update(operation).chain_update([0]).chain_update(message).finalize();
+/// A weak entity tag of operation, request and height (J13), and of the content: what is written late changes an
+/// answer and not the height. The same for every encoding of the answer.
+fn etag(operation: &str, message: &[u8], head: Head, digest: u32) -> String {
+    let request = Sha256::new().chain_update(operation).chain_update([0]).chain_update(message).finalize();
     let mut tag = format!("W/\"{}-", head.height);
-    for byte in &digest[..8] {
+    for byte in &request[..8] {
         let _ = write!(tag, "{byte:02x}");
     }
-    tag.push('"');
+    let _ = write!(tag, "-{digest:08x}\"");
     tag
 }
 
@@ -100,47 +106,66 @@ pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
     any.unwrap_or(false)
 }
 
-/// A successful answer of an operation.
-pub(crate) fn reply(reply: Reply, etag: Option<&str>, is_read: bool) -> Response {
-    let length = reply.len();
-    let gzipped = reply.gzipped;
-    let head = reply.head;
-    let mut parts = reply.parts;
-    let mut response = match parts.len() {
-        0 | 1 => Response::new(parts.pop().unwrap_or_default().into()),
-        _ => warp::reply::stream(stream::iter(parts.into_iter().map(Ok::<Bytes, std::io::Error>)))
-            .into_response(),
-    };
-    let headers = response.headers_mut();
+/// Headers that every kept answer begins with: those that [`finish`] puts into each response, so that it finds their
+/// places and need not make room.
+pub(crate) fn places(config: &Config) -> HeaderMap {
+    let mut response = Response::default();
+    finish(&mut response, &RequestId(String::new()), config, &HeaderMap::new());
+    let mut headers = std::mem::take(response.headers_mut());
+    headers.remove(VARY);
+    headers
+}
+
+/// Makes an answer of a service's reply.
+pub(crate) fn prepare(
+    places: &HeaderMap,
+    reply: Reply,
+    question: &Question,
+    is_read: bool,
+    asked_at: Instant,
+    counted: Histogram,
+) -> Answer {
+    let digest = reply.digest.unwrap_or_default();
+    let etag = reply.head.map(|head| etag(question.operation, &question.message, head, digest));
+    let mut headers = places.clone();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(CONTENT_LENGTH, length.into());
-    if gzipped {
+    headers.insert(CONTENT_LENGTH, reply.len().into());
+    if reply.gzipped {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    freshness(headers, head, etag, is_read);
-    response
-}
-
-/// The client has the answer already.
-pub(crate) fn unchanged(head: Option<Head>, etag: &str) -> Response {
-    let mut response = Response::default();
-    *response.status_mut() = StatusCode::NOT_MODIFIED;
-    freshness(response.headers_mut(), head, Some(etag), true);
-    response
-}
-
-fn freshness(headers: &mut HeaderMap, head: Option<Head>, etag: Option<&str>, is_read: bool) {
     headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     if is_read {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     }
-    if let Some(head) = head {
+    if let Some(head) = reply.head {
         headers.insert(X_BLOCK_HEIGHT, head.height.into());
         headers.insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
     }
-    if let Some(etag) = etag.and_then(|etag| etag.parse().ok()) {
+    if let Some(etag) = etag.as_deref().and_then(|etag| etag.parse().ok()) {
         headers.insert(ETAG, etag);
     }
+    Answer { head: reply.head, etag, headers, parts: reply.parts, asked_at, counted }
+}
+
+/// The response to one client: 304 when it has the answer already.
+pub(crate) fn respond(answer: &Answer, request: &HeaderMap) -> Response {
+    let is_unchanged = answer.etag.as_deref().is_some_and(|etag| is_unchanged(request, etag));
+    let mut response = match answer.parts.as_slice() {
+        _ if is_unchanged => Response::default(),
+        [] => Response::default(),
+        [whole] => Response::new(whole.clone().into()),
+        parts => {
+            warp::reply::stream(stream::iter(parts.to_vec()).map(Ok::<Bytes, std::io::Error>)).into_response()
+        }
+    };
+    response.headers_mut().clone_from(&answer.headers);
+    if is_unchanged {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        for of_the_body in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING] {
+            response.headers_mut().remove(of_the_body);
+        }
+    }
+    response
 }
 
 /// An error answer with the status of its code.
@@ -243,15 +268,16 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_depends_on_operation_request_and_height() {
+    fn a_tag_depends_on_operation_request_height_and_content() {
         let head = |height| Head { height, time_ns: 0 };
-        let tag = etag("A", b"x", head(1));
-        assert_eq!(tag, etag("A", b"x", head(1)));
+        let tag = etag("A", b"x", head(1), 7);
+        assert_eq!(tag, etag("A", b"x", head(1), 7));
         for other in [
-            etag("B", b"x", head(1)),
-            etag("A", b"y", head(1)),
-            etag("A", b"x", head(2)),
-            etag("Ax", b"", head(1)),
+            etag("B", b"x", head(1), 7),
+            etag("A", b"y", head(1), 7),
+            etag("A", b"x", head(2), 7),
+            etag("Ax", b"", head(1), 7),
+            etag("A", b"x", head(1), 8),
         ] {
             assert_ne!(tag, other);
         }

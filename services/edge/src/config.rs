@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use mesh_chassis::Env;
+use mesh_chassis::{Env, Lag};
 
 /// What a service may take for an answer, unless it is set.
 const SERVICE_TIME_MS: u64 = 10_000;
@@ -21,6 +21,10 @@ pub(crate) struct Config {
     pub(crate) inherited_sockets: Vec<String>,
     /// Allowed origins; `*` = all.
     pub(crate) cors_origins: Vec<String>,
+    /// Room for answers that are kept, bytes; 0 = none.
+    pub(crate) cache_bytes: u64,
+    /// How far the store may be behind the node for this edge to be ready.
+    pub(crate) lag: Lag,
     pub(crate) limits: Limits,
 }
 
@@ -71,6 +75,8 @@ impl mesh_chassis::Config for Config {
                 .collect(),
             listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
             cors_origins: origins.collect(),
+            cache_bytes: env.or("MESH_EDGE_CACHE_BYTES", 64 << 20),
+            lag: Lag::read(env),
             limits: Limits::read(env),
         }
     }

@@ -1,82 +1,122 @@
-//! The accept loop: bounds connections, times their heads, and closes them in order.
+//! The accept loop: bounds connections and what one of them may hold, and closes them in order.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, future::join_all};
-use hyper::service::{Service, service_fn};
+use futures_util::{FutureExt, future::Either};
+use http::{HeaderValue, Request, StatusCode, Version, header::CONNECTION};
+use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto, graceful::GracefulShutdown},
-    service::TowerToHyperService,
+    server::{conn::auto, graceful::GracefulConnection},
 };
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
-    task::JoinHandle,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
+use warp::reply::Response;
 
 use crate::{
     config::{Config, Limits},
+    connection::{ConnectionState, InFlight, Kept},
+    guard::Guarded,
+    hot::Hot,
     http::{HttpService, with_path},
     metrics::Metrics,
-    patience::{Answering, Kept, Patient},
+    patience::{Patient, Times},
 };
 
-/// Greatest buffer of a connection, so that thousands of slow clients cost little.
+/// Greatest buffer of a connection, so that thousands of slow clients cost little. More than 100 fields and a
+/// head that does not fit in here are hyper's to refuse (431).
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Most requests at the same time on one HTTP/2 connection.
-const STREAMS: u32 = 128;
+/// A client that takes nothing of its answer for so long is gone (contract section 7).
+const STALLED: Duration = Duration::from_secs(120);
+
+/// How long kept connections are served on at a stop, so that their clients learn of it by an answer and not by
+/// a request that nobody takes; at most a third of the time there is.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// What one HTTP/2 connection may hold.
+mod http2 {
+    use std::time::Duration;
+
+    /// Requests at the same time.
+    pub(super) const STREAMS: u32 = 128;
+    /// Body bytes of one request that nobody has read yet.
+    pub(super) const STREAM_WINDOW: u32 = 64 << 10;
+    /// Body bytes of all of them.
+    pub(super) const WINDOW: u32 = 256 << 10;
+    /// A frame.
+    pub(super) const FRAME_BYTES: u32 = 16 << 10;
+    /// Requests that the client took back before they were looked at.
+    pub(super) const RESETS_BY_CLIENT: usize = 20;
+    /// Requests that were broken off for the client's mistakes.
+    pub(super) const RESETS_BY_MISTAKE: usize = 128;
+    /// A client that is silent for so long is asked whether it is there.
+    pub(super) const PING_AFTER: Duration = Duration::from_secs(20);
+    /// Its time to say so.
+    pub(super) const PONG_WITHIN: Duration = Duration::from_secs(10);
+}
+
+/// Where a stop has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Stop {
+    /// Nowhere: connections are accepted.
+    Not,
+    /// Those that are open are served on.
+    Leaving,
+    /// Requests that have begun are answered.
+    Closing,
+}
 
 /// The open connections of this process.
 pub(crate) struct Connections {
-    stop: watch::Sender<bool>,
-    loops: Vec<JoinHandle<GracefulShutdown>>,
+    stop: watch::Sender<Stop>,
 }
 
 impl Connections {
     /// Accepts on all listeners from when `ready` comes until drained.
     pub(crate) fn accept<S: HttpService>(
         listeners: Vec<TcpListener>,
-        service: &S,
+        service: Hot<S>,
         config: &Config,
         metrics: &Metrics,
         ready: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let ready = ready.boxed().shared();
-        let (stop, stopped) = watch::channel(false);
-        let room = Arc::new(Semaphore::new(config.limits.connections));
-        let builder = Arc::new(builder(&config.limits));
-        let accept = |listener| {
+        let (stop, stopped) = watch::channel(Stop::Not);
+        // Every listener holds the place of its next connection; an idle one must not take it from the others.
+        let idle_listeners = listeners.len().saturating_sub(1);
+        let room = Arc::new(Semaphore::new(config.limits.connections + idle_listeners));
+        let (service, builder) = (Arc::new(service), Arc::new(builder(&config.limits)));
+        for listener in listeners {
             let door = Door {
-                service: service.clone(),
+                service: Arc::clone(&service),
                 builder: Arc::clone(&builder),
                 limits: config.limits,
                 metrics: metrics.clone(),
+                stop: stopped.clone(),
             };
-            let (room, stopped, ready) = (Arc::clone(&room), stopped.clone(), ready.clone());
+            let (room, ready) = (Arc::clone(&room), ready.clone());
             tokio::spawn(async move {
                 ready.await;
-                door.accept(listener, room, stopped).await
-            })
-        };
-        Self { stop, loops: listeners.into_iter().map(accept).collect() }
+                door.accept(listener, room).await;
+            });
+        }
+        Self { stop }
     }
 
-    /// Stops accepting, lets every connection finish its running requests (at most this long), closes.
+    /// Stops accepting, serves open connections on for a moment, each next answer being its connection's last,
+    /// then answers what has begun, and closes; all of it within the grace.
     pub(crate) async fn drain(self, grace: Duration) {
-        self.stop.send_replace(true);
-        let finished = async {
-            // All at once: the connections of one listener do not wait for those of another to hear of it.
-            join_all(self.loops.into_iter().map(|accept| async {
-                if let Ok(connections) = accept.await {
-                    connections.shutdown().await;
-                }
-            }))
-            .await;
-        };
-        if timeout(grace, finished).await.is_err() {
+        let deadline = Instant::now() + grace;
+        self.stop.send_replace(Stop::Leaving);
+        if timeout(LEAVING.min(grace / 3), self.stop.closed()).await.is_ok() {
+            return;
+        }
+        self.stop.send_replace(Stop::Closing);
+        if timeout_at(deadline, self.stop.closed()).await.is_err() {
             tracing::warn!("closing connections that are still busy");
         }
     }
@@ -88,66 +128,81 @@ fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
+        .max_concurrent_streams(http2::STREAMS)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .max_frame_size(http2::FRAME_BYTES)
+        .initial_stream_window_size(http2::STREAM_WINDOW)
+        .initial_connection_window_size(http2::WINDOW)
         .max_send_buf_size(BUFFER_BYTES)
-        .keep_alive_interval(Duration::from_secs(20))
-        .keep_alive_timeout(Duration::from_secs(10));
+        .max_pending_accept_reset_streams(http2::RESETS_BY_CLIENT)
+        .max_local_error_reset_streams(http2::RESETS_BY_MISTAKE)
+        .keep_alive_interval(http2::PING_AFTER)
+        .keep_alive_timeout(http2::PONG_WITHIN);
     builder
 }
 
 /// How a connection is let in.
 struct Door<S> {
-    service: S,
+    service: Arc<Hot<S>>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     limits: Limits,
     metrics: Metrics,
+    stop: watch::Receiver<Stop>,
 }
 
 impl<S: HttpService> Door<S> {
-    /// Lets connections in while there is room; comes to those still open.
-    async fn accept(
-        self,
-        listener: TcpListener,
-        room: Arc<Semaphore>,
-        mut stop: watch::Receiver<bool>,
-    ) -> GracefulShutdown {
-        let open = GracefulShutdown::new();
+    /// Lets connections in while there is room, until a stop.
+    async fn accept(self, listener: TcpListener, room: Arc<Semaphore>) {
+        let mut stop = self.stop.clone();
         loop {
             let next = async {
                 let permit = Arc::clone(&room).acquire_owned().await;
                 (permit, listener.accept().await)
             };
             tokio::select! {
-                () = stopped(&mut stop) => return open,
+                () = reached(&mut stop, Stop::Leaving) => return,
                 (Ok(permit), accepted) = next => match accepted {
-                    Ok((stream, _)) => self.serve(stream, permit, &open),
+                    Ok((stream, _)) => self.serve(stream, permit),
                     Err(error) => {
                         // Out of file descriptors, mostly: wait for connections to close.
                         tracing::warn!(%error, "cannot accept");
                         sleep(Duration::from_millis(50)).await;
                     }
                 },
-                else => return open,
+                else => return,
             }
         }
     }
 
-    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit, open: &GracefulShutdown) {
+    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit) {
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(self.service.clone());
-        let answering = Arc::new(Answering::default());
-        let patient = Patient::new(stream, Arc::clone(&answering), self.limits.head_time, self.limits.idle);
-        let service = service_fn(move |request| {
-            let in_flight = answering.begin();
+        let state = Arc::new(ConnectionState::default());
+        let times = Times { head: self.limits.head_time, idle: self.limits.idle, stalled: STALLED };
+        let stream = Patient::new(Guarded::new(stream, Arc::clone(&state)), Arc::clone(&state), times);
+        let service = Arc::clone(&self.service);
+        let (requests, stop) = (Arc::clone(&state), Arc::new(self.stop.clone()));
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let in_flight = requests.take();
+            let version = request.version();
+            request.extensions_mut().insert(Arc::clone(&requests));
             let answered = service.call(with_path(request));
-            async move { answered.await.map(|response| response.map(|body| Kept { body, _request: in_flight })) }
+            let (state, stop) = (Arc::clone(&requests), Arc::clone(&stop));
+            async move {
+                let mut response = match answered {
+                    Either::Left(response) => response,
+                    Either::Right(later) => later.await?,
+                };
+                if version < Version::HTTP_2 {
+                    conclude(&mut response, &state, &in_flight, *stop.borrow());
+                }
+                Ok::<_, S::Error>(response.map(|body| Kept::new(body, in_flight)))
+            }
         });
-        let (builder, watcher, metrics) = (Arc::clone(&self.builder), open.watcher(), self.metrics.clone());
+        let (builder, metrics, stop) = (Arc::clone(&self.builder), self.metrics.clone(), self.stop.clone());
         tokio::spawn(async move {
             metrics.connections.inc();
-            let connection = builder.serve_connection(TokioIo::new(patient), service).into_owned();
-            if let Err(error) = watcher.watch(connection).await {
+            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+            if let Err(error) = until_stopped(connection, &state, stop).await {
                 tracing::debug!(error, "a connection broke");
             }
             metrics.connections.dec();
@@ -156,7 +211,42 @@ impl<S: HttpService> Door<S> {
     }
 }
 
-/// Comes when the process is told to stop.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
+/// Makes an answer over HTTP/1 the last of its connection when it must be.
+fn conclude(response: &mut Response, state: &ConnectionState, request: &InFlight, stop: Stop) {
+    let is_broken = state.is_broken(request.number());
+    if is_broken {
+        *response = Response::default();
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+    }
+    if is_broken || stop > Stop::Not && state.is_last(request.number()) {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+/// Serves a connection to its end. An HTTP/2 client hears of a stop at once and loses nothing; an idle HTTP/1
+/// client could only see its connection closed, perhaps behind a request that it has just sent, and has until
+/// the last moment to send it.
+async fn until_stopped<C: GracefulConnection>(
+    connection: C,
+    state: &ConnectionState,
+    mut stop: watch::Receiver<Stop>,
+) -> Result<(), C::Error> {
+    let mut connection = pin!(connection);
+    let told = async {
+        reached(&mut stop, Stop::Leaving).await;
+        if !state.is_http2() {
+            reached(&mut stop, Stop::Closing).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => return ended,
+        () = told => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}
+
+/// Comes when a stop has come so far.
+async fn reached(stop: &mut watch::Receiver<Stop>, place: Stop) {
+    let _ = stop.wait_for(|stop| *stop >= place).await;
 }

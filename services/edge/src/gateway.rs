@@ -1,7 +1,7 @@
 //! The gateway actor: finds the operation of a request, checks it, asks the bus, answers. In the order of
 //! contract section 2.3: path and method, sizes, parameters; what comes after is the service's.
 
-use std::{pin::Pin, sync::Arc, time::Instant};
+use std::{borrow::Cow, pin::Pin, sync::Arc, time::Instant};
 
 use actix::{Actor, Context, Handler, Message};
 use bytes::{Bytes, BytesMut};
@@ -10,7 +10,7 @@ use http::{
     HeaderMap, Method, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING},
 };
-use mesh_bus::{AskOptions, Bus, Encoding, Format, WhileAwaited};
+use mesh_bus::{Encoding, Format, WhileAwaited};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use proto_msgs::OperationInfo;
 use tokio::{
@@ -21,7 +21,11 @@ use warp::{path::FullPath, reply::Response};
 
 use crate::{
     answer::{self, RequestId},
+    asking::{Asker, Asking},
+    cache::Question,
     config::{Config, Limits},
+    connection::ConnectionState,
+    limits::{self, Refusal},
     metrics::Metrics,
     request,
     routes::{Matched, Routes},
@@ -41,6 +45,7 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
     pub(crate) id: RequestId,
+    pub(crate) connection: Arc<ConnectionState>,
 }
 
 impl Message for Call {
@@ -53,31 +58,18 @@ pub(crate) struct Gateway {
 }
 
 struct Shared {
-    bus: Bus,
+    asking: Asking,
     routes: Routes,
     config: Arc<Config>,
     metrics: Metrics,
     room: Semaphore,
 }
 
-/// Why a request gets no reply of a service.
-struct Refusal {
-    status: StatusCode,
-    problem: Problem,
-    allow: Option<&'static str>,
-}
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Self { status: problem.code.status(), problem, allow: None }
-    }
-}
-
 impl Gateway {
-    /// A gateway to the services on this bus.
-    pub(crate) fn new(bus: Bus, routes: Routes, config: Arc<Config>, metrics: Metrics) -> Self {
+    /// A gateway that asks the services.
+    pub(crate) fn new(asking: Asking, routes: Routes, config: Arc<Config>, metrics: Metrics) -> Self {
         let room = Semaphore::new(config.limits.in_flight);
-        Self { shared: Arc::new(Shared { bus, routes, config, metrics, room }) }
+        Self { shared: Arc::new(Shared { asking, routes, config, metrics, room }) }
     }
 }
 
@@ -102,7 +94,8 @@ impl Shared {
     async fn answer(&self, mut call: Call) -> Response {
         let started = Instant::now();
         let matched = self.routes.find(call.path.as_str());
-        let mut response = match self.try_answer(&mut call, matched.as_ref()).await {
+        let answered = self.try_answer(&mut call, matched.as_ref()).await;
+        let mut response = match self.after_body(&mut call, answered).await {
             Ok(response) => response,
             Err(refusal) => {
                 let mut response = answer::refused(refusal.status, &refusal.problem);
@@ -129,7 +122,8 @@ impl Shared {
     }
 
     async fn try_answer(&self, call: &mut Call, matched: Option<&Matched>) -> Result<Response, Refusal> {
-        self.check_head(call)?;
+        let url = call.path.as_str().len() + call.query.len() + usize::from(!call.query.is_empty());
+        limits::check_head(url, &call.headers, &self.config.limits)?;
         let Some(matched) = matched else {
             return Err(Problem::not_found(NOT_MAPPED, "no such path").into());
         };
@@ -161,61 +155,57 @@ impl Shared {
         }
     }
 
-    fn check_head(&self, call: &Call) -> Result<(), Refusal> {
-        let limits = &self.config.limits;
-        let url = call.path.as_str().len() + call.query.len() + usize::from(!call.query.is_empty());
-        let too_large = |status, problem| Err(Refusal { status, problem, allow: None });
-        if url > limits.url_bytes {
-            let problem = Problem::invalid(NOT_MAPPED, "the URL is too long");
-            return too_large(
-                StatusCode::URI_TOO_LONG,
-                problem.with_inner(format!("at most {} bytes", limits.url_bytes)),
-            );
+    /// An answer that did not wait for its request's body waits for it here: a body that nobody wants must be
+    /// sound all the same, since the next request begins at its end. One that is too large changes nothing.
+    async fn after_body(
+        &self,
+        call: &mut Call,
+        answered: Result<Response, Refusal>,
+    ) -> Result<Response, Refusal> {
+        let ends_here = |refusal: &Refusal| {
+            matches!(refusal.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT)
+        };
+        if answered.as_ref().is_err_and(ends_here) {
+            return answered;
         }
-        // Name, colon, space, value, end of line: what the block takes on the wire.
-        let head: usize =
-            call.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-        if head > limits.head_bytes {
-            let problem = Problem::invalid(NOT_MAPPED, "the headers are too large");
-            return too_large(
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                problem.with_inner(format!("at most {} bytes", limits.head_bytes)),
-            );
+        match self.unwanted_body(call).await {
+            Err(refusal) if refusal.status != StatusCode::PAYLOAD_TOO_LARGE => Err(refusal),
+            _ => answered,
         }
-        Ok(())
     }
 
     async fn ask(
         &self,
         call: &mut Call,
-        operation: &OperationInfo,
+        operation: &'static OperationInfo,
         path: &[(&str, String)],
     ) -> Result<Response, Refusal> {
         let is_read = operation.method == proto_msgs::Method::Get;
         self.check_announced_body(call)?;
-        let body = if is_read { Bytes::new() } else { self.body(call).await? };
-        let checked = request::read(operation, path, &call.query, &body)?;
-        let options = AskOptions {
-            encoding: Encoding {
-                format: if checked.pretty { Format::PrettyJson } else { Format::Json },
-                gzip: answer::takes_gzip(&call.headers),
-            },
-            timeout: self.config.limits.answer_time,
-            request_id: call.id.0.clone(),
-            traceparent: call
-                .headers
-                .get("traceparent")
-                .and_then(|value| value.to_str().ok())
-                .map(str::to_owned),
-            repeatable: is_read,
+        let body = match is_read {
+            true => self.unwanted_body(call).await.map(|()| Bytes::new())?,
+            false => self.body(call).await?,
         };
-        let reply =
-            self.bus.ask(&operation.workload, &operation.name, checked.message.clone(), &options).await?;
-        let etag = reply.head.map(|head| answer::etag(&operation.name, &checked.message, head));
-        Ok(match etag.as_deref().filter(|etag| answer::is_unchanged(&call.headers, etag)) {
-            Some(etag) => answer::unchanged(reply.head, etag),
-            None => answer::reply(reply, etag.as_deref(), is_read),
-        })
+        let headers = &call.headers;
+        let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let gzip = answer::takes_gzip(headers);
+        let asker = Asker { request_id: call.id.0.clone(), traceparent, floor: call.connection.floor() };
+        if !is_read {
+            let question = question(operation, path, &call.query, &body, gzip)?;
+            let answer = self.asking.submit(&question, &asker).await?;
+            return Ok(answer::respond(&answer, headers));
+        }
+        let target = target(call);
+        let question = match self.asking.cache.question(&target, gzip) {
+            Some(question) => question,
+            None => Arc::new(question(operation, path, &call.query, &body, gzip)?),
+        };
+        let answer = self.asking.read(&question, &asker).await?;
+        if let Some(height) = answer.height() {
+            call.connection.has_seen(height);
+            self.asking.cache.learn(&target, &question, &answer);
+        }
+        Ok(answer::respond(&answer, headers))
     }
 
     fn check_announced_body(&self, call: &Call) -> Result<(), Refusal> {
@@ -236,23 +226,40 @@ impl Shared {
         }
     }
 
-    /// The whole body, within its limits of size and time.
+    /// The whole body.
     async fn body(&self, call: &mut Call) -> Result<Bytes, Refusal> {
-        let limits = &self.config.limits;
         if call.headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
             return Err(Problem::invalid(MALFORMED, "a compressed body is not taken").into());
         }
-        let deadline = time::Instant::now() + limits.body_time;
         let mut body = BytesMut::new();
+        self.read_body(call, |piece| body.extend_from_slice(&piece)).await?;
+        Ok(body.freeze())
+    }
+
+    /// Reads a body that nobody wants to its end.
+    async fn unwanted_body(&self, call: &mut Call) -> Result<(), Refusal> {
+        if !is_sending(&call.headers) {
+            return Ok(());
+        }
+        self.check_announced_body(call)?;
+        self.read_body(call, drop).await
+    }
+
+    /// Reads a body to its end, within its limits of size and time.
+    async fn read_body(&self, call: &mut Call, mut take: impl FnMut(Bytes)) -> Result<(), Refusal> {
+        let limits = &self.config.limits;
+        let deadline = time::Instant::now() + limits.body_time;
+        let mut left = limits.body_bytes;
         loop {
             let patience = deadline.min(time::Instant::now() + limits.body_idle);
             match timeout_at(patience, call.body.next()).await {
-                Ok(Some(Ok(piece))) if body.len() + piece.len() > limits.body_bytes => {
-                    return Err(self.body_too_large());
+                Ok(Some(Ok(piece))) if piece.len() > left => return Err(self.body_too_large()),
+                Ok(Some(Ok(piece))) => {
+                    left -= piece.len();
+                    take(piece);
                 }
-                Ok(Some(Ok(piece))) => body.extend_from_slice(&piece),
                 Ok(Some(Err(_))) => return Err(Problem::invalid(MALFORMED, "the body breaks off").into()),
-                Ok(None) => return Ok(body.freeze()),
+                Ok(None) => return Ok(()),
                 Err(_) => {
                     return Err(Refusal {
                         status: StatusCode::REQUEST_TIMEOUT,
@@ -262,6 +269,28 @@ impl Shared {
                 }
             }
         }
+    }
+}
+
+/// What a request asks, checked.
+fn question(
+    operation: &'static OperationInfo,
+    path: &[(&str, String)],
+    query: &str,
+    body: &[u8],
+    gzip: bool,
+) -> Result<Question, Problem> {
+    let checked = request::read(operation, path, query, body)?;
+    let format = if checked.pretty { Format::PrettyJson } else { Format::Json };
+    let encoding = Encoding { format, gzip };
+    Ok(Question { operation: &operation.name, encoding, message: checked.message })
+}
+
+/// Path and query of a request, as it spelled them.
+fn target(call: &Call) -> Cow<'_, str> {
+    match call.query.as_str() {
+        "" => Cow::Borrowed(call.path.as_str()),
+        query => Cow::Owned([call.path.as_str(), query].join("?")),
     }
 }
 

@@ -5,13 +5,15 @@ use std::{convert::Infallible, sync::Arc};
 use actix::Addr;
 use bytes::Buf;
 use futures_util::{StreamExt, future::BoxFuture};
+use http::HeaderMap;
 use hyper::body::Incoming;
 use mesh_problem::Problem;
-use warp::{Filter, reply::Response};
+use warp::{Filter, path::FullPath, reply::Response};
 
 use crate::{
     answer::{self, RequestId},
     config::Config,
+    connection::ConnectionState,
     gateway::{Call, Gateway},
 };
 
@@ -51,13 +53,15 @@ pub(crate) fn service(gateway: Addr<Gateway>, config: Arc<Config>) -> impl HttpS
         .and(query)
         .and(warp::header::headers_cloned())
         .and(warp::body::stream())
-        .then(move |method, path: warp::path::FullPath, query, headers: http::HeaderMap, body| {
+        .and(warp::ext::get::<Arc<ConnectionState>>())
+        .then(move |method, path: FullPath, query, headers: HeaderMap, body, connection| {
             let (gateway, config) = (gateway.clone(), Arc::clone(&config));
             let body = StreamExt::map(body, |piece: Result<_, warp::Error>| {
                 piece.map(|mut piece| whole(&mut piece))
             });
             let id = RequestId::of(&headers);
-            let call = Call { method, path, query, headers, body: Box::pin(body), id: id.clone() };
+            let call =
+                Call { method, path, query, headers, body: Box::pin(body), id: id.clone(), connection };
             let answered: BoxFuture<'static, Response> = Box::pin(async move {
                 match gateway.send(call).await {
                     Ok(response) => response,

@@ -2,10 +2,18 @@
 //! has no database.
 
 mod answer;
+mod asking;
+mod cache;
 mod config;
+mod connection;
 mod connections;
+mod flights;
 mod gateway;
+mod guard;
+mod heads;
+mod hot;
 mod http;
+mod limits;
 mod listen;
 mod metrics;
 mod patience;
@@ -17,7 +25,10 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use actix::Actor;
 use mesh_chassis::{Failure, Running, Setup};
 
-use crate::{config::Config, connections::Connections, gateway::Gateway, routes::Routes};
+use crate::{
+    asking::Asking, cache::Cache, config::Config, connections::Connections, gateway::Gateway, heads::Heads,
+    hot::Hot, routes::Routes,
+};
 
 /// How long the first connections wait for the bus.
 const BUS_PATIENCE: Duration = Duration::from_secs(2);
@@ -36,9 +47,15 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let ready = async move {
         let _ = tokio::time::timeout(BUS_PATIENCE, connected.until_connected()).await;
     };
-    let gateway =
-        Gateway::new(setup.bus, Routes::of_contract(), Arc::clone(&config), metrics.clone()).start();
-    let service = http::service(gateway, Arc::clone(&config));
-    let connections = Connections::accept(listeners, &service, &config, &metrics, ready);
-    Ok(Running::new(|| async { Ok(()) }, move |grace: Duration| connections.drain(grace)))
+    let heads = Arc::new(Heads::default());
+    heads.follow(&setup.bus).await?;
+    let cache = Arc::new(Cache::new(config.cache_bytes, Arc::clone(&heads)));
+    setup.bus.register_asking(&mut setup.registry.borrow_mut());
+    let asking = Asking::new(setup.bus, Arc::clone(&heads), Arc::clone(&cache), &metrics, &config);
+    let gateway = Gateway::new(asking, Routes::of_contract(), Arc::clone(&config), metrics.clone()).start();
+    let service = Hot::new(http::service(gateway, Arc::clone(&config)), cache, Arc::clone(&config));
+    let connections = Connections::accept(listeners, service, &config, &metrics, ready);
+    let lag = config.lag;
+    let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
+    Ok(Running::new(is_ready, move |grace: Duration| connections.drain(grace)))
 }

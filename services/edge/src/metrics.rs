@@ -43,6 +43,12 @@ impl Metrics {
         metrics
     }
 
+    /// Where answers of an operation with one status are counted.
+    pub(crate) fn answers(&self, operation: &str, status: u16) -> Histogram {
+        let labels = Labels { operation: operation.to_owned(), status };
+        self.requests.get_or_create(&labels).clone()
+    }
+
     /// Counts an answered request.
     pub(crate) fn answered(&self, operation: &str, status: u16, took: Duration) {
         let labels = Labels { operation: operation.to_owned(), status };

@@ -1,93 +1,52 @@
 //! How long a connection may take (contract section 7): a request head within its time, counted from connecting
-//! or from its first byte; a kept connection without a request, its idle time. hyper's own timer knows only one of
-//! the two, and none before it knows the protocol.
+//! or from its first byte; a kept connection without a request, its idle time; a client that takes nothing of its
+//! answer, until it counts as gone. hyper's own timer knows only the first, and none before it knows the protocol.
 
 use std::{
     io,
-    pin::{Pin, pin},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
-use hyper::body::{Body, Frame, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Instant, Sleep, sleep},
 };
 
-/// What the two ends of a connection's handling tell each other.
-#[derive(Debug, Default)]
-pub(crate) struct Answering {
-    in_flight: AtomicUsize,
-    answered: AtomicUsize,
-}
+use crate::connection::ConnectionState;
 
-/// A request that is being answered, until its body is gone.
-#[derive(Debug)]
-pub(crate) struct InFlight(Arc<Answering>);
-
-impl Answering {
-    /// Notes a request.
-    pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(Arc::clone(self))
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.answered.fetch_add(1, Ordering::Relaxed);
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A body that keeps its request in flight.
-pub(crate) struct Kept<B> {
-    pub(crate) body: B,
-    pub(crate) _request: InFlight,
-}
-
-impl<B: Body + Unpin> Body for Kept<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        pin!(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+/// How long each thing may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    /// A request's head, from connecting or from its first byte.
+    pub(crate) head: Duration,
+    /// The next request on a kept connection.
+    pub(crate) idle: Duration,
+    /// The client, to take the next bytes of an answer.
+    pub(crate) stalled: Duration,
 }
 
 /// A connection that is given up when it takes too long.
 pub(crate) struct Patient<S> {
     stream: S,
-    answering: Arc<Answering>,
-    /// Requests answered when the timer was set.
+    state: Arc<ConnectionState>,
+    /// How far the answers were when the timer was set.
     seen: usize,
     waiting_for: Waiting,
+    /// When that has taken too long; not yet known for a head whose first bytes have just come.
+    due: Option<Instant>,
+    /// Goes off then, or earlier: setting it anew for every request would cost more than looking now and then.
     timer: Pin<Box<Sleep>>,
-    head_time: Duration,
-    idle_time: Duration,
+    /// Runs while the client takes no bytes.
+    stalled: Option<Pin<Box<Sleep>>>,
+    times: Times,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waiting {
-    /// The first bytes, which tell the protocol.
-    First,
-    /// The rest of a request's head.
+    /// The rest of a request's head, or of what tells the protocol.
     Head,
     /// The next request.
     Idle,
@@ -96,45 +55,75 @@ enum Waiting {
 }
 
 impl<S> Patient<S> {
-    pub(crate) fn new(
-        stream: S,
-        answering: Arc<Answering>,
-        head_time: Duration,
-        idle_time: Duration,
-    ) -> Self {
-        let timer = Box::pin(sleep(head_time));
-        Self { stream, answering, seen: 0, waiting_for: Waiting::First, timer, head_time, idle_time }
+    pub(crate) fn new(stream: S, state: Arc<ConnectionState>, times: Times) -> Self {
+        let timer = Box::pin(sleep(times.head));
+        let due = Some(timer.deadline());
+        Self { stream, state, seen: 0, waiting_for: Waiting::Head, due, timer, stalled: None, times }
     }
 
     fn wait_for(&mut self, next: Waiting, time: Duration) {
         self.waiting_for = next;
-        self.timer.as_mut().reset(Instant::now() + time);
+        let due = Instant::now() + time;
+        self.due = Some(due);
+        if due < self.timer.deadline() {
+            self.timer.as_mut().reset(due);
+        }
     }
 
     /// Bytes came.
-    fn received(&mut self, bytes: &[u8]) {
+    fn received(&mut self) {
         match self.waiting_for {
-            Waiting::First if bytes.starts_with(b"PRI") => self.wait_for(Waiting::Http2, self.idle_time),
-            Waiting::First => self.waiting_for = Waiting::Head,
-            Waiting::Idle => self.wait_for(Waiting::Head, self.head_time),
+            Waiting::Head if self.state.is_http2() => self.wait_for(Waiting::Http2, self.times.idle),
+            // Most heads are complete at once, and nobody looks at the clock for them.
+            Waiting::Idle => (self.waiting_for, self.due) = (Waiting::Head, None),
             Waiting::Head | Waiting::Http2 => {}
         }
     }
 
     /// No bytes: an error once that lasts too long.
     fn starved(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        let answered = self.answering.answered.load(Ordering::Relaxed);
-        if answered != self.seen {
-            self.seen = answered;
-            let next = if self.waiting_for == Waiting::Http2 { Waiting::Http2 } else { Waiting::Idle };
-            self.wait_for(next, self.idle_time);
+        let is_http2 = self.waiting_for == Waiting::Http2;
+        let is_answering = self.state.is_answering();
+        let progress = self.state.progress();
+        if progress != self.seen {
+            self.seen = progress;
+            match is_http2 {
+                true if is_answering => self.wait_for(Waiting::Http2, self.times.stalled),
+                true => self.wait_for(Waiting::Http2, self.times.idle),
+                false if self.state.is_receiving() => self.wait_for(Waiting::Head, self.times.head),
+                false => self.wait_for(Waiting::Idle, self.times.idle),
+            }
         }
-        if self.answering.in_flight.load(Ordering::Relaxed) > 0 {
+        // An HTTP/1 client that takes no more of its answer is noticed by the writes.
+        if is_answering && !is_http2 {
             return Poll::Pending;
         }
-        ready!(self.timer.as_mut().poll(context));
-        Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "no request in time"))
+        if self.due.is_none() {
+            self.wait_for(self.waiting_for, self.times.head);
+        }
+        loop {
+            ready!(self.timer.as_mut().poll(context));
+            match self.due {
+                Some(due) if due > self.timer.deadline() => self.timer.as_mut().reset(due),
+                _ => return Poll::Ready(late("no request in time")),
+            }
+        }
     }
+
+    /// Whether a write goes on: an error once the client has taken nothing for too long.
+    fn written<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.times.stalled)));
+        ready!(timer.as_mut().poll(context));
+        Poll::Ready(Err(late("the client takes nothing")))
+    }
+}
+
+fn late(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, what)
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
@@ -144,9 +133,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = into.filled().len();
         if Pin::new(&mut this.stream).poll_read(context, into)?.is_ready() {
-            this.received(&into.filled()[before..]);
+            this.received();
             return Poll::Ready(Ok(()));
         }
         this.starved(context).map(Err)
@@ -155,7 +143,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.written(context, written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -171,7 +161,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, slices)
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.written(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -192,11 +184,15 @@ mod tests {
     const SOON: Duration = Duration::from_millis(40);
     const NEVER: Duration = Duration::from_secs(3600);
 
-    fn connection(head: Duration, idle: Duration) -> (DuplexStream, Patient<DuplexStream>, Arc<Answering>) {
+    fn connection(
+        head: Duration,
+        idle: Duration,
+    ) -> (DuplexStream, Patient<DuplexStream>, Arc<ConnectionState>) {
         let (client, server) = duplex(1024);
-        let answering = Arc::new(Answering::default());
-        let patient = Patient::new(server, Arc::clone(&answering), head, idle);
-        (client, patient, answering)
+        let state = Arc::new(ConnectionState::default());
+        let times = Times { head, idle, stalled: NEVER };
+        let patient = Patient::new(server, Arc::clone(&state), times);
+        (client, patient, state)
     }
 
     async fn is_given_up(connection: &mut Patient<DuplexStream>) {
@@ -230,27 +226,36 @@ mod tests {
 
     #[tokio::test]
     async fn a_kept_connection_has_its_idle_time() {
-        let (mut client, mut connection, answering) = connection(NEVER, SOON);
+        let (mut client, mut connection, state) = connection(NEVER, SOON);
         receive(&mut client, &mut connection, b"GET").await;
-        drop(answering.begin());
+        drop(state.take());
         is_given_up(&mut connection).await;
     }
 
     #[tokio::test]
     async fn the_next_request_on_a_kept_connection_has_the_head_time() {
-        let (mut client, mut connection, answering) = connection(SOON, NEVER);
+        let (mut client, mut connection, state) = connection(SOON, NEVER);
         receive(&mut client, &mut connection, b"GET").await;
-        drop(answering.begin());
+        drop(state.take());
         is_kept(&mut connection).await;
         receive(&mut client, &mut connection, b"G").await;
         is_given_up(&mut connection).await;
     }
 
     #[tokio::test]
+    async fn a_head_that_begins_behind_a_request_has_the_head_time() {
+        let (mut client, mut connection, state) = connection(SOON, NEVER);
+        receive(&mut client, &mut connection, b"GET and G").await;
+        state.has_begun(2);
+        drop(state.take());
+        is_given_up(&mut connection).await;
+    }
+
+    #[tokio::test]
     async fn a_request_in_flight_is_waited_for() {
-        let (mut client, mut connection, answering) = connection(SOON, SOON);
+        let (mut client, mut connection, state) = connection(SOON, SOON);
         receive(&mut client, &mut connection, b"GET").await;
-        let request = answering.begin();
+        let request = state.take();
         is_kept(&mut connection).await;
         drop(request);
         is_given_up(&mut connection).await;
@@ -258,9 +263,32 @@ mod tests {
 
     #[tokio::test]
     async fn frames_of_http2_are_no_heads() {
-        let (mut client, mut connection, _) = connection(SOON, NEVER);
-        receive(&mut client, &mut connection, b"PRI * HTTP/2.0").await;
+        let (mut client, mut connection, state) = connection(SOON, NEVER);
+        state.speaks_http2();
+        receive(&mut client, &mut connection, b"preface").await;
         receive(&mut client, &mut connection, b"frame").await;
         is_kept(&mut connection).await;
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_given_up() {
+        let (_client, server) = duplex(8);
+        let times = Times { head: NEVER, idle: NEVER, stalled: SOON };
+        let mut connection = Patient::new(server, Arc::default(), times);
+        connection.write_all(b"answered").await.unwrap();
+        let written = timeout(Duration::from_secs(20), connection.write_all(b"more")).await;
+        assert_eq!(written.expect("it is kept").unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_client_of_http2_whose_answers_stand_still_is_given_up() {
+        let (mut client, server) = duplex(64);
+        let state = Arc::new(ConnectionState::default());
+        state.speaks_http2();
+        let times = Times { head: NEVER, idle: NEVER, stalled: SOON };
+        let mut connection = Patient::new(server, Arc::clone(&state), times);
+        receive(&mut client, &mut connection, b"preface").await;
+        let _request = state.take();
+        is_given_up(&mut connection).await;
     }
 }

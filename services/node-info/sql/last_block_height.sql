@@ -1,6 +1,6 @@
 -- The newest stored block with the chain's id and the proof-of-work parameters of the same moment. Always one
 -- row, with a NULL height while the store has no block. Every table here has one row, or one per key.
-SELECT block.height, lower(block.hash) AS hash, coalesce((SELECT id FROM chain), '') AS chain_id,
+SELECT block.height AS head_height, block.block_time AS head_time, lower(block.hash) AS hash, coalesce((SELECT id FROM chain), '') AS chain_id,
     (SELECT value FROM network_parameters_current WHERE key = 'spam.pow.hashFunction') AS hash_function,
     (SELECT value FROM network_parameters_current WHERE key = 'spam.pow.difficulty') AS difficulty,
     (SELECT value FROM network_parameters_current WHERE key = 'spam.pow.numberOfPastBlocks') AS past_blocks,

@@ -1,16 +1,22 @@
 //! Configuration of the `node-info` workload; the table is in its README.
 
-use mesh_chassis::Env;
+use mesh_chassis::{Env, Lag};
 use mesh_store::StoreConfig;
+use reqwest::Url;
+
+use crate::node;
 
 /// See the README's table.
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
+    pub(crate) node: Option<Url>,
+    pub(crate) lag: Lag,
     pub(crate) in_flight: usize,
 }
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
+        let node = env.optional("MESH_NODE_URL").map(|text| node::address(&text)).transpose();
         Self {
             store: StoreConfig {
                 url: env.required("MESH_DATABASE_URL"),
@@ -20,6 +26,11 @@ impl mesh_chassis::Config for Config {
                 list_connections: 1,
                 name: "mesh node-info".to_owned(),
             },
+            node: node.unwrap_or_else(|mistake| {
+                env.mistake(format!("MESH_NODE_URL cannot be read: {mistake}"));
+                None
+            }),
+            lag: Lag::read(env),
             in_flight: env.positive("MESH_NODE_INFO_IN_FLIGHT", 256),
         }
     }

@@ -1,16 +1,19 @@
 //! The `node-info` workload: where the network and this gateway stand.
 
 mod config;
+mod heads;
+mod metrics;
+mod node;
 mod ops;
 
 use std::process::ExitCode;
 
-use actix::{Actor, Context};
-use mesh_bus::Limits;
-use mesh_chassis::{Failure, Running, Setup};
+use actix::{Actor, Context, Supervisor};
+use mesh_bus::{Limits, NodeNews};
+use mesh_chassis::{Failure, Heard, Lag, Running, Setup};
 use mesh_store::Store;
 
-use crate::config::Config;
+use crate::{config::Config, heads::Heads, metrics::Metrics};
 
 /// Answers from the store: newest block, limits, upgrade status.
 pub(crate) struct NodeInfo {
@@ -31,15 +34,24 @@ fn main() -> ExitCode {
 }
 
 async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
-    let Config { store, in_flight } = setup.config;
+    let Config { store, node, lag, in_flight } = setup.config;
     let limits = Limits { in_flight, timeout: store.query_timeout };
     let store = Store::open(&store)?;
+    let node = node.map(node::follow).transpose()?;
+    let metrics = Metrics::register(&mut setup.registry.borrow_mut(), node.is_some());
+    let (bus, states) = (setup.bus.clone(), store.watch());
+    Supervisor::start(|_| Heads::new(bus, states, node, metrics));
+    let heard = Heard::<NodeNews>::on(&setup.bus);
     let node_info = NodeInfo { store: store.clone(), mailbox: in_flight }.start();
     let router = ops::router(setup.bus, node_info, limits, &mut setup.registry.borrow_mut());
     let waiting = store.clone();
     let serving = router.serve(async move { waiting.until_ready().await });
     Ok(Running::serving(serving, move || {
-        let store = store.clone();
-        async move { store.ready().await.map_err(|error| error.to_string()) }
+        let (store, heard) = (store.clone(), heard.clone());
+        async move {
+            store.ready().await.map_err(|error| error.to_string())?;
+            let node = heard.within(Lag::NEWS_COUNT_FOR).map(|news| news.height);
+            lag.check(node, store.state().head.map(|(height, _)| height))
+        }
     }))
 }

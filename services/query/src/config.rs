@@ -1,11 +1,12 @@
 //! Configuration of the `query` workload; the table is in its README.
 
-use mesh_chassis::Env;
+use mesh_chassis::{Env, Lag};
 use mesh_store::{PageSizes, StoreConfig};
 
 /// See the README's table.
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
+    pub(crate) lag: Lag,
     pub(crate) sizes: PageSizes,
     pub(crate) accounts_at_most: usize,
     pub(crate) in_flight: usize,
@@ -29,6 +30,7 @@ impl mesh_chassis::Config for Config {
                 list_connections: env.positive("MESH_QUERY_LIST_CONNECTIONS", 8),
                 name: "mesh query".to_owned(),
             },
+            lag: Lag::read(env),
             sizes,
             accounts_at_most: env.positive("MESH_ACCOUNTS_MAX_ROWS", 100_000),
             in_flight: env.positive("MESH_QUERY_IN_FLIGHT", 256),

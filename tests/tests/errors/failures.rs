@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use mesh_testbed::{Answer, Database, Mesh, Signal, nats};
 use mesh_tests::{
+    NO_CACHE,
     fixture::{self, Locked, MARKET, NOBODY, ORACLE_SPEC, WITHDRAWAL},
     outside::Outside,
     problem::assert_problem,
@@ -84,7 +85,8 @@ async fn an_operation_that_nobody_answers_is_unavailable_at_once() {
 async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it() {
     let database = fixture::database().await;
     let way = Tunnel::to(database.url()).await;
-    let mesh = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).start().await;
+    let setup = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).env(NO_CACHE.0, NO_CACHE.1);
+    let mesh = setup.start().await;
     let outside = Outside::of(&mesh);
     for (path, ..) in reads() {
         assert_eq!(outside.get(&path).await.status, 200, "{path}");
@@ -103,20 +105,25 @@ async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it()
 }
 
 #[tokio::test]
-async fn a_database_that_says_nothing_any_more_is_late() {
+async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
     let database = fixture::database().await;
     let way = Tunnel::to(database.url()).await;
     let setup =
         Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "500");
-    let mesh = setup.start().await;
+    let mesh = setup.env(NO_CACHE.0, NO_CACHE.1).start().await;
     let outside = Outside::of(&mesh);
     for (path, ..) in reads() {
         assert_eq!(outside.get(&path).await.status, 200, "{path}");
     }
     way.freeze();
+    let mut is_away = false;
     for (path, ..) in reads() {
-        assert_problem(&promptly(&outside, &path, SOON).await, 504, 4, 10000);
+        let answer = promptly(&outside, &path, SOON).await;
+        is_away |= answer.status == 503;
+        let (status, code) = if is_away { (503, 14) } else { (504, 4) };
+        assert_problem(&answer, status, code, 10000);
     }
+    assert!(is_away, "after three seconds nobody waits any more");
     way.mend();
     for (path, ..) in reads() {
         await_status(&outside, &path, 200).await;

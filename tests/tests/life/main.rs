@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mesh_testbed::{Mesh, nats as bus};
 use mesh_tests::{
+    NO_CACHE,
     fixture::{self, Locked},
     outside::Outside,
     problem::assert_problem,
@@ -101,7 +102,7 @@ async fn an_edge_that_is_asked_to_stop_answers_what_it_has_taken_and_closes() {
 #[tokio::test]
 async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
     let database = fixture::database().await;
-    let mut mesh = Mesh::start(&database).await;
+    let mut mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
     let outside = Outside::of(&mesh);
     for _ in 0..3 {
         assert_eq!(outside.get(LIST).await.status, 200);
@@ -116,9 +117,9 @@ async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_request_that_dies_with_its_service_is_answered_within_its_time() {
+async fn a_request_that_dies_with_its_only_service_is_answered_long_before_its_deadline() {
     let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "1000").start().await;
+    let mesh = Mesh::start(&database).await;
     let outside = Outside::of(&mesh);
     let locked = Locked::table(&database, TABLE).await;
     let slow = tokio::spawn(async move { (outside.get(LIST).await, Instant::now()) });
@@ -126,7 +127,7 @@ async fn a_request_that_dies_with_its_service_is_answered_within_its_time() {
     mesh.service("query").kill().await;
     let killed = Instant::now();
     let (answer, answered) = slow.await.expect("the client does not panic");
-    assert!(matches!(answer.status, 503 | 504), "{answer:?}");
+    assert_eq!(answer.status, 503, "nobody is left who could answer: {answer:?}");
     assert!(answered - killed < Duration::from_secs(2), "after {:?}", answered - killed);
 }
 
@@ -138,10 +139,10 @@ async fn the_query_of_a_client_that_goes_away_is_cancelled_within_a_second() {
     // Together more than the service has connections for lists, so that a lost one would be missed.
     for _ in 0..3 {
         let mut connections = Vec::new();
-        for _ in 0..4 {
+        for size in 1..5 {
             let mut connection = Connection::open(&mesh.url()).await.expect("the edge listens");
             connection
-                .send(format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+                .send(format!("GET {LIST}?pagination.first={size} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
                 .await
                 .expect("it reads");
             connections.push(connection);

@@ -38,11 +38,16 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Measures the product on this machine and prints a table
     Bench(BenchArgs),
+    /// Puts a mesh through a long drill under load and says what did not hold
+    Rig(RigArgs),
     /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
     Test,
     /// Writes a block about every second
     #[command(hide = true)]
     Devnode,
+    /// Serves what `bench` compares the product with
+    #[command(hide = true)]
+    Baseline(BaselineArgs),
 }
 
 /// Where the mesh lives.
@@ -187,16 +192,117 @@ pub(crate) struct BenchArgs {
     /// Write the figures into this file, too
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Timed requests of each kind
+    /// Measure only this, repeatable [default: all]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) section: Vec<SectionName>,
+    /// Length of a timed round of load
+    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) seconds: u32,
+    /// Timed requests of each page of the depth section
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
+}
+
+/// Options of `rig`.
+#[derive(Debug, Args)]
+pub(crate) struct RigArgs {
+    /// What to put the mesh through
+    #[arg(value_enum)]
+    pub(crate) drill: Drill,
+    /// Source of every random choice; the same one repeats a run [default: a new one, which is printed]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How often, each time with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Requests a second, whatever becomes of those before
+    #[arg(long, value_name = "R", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) rate: u32,
+    /// Only this, repeatable [default: all]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) phase: Vec<PhaseName>,
+    /// Look on for a shorter time and try fewer orders, as CI does
+    #[arg(long)]
+    pub(crate) short: bool,
+    /// Allow so many times the time that each bar allows, for builds without optimisation on a busy machine
+    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub(crate) slack: u32,
+    /// Write the figures into this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// A drill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Drill {
+    /// Reads go on while replicas and servers do not
+    Reads,
+}
+
+/// One part of a drill. The first comes first and the last comes last, the others in an order chosen by the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum PhaseName {
+    /// Nothing happens
+    Steady,
+    /// A replica is killed
+    Kill,
+    /// A replica is frozen and woken
+    Freeze,
+    /// The database is stopped and started
+    Postgres,
+    /// The bus is killed and comes back
+    Nats,
+    /// All replicas are replaced one after the other
+    Rolling,
+    /// Clients go away before slow answers come
+    Abort,
+    /// Services are started before their servers
+    Order,
+}
+
+/// Options of `baseline`.
+#[derive(Debug, Args)]
+pub(crate) struct BaselineArgs {
+    /// What to serve
+    #[arg(value_enum)]
+    pub(crate) kind: Baseline,
 }
 
 /// A family of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Suite {
-    /// Pages of lists
+    /// Reads of the store: single rows, hot rows, pages
     Reads,
+}
+
+/// One measurement of a family, in the order in which they are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum SectionName {
+    /// Single rows under load, with the bus and without
+    Point,
+    /// What the bus adds to one read when nothing else runs
+    Hop,
+    /// The same few rows again and again, against the least that warp can answer
+    Hot,
+    /// Single rows in one process, against pgbench
+    Store,
+    /// A page of candles as JSON, against plain serde_json
+    Page,
+    /// The first page of a long list, against a deep one
+    Depth,
+}
+
+/// A process that `bench` compares the product with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Baseline {
+    /// The handler of single rows behind warp, without the bus, all on one thread
+    Direct,
+    /// The same, with two threads for HTTP and one for the handler
+    DirectThreads,
+    /// Hello, World, on one thread
+    Hello,
+    /// Hello, World, on two threads
+    HelloThreads,
 }
 
 /// A number of replicas of a service.

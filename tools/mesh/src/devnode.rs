@@ -8,9 +8,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mesh_demo::{DemoError, Event, Plan, run_live};
+use mesh_launcher::home::Home;
+use mesh_launcher::process::ProcessSpec;
+use mesh_launcher::supervisor::{Group, Tier};
+use mesh_launcher::{Ready, Recipe};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_postgres::NoTls;
 
+use crate::cli::DEVNODE;
 use crate::failure::{Failure, with_causes};
 use crate::signals::Signals;
 
@@ -27,6 +32,30 @@ const BLOCK_DEADLINE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const NEXT_BLOCK: &str = include_str!("../sql/next_block.sql");
+
+/// How long it has to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How it is started and kept: this program again, at work on a database. `more` is for what only some give it.
+pub(crate) fn group(
+    program: impl Into<PathBuf>,
+    home: &Home,
+    database_url: &str,
+    more: impl IntoIterator<Item = (String, String)>,
+) -> Group {
+    let mut spec = ProcessSpec::new(format!("{DEVNODE}-0"), program, home.log(DEVNODE, 0))
+        .arg(DEVNODE)
+        .env(DATABASE_URL, database_url);
+    spec.env.extend(more);
+    spec.grace = GRACE;
+    let recipe = Recipe { spec, ready: Ready::Spawned };
+    Group {
+        name: DEVNODE.to_owned(),
+        tier: Tier::Node,
+        scalable: false,
+        recipe: Box::new(move |_, _| recipe.clone()),
+    }
+}
 
 /// Runs until asked to stop. A database that went away is waited for.
 pub(crate) async fn run() -> Result<(), Failure> {

@@ -7,7 +7,10 @@ mod drill;
 mod failure;
 mod group;
 mod load;
+mod private;
+mod rig;
 mod signals;
+mod table;
 mod test;
 mod up;
 
@@ -42,8 +45,10 @@ fn run() -> Result<(), Failure> {
             Command::Scale(args) => drill::scale(args).await,
             Command::Load(args) => load::load(&args).await,
             Command::Bench(args) => bench::bench(&args).await,
+            Command::Rig(args) => rig::rig(&args).await,
             Command::Test => test::test().await,
             Command::Devnode => devnode::run().await,
+            Command::Baseline(args) => bench::baseline::run(args.kind).await,
         }
     });
     // A blocking call that is still under way, such as one of the package manager, is not waited for.

@@ -31,6 +31,11 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["load", "folder"], 2, &["--postgres"]);
     fails(&["bench", "nothing"], 2, &["nothing"]);
     fails(&["bench", "reads", "--runs", "0"], 2, &["--runs"]);
+    fails(&["bench", "reads", "--seconds", "0"], 2, &["--seconds"]);
+    fails(&["bench", "reads", "--section", "width"], 2, &["width"]);
+    fails(&["rig"], 2, &["DRILL"]);
+    fails(&["rig", "nothing"], 2, &["nothing"]);
+    fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
 }
 
 #[test]
@@ -38,10 +43,10 @@ fn help_and_version_are_no_failures() {
     let help = mesh(&["--help"]);
     let text = String::from_utf8(help.stdout).unwrap();
     assert!(help.status.success());
-    for command in ["up", "ps", "stop", "start", "restart", "scale", "load", "bench", "test"] {
+    for command in ["up", "ps", "stop", "start", "restart", "scale", "load", "bench", "rig", "test"] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
-    assert!(!text.contains("devnode"), "{text}");
+    assert!(!text.contains("devnode") && !text.contains("baseline"), "{text}");
     assert!(mesh(&["--version"]).status.success());
 }
 

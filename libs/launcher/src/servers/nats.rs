@@ -43,7 +43,10 @@ impl Nats {
             .arg(self.config_file().display().to_string());
         spec.directory = Some(self.folder.clone());
         spec.grace = Duration::from_secs(5);
-        spec
+        // It shares the machine with those whom it serves. On few cores, passing a message from one of its threads
+        // to another costs more than it gains.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        spec.env("GOMAXPROCS", (cores / 2).max(1).to_string())
     }
 
     /// Its address, `nats://127.0.0.1:<port>`, without the credentials.

@@ -6,13 +6,10 @@ use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, R
 use tokio::time::timeout;
 use tokio_postgres::{Config, NoTls, Row};
 
-use super::{Parameter, ReadError};
+use super::{Parameter, ReadError, connect::CONNECT_AT_MOST, points::CANCEL_AT_MOST};
 
 /// Longest wait for a free connection.
 const WAIT_AT_MOST: Duration = Duration::from_secs(1);
-
-/// Longest time to make a connection.
-const CONNECT_AT_MOST: Duration = Duration::from_secs(2);
 
 /// Settings of the sessions that read lists, beside those of every reading session. A plan for the values at
 /// hand: filters that are not given vanish, a cursor becomes an index bound. And a walk along an index rather
@@ -22,14 +19,14 @@ pub const LIST_SETTINGS: &str = "-c plan_cache_mode=force_custom_plan -c enable_
 #[derive(Clone)]
 pub(super) struct Lists {
     pool: Pool,
-    timeout: Duration,
+    patience: Duration,
 }
 
 impl Lists {
     pub(super) fn open(
         mut config: Config,
         connections: usize,
-        statement_timeout: Duration,
+        patience: Duration,
     ) -> Result<Self, ReadError> {
         config.options(format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default()));
         let manager =
@@ -40,7 +37,7 @@ impl Lists {
             .create_timeout(Some(CONNECT_AT_MOST))
             .runtime(Runtime::Tokio1)
             .build()?;
-        Ok(Self { pool, timeout: statement_timeout })
+        Ok(Self { pool, patience })
     }
 
     pub(super) async fn all(
@@ -49,8 +46,8 @@ impl Lists {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
         let mut running = Running { connection: Some(self.pool.get().await?) };
-        let patience = self.timeout + Duration::from_millis(500);
-        let result = timeout(patience, running.query(sql, parameters)).await.map_err(|_| ReadError::Late)?;
+        let result = timeout(self.patience, running.query(sql, parameters)).await;
+        let result = result.map_err(|_| ReadError::Late)?;
         running.connection.take();
         result
     }
@@ -77,8 +74,10 @@ impl Drop for Running {
         let cancel = client.cancel_token();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = cancel.cancel_query(NoTls).await {
-                    tracing::debug!(%error, "a query could not be cancelled");
+                match timeout(CANCEL_AT_MOST, cancel.cancel_query(NoTls)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::debug!(%error, "a query could not be cancelled"),
+                    Err(_) => tracing::debug!("a query could not be cancelled in time"),
                 }
                 drop(client);
             });

@@ -2,22 +2,36 @@
 //!
 //! A [`Store`] runs `.sql` files. Single-statement point reads share a few pipelined connections; lists take
 //! a pooled connection of their own, so that a slow statement never stands before a fast one. Every session
-//! is read-only, in UTC, with a statement timeout. A list query whose caller goes away is cancelled.
+//! is read-only, in UTC, with a statement timeout. A statement whose caller goes away is cancelled.
+//!
+//! Reads may use a replica. What it says counts only when it is not behind the primary; otherwise, and when it
+//! fails, the primary is asked.
 
+mod connect;
 mod error;
 mod lists;
+mod overseer;
+mod pipeline;
 mod points;
+mod server;
+mod watch;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use tokio::sync::watch::Receiver;
 use tokio_postgres::{Config, Row, types::ToSql};
 
 pub use error::ReadError;
 pub use lists::LIST_SETTINGS;
-use lists::Lists;
-use points::Points;
+use server::{Server, Size};
+use watch::News;
+pub use watch::StoreState;
 
 use crate::TimeUs;
+
+/// Most connections to the primary while reads use a replica. The primary is then asked only for what the
+/// replica has not got yet.
+const BEHIND_A_REPLICA: Size = Size { points: 2, lists: 4 };
 
 /// How to read.
 #[derive(Clone)]
@@ -39,8 +53,12 @@ pub struct StoreConfig {
 /// A handle for reading. Cloning shares the connections.
 #[derive(Clone)]
 pub struct Store {
-    points: Points,
-    lists: Lists,
+    servers: Arc<Servers>,
+}
+
+struct Servers {
+    primary: Server,
+    replica: Option<Server>,
 }
 
 /// A bound parameter.
@@ -52,32 +70,63 @@ impl Store {
     /// # Errors
     /// When a URL does not parse. Must be called inside a tokio runtime.
     pub fn open(config: &StoreConfig) -> Result<Self, ReadError> {
-        let primary = session(&config.url, config)?;
-        let reads = match &config.replica_url {
-            Some(url) => session(url, config)?,
-            None => primary,
+        let whole = Size { points: config.point_connections, lists: config.list_connections };
+        let open = |url, size, news| Server::open(&session(url, config)?, size, config.query_timeout, news);
+        let servers = match &config.replica_url {
+            None => Servers { primary: open(&config.url, whole, News::Told)?, replica: None },
+            Some(replica) => Servers {
+                primary: open(&config.url, whole.at_most(BEHIND_A_REPLICA), News::Told)?,
+                replica: Some(open(replica, whole, News::Untold)?),
+            },
         };
-        let points = Points::open(&reads, config.point_connections.max(1), config.query_timeout);
-        let lists = Lists::open(reads, config.list_connections.max(1), config.query_timeout)?;
-        Ok(Self { points, lists })
+        Ok(Self { servers: Arc::new(servers) })
     }
 
     /// Runs a statement that gives exactly one row, over a shared connection. For statements that are always
-    /// fast: they cannot be cancelled.
+    /// fast. Cancelled when dropped, although not at once.
     ///
     /// # Errors
-    /// See [`ReadError`].
+    /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
     pub async fn point(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
-        self.points.one(sql, parameters).await
+        let Servers { primary, replica } = &*self.servers;
+        if let Some(replica) = replica {
+            let known = primary.head()?;
+            match replica.point(sql, parameters).await {
+                Ok(row) if is_current(Some(&row), known) => return Ok(row),
+                Err(ReadError::Late) => return Err(ReadError::Late),
+                // Behind, away, or it has cancelled the statement to keep up.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        primary.point(sql, parameters).await
     }
 
     /// Runs a statement that gives rows, over a pooled connection. Cancelled when dropped. Planned anew for
     /// the values at hand, so that optional filters (`$1 IS NULL OR …`) cost nothing.
     ///
     /// # Errors
-    /// See [`ReadError`].
+    /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
     pub async fn list(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
-        self.lists.all(sql, parameters).await
+        let Servers { primary, replica } = &*self.servers;
+        if let Some(replica) = replica {
+            let known = primary.head()?;
+            match replica.list(sql, parameters).await {
+                Ok(rows) if is_current(rows.first(), known) => return Ok(rows),
+                Err(ReadError::Late) => return Err(ReadError::Late),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        primary.list(sql, parameters).await
+    }
+
+    /// Where the store stands: the primary's head, and whether the primary is there.
+    pub fn state(&self) -> StoreState {
+        self.servers.primary.state()
+    }
+
+    /// Where the store stands, as it changes.
+    pub fn watch(&self) -> Receiver<StoreState> {
+        self.servers.primary.watch()
     }
 
     /// Comes when the database answers.
@@ -92,8 +141,15 @@ impl Store {
     /// # Errors
     /// See [`ReadError`].
     pub async fn ready(&self) -> Result<(), ReadError> {
-        self.point("SELECT 1", &[]).await.map(|_| ())
+        self.servers.primary.point("SELECT 1", &[]).await.map(|_| ())
     }
+}
+
+/// Whether what a replica says is no older than the primary's head as it was known before. A statement that
+/// does not say its head is taken from the primary.
+fn is_current(row: Option<&Row>, known: Option<(u64, i64)>) -> bool {
+    let Some(Ok(head)) = row.map(head_of) else { return false };
+    head.map(|(height, _)| height) >= known.map(|(height, _)| height)
 }
 
 /// The newest block that a statement read beside its rows: columns `head_height` and `head_time`, NULL when
@@ -111,7 +167,8 @@ pub fn head_of(row: &Row) -> Result<Option<(u64, i64)>, ReadError> {
 fn session(url: &str, config: &StoreConfig) -> Result<Config, ReadError> {
     let mut session: Config = url.parse().map_err(ReadError::Configuration)?;
     let settings = format!(
-        "{} -c default_transaction_read_only=on -c statement_timeout={} -c TimeZone=UTC -c jit=off",
+        "{} -c default_transaction_read_only=on -c statement_timeout={} -c TimeZone=UTC -c jit=off \
+         -c client_connection_check_interval=1s",
         session.get_options().unwrap_or_default(),
         config.query_timeout.as_millis(),
     );

@@ -1,53 +1,107 @@
 //! Point reads: a few shared connections on which statements are pipelined.
+//!
+//! No read has a timer of its own. An overseer looks at all connections every [`LOOK`] and retires those that
+//! hold up their callers; these go on elsewhere while they have time left.
 
 use std::{
-    collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, PoisonError, RwLock, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use tokio::time::{sleep, timeout};
-use tokio_postgres::{Client, Config, NoTls, Row, Statement, error::SqlState};
+use tokio::{
+    pin, select,
+    sync::{Notify, watch},
+    time::{Instant, sleep, timeout, timeout_at},
+};
+use tokio_postgres::{CancelToken, Config, NoTls, Row};
 
-use super::{Parameter, ReadError};
+use super::{
+    Parameter, ReadError, StoreState,
+    connect::{CONNECT_AT_MOST, Pause},
+    overseer::oversee,
+    pipeline::{Pipeline, Retirement},
+};
 
-/// Longest pause between two attempts to connect.
-const RECONNECT_AT_MOST: Duration = Duration::from_millis(250);
+/// How often a retired connection's statements are cancelled: the first time ends the one that runs, and the
+/// server finds that nobody reads its answer; the second time ends the next one, should it have begun.
+const CANCELS: usize = 3;
+
+/// Pause between two cancels.
+const CANCEL_AGAIN: Duration = Duration::from_millis(50);
+
+/// Longest time for one cancel.
+pub(super) const CANCEL_AT_MOST: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
 pub(super) struct Points {
     shared: Arc<Shared>,
 }
 
-struct Shared {
-    slots: Vec<Slot>,
+pub(super) struct Shared {
+    slots: Vec<Arc<Slot>>,
     next: AtomicUsize,
-    timeout: Duration,
+    patience: Duration,
+    server: watch::Receiver<StoreState>,
+    connected: Arc<Notify>,
 }
 
-/// One connection, replaced when it breaks.
-type Slot = Arc<RwLock<Option<Arc<Connection>>>>;
+/// The place of one connection, which is replaced when it breaks.
+#[derive(Default)]
+pub(super) struct Slot(RwLock<Option<Arc<Pipeline>>>);
 
-/// Where a statement's text lies, and its length. Texts are `include_str!`s, so this tells them apart without
-/// reading them for every query.
-type Place = (usize, usize);
+impl Slot {
+    pub(super) fn get(&self) -> Option<Arc<Pipeline>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 
-struct Connection {
-    client: Client,
-    prepared: Mutex<HashMap<Place, Statement>>,
+    fn get_if(&self, wanted: impl Fn(&Pipeline) -> bool) -> Option<Arc<Pipeline>> {
+        let slot = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().filter(|pipeline| pipeline.is_open() && wanted(pipeline)).cloned()
+    }
+
+    fn put(&self, pipeline: Option<Arc<Pipeline>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = pipeline;
+    }
+}
+
+impl Shared {
+    pub(super) fn slots(&self) -> &[Arc<Slot>] {
+        &self.slots
+    }
+
+    /// Longest time for one read.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
 }
 
 impl Points {
-    pub(super) fn open(config: &Config, connections: usize, statement_timeout: Duration) -> Self {
-        let slots: Vec<Slot> = (0..connections).map(|_| Slot::default()).collect();
+    /// Reads over so many connections to a server, and fails at once what is under way when that is away.
+    /// `patience` is longer than the server's own statement timeout.
+    pub(super) fn open(
+        config: &Config,
+        connections: usize,
+        patience: Duration,
+        server: watch::Receiver<StoreState>,
+    ) -> Self {
+        let slots: Vec<_> = (0..connections).map(|_| Arc::new(Slot::default())).collect();
+        let connected = Arc::new(Notify::new());
         for slot in &slots {
-            // The task ends when the last handle is gone.
-            tokio::spawn(keep_connected(config.clone(), Arc::downgrade(slot)));
+            // These tasks end when the last handle is gone.
+            tokio::spawn(keep_connected(config.clone(), Arc::downgrade(slot), Arc::clone(&connected)));
         }
-        Self { shared: Arc::new(Shared { slots, next: AtomicUsize::new(0), timeout: statement_timeout }) }
+        let shared = Arc::new(Shared {
+            slots,
+            next: AtomicUsize::new(0),
+            patience,
+            server: server.clone(),
+            connected,
+        });
+        tokio::spawn(oversee(Arc::downgrade(&shared), server));
+        Self { shared }
     }
 
     pub(super) async fn one(
@@ -55,84 +109,103 @@ impl Points {
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Row, ReadError> {
-        let connection = self.connection().ok_or(ReadError::Away(None))?;
-        // The server's own statement timeout comes first; this one is for a server that is frozen.
-        let patience = self.shared.timeout + Duration::from_millis(500);
-        match timeout(patience, connection.one(sql, parameters)).await {
-            Ok(result) => result,
-            Err(_) => Err(ReadError::Late),
+        let until = Instant::now() + self.shared.patience;
+        let mut pipeline = self.connection().ok_or(ReadError::Away(None))?;
+        let mut has_broken = false;
+        loop {
+            let error = match pipeline.one(sql, parameters).await {
+                Err(error @ ReadError::Away(_)) => error,
+                result => return result,
+            };
+            // Reading twice does no harm.
+            pipeline = if Instant::now() >= until {
+                return Err(ReadError::Late);
+            } else if !self.shared.server.borrow().is_there {
+                return Err(error);
+            } else if pipeline.is_retired() {
+                timeout_at(until, self.next_connection()).await.map_err(|_| ReadError::Late)??
+            } else if has_broken {
+                return Err(error);
+            } else {
+                has_broken = true;
+                self.connection().ok_or(error)?
+            };
         }
     }
 
-    fn connection(&self) -> Option<Arc<Connection>> {
+    /// A connection whose turn it is, rather one where nothing is held up.
+    fn connection(&self) -> Option<Arc<Pipeline>> {
         let slots = &self.shared.slots;
         let start = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        (0..slots.len()).find_map(|step| {
-            let slot =
-                slots[start.wrapping_add(step) % slots.len()].read().unwrap_or_else(PoisonError::into_inner);
-            slot.as_ref().filter(|connection| !connection.client.is_closed()).cloned()
-        })
+        let find = |wanted: fn(&Pipeline) -> bool| {
+            (0..slots.len()).find_map(|step| slots[start.wrapping_add(step) % slots.len()].get_if(wanted))
+        };
+        find(|pipeline| !pipeline.is_stuck()).or_else(|| find(|_| true))
     }
-}
 
-impl Connection {
-    async fn one(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
-        let statement = self.statement(sql).await?;
-        match self.client.query_one(&statement, parameters).await {
-            Err(error) if is_stale(&error) => {
-                self.lock().remove(&place(sql));
-                let statement = self.statement(sql).await?;
-                Ok(self.client.query_one(&statement, parameters).await?)
+    /// A connection, as soon as there is one.
+    async fn next_connection(&self) -> Result<Arc<Pipeline>, ReadError> {
+        let mut server = self.shared.server.clone();
+        loop {
+            let connected = self.shared.connected.notified();
+            pin!(connected);
+            // From here on no connection is missed.
+            connected.as_mut().enable();
+            if let Some(pipeline) = self.connection() {
+                return Ok(pipeline);
             }
-            result => Ok(result?),
+            select! {
+                () = connected => {}
+                _ = server.wait_for(|server| !server.is_there) => return Err(ReadError::Away(None)),
+            }
         }
     }
-
-    async fn statement(&self, sql: &'static str) -> Result<Statement, ReadError> {
-        if let Some(statement) = self.lock().get(&place(sql)) {
-            return Ok(statement.clone());
-        }
-        let statement = self.client.prepare(sql).await?;
-        self.lock().insert(place(sql), statement.clone());
-        Ok(statement)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Statement>> {
-        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-fn place(sql: &'static str) -> Place {
-    (sql.as_ptr().addr(), sql.len())
-}
-
-/// A migration changed the shape of a prepared statement.
-fn is_stale(error: &tokio_postgres::Error) -> bool {
-    matches!(error.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED | &SqlState::INVALID_SQL_STATEMENT_NAME))
-}
-
-async fn keep_connected(config: Config, slot: std::sync::Weak<RwLock<Option<Arc<Connection>>>>) {
-    let mut pause = Duration::from_millis(10);
+async fn keep_connected(config: Config, slot: Weak<Slot>, connected: Arc<Notify>) {
+    let mut pause = Pause::default();
     while slot.strong_count() > 0 {
-        match config.connect(NoTls).await {
-            Ok((client, connection)) => {
-                pause = Duration::from_millis(10);
-                let Some(slot) = slot.upgrade() else { return };
-                let connected = Arc::new(Connection { client, prepared: Mutex::default() });
-                *slot.write().unwrap_or_else(PoisonError::into_inner) = Some(connected);
-                drop(slot);
-                if let Err(error) = connection.await {
+        let (client, connection) = match timeout(CONNECT_AT_MOST, config.connect(NoTls)).await {
+            Ok(Ok(made)) => made,
+            failed => {
+                if let Ok(Err(error)) = failed {
+                    tracing::debug!(%error, "the database cannot be reached");
+                }
+                sleep(pause.next()).await;
+                continue;
+            }
+        };
+        pause = Pause::default();
+        let Some(place) = slot.upgrade() else { return };
+        let (cancel, retirement) = (client.cancel_token(), Arc::new(Retirement::default()));
+        place.put(Some(Arc::new(Pipeline::new(client, Arc::clone(&retirement)))));
+        drop(place);
+        connected.notify_waiters();
+        select! {
+            ended = connection => {
+                if let Err(error) = ended {
                     tracing::warn!(%error, "a database connection broke");
                 }
             }
-            Err(error) => {
-                tracing::debug!(%error, "the database cannot be reached");
-                sleep(pause).await;
-                pause = (pause * 2).min(RECONNECT_AT_MOST);
+            () = retirement.wished() => {
+                tracing::info!("a database connection is replaced: nothing moves on it");
+                tokio::spawn(stop(cancel));
             }
         }
-        if let Some(slot) = slot.upgrade() {
-            *slot.write().unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(place) = slot.upgrade() {
+            place.put(None);
         }
+    }
+}
+
+/// Ends what still runs on a connection that is closed already.
+async fn stop(cancel: CancelToken) {
+    for _ in 0..CANCELS {
+        match timeout(CANCEL_AT_MOST, cancel.cancel_query(NoTls)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a query could not be cancelled"),
+            Err(_) => tracing::debug!("a query could not be cancelled in time"),
+        }
+        sleep(CANCEL_AGAIN).await;
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt::Debug, ops::RangeInclusive, str::FromStr};
 use actix::{Context, Handler};
 use mesh_bus::{Answering, Ask};
 use mesh_problem::{Code, Problem};
-use mesh_store::{ReadError, Row};
+use mesh_store::{ReadError, Row, head_of};
 use proto_msgs::v2::{LastBlockHeightReply, LastBlockHeightRequest};
 
 use crate::NodeInfo;
@@ -32,10 +32,10 @@ impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
 }
 
 fn reply(row: &Row) -> Result<Option<LastBlockHeightReply>, ReadError> {
-    let Some(height) = row.try_get::<_, Option<i64>>("height")? else { return Ok(None) };
+    let Some((height, _)) = head_of(row)? else { return Ok(None) };
     let text = |column: &str| row.try_get::<_, Option<String>>(column);
     Ok(Some(LastBlockHeightReply {
-        height: u64::try_from(height).map_err(|_| ReadError::Unreadable(format!("height {height}")))?,
+        height,
         hash: row.try_get("hash")?,
         spam_pow_hash_function: text("hash_function")?.unwrap_or_else(|| HASH_FUNCTION.to_owned()),
         spam_pow_difficulty: parameter("spam.pow.difficulty", text("difficulty")?, 0..=256, 15),

@@ -3,15 +3,17 @@
 //! The time of the deep page may be at most 1.3 times that of the first. Beside the times stand the buffers that the
 //! list's own statement touches in the database.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use mesh_store::LIST_SETTINGS;
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
-use super::private::{PrivateMesh, Servers, cannot};
-use super::{Section, table};
+use super::Section;
 use crate::failure::Failure;
+use crate::private::{Servers, cannot};
+use crate::table;
 use crate::up::say;
 
 const STATEMENT: &str = include_str!("../../../../services/query/sql/list_delegations.sql");
@@ -39,19 +41,17 @@ struct Page {
 }
 
 /// Fills the list, times the pages and says whether depth costs nothing.
-pub(super) async fn measure(mesh: &PrivateMesh, runs: u32) -> Result<Section, Failure> {
-    let servers = mesh.start_servers().await?;
+pub(super) async fn measure(servers: &Servers, edge: SocketAddr, runs: u32) -> Result<Section, Failure> {
     say("filling a list of 1,000,000 delegations");
     let database = servers.connect("").await?;
     for statement in [FILL, "VACUUM ANALYZE delegations_current", "CHECKPOINT"] {
         database.batch_execute(statement).await.map_err(|error| cannot("fill the list", &error))?;
     }
-    let url = mesh.start_services(&servers, &["edge", "query"]).await?;
-    let client = Http { client: reqwest::Client::new(), list: format!("{url}/api/v2/delegations") };
+    let client = Http { client: reqwest::Client::new(), list: format!("http://{edge}/api/v2/delegations") };
     say(&format!("timing {runs} requests of each page"));
     let mut orders = Vec::new();
     for newest_first in [true, false] {
-        let pages = time_in_turns(&client, &servers, newest_first, runs).await?;
+        let pages = time_in_turns(&client, servers, newest_first, runs).await?;
         orders.push((if newest_first { "newest first" } else { "oldest first" }, pages));
     }
     Ok(section(&orders, runs))

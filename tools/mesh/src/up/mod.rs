@@ -14,12 +14,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mesh_launcher::RestartRule;
 use mesh_launcher::control::ControlSocket;
 use mesh_launcher::home::Home;
-use mesh_launcher::process::ProcessSpec;
 use mesh_launcher::services::{SERVICES, Sockets, Surroundings};
-use mesh_launcher::supervisor::{Group, Supervisor, Tier};
-use mesh_launcher::{Ready, Recipe, RestartRule};
+use mesh_launcher::supervisor::{Group, Supervisor};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::oneshot;
 
@@ -164,23 +163,14 @@ impl Mesh {
     }
 
     fn start_devnode(&self, database_url: &str, data: &data::Held) -> Result<(), Failure> {
-        let mut spec = ProcessSpec::new(format!("{DEVNODE}-0"), &self.program, self.home.log(DEVNODE, 0))
-            .arg(DEVNODE)
-            .env(devnode::DATABASE_URL, database_url);
+        let mut more = Vec::new();
         if let data::Held::Demo(plan) = data {
             let plan = serde_json::to_string(plan).map_err(|error| Failure::failed(error.to_string()))?;
-            let state = self.home.node().join("demo-network");
-            spec = spec.env(devnode::DEMO_PLAN, plan).env(devnode::DEMO_STATE, state.to_string_lossy());
+            let state = self.home.node().join("demo-network").to_string_lossy().into_owned();
+            more.extend([(devnode::DEMO_PLAN.to_owned(), plan), (devnode::DEMO_STATE.to_owned(), state)]);
         }
-        spec.env.extend(self.env());
-        spec.grace = Duration::from_secs(2);
-        let recipe = Recipe { spec, ready: Ready::Spawned };
-        let group = Group {
-            name: DEVNODE.to_owned(),
-            tier: Tier::Node,
-            scalable: false,
-            recipe: Box::new(move |_, _| recipe.clone()),
-        };
+        more.extend(self.env());
+        let group = devnode::group(&self.program, &self.home, database_url, more);
         self.add(group, 1)
     }
 

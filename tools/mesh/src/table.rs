@@ -1,7 +1,7 @@
 //! A plain table, columns as wide as their widest cell.
 
 /// Lays out a heading and rows; the first column to the left, numbers to the right.
-pub(super) fn laid_out(title: &str, heading: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn laid_out(title: &str, heading: &[&str], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|&cell| cell.to_owned()).collect();
     let lines = || std::iter::once(&heading).chain(rows);
     let widths: Vec<usize> = (0..heading.len())

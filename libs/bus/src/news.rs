@@ -1,0 +1,81 @@
+//! News: what everybody on the bus may hear, under `<prefix>.events.<topic>`. Nobody waits for news, and missing
+//! some does no harm: each one says the whole state, and is said again.
+
+use std::{pin::Pin, time::Duration};
+
+use async_nats::Message;
+use futures_util::{Stream, StreamExt};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{
+    answering::Head,
+    connection::{Bus, BusError},
+};
+
+/// How often news are said again. Who has heard none for several times this long knows nothing any more.
+pub const REPEATED: Duration = Duration::from_millis(250);
+
+/// Something that is announced.
+pub trait News: Serialize + DeserializeOwned + Send + 'static {
+    /// The end of its subject, e.g. `head.store`.
+    const TOPIC: &'static str;
+}
+
+/// Where the store stands: announced when it changes and every [`REPEATED`] all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoreNews {
+    /// Its newest block, when it has one.
+    pub head: Option<Head>,
+    /// Whether it answers. The head is then that of this moment, otherwise the last that was seen.
+    pub is_there: bool,
+}
+
+impl News for StoreNews {
+    const TOPIC: &'static str = "head.store";
+}
+
+/// Where the consensus node stands: announced when it changes and every [`REPEATED`] all the same,
+/// as long as the node answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeNews {
+    /// Height of its newest block.
+    pub height: u64,
+}
+
+impl News for NodeNews {
+    const TOPIC: &'static str = "head.node";
+}
+
+/// News as they come.
+pub type NewsStream<N> = Pin<Box<dyn Stream<Item = N> + Send>>;
+
+impl Bus {
+    /// Tells everybody. A bus that is away is nobody's loss: the next news say it again.
+    pub async fn announce<N: News>(&self, news: &N) {
+        if !self.is_connected() {
+            return;
+        }
+        let payload = serde_json::to_vec(news).expect("text and numbers");
+        if let Err(error) = self.shared.client.publish(self.topic::<N>(), payload.into()).await {
+            tracing::debug!(%error, "news could not be told");
+        }
+    }
+
+    /// Hears all news of a kind from now on, also those that come after the bus was away.
+    ///
+    /// # Errors
+    /// When the connection is closed for good.
+    pub async fn hear<N: News>(&self) -> Result<NewsStream<N>, BusError> {
+        let subscribed = self.shared.client.subscribe(self.topic::<N>()).await;
+        let heard = subscribed.map_err(|error| BusError::Closed(error.into()))?;
+        Ok(Box::pin(
+            heard.filter_map(|message: Message| async move { serde_json::from_slice(&message.payload).ok() }),
+        ))
+    }
+
+    fn topic<N: News>(&self) -> String {
+        format!("{}.events.{}", self.shared.config.prefix, N::TOPIC)
+    }
+}

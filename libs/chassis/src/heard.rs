@@ -1,0 +1,40 @@
+//! The newest news of a kind, for those who ask now and then.
+
+use std::{
+    cell::Cell,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use futures_util::StreamExt;
+use mesh_bus::{Bus, News};
+
+/// What was heard last. Cloning shares it.
+#[derive(Clone)]
+pub struct Heard<N> {
+    last: Rc<Cell<Option<(N, Instant)>>>,
+}
+
+impl<N: News + Copy> Heard<N> {
+    /// Hears from now on. Must be called inside an actix system.
+    pub fn on(bus: &Bus) -> Self {
+        let last = Rc::new(Cell::new(None));
+        let (bus, heard) = (bus.clone(), Rc::clone(&last));
+        actix::spawn(async move {
+            match bus.hear::<N>().await {
+                Ok(mut news) => {
+                    while let Some(news) = news.next().await {
+                        heard.set(Some((news, Instant::now())));
+                    }
+                }
+                Err(error) => tracing::error!(%error, topic = N::TOPIC, "news cannot be heard"),
+            }
+        });
+        Self { last }
+    }
+
+    /// What was heard last, when that is no older than this.
+    pub fn within(&self, age: Duration) -> Option<N> {
+        self.last.get().filter(|(_, heard)| heard.elapsed() <= age).map(|(news, _)| news)
+    }
+}

@@ -1,0 +1,57 @@
+//! Readiness by lag: a store that is far behind its node gives answers that nobody wants.
+
+use std::time::Duration;
+
+use crate::Env;
+
+/// How many blocks the store may be behind the consensus node until a service is unready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lag {
+    at_most: u64,
+}
+
+impl Lag {
+    /// How long the news of a height count.
+    pub const NEWS_COUNT_FOR: Duration = Duration::from_secs(10);
+
+    /// Reads `MESH_MAX_LAG_BLOCKS`; 0, the default, lets any lag pass.
+    pub fn read(env: &mut Env) -> Self {
+        Self { at_most: env.or("MESH_MAX_LAG_BLOCKS", 0) }
+    }
+
+    /// Says what is wrong when the store is too far behind. A node that nobody knows of does not count; a store
+    /// without blocks is at 0.
+    ///
+    /// # Errors
+    /// When the lag is greater than allowed.
+    pub fn check(self, node: Option<u64>, store: Option<u64>) -> Result<(), String> {
+        let Some(node) = node else { return Ok(()) };
+        let lag = node.saturating_sub(store.unwrap_or(0));
+        if self.at_most == 0 || lag <= self.at_most {
+            return Ok(());
+        }
+        Err(format!("the store is {lag} blocks behind the node, more than {}", self.at_most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lag(at_most: &str) -> Lag {
+        Lag::read(&mut Env::of([("MESH_MAX_LAG_BLOCKS".to_owned(), at_most.to_owned())]))
+    }
+
+    #[test]
+    fn only_more_than_the_limit_is_too_much() {
+        assert!(lag("5").check(Some(15), Some(10)).is_ok());
+        assert!(lag("5").check(Some(3), Some(10)).is_ok(), "the store may know more than the news");
+        assert!(lag("5").check(None, None).is_ok());
+        let said = lag("5").check(Some(16), Some(10)).expect_err("it is 6 blocks behind");
+        assert!(said.contains("6 blocks"), "{said}");
+        assert!(lag("5").check(Some(6), None).is_err(), "an empty store is behind");
+        for off in ["0", ""] {
+            assert!(lag(off).check(Some(u64::MAX), None).is_ok());
+        }
+    }
+}

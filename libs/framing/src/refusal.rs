@@ -1,0 +1,72 @@
+//! Why a connection is refused.
+
+use std::fmt;
+
+/// The place where a connection is no longer clear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// How many bytes of the piece were still clear.
+    pub clear: usize,
+    /// What is wrong with the next one.
+    pub because: Ambiguity,
+}
+
+/// What two readers may understand in two ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ambiguity {
+    /// A line feed without a carriage return.
+    BareLf,
+    /// A carriage return without a line feed.
+    BareCr,
+    /// A zero byte.
+    Nul,
+    /// A request line that does not end with HTTP/1.0 or HTTP/1.1.
+    Version,
+    /// A line that continues the field before it, or the first one with white space in front.
+    Folding,
+    /// A field name with white space or another byte that no name has, or none.
+    Name,
+    /// No `Host`, where one is required.
+    NoHost,
+    /// A second `Host`.
+    Hosts,
+    /// A `Content-Length` that is not one plain number.
+    Length,
+    /// A second `Content-Length`.
+    Lengths,
+    /// A `Transfer-Encoding` other than `chunked`.
+    Coding,
+    /// A second `Transfer-Encoding`, or one in HTTP/1.0.
+    Codings,
+    /// `Content-Length` and `Transfer-Encoding` together.
+    LengthAndCoding,
+    /// A chunk whose size is no hexadecimal number, or too great a one.
+    ChunkSize,
+    /// A chunk that is longer than its size.
+    ChunkEnd,
+    /// A field behind a body that would have belonged before it.
+    Trailer,
+}
+
+impl fmt::Display for Ambiguity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::BareLf => "a bare line feed",
+            Self::BareCr => "a bare carriage return",
+            Self::Nul => "a zero byte",
+            Self::Version => "no HTTP/1 request line",
+            Self::Folding => "a folded field",
+            Self::Name => "an odd field name",
+            Self::NoHost => "no host",
+            Self::Hosts => "several hosts",
+            Self::Length => "an odd content length",
+            Self::Lengths => "several content lengths",
+            Self::Coding => "an odd transfer encoding",
+            Self::Codings => "a transfer encoding too many",
+            Self::LengthAndCoding => "both content length and transfer encoding",
+            Self::ChunkSize => "an odd chunk size",
+            Self::ChunkEnd => "an overlong chunk",
+            Self::Trailer => "a framing field behind the body",
+        })
+    }
+}

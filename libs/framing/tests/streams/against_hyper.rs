@@ -1,0 +1,19 @@
+//! Made streams through both readers.
+
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+use crate::{compare::compare, generate::stream, run};
+
+#[test]
+fn what_framing_takes_hyper_takes_alike_and_what_it_refuses_hyper_refuses_in_its_place() {
+    let (seed, streams) = run(60_000);
+    for turn in 0..streams {
+        let seed = seed.wrapping_add(turn);
+        let mut dice = SmallRng::seed_from_u64(seed);
+        let stream = stream(&mut dice);
+        let pieces: Vec<u8> = (0..dice.random_range(0..8)).map(|_| dice.random_range(0..60)).collect();
+        if let Err(difference) = compare(&stream, &pieces) {
+            panic!("with MESH_TEST_SEED={seed}: {difference}\nof {}\nin {pieces:?}", stream.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Point reads whose callers go away, or whose connections do.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use mesh_store::Store;
+use mesh_testbed::Database;
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tokio_postgres::{Client, Row};
+
+use crate::{SOON, config, ready, store};
+
+const SLOW: &str = "SELECT count(*) AS count FROM withdrawals";
+const FAST: &str = "SELECT count(*) AS count FROM last_block";
+
+/// Reads in a task of its own, which can be dropped and tells whether it was answered.
+fn read(store: &Store, sql: &'static str) -> JoinHandle<i64> {
+    let store = store.clone();
+    tokio::spawn(async move {
+        let row = store.point(sql, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
+        row.get("count")
+    })
+}
+
+/// A connection that lets nobody read the slow table until it rolls back.
+async fn lock(database: &Database) -> Client {
+    let holder = database.connect().await;
+    holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    holder
+}
+
+/// The connections of point reads, by process id, and those of them that run a statement.
+async fn sessions(watcher: &Client) -> (Vec<i32>, Vec<i32>) {
+    let sql = "SELECT pid, state = 'active' AS is_active FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'mesh test' ORDER BY pid";
+    let rows = watcher.query(sql, &[]).await.unwrap();
+    let pid = |row: &Row| row.get::<_, i32>("pid");
+    let active = rows.iter().filter(|row| row.get::<_, Option<bool>>("is_active") == Some(true));
+    (rows.iter().map(pid).collect(), active.map(pid).collect())
+}
+
+async fn await_active(watcher: &Client, count: usize, at_most: Duration) -> Vec<i32> {
+    let deadline = Instant::now() + at_most;
+    loop {
+        let (_, active) = sessions(watcher).await;
+        if active.len() == count {
+            return active;
+        }
+        assert!(Instant::now() < deadline, "{active:?} are active, not {count}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_reads_that_were_left_run_no_longer_than_a_second_and_others_go_on() {
+    let database = Database::fresh().await;
+    let (store, watcher) = (store(&database, 4).await, database.connect().await);
+    for is_prepared in [false, true] {
+        let holder = lock(&database).await;
+        let reads: Vec<_> = (0..100).map(|_| read(&store, SLOW)).collect();
+        await_active(&watcher, 4, SOON).await;
+        reads.iter().for_each(JoinHandle::abort);
+        join_all(reads).await;
+        let left = Instant::now();
+        let others = join_all((0..20).map(|_| read(&store, FAST)));
+        let others = timeout(SOON, others).await.unwrap_or_else(|_| panic!("others wait, {is_prepared}"));
+        assert!(others.into_iter().all(|count| count.unwrap() == 0));
+        await_active(&watcher, 0, Duration::from_secs(1).saturating_sub(left.elapsed())).await;
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        // Now every connection has the statement ready, so that all are sent at once the next time.
+        let counts = join_all((0..20).map(|_| read(&store, SLOW))).await;
+        assert!(counts.into_iter().all(|count| count.unwrap() == 0));
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_on_a_connection_that_is_replaced_gets_its_answer() {
+    let database = Database::fresh().await;
+    let (store, watcher) = (store(&database, 1).await, database.connect().await);
+    let holder = lock(&database).await;
+    let (left, waiting) = (read(&store, SLOW), read(&store, SLOW));
+    let first = await_active(&watcher, 1, SOON).await;
+    left.abort();
+    let deadline = Instant::now() + SOON;
+    while matches!(&*sessions(&watcher).await.1, active if active.is_empty() || active == first) {
+        assert!(Instant::now() < deadline, "the connection is not replaced");
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(!waiting.is_finished());
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(timeout(SOON, waiting).await.unwrap().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_read_whose_connection_breaks_is_answered_over_another_one() {
+    let database = Database::fresh().await;
+    let (store, watcher) = (store(&database, 2).await, database.connect().await);
+    let deadline = Instant::now() + SOON;
+    while sessions(&watcher).await.0.len() < 2 {
+        assert!(Instant::now() < deadline, "there are not two connections");
+        sleep(Duration::from_millis(10)).await;
+    }
+    let holder = lock(&database).await;
+    let waiting = read(&store, SLOW);
+    let active = await_active(&watcher, 1, SOON).await;
+    watcher.execute("SELECT pg_terminate_backend($1)", &[&active[0]]).await.unwrap();
+    let deadline = Instant::now() + SOON;
+    while matches!(&*sessions(&watcher).await.1, again if again.is_empty() || again == active) {
+        assert!(Instant::now() < deadline && !waiting.is_finished(), "it is not asked again");
+        sleep(Duration::from_millis(10)).await;
+    }
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(timeout(SOON, waiting).await.unwrap().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_connection_on_which_fast_reads_are_left_is_kept() {
+    let database = Database::fresh().await;
+    let (store, watcher) = (store(&database, 1).await, database.connect().await);
+    read(&store, FAST).await.unwrap();
+    let (before, _) = sessions(&watcher).await;
+    for _ in 0..3 {
+        let reads: Vec<_> = (0..20).map(|_| read(&store, FAST)).collect();
+        tokio::task::yield_now().await;
+        reads.iter().for_each(JoinHandle::abort);
+        // Nothing tells that a connection was let be: time enough to give it up.
+        sleep(Duration::from_millis(600)).await;
+    }
+    assert_eq!(sessions(&watcher).await.0, before);
+}
+
+#[tokio::test]
+async fn a_process_that_dies_leaves_no_statement_running() {
+    let database = Database::fresh().await;
+    let (watcher, holder) = (database.connect().await, lock(&database).await);
+    let process = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let config = config(database.url(), 1);
+    let store = process.spawn(async move { ready(&config).await }).await.unwrap();
+    for is_list in [true, false] {
+        let store = store.clone();
+        process.spawn(async move {
+            match is_list {
+                true => store.list(SLOW, &[]).await.map(drop),
+                false => store.point(SLOW, &[]).await.map(drop),
+            }
+        });
+    }
+    await_active(&watcher, 2, SOON).await;
+    // As with a kill, connections are closed and nothing is cancelled.
+    process.shutdown_background();
+    await_active(&watcher, 0, Duration::from_secs(3)).await;
+    holder.batch_execute("ROLLBACK").await.unwrap();
+}

@@ -1,0 +1,125 @@
+//! A server that freezes, and one that stops and comes back.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
+use mesh_launcher::{
+    process::Process,
+    servers::{self, Durability, Postgres},
+};
+use mesh_store::{ReadError, Store};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use crate::{config, is_away, ready};
+
+/// How soon all reads must work again. Two seconds are wanted; an unoptimised build on a busy machine spends more
+/// than half a second on proving its password, once for each connection.
+const BACK_WITHIN: Duration = Duration::from_secs(4);
+
+/// A server that this test alone uses, since it is going to suffer.
+struct OwnServer {
+    server: Postgres,
+    process: Process,
+    _folder: TempDir,
+}
+
+impl OwnServer {
+    async fn start() -> Self {
+        let readable = fs::Permissions::from_mode(0o755);
+        let folder = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+        let programs = servers::find_postgres().expect("PostgreSQL is on this machine");
+        let (data, log) = (folder.path().join("postgres"), folder.path().join("log"));
+        let server = Postgres::prepare(&programs, &data, &log, Durability::Throwaway).await.unwrap();
+        let process = Self::run(&server).await;
+        Self { server, process, _folder: folder }
+    }
+
+    async fn run(server: &Postgres) -> Process {
+        servers::start(&server.spec(), || server.ready(Duration::from_secs(30))).await.unwrap()
+    }
+
+    /// Sends a signal to the server and each of its processes.
+    fn signal_all(&self, signal: Signal) {
+        let server = self.process.pid();
+        let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+        let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
+        for pid in std::iter::once(i32::try_from(server).unwrap()).chain(children) {
+            // A child may have ended meanwhile.
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
+        }
+    }
+}
+
+async fn point(store: &Store) -> Result<(), ReadError> {
+    store.point("SELECT 1", &[]).await.map(drop)
+}
+
+async fn list(store: &Store) -> Result<(), ReadError> {
+    store.list("SELECT 1", &[]).await.map(drop)
+}
+
+/// Waits until both kinds of reads work, over all connections at the same time.
+async fn await_reads(store: &Store) {
+    let works = async {
+        loop {
+            let (points, lists) =
+                tokio::join!(join_all((0..8).map(|_| point(store))), join_all((0..8).map(|_| list(store))));
+            if points.iter().chain(&lists).all(Result::is_ok) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(timeout(BACK_WITHIN, works).await.is_ok(), "reads do not work again: {:?}", store.state());
+}
+
+/// Every read fails, and none of them takes long.
+async fn assert_fails_at_once(store: &Store) {
+    for _ in 0..8 {
+        let started = Instant::now();
+        assert!(is_away(&point(store).await) && is_away(&list(store).await));
+        assert!(started.elapsed() < Duration::from_millis(500), "after {:?}", started.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_frozen_server_is_away_after_three_seconds_and_there_as_soon_as_it_wakes() {
+    let server = OwnServer::start().await;
+    let store = ready(&config(&server.server.url(), 2)).await;
+    await_reads(&store).await;
+    for _ in 0..2 {
+        server.signal_all(Signal::STOP);
+        let frozen = Instant::now();
+        let under_way = async {
+            tokio::join!(join_all((0..20).map(|_| point(&store))), join_all((0..4).map(|_| list(&store))))
+        };
+        let (points, lists) = under_way.await;
+        let away = frozen.elapsed();
+        assert!(points.iter().chain(&lists).all(is_away), "{points:?} {lists:?}");
+        assert!((2..5).contains(&away.as_secs()), "away after {away:?}");
+        assert_fails_at_once(&store).await;
+        server.signal_all(Signal::CONT);
+        await_reads(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_server_is_away_at_once_and_there_as_soon_as_it_is_back() {
+    let mut server = OwnServer::start().await;
+    let store = ready(&config(&server.server.url(), 2)).await;
+    await_reads(&store).await;
+    let (stopped, ()) = tokio::join!(server.process.stop(), async {
+        let mut states = store.watch();
+        assert!(timeout(Duration::from_secs(2), states.wait_for(|state| !state.is_there)).await.is_ok());
+    });
+    assert!(stopped.unwrap().success());
+    assert_fails_at_once(&store).await;
+    server.process = OwnServer::run(&server.server).await;
+    await_reads(&store).await;
+}

@@ -1,0 +1,50 @@
+//! Reading against real servers: heads, frozen and stopped servers, replicas, callers that go away.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+mod left;
+mod life;
+mod replica;
+mod watching;
+
+use std::time::Duration;
+
+use mesh_store::{ReadError, Store, StoreConfig};
+use mesh_testbed::Database;
+use tokio_postgres::Client;
+
+/// How soon something must be seen that happens at once.
+const SOON: Duration = Duration::from_secs(5);
+
+/// How to read a database in these tests, over so many point connections.
+fn config(url: &str, points: usize) -> StoreConfig {
+    StoreConfig {
+        url: url.to_owned(),
+        replica_url: None,
+        query_timeout: Duration::from_secs(10),
+        point_connections: points,
+        list_connections: 4,
+        name: "mesh test".to_owned(),
+    }
+}
+
+async fn ready(config: &StoreConfig) -> Store {
+    let store = Store::open(config).unwrap();
+    tokio::time::timeout(SOON, store.until_ready()).await.unwrap();
+    store
+}
+
+async fn store(database: &Database, points: usize) -> Store {
+    ready(&config(database.url(), points)).await
+}
+
+/// Writes a block, as a writer does.
+async fn write_block(client: &Client, height: i64) {
+    let sql = "INSERT INTO blocks (height, block_time, hash) VALUES
+        ($1::int8, timestamptz '2024-01-01 00:00:00+00' + $1::int8 * interval '1 s', 'ab')";
+    client.execute(sql, &[&height]).await.unwrap();
+}
+
+fn is_away<T>(result: &Result<T, ReadError>) -> bool {
+    matches!(result, Err(ReadError::Away(_)))
+}

@@ -1,0 +1,108 @@
+//! Reads that use a replica are never behind the primary. A second database with data of its own stands for the
+//! replica, so that a row tells where it comes from.
+
+use std::time::{Duration, Instant};
+
+use mesh_store::{Store, StoreConfig};
+use mesh_testbed::Database;
+use tokio::time::sleep;
+use tokio_postgres::Client;
+
+use crate::{SOON, config, ready, write_block};
+
+const WHO: &str = "SELECT head.height AS head_height, head.block_time AS head_time, place.name AS name
+    FROM place LEFT JOIN last_block AS head ON true";
+const WHO_WITHOUT_HEAD: &str = "SELECT name FROM place";
+
+/// A database whose only word is its place, with a head when it has one.
+async fn place(name: &str, height: Option<i64>) -> (Database, Client) {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    client.batch_execute(&format!("CREATE TABLE place AS SELECT '{name}' AS name")).await.unwrap();
+    if let Some(height) = height {
+        write_block(&client, height).await;
+    }
+    (database, client)
+}
+
+fn with_replica(primary: &Database, replica: &str) -> StoreConfig {
+    StoreConfig { replica_url: Some(replica.to_owned()), ..config(primary.url(), 2) }
+}
+
+/// Who answers a point read and a list read.
+async fn answered_by(store: &Store) -> [String; 2] {
+    let point = store.point(WHO, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let list = store.list(WHO, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
+    [point.get("name"), list[0].get("name")]
+}
+
+async fn await_answers(store: &Store, name: &str) {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let answered = answered_by(store).await;
+        if answered.iter().all(|by| by == name) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{answered:?}, not {name}");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn await_head(store: &Store, height: u64) {
+    let mut states = store.watch();
+    let seen = states.wait_for(|state| state.head.is_some_and(|(seen, _)| seen == height));
+    assert!(tokio::time::timeout(SOON, seen).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_replica_that_lags_is_never_shown_and_one_that_has_caught_up_is_used() {
+    let (primary, on_primary) = place("primary", Some(10)).await;
+    let (replica, on_replica) = place("replica", None).await;
+    let store = ready(&with_replica(&primary, replica.url())).await;
+    await_head(&store, 10).await;
+    assert_eq!(answered_by(&store).await, ["primary"; 2], "the replica has no block");
+    write_block(&on_replica, 9).await;
+    for _ in 0..50 {
+        assert_eq!(answered_by(&store).await, ["primary"; 2], "the replica has block 9");
+    }
+    write_block(&on_replica, 10).await;
+    await_answers(&store, "replica").await;
+    for _ in 0..50 {
+        assert_eq!(answered_by(&store).await, ["replica"; 2]);
+    }
+    let row = store.point(WHO_WITHOUT_HEAD, &[]).await.unwrap();
+    assert_eq!(row.get::<_, &str>("name"), "primary", "nobody can tell how old this is");
+    write_block(&on_primary, 11).await;
+    await_head(&store, 11).await;
+    assert_eq!(answered_by(&store).await, ["primary"; 2], "the replica lags again");
+    write_block(&on_replica, 12).await;
+    await_answers(&store, "replica").await;
+}
+
+#[tokio::test]
+async fn without_its_replica_a_store_reads_from_the_primary() {
+    let (primary, _on_primary) = place("primary", Some(10)).await;
+    // Nobody listens on port 1.
+    let store = ready(&with_replica(&primary, "postgres://mesh@127.0.0.1:1/mesh")).await;
+    assert_eq!(answered_by(&store).await, ["primary"; 2]);
+}
+
+#[tokio::test]
+async fn a_replica_that_goes_away_or_fails_is_survived() {
+    let (primary, on_primary) = place("primary", Some(10)).await;
+    let (replica, on_replica) = place("replica", Some(10)).await;
+    let store = ready(&with_replica(&primary, replica.url())).await;
+    await_answers(&store, "replica").await;
+    on_replica.batch_execute("ALTER TABLE place RENAME TO elsewhere").await.unwrap();
+    assert_eq!(answered_by(&store).await, ["primary"; 2], "the statement fails on the replica");
+    on_replica.batch_execute("ALTER TABLE elsewhere RENAME TO place").await.unwrap();
+    await_answers(&store, "replica").await;
+    let gone = format!("DROP DATABASE \"{}\" WITH (FORCE)", replica.name());
+    let (dropped, ()) = tokio::join!(on_primary.batch_execute(&gone), async {
+        for _ in 0..100 {
+            answered_by(&store).await;
+        }
+    });
+    dropped.unwrap();
+    assert_eq!(answered_by(&store).await, ["primary"; 2]);
+}

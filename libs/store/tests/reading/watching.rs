@@ -1,0 +1,71 @@
+//! The head of the store is known at once, whatever happens to notifications and connections.
+
+use std::time::{Duration, Instant};
+
+use mesh_store::{Store, StoreState};
+use mesh_testbed::Database;
+use tokio::time::timeout;
+
+use crate::{SOON, store, write_block};
+
+async fn await_head(store: &Store, height: u64) -> StoreState {
+    let mut states = store.watch();
+    let seen =
+        timeout(SOON, states.wait_for(|state| state.head.is_some_and(|(seen, _)| seen == height))).await;
+    *seen.unwrap_or_else(|_| panic!("{height} is not seen: {:?}", store.state())).unwrap()
+}
+
+#[tokio::test]
+async fn a_new_block_is_seen_when_the_server_tells_of_it() {
+    let database = Database::fresh().await;
+    let (writer, store) = (database.connect().await, store(&database, 1).await);
+    assert_eq!(store.state(), StoreState { head: None, is_there: true });
+    let started = Instant::now();
+    for height in 1..=9 {
+        write_block(&writer, height).await;
+        let time = (1_704_067_200 + height) * 1_000_000_000;
+        let height = u64::try_from(height).unwrap();
+        let expected = StoreState { head: Some((height, time)), is_there: true };
+        assert_eq!(await_head(&store, height).await, expected);
+    }
+    // Each block follows right behind a look, so that looking alone would take a quarter of a second for each.
+    assert!(started.elapsed() < Duration::from_millis(9 * 125), "after {:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_block_that_nobody_tells_of_is_seen_all_the_same() {
+    let database = Database::fresh().await;
+    let (writer, store) = (database.connect().await, store(&database, 1).await);
+    write_block(&writer, 1).await;
+    await_head(&store, 1).await;
+    let started = Instant::now();
+    writer.batch_execute("UPDATE last_block SET height = 2").await.unwrap();
+    await_head(&store, 2).await;
+    assert!(started.elapsed() < Duration::from_secs(1), "after {:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_watch_that_breaks_is_made_again_before_anybody_hears_of_it() {
+    let database = Database::fresh().await;
+    let (writer, store) = (database.connect().await, store(&database, 1).await);
+    let mut states = store.watch();
+    for height in 1..=3 {
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name = 'mesh test watch'";
+        assert_eq!(writer.query(sql, &[]).await.unwrap().len(), 1, "one connection watches");
+        write_block(&writer, height).await;
+        let height = u64::try_from(height).unwrap();
+        let seen = states.wait_for(|state| {
+            assert!(state.is_there, "{state:?}");
+            state.head.is_some_and(|(seen, _)| seen == height)
+        });
+        assert!(timeout(SOON, seen).await.unwrap().is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_database_without_tables_is_there_and_has_no_head() {
+    let database = Database::empty().await;
+    let store = store(&database, 1).await;
+    assert_eq!(store.state(), StoreState { head: None, is_there: true });
+}

@@ -1,0 +1,167 @@
+//! Asking the services: reads from the cache while that is true, else from the bus, one ask for all who want the same;
+//! submissions from the bus, each by itself.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::HeaderMap;
+use mesh_bus::{AskOptions, Bus, Target};
+use mesh_problem::Problem;
+use prometheus_client::metrics::histogram::Histogram;
+use proto_msgs::Contract;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    answer,
+    cache::{Answer, Cache, Question},
+    config::Config,
+    flights::{Flights, Landing},
+    heads::Heads,
+    metrics::Metrics,
+};
+
+/// How often a read is asked for whose answer is older than what its client may have seen already: of a replica of
+/// the database that lags, or by an ask that had begun before.
+const TRIES: u32 = 4;
+
+/// Between two of those tries.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Asks for all requests of an edge.
+pub(crate) struct Asking {
+    bus: Bus,
+    heads: Arc<Heads>,
+    pub(crate) cache: Arc<Cache>,
+    flights: Arc<Flights>,
+    operations: HashMap<&'static str, Arc<Asked>>,
+    /// See [`answer::places`].
+    places: Arc<HeaderMap>,
+    answer_time: Duration,
+}
+
+/// What is known of one operation.
+struct Asked {
+    target: Arc<Target>,
+    /// Whether its replies tell the height that they were read at, as far as seen. Others are asked for one by one:
+    /// of two equal asks nobody could say which is the newer.
+    tells_height: AtomicBool,
+    counted: Histogram,
+}
+
+/// Who asks.
+pub(crate) struct Asker {
+    /// Id of the request.
+    pub(crate) request_id: String,
+    /// W3C trace context to continue.
+    pub(crate) traceparent: Option<String>,
+    /// The highest height that was answered on its connection.
+    pub(crate) floor: u64,
+}
+
+impl Asking {
+    pub(crate) fn new(
+        bus: Bus,
+        heads: Arc<Heads>,
+        cache: Arc<Cache>,
+        metrics: &Metrics,
+        config: &Config,
+    ) -> Self {
+        let asked = |operation: &'static proto_msgs::OperationInfo| Asked {
+            target: bus.target(&operation.workload, &operation.name),
+            tells_height: AtomicBool::new(false),
+            counted: metrics.answers(&operation.name, 200),
+        };
+        let operations = Contract::get().operations().iter();
+        let operations =
+            operations.map(|operation| (operation.name.as_str(), Arc::new(asked(operation)))).collect();
+        let (places, answer_time) = (Arc::new(answer::places(config)), config.limits.answer_time);
+        Self { bus, heads, cache, flights: Arc::default(), operations, places, answer_time }
+    }
+
+    /// Answers a read: no older than what its client has seen, and no older than a second while the store is there.
+    pub(crate) async fn read(&self, question: &Arc<Question>, asker: &Asker) -> Result<Arc<Answer>, Problem> {
+        if let Some(answer) = self.cache.fresh(question, Instant::now()) {
+            return Ok(answer);
+        }
+        let asked = &self.operations[question.operation];
+        let newest = self.heads.newest();
+        let mut may_share = true;
+        for _ in 0..TRIES {
+            let under_way = self.flights.under_way(question, Instant::now()).filter(|_| may_share);
+            let is_shared = under_way.is_some();
+            let landing = match under_way {
+                Some(flight) => flight.await,
+                None if may_share && asked.tells_height.load(Ordering::Relaxed) => {
+                    self.flights.begin(question, self.ask(asked, question, asker)).await
+                }
+                None => self.ask(asked, question, asker).await,
+            };
+            match landing {
+                Ok(answer) if answer.height() >= Some(newest) => return Ok(answer),
+                Ok(answer) if answer.head.is_none() && !is_shared => return Ok(answer),
+                Ok(_) if is_shared => {}
+                Ok(_) => sleep(PAUSE).await,
+                Err(problem) if problem.code.is_passing() => {
+                    return self.last_known(question, asker.floor).await.ok_or(problem);
+                }
+                Err(problem) if !is_shared => return Err(problem),
+                // That somebody else was refused a little earlier says nothing.
+                Err(_) => may_share = false,
+            }
+        }
+        Err(Problem::unavailable("the database that was read is behind"))
+    }
+
+    /// Puts a submission once, whatever becomes of it.
+    pub(crate) async fn submit(&self, question: &Question, asker: &Asker) -> Result<Answer, Problem> {
+        let asked = &self.operations[question.operation];
+        let options = self.options(question, asker, false);
+        let reply = self.bus.ask(&asked.target, question.message.clone(), &options).await?;
+        Ok(answer::prepare(&self.places, reply, question, false, Instant::now(), asked.counted.clone()))
+    }
+
+    fn options(&self, question: &Question, asker: &Asker, repeatable: bool) -> AskOptions {
+        AskOptions {
+            encoding: question.encoding,
+            timeout: self.answer_time,
+            request_id: asker.request_id.clone(),
+            traceparent: asker.traceparent.clone(),
+            repeatable,
+        }
+    }
+
+    /// What can be shown although the store is away.
+    async fn last_known(&self, question: &Question, floor: u64) -> Option<Arc<Answer>> {
+        let answer = self.cache.last(question, floor)?;
+        self.heads.is_store_away().await.then_some(answer)
+    }
+
+    fn ask(
+        &self,
+        asked: &Arc<Asked>,
+        question: &Arc<Question>,
+        asker: &Asker,
+    ) -> impl Future<Output = Landing> + Send + 'static {
+        let options = self.options(question, asker, true);
+        let (bus, heads, cache) = (self.bus.clone(), Arc::clone(&self.heads), Arc::clone(&self.cache));
+        let (asked, question, places) = (Arc::clone(asked), Arc::clone(question), Arc::clone(&self.places));
+        async move {
+            let asked_at = Instant::now();
+            let reply = bus.ask(&asked.target, question.message.clone(), &options).await?;
+            let answer = answer::prepare(&places, reply, &question, true, asked_at, asked.counted.clone());
+            let answer = Arc::new(answer);
+            if let Some(height) = answer.height() {
+                asked.tells_height.store(true, Ordering::Relaxed);
+                heads.seen(height);
+                cache.keep(&question, &answer);
+            }
+            Ok(answer)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What node-info shows of store and node.
+
+use mesh_chassis::Registry;
+use prometheus_client::metrics::gauge::Gauge;
+
+/// Where store and node stand.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Metrics {
+    store_height: Gauge,
+    store_is_there: Gauge,
+    node_height: Gauge,
+    lag: Gauge,
+}
+
+impl Metrics {
+    /// Adds them to what `/metrics` shows; those of the node only when there is one to ask.
+    pub(crate) fn register(registry: &mut Registry, has_node: bool) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "mesh_store_height",
+            "Height of the store's newest block, 0 without one",
+            metrics.store_height.clone(),
+        );
+        registry.register(
+            "mesh_store_is_there",
+            "Whether the store answers: 1 or 0",
+            metrics.store_is_there.clone(),
+        );
+        if has_node {
+            registry.register(
+                "mesh_node_height",
+                "Height of the consensus node's newest block, as last heard",
+                metrics.node_height.clone(),
+            );
+            registry.register(
+                "mesh_chain_lag_blocks",
+                "How many blocks the store is behind the node",
+                metrics.lag.clone(),
+            );
+        }
+        metrics
+    }
+
+    pub(crate) fn store(&self, height: Option<u64>, is_there: bool) {
+        self.store_height.set(whole(height.unwrap_or(0)));
+        self.store_is_there.set(is_there.into());
+        self.set_lag();
+    }
+
+    pub(crate) fn node(&self, height: u64) {
+        self.node_height.set(whole(height));
+        self.set_lag();
+    }
+
+    fn set_lag(&self) {
+        self.lag.set((self.node_height.get() - self.store_height.get()).max(0));
+    }
+}
+
+fn whole(height: u64) -> i64 {
+    i64::try_from(height).unwrap_or(i64::MAX)
+}

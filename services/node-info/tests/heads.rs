@@ -1,0 +1,224 @@
+//! node-info tells everybody where store and node stand, and lag makes services unready. The node is a small HTTP
+//! server that speaks as much of a consensus node's RPC as is asked of it.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::StreamExt;
+use mesh_bus::{Bus, BusConfig, Credentials, Head, NewsStream, NodeNews, REPEATED, StoreNews};
+use mesh_testbed::{Database, Service, ServiceSetup, nats};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tokio_postgres::Client;
+
+/// How soon something must be seen that happens at once.
+const SOON: Duration = Duration::from_secs(5);
+
+/// A node that answers `GET /status`. Dropping it ends it.
+struct Node {
+    url: String,
+    height: Arc<AtomicU64>,
+    serving: JoinHandle<()>,
+}
+
+impl Node {
+    async fn at(height: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let height = Arc::new(AtomicU64::new(height));
+        let known = Arc::clone(&height);
+        let serving = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(answer(stream, Arc::clone(&known)));
+            }
+        });
+        Self { url, height, serving }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(stream: TcpStream, height: Arc<AtomicU64>) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head).await.ok()? == 0 {
+                return None;
+            }
+        }
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":-1,"result":{{"node_info":{{"network":"test"}},"sync_info":
+                {{"latest_block_hash":"AB","latest_block_height":"{}","catching_up":false}}}}}}"#,
+            height.load(Relaxed)
+        );
+        let status = if head.starts_with("GET /status HTTP/1.1\r\n") { "200 OK" } else { "404 Not Found" };
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).await.ok()?;
+    }
+}
+
+/// A service on a database, in that database's own place on the bus.
+fn service(name: &str, database: &Database) -> ServiceSetup {
+    Service::configure(name).database(database).env("MESH_BUS_PREFIX", database.name())
+}
+
+fn node_info(database: &Database) -> ServiceSetup {
+    service("node-info", database).program(env!("CARGO_BIN_EXE_node-info"))
+}
+
+async fn bus(database: &Database) -> Bus {
+    let server = nats().await;
+    let bus = Bus::connect(BusConfig {
+        url: server.url().to_owned(),
+        credentials: server.credentials_file().map(|file| Credentials::read(file).unwrap()),
+        prefix: database.name().to_owned(),
+        name: "test".to_owned(),
+        version: "0.0.0".to_owned(),
+    });
+    let bus = bus.await.unwrap();
+    timeout(SOON, bus.until_connected()).await.unwrap();
+    bus
+}
+
+async fn write_block(client: &Client, height: i64) {
+    let sql = "INSERT INTO blocks (height, block_time, hash) VALUES
+        ($1::int8, timestamptz '2024-01-01 00:00:00+00' + $1::int8 * interval '1 s', 'ab')";
+    client.execute(sql, &[&height]).await.unwrap();
+}
+
+/// Waits for news that are as wanted.
+async fn await_news<N>(heard: &mut NewsStream<N>, wanted: impl Fn(&N) -> bool) -> N {
+    let hear = async {
+        loop {
+            let news = heard.next().await.expect("the bus stays");
+            if wanted(&news) {
+                return news;
+            }
+        }
+    };
+    timeout(SOON, hear).await.expect("the news come")
+}
+
+/// Waits until a service's readiness has a status, and returns what it says.
+async fn await_readiness(service: &Service, status: u16, at_most: Duration) -> String {
+    let deadline = Instant::now() + at_most;
+    loop {
+        let answer = service.admin("/readyz").await;
+        if answer.status == status {
+            return answer.text().to_owned();
+        }
+        assert!(Instant::now() < deadline, "{answer:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn metric(service: &Service, name: &str) -> Option<i64> {
+    let page = service.admin("/metrics").await;
+    let value = page.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.map(|value| value.parse().unwrap())
+}
+
+#[tokio::test]
+async fn where_the_store_stands_is_told_at_each_block_and_again_and_again() {
+    let database = Database::fresh().await;
+    let (writer, bus) = (database.connect().await, bus(&database).await);
+    let mut heard = bus.hear::<StoreNews>().await.unwrap();
+    let service = node_info(&database).start().await;
+    assert_eq!(await_news(&mut heard, |news| news.is_there).await.head, None);
+    let started = Instant::now();
+    for height in 1..=9 {
+        write_block(&writer, height).await;
+        let height = u64::try_from(height).unwrap();
+        let news = await_news(&mut heard, |news| news.head.is_some_and(|head| head.height == height)).await;
+        let time_ns = (1_704_067_200 + i64::try_from(height).unwrap()) * 1_000_000_000;
+        assert_eq!(news, StoreNews { head: Some(Head { height, time_ns }), is_there: true });
+    }
+    assert!(started.elapsed() < 9 * REPEATED / 2, "not at once: {:?}", started.elapsed());
+    let started = Instant::now();
+    for _ in 0..4 {
+        await_news(&mut heard, |news| news.head.is_some_and(|head| head.height == 9)).await;
+    }
+    assert!(started.elapsed() < 8 * REPEATED, "not again and again: {:?}", started.elapsed());
+    assert_eq!(metric(&service, "mesh_store_height").await, Some(9));
+    assert_eq!(metric(&service, "mesh_store_is_there").await, Some(1));
+    assert_eq!(metric(&service, "mesh_node_height").await, None, "there is no node to ask");
+
+    let drop = format!("DROP DATABASE \"{}\" WITH (FORCE)", database.name());
+    let (elsewhere, connection) =
+        tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    elsewhere.batch_execute(&drop).await.unwrap();
+    let news = await_news(&mut heard, |news| !news.is_there).await;
+    assert_eq!(news.head.map(|head| head.height), Some(9), "the last that was seen");
+    await_readiness(&service, 503, SOON).await;
+    assert_eq!(metric(&service, "mesh_store_is_there").await, Some(0));
+}
+
+#[tokio::test]
+async fn where_the_node_stands_is_told_and_a_store_far_behind_it_makes_services_unready() {
+    let database = Database::fresh().await;
+    let (writer, bus) = (database.connect().await, bus(&database).await);
+    let mut heard = bus.hear::<NodeNews>().await.unwrap();
+    write_block(&writer, 10).await;
+    let node = Node::at(15).await;
+    let lag = |setup: ServiceSetup| setup.env("MESH_MAX_LAG_BLOCKS", "5");
+    let (node_info, query, careless) = tokio::join!(
+        lag(node_info(&database)).env("MESH_NODE_URL", &node.url).start(),
+        lag(service("query", &database)).start(),
+        service("query", &database).start(),
+    );
+    await_news(&mut heard, |news| news.height == 15).await;
+    let services = [&node_info, &query];
+    for service in services {
+        await_readiness(service, 200, SOON).await;
+    }
+    node.height.store(16, Relaxed);
+    await_news(&mut heard, |news| news.height == 16).await;
+    for service in services {
+        let said = await_readiness(service, 503, SOON).await;
+        assert!(said.contains("6 blocks behind"), "{said}");
+    }
+    assert_eq!(metric(&node_info, "mesh_node_height").await, Some(16));
+    assert_eq!(metric(&node_info, "mesh_chain_lag_blocks").await, Some(6));
+    write_block(&writer, 11).await;
+    for service in services {
+        await_readiness(service, 200, SOON).await;
+    }
+    node.height.store(100, Relaxed);
+    for service in services {
+        await_readiness(service, 503, SOON).await;
+    }
+    assert_eq!(careless.admin("/readyz").await.status, 200, "any lag is fine by default");
+    drop(node);
+    for service in services {
+        await_readiness(service, 200, Duration::from_secs(10) + SOON).await;
+    }
+    let said = node_info.log();
+    assert_eq!(said.matches("does not answer").count(), 1, "told once: {said}");
+}
+
+#[tokio::test]
+async fn an_address_that_is_no_node_is_a_wrong_configuration() {
+    let database = Database::fresh().await;
+    let starting = node_info(&database).env("MESH_NODE_URL", "tcp://node:26657").start();
+    let panic = tokio::spawn(starting).await.unwrap_err().into_panic();
+    let said = panic.downcast::<String>().unwrap();
+    assert!(said.contains("exit status: 64") && said.contains("MESH_NODE_URL"), "{said}");
+}

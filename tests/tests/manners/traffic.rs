@@ -1,0 +1,53 @@
+//! Normal clients beside those without manners: none of their requests may fail.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use mesh_tests::outside::Outside;
+use tokio::task::JoinHandle;
+
+/// What normal clients ask for.
+const READS: [&str; 3] = ["/accounts", "/api/v2/delegations", "/blockchain/height"];
+
+/// Normal clients at work.
+pub(crate) struct Traffic {
+    stop: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<(usize, Vec<String>)>>,
+}
+
+impl Traffic {
+    /// Sends clients to a mesh.
+    pub(crate) fn to(outside: &Outside) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let client = |path: &'static str| {
+            let (outside, stop) = (outside.clone(), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let (mut answered, mut faults) = (0, Vec::new());
+                while !stop.load(Ordering::Relaxed) {
+                    match outside.request(reqwest::Method::GET, path).send().await {
+                        Ok(answer) if answer.status() == 200 => match answer.bytes().await {
+                            Ok(_) => answered += 1,
+                            Err(error) => faults.push(format!("{path}: {error}")),
+                        },
+                        Ok(answer) => faults.push(format!("{path}: {}", answer.status())),
+                        Err(error) => faults.push(format!("{path}: {error:?}")),
+                    }
+                }
+                (answered, faults)
+            })
+        };
+        Self { clients: READS.into_iter().map(client).collect(), stop }
+    }
+
+    /// Calls them home; each must have been answered, always.
+    pub(crate) async fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            let (answered, faults) = client.await.expect("a client does not panic");
+            assert_eq!(faults, [""; 0], "of {} requests", answered + faults.len());
+            assert!(answered > 0, "nobody was there to notice");
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! The world that the store tells of, as the test knows it: rows as they are written, and what a client is to see
+//! of them. It knows the contract and the tables, and none of the product's own statements.
+
+use std::collections::{BTreeMap, HashMap};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+/// Time of block 0, seconds since the Unix epoch. Blocks are one second apart.
+pub(crate) const GENESIS_S: i64 = 1_687_255_200;
+
+const MICROS: i64 = 1_000_000;
+const HOUR_US: i64 = 3600 * MICROS;
+const ASSET: &str = "f100000000000000000000000000000000000000000000000000000000000000";
+
+/// A row that is written.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    Account { number: i64 },
+    Balance { account: i64, at: i64, balance: i64 },
+    Delegation { epoch: i64, party: i64, node: i64, at: i64, sequence: i64, amount: i64 },
+    Withdrawal { number: i64, at: i64, status: &'static str, reference: i64 },
+    OracleSpec { number: i64, at: i64, status: &'static str },
+    Reward { epoch: i64, market: i64, kind: &'static str, amount: i64, at: i64, sequence: i64 },
+    Trade { market: i64, at: i64, micros: i64, price: i64, size: i64 },
+    Proposal { height: i64, approvers: Vec<String>, status: &'static str, at: i64 },
+    Limits { at: i64, flags: i64 },
+}
+
+/// An id of 64 hexadecimal digits.
+pub(crate) fn id(kind: char, number: i64) -> String {
+    format!("{kind}{number:063x}")
+}
+
+fn party(number: i64) -> String {
+    if number == 0 { "network".to_owned() } else { id('b', number) }
+}
+
+/// Stored numbers and names of account types.
+const ACCOUNT: [(i64, &str); 6] = [
+    (1, "ACCOUNT_TYPE_INSURANCE"),
+    (2, "ACCOUNT_TYPE_SETTLEMENT"),
+    (3, "ACCOUNT_TYPE_MARGIN"),
+    (4, "ACCOUNT_TYPE_GENERAL"),
+    (9, "ACCOUNT_TYPE_BOND"),
+    (12, "ACCOUNT_TYPE_GLOBAL_REWARD"),
+];
+
+/// Accounts that there may be: of each type one per party.
+pub(crate) const ACCOUNTS: i64 = 24;
+
+/// What accounts sort by: the network's come first.
+type AccountKey = (bool, String, String, &'static str, i64);
+
+/// The account of a number, and the name of its type.
+fn account(number: i64) -> (AccountKey, &'static str) {
+    let market = if number % 3 == 0 { String::new() } else { id('a', number % 3) };
+    let (kind, name) = ACCOUNT[usize::try_from(number / 4).expect("numbers are small")];
+    ((number % 4 != 0, party(number % 4), market, ASSET, kind), name)
+}
+
+impl Change {
+    /// The statement that writes it.
+    pub(crate) fn sql(&self) -> String {
+        match self {
+            Self::Account { number } => {
+                let ((_, party, market, asset, kind), _) = account(*number);
+                let values = format!("'{number}', '{party}', '{asset}', '{market}', {kind}");
+                format!("INSERT INTO accounts VALUES ({values}, 'tx', to_timestamp({GENESIS_S}));")
+            }
+            Self::Balance { account, at, balance } => {
+                format!("INSERT INTO balances VALUES ('{account}', to_timestamp({at}), 'tx', {balance});")
+            }
+            Self::Delegation { epoch, party: number, node, at, sequence, amount } => {
+                let values = format!("'{}', '{}', {epoch}, {amount}, 'tx'", party(*number), id('c', *node));
+                format!("INSERT INTO delegations VALUES ({values}, to_timestamp({at}), {sequence});")
+            }
+            Self::Withdrawal { number, at, status, reference } => {
+                let (id, party) = (id('d', *number), party(1));
+                let values = format!("'{id}', '{party}', 250, '{ASSET}', '{status}', '{reference}', ''");
+                let times =
+                    format!("to_timestamp({GENESIS_S}), to_timestamp(0), '{{}}', 'tx', to_timestamp({at})");
+                format!("INSERT INTO withdrawals VALUES ({values}, {times});")
+            }
+            Self::OracleSpec { number, at, status } => {
+                let id = id('e', *number);
+                let values = format!("'{id}', to_timestamp({GENESIS_S}), to_timestamp({at}), NULL, NULL");
+                format!(
+                    "INSERT INTO oracle_specs VALUES ({values}, '{status}', 'tx', to_timestamp({at}), NULL);"
+                )
+            }
+            Self::Reward { epoch, market, kind, amount, at, sequence } => {
+                let values = format!(
+                    "'{}', '{ASSET}', '{}', '{kind}', {epoch}, {amount}, 1",
+                    party(1),
+                    id('a', *market)
+                );
+                format!(
+                    "INSERT INTO rewards VALUES ({values}, to_timestamp({at}), 'tx', to_timestamp({at}), {sequence});"
+                )
+            }
+            Self::Trade { market, at, micros, price, size } => {
+                let time = format!("to_timestamp({at}) + {micros} * interval '1 microsecond'");
+                let market = id('a', *market);
+                let values = format!(
+                    "{time}, 'tx', to_timestamp({at}), {micros}, 'trade', '{market}', {price}, {size}"
+                );
+                format!("INSERT INTO trades VALUES ({values}, 'b', 's', 1, 'bo', 'so', 1);")
+            }
+            Self::Proposal { height, approvers, status, at } => {
+                let approvers = approvers.join(",");
+                format!(
+                    "INSERT INTO protocol_upgrade_proposals VALUES \
+                     ({height}, 'v1', '{{{approvers}}}', '{status}', 'tx', to_timestamp({at}));"
+                )
+            }
+            Self::Limits { at, flags } => {
+                let [one, two, three, four, five] = bits(*flags);
+                format!(
+                    "INSERT INTO network_limits VALUES (to_timestamp({at}), 'tx', {one}, {two}, {three}, {four}, \
+                     {five}, to_timestamp({at}), to_timestamp(0));"
+                )
+            }
+        }
+    }
+}
+
+fn bits(flags: i64) -> [bool; 5] {
+    [0, 1, 2, 3, 4].map(|bit| flags >> bit & 1 == 1)
+}
+
+/// The newest version of something.
+#[derive(Debug, Clone)]
+struct Latest<T> {
+    at: (i64, i64),
+    value: T,
+}
+
+fn keep<K: Ord, T>(kept: &mut BTreeMap<K, Latest<T>>, key: K, at: (i64, i64), value: T) {
+    if kept.get(&key).is_none_or(|latest| at >= latest.at) {
+        kept.insert(key, Latest { at, value });
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Candle {
+    open: i64,
+    close: i64,
+    high: i64,
+    low: i64,
+    volume: i64,
+    first_us: i64,
+    last_us: i64,
+}
+
+/// All that the store holds.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct World {
+    pub(crate) height: i64,
+    accounts: BTreeMap<AccountKey, i64>,
+    balances: BTreeMap<i64, Latest<i64>>,
+    delegations: BTreeMap<(i64, String, String), Latest<i64>>,
+    withdrawals: BTreeMap<i64, Latest<(&'static str, i64)>>,
+    oracle_specs: BTreeMap<i64, Latest<&'static str>>,
+    rewards: BTreeMap<(i64, String, &'static str), i64>,
+    candles: HashMap<(&'static str, i64), BTreeMap<i64, Candle>>,
+    proposals: BTreeMap<i64, Latest<(Vec<String>, &'static str)>>,
+    limits: BTreeMap<(), Latest<i64>>,
+}
+
+impl World {
+    /// Time of a block, seconds.
+    pub(crate) fn time_s(height: i64) -> i64 {
+        GENESIS_S + height
+    }
+
+    /// Whether an account is there.
+    pub(crate) fn has_account(&self, number: i64) -> bool {
+        self.accounts.values().any(|known| *known == number)
+    }
+
+    /// Takes a row.
+    pub(crate) fn apply(&mut self, change: &Change) {
+        match change.clone() {
+            Change::Account { number } => {
+                self.accounts.insert(account(number).0, number);
+            }
+            Change::Balance { account, at, balance } => keep(&mut self.balances, account, (at, 0), balance),
+            Change::Delegation { epoch, party: number, node, at, sequence, amount } => {
+                let key = (epoch, party(number), id('c', node));
+                keep(&mut self.delegations, key, (at, sequence), amount);
+            }
+            Change::Withdrawal { number, at, status, reference } => {
+                keep(&mut self.withdrawals, number, (at, 0), (status, reference));
+            }
+            Change::OracleSpec { number, at, status } => {
+                keep(&mut self.oracle_specs, number, (at, 0), status);
+            }
+            Change::Reward { epoch, market, kind, amount, .. } => {
+                *self.rewards.entry((epoch, id('a', market), kind)).or_default() += amount;
+            }
+            Change::Trade { market, at, micros, price, size } => {
+                let time_us = at * MICROS + micros;
+                for (interval, start) in [("block", at * MICROS), ("1_hour", time_us / HOUR_US * HOUR_US)] {
+                    let candles = self.candles.entry((interval, market)).or_default();
+                    candles
+                        .entry(start)
+                        .or_insert_with(|| Candle::of(time_us, price))
+                        .add(time_us, price, size);
+                }
+            }
+            Change::Proposal { height, approvers, status, at } => {
+                keep(&mut self.proposals, height, (at, 0), (approvers, status));
+            }
+            Change::Limits { at, flags } => keep(&mut self.limits, (), (at, 0), flags),
+        }
+    }
+
+    fn accounts(&self, wanted: impl Fn(&str, &str) -> bool) -> Value {
+        let shown = self.accounts.iter().filter(|((_, party, market, ..), _)| wanted(party, market));
+        let shown = shown.map(|((_, party, market, asset, _), number)| {
+            let balance = self.balances.get(number).map_or(0, |latest| latest.value).to_string();
+            let (_, kind) = account(*number);
+            json!({ "party": party, "market": market, "balance": balance, "asset": asset, "type": kind })
+        });
+        json!({ "accounts": shown.collect::<Vec<_>>() })
+    }
+
+    fn delegations(&self, wanted: impl Fn(i64, &str) -> bool, first: usize) -> Value {
+        let rows = self.delegations.iter().rev().filter(|((epoch, party, _), _)| wanted(*epoch, party));
+        let rows = rows.map(|((epoch, party, node), latest)| {
+            let key = vec![epoch.to_string(), party.clone(), node.clone()];
+            let amount = latest.value.to_string();
+            (key, json!({ "party": party, "nodeId": node, "amount": amount, "epochSeq": epoch.to_string() }))
+        });
+        json!({ "delegations": page("delegation", rows, first) })
+    }
+
+    fn withdrawal(&self, number: i64) -> Value {
+        let (status, reference) = self.withdrawals[&number].value;
+        json!({ "withdrawal": {
+            "id": id('d', number), "partyId": party(1), "amount": "250", "asset": ASSET, "status": status,
+            "ref": reference.to_string(), "txHash": "", "createdTimestamp": ns(GENESIS_S * MICROS),
+            "withdrawnTimestamp": "0", "ext": {},
+        } })
+    }
+
+    fn oracle_spec(&self, number: i64) -> Value {
+        let Latest { at, value: status } = &self.oracle_specs[&number];
+        json!({ "oracleSpec": { "externalDataSourceSpec": { "spec": {
+            "id": id('e', number), "createdAt": ns(GENESIS_S * MICROS), "updatedAt": ns(at.0 * MICROS),
+            "status": status, "data": { "external": { "oracle": { "signers": [], "filters": [] } } },
+        } } } })
+    }
+
+    fn rewards(&self, wanted: impl Fn(i64, &str) -> bool, first: usize) -> Value {
+        let rows = self.rewards.iter().rev().filter(|((epoch, market, _), _)| wanted(*epoch, market));
+        let rows = rows.map(|((epoch, market, kind), amount)| {
+            let key = vec![epoch.to_string(), market.clone(), ASSET.to_owned(), (*kind).to_owned()];
+            let node = json!({
+                "epoch": epoch.to_string(), "assetId": ASSET, "marketId": market, "rewardType": kind,
+                "amount": amount.to_string(),
+            });
+            (key, node)
+        });
+        json!({ "summaries": page("epochReward", rows, first) })
+    }
+
+    fn candles(&self, interval: &'static str, market: i64, first: usize) -> Value {
+        let rows =
+            self.candles.get(&(interval, market)).into_iter().flatten().rev().map(|(start, candle)| {
+                let text = |number: i64| number.to_string();
+                let node = json!({
+                    "start": ns(*start), "lastUpdate": ns(candle.last_us), "open": text(candle.open),
+                    "high": text(candle.high), "low": text(candle.low), "close": text(candle.close),
+                    "volume": text(candle.volume),
+                });
+                (vec![ns(*start)], node)
+            });
+        json!({ "candles": page("candle", rows, first) })
+    }
+
+    fn proposals(&self, wanted: impl Fn(&str) -> bool) -> Value {
+        let rows = self.proposals.iter().rev().filter(|(_, latest)| wanted(latest.value.1));
+        let rows = rows.map(|(height, latest)| {
+            let (approvers, status) = &latest.value;
+            let node = json!({
+                "upgradeBlockHeight": height.to_string(), "networkReleaseTag": "v1", "approvers": approvers,
+                "status": status,
+            });
+            (vec![height.to_string(), "v1".to_owned()], node)
+        });
+        json!({ "protocolUpgradeProposals": page("pup", rows, 1000) })
+    }
+
+    fn limits(&self) -> Value {
+        let Latest { at, value: flags } = &self.limits[&()];
+        let [one, two, three, four, five] = bits(*flags);
+        json!({ "limits": {
+            "canProposeMarket": one, "canProposeAsset": two, "proposeMarketEnabled": three,
+            "proposeAssetEnabled": four, "genesisLoaded": five,
+            "proposeMarketEnabledFrom": ns(at.0 * MICROS), "proposeAssetEnabledFrom": "0",
+        } })
+    }
+}
+
+impl Candle {
+    fn of(time_us: i64, price: i64) -> Self {
+        let (first_us, last_us) = (time_us, time_us);
+        Self { open: price, close: price, high: price, low: price, volume: 0, first_us, last_us }
+    }
+
+    fn add(&mut self, time_us: i64, price: i64, size: i64) {
+        if time_us < self.first_us {
+            (self.first_us, self.open) = (time_us, price);
+        }
+        if time_us > self.last_us {
+            (self.last_us, self.close) = (time_us, price);
+        }
+        (self.high, self.low) = (self.high.max(price), self.low.min(price));
+        self.volume += size;
+    }
+}
+
+fn ns(time_us: i64) -> String {
+    (time_us * 1000).to_string()
+}
+
+/// The first page of rows in display order (contract section 3).
+fn page(list: &str, rows: impl Iterator<Item = (Vec<String>, Value)>, first: usize) -> Value {
+    let mut rows: Vec<_> = rows.take(first + 1).collect();
+    let has_next = rows.len() > first;
+    rows.truncate(first);
+    let edges: Vec<Value> = rows
+        .into_iter()
+        .map(|(key, node)| {
+            let position = format!(r#"{{"o":"{list}","k":{}}}"#, json!(key));
+            json!({ "cursor": URL_SAFE_NO_PAD.encode(position), "node": node })
+        })
+        .collect();
+    let cursor = |edge: Option<&Value>| edge.map_or(json!(""), |edge| edge["cursor"].clone());
+    let (start, end) = (cursor(edges.first()), cursor(edges.last()));
+    let info = json!({
+        "startCursor": start, "endCursor": end, "hasNextPage": has_next, "hasPreviousPage": false,
+    });
+    json!({ "edges": edges, "pageInfo": info })
+}
+
+/// Something that clients ask.
+pub(crate) struct Question {
+    /// Path and query.
+    pub(crate) path: String,
+    /// What the world answers.
+    pub(crate) answer: Box<dyn Fn(&World) -> Value + Send + Sync>,
+}
+
+/// Everything that clients ask.
+pub(crate) fn questions() -> Vec<Question> {
+    fn ask(path: impl Into<String>, answer: impl Fn(&World) -> Value + Send + Sync + 'static) -> Question {
+        Question { path: path.into(), answer: Box::new(answer) }
+    }
+    let mut questions = vec![
+        ask("/accounts", |world| world.accounts(|_, _| true)),
+        ask("/accounts?party=network", |world| world.accounts(|party, _| party == "network")),
+        ask("/api/v2/delegations?pagination.first=5", |world| world.delegations(|_, _| true, 5)),
+        ask("/api/v2/delegations?epochId=2", |world| world.delegations(|epoch, _| epoch == 2, 1000)),
+        ask("/api/v2/rewards/epoch/summaries", |world| world.rewards(|_, _| true, 1000)),
+        ask("/api/v2/rewards/epoch/summaries?pagination.first=3", |world| world.rewards(|_, _| true, 3)),
+        ask(format!("/api/v2/rewards/epoch/summaries?filter.toEpoch=2&filter.assetIds={ASSET}"), |world| {
+            world.rewards(|epoch, _| epoch <= 2, 1000)
+        }),
+        ask("/api/v2/upgrade/proposals", |world| world.proposals(|_| true)),
+        ask("/api/v2/upgrade/proposals?status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED", |world| {
+            world.proposals(|status| status.ends_with("APPROVED"))
+        }),
+        ask("/api/v2/network/limits", World::limits),
+    ];
+    for number in 1..3 {
+        let (market, party) = (id('a', number), party(number));
+        questions.extend([
+            ask(format!("/accounts?party={party}"), {
+                let party = party.clone();
+                move |world| world.accounts(|of, _| of == party)
+            }),
+            ask(format!("/accounts?market={market}"), {
+                let market = market.clone();
+                move |world| world.accounts(|_, on| on == market)
+            }),
+            ask(format!("/api/v2/delegations?partyId={party}"), {
+                move |world| world.delegations(|_, of| of == party, 1000)
+            }),
+            ask(format!("/api/v2/withdrawal/{}", id('d', number)), move |world| world.withdrawal(number)),
+            ask(format!("/api/v2/oracle/spec/{}", id('e', number)), move |world| world.oracle_spec(number)),
+            ask(format!("/api/v2/candle?candleId=trades_candle_1_hour_{market}"), move |world| {
+                world.candles("1_hour", number, 1000)
+            }),
+            ask(format!("/api/v2/candle?candleId=trades_candle_block_{market}&pagination.first=5"), {
+                move |world| world.candles("block", number, 5)
+            }),
+            ask(format!("/api/v2/rewards/epoch/summaries?filter.marketIds={market}"), {
+                move |world| world.rewards(|_, on| on == market, 1000)
+            }),
+        ]);
+    }
+    questions
+}

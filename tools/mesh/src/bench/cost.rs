@@ -1,0 +1,132 @@
+//! What processes cost: processor time and memory, read from Linux's `/proc`. Elsewhere nothing is known of them.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Length of a tick of `/proc`, microseconds: Linux shows 100 of them a second, whatever its own clock does.
+const TICK_US: u64 = 10_000;
+
+/// A process that is watched, with its children.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    /// What people call it.
+    pub(super) name: String,
+    /// Its process id.
+    pub(super) pid: u32,
+}
+
+/// Processor time of each watched process and its children since it started, microseconds. Children that have ended
+/// count as soon as their parent has taken notice of them, so that nothing is lost.
+pub(super) fn cpu_us(watched: &[Watched]) -> Option<Vec<u64>> {
+    let processes = processes()?;
+    let cost = |watched: &Watched| {
+        let family = processes.iter().filter(|stat| stat.pid == watched.pid || stat.parent == watched.pid);
+        family.map(|stat| stat.own_us + stat.ended_children_us).sum()
+    };
+    Some(watched.iter().map(cost).collect())
+}
+
+/// Processor time of the calling thread.
+pub(super) fn thread_cpu() -> Duration {
+    // The clock of a running thread never stands before its beginning.
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+/// Processor time of the whole machine since it started: what was used, and what there was, microseconds.
+pub(super) fn machine_cpu_us() -> Option<(u64, u64)> {
+    machine(&fs::read_to_string("/proc/stat").ok()?)
+}
+
+fn machine(stat: &str) -> Option<(u64, u64)> {
+    let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    // User, nice, system, idle, waiting for a disk, interrupts of two kinds, stolen; what follows is in these already.
+    // Interrupts are left out of what was used: they come from the load mostly, and no process shows them.
+    let ticks: Vec<u64> =
+        all.split_ascii_whitespace().take(8).filter_map(|ticks| ticks.parse().ok()).collect();
+    let [user, nice, system, _, _, _, _, stolen] = ticks[..] else { return None };
+    Some(((user + nice + system + stolen) * TICK_US, ticks.iter().sum::<u64>() * TICK_US))
+}
+
+/// Processor time of the children of this process that have ended, microseconds.
+pub(super) fn ended_children_cpu_us() -> Option<u64> {
+    Some(Stat::read(&fs::read_to_string("/proc/self/stat").ok()?)?.ended_children_us)
+}
+
+/// The most memory that a process had at any time, KiB; of a process with children, that of the greatest of them.
+pub(super) fn peak_memory_kib(pid: u32) -> Option<u64> {
+    let of_one = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    };
+    let family = processes()?.into_iter().filter(|stat| stat.pid == pid || stat.parent == pid);
+    family.filter_map(|stat| of_one(stat.pid)).max()
+}
+
+/// One line of `/proc/<pid>/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    pid: u32,
+    parent: u32,
+    own_us: u64,
+    ended_children_us: u64,
+}
+
+impl Stat {
+    fn read(line: &str) -> Option<Self> {
+        // The name stands in brackets and may hold brackets and blanks itself.
+        let (pid, rest) = line.split_once(" (")?;
+        let fields: Vec<&str> = rest.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
+        let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
+        Some(Self {
+            pid: pid.parse().ok()?,
+            parent: fields.get(1)?.parse().ok()?,
+            own_us: (ticks(11)? + ticks(12)?) * TICK_US,
+            ended_children_us: (ticks(13)? + ticks(14)?) * TICK_US,
+        })
+    }
+}
+
+fn processes() -> Option<Vec<Stat>> {
+    let entries = fs::read_dir("/proc").ok()?;
+    let numbered = entries.flatten().filter(|entry| {
+        entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    // One that ends meanwhile is left out.
+    let found = numbered.filter_map(|entry| Stat::read(&fs::read_to_string(entry.path().join("stat")).ok()?));
+    Some(found.collect()).filter(|found: &Vec<Stat>| !found.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_behind_any_name() {
+        let line = "42 (a) b (c) S 7 42 42 0 -1 4194304 100 0 0 0 11 12 13 14 20 0 1 0 9 9 9";
+        let stat = Stat { pid: 42, parent: 7, own_us: 230_000, ended_children_us: 270_000 };
+        assert_eq!(Stat::read(line), Some(stat));
+        assert_eq!(Stat::read("42 (short) S 7"), None);
+    }
+
+    #[test]
+    fn a_machine_that_waits_is_not_used() {
+        assert_eq!(machine("cpu  1 2 3 40 50 6 7 8 1 0\ncpu0 1 1 1\n"), Some((140_000, 1_170_000)));
+        assert_eq!(machine("intr 1\n"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_child_that_has_ended_still_counts() {
+        let watched = [Watched { name: "this".into(), pid: std::process::id() }];
+        let before = cpu_us(&watched).unwrap()[0];
+        let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let ended = std::process::Command::new("/bin/sh").args(["-c", burn]).status().unwrap();
+        assert!(ended.success());
+        assert!(cpu_us(&watched).unwrap()[0] >= before + 2 * TICK_US);
+        assert!(ended_children_cpu_us().unwrap() >= 2 * TICK_US);
+        assert!(peak_memory_kib(std::process::id()).unwrap() > 1000);
+    }
+}

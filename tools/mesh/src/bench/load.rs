@@ -1,0 +1,265 @@
+//! The load of a round: connections that ask again as soon as they are answered, all on one thread of their own.
+//!
+//! It shares the processors with what it measures and is therefore lean: one request buffer and one answer buffer per
+//! connection, and of an answer only its status and its length are read.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+use tokio::time::{sleep, timeout};
+
+use super::cost::{self, Watched};
+
+/// How long the load runs before it counts.
+const WARM_UP: Duration = Duration::from_millis(400);
+/// How long the last answers may take before the round fails.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Room for an answer; a longer one makes room for itself.
+const ANSWER_BYTES: usize = 8 << 10;
+
+/// Who asks for what.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    /// Where HTTP is answered.
+    pub(super) address: SocketAddr,
+    /// Paths, of which each request takes one at random.
+    pub(super) paths: Arc<[String]>,
+    /// Connections, each with one request at a time.
+    pub(super) connections: u64,
+    /// How long the load counts.
+    pub(super) length: Duration,
+}
+
+/// What came of a round.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// How long each request took, nanoseconds, in rising order.
+    pub(super) took_ns: Vec<u32>,
+    /// How long the round was.
+    pub(super) seconds: f64,
+    /// Processor time of each watched process, microseconds.
+    pub(super) cpu_us: Option<Vec<u64>>,
+    /// Processor time of the load itself, microseconds.
+    pub(super) load_cpu_us: u64,
+    /// The share of the machine's processor time that went to others than the load and the watched processes.
+    pub(super) others: Option<f64>,
+}
+
+impl Round {
+    /// Requests a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.took_ns.len() as f64 / self.seconds
+    }
+
+    /// The time that a share of the requests did not exceed, milliseconds.
+    pub(super) fn quantile_ms(&self, share: f64) -> f64 {
+        let last = self.took_ns.len().saturating_sub(1);
+        let at = (last as f64 * share).round() as usize;
+        self.took_ns.get(at).map_or(f64::NAN, |&took| f64::from(took) / 1e6)
+    }
+}
+
+impl Load {
+    /// Runs one round on the calling thread. A single answer that is not 200 is an error.
+    pub(super) fn run(&self, watched: &[Watched]) -> Result<Round, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| format!("cannot start the load: {error}"))?;
+        LocalSet::new().block_on(&runtime, self.round(watched))
+    }
+
+    async fn round(&self, watched: &[Watched]) -> Result<Round, String> {
+        let shared = Rc::new(Shared::default());
+        let drivers: Vec<_> = (0..self.connections)
+            .map(|seed| tokio::task::spawn_local(drive(self.clone(), Rc::clone(&shared), seed)))
+            .collect();
+        sleep(WARM_UP).await;
+        let before = Spent::until_now(watched);
+        let begun = Instant::now();
+        shared.counts.set(true);
+        sleep(self.length).await;
+        shared.counts.set(false);
+        let seconds = begun.elapsed().as_secs_f64();
+        let after = Spent::until_now(watched);
+        shared.stop.set(true);
+        let ended = timeout(PATIENCE, join_all(drivers)).await.map_err(|_| "a request was not answered")?;
+        for driver in ended {
+            driver.map_err(|error| error.to_string())??;
+        }
+        let mut took_ns = shared.took_ns.take();
+        took_ns.sort_unstable();
+        let load_cpu_us = after.load_us - before.load_us;
+        let spent = |(before, after): (&u64, &u64)| after.saturating_sub(*before);
+        let processes = before.processes_us.zip(after.processes_us);
+        let cpu_us: Option<Vec<u64>> =
+            processes.map(|(before, after)| before.iter().zip(&after).map(spent).collect());
+        let others =
+            before.machine_us.zip(after.machine_us).zip(cpu_us.as_ref()).map(|((before, after), own)| {
+                let used = (after.0 - before.0) as f64;
+                let own = (own.iter().sum::<u64>() + load_cpu_us) as f64;
+                (used - own).max(0.0) / (after.1 - before.1).max(1) as f64
+            });
+        Ok(Round { took_ns, seconds, cpu_us, load_cpu_us, others })
+    }
+}
+
+/// Processor time at one moment, microseconds.
+struct Spent {
+    machine_us: Option<(u64, u64)>,
+    processes_us: Option<Vec<u64>>,
+    load_us: u64,
+}
+
+impl Spent {
+    fn until_now(watched: &[Watched]) -> Self {
+        let load_us = u64::try_from(cost::thread_cpu().as_micros()).unwrap_or(u64::MAX);
+        Self { machine_us: cost::machine_cpu_us(), processes_us: cost::cpu_us(watched), load_us }
+    }
+}
+
+/// What the connections of a round share.
+#[derive(Default)]
+struct Shared {
+    counts: Cell<bool>,
+    stop: Cell<bool>,
+    took_ns: RefCell<Vec<u32>>,
+}
+
+/// One connection, until the round is over.
+async fn drive(load: Load, shared: Rc<Shared>, seed: u64) -> Result<(), String> {
+    let lost = |error: std::io::Error| format!("a connection to {} broke: {error}", load.address);
+    let mut stream = TcpStream::connect(load.address).await.map_err(lost)?;
+    stream.set_nodelay(true).map_err(lost)?;
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut request = Vec::with_capacity(256);
+    let mut answer = vec![0; ANSWER_BYTES];
+    while !shared.stop.get() {
+        let path = &load.paths[random.random_range(0..load.paths.len())];
+        request.clear();
+        for part in ["GET ", path, " HTTP/1.1\r\nHost: bench\r\n\r\n"] {
+            request.extend_from_slice(part.as_bytes());
+        }
+        let counts = shared.counts.get();
+        let begun = Instant::now();
+        stream.write_all(&request).await.map_err(lost)?;
+        read_answer(&mut stream, &mut answer).await.map_err(|why| format!("{path}: {why}"))?;
+        if counts && shared.counts.get() {
+            let took = u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX);
+            shared.took_ns.borrow_mut().push(took);
+        }
+    }
+    Ok(())
+}
+
+/// Reads one answer whole.
+async fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) -> Result<(), String> {
+    let mut filled = 0;
+    loop {
+        let room = answer.get_mut(filled..).unwrap_or_default();
+        let read = stream.read(room).await.map_err(|error| error.to_string())?;
+        if read == 0 {
+            return Err("the connection was closed".to_owned());
+        }
+        filled += read;
+        let Some(length) = whole_length(&answer[..filled])? else { continue };
+        if filled == length {
+            return Ok(());
+        }
+        if filled > length {
+            return Err("more was answered than was asked".to_owned());
+        }
+        if length > answer.len() {
+            answer.resize(length, 0);
+        }
+    }
+}
+
+/// The length of an answer with its head, or `None` as long as the head is not complete.
+fn whole_length(answer: &[u8]) -> Result<Option<usize>, String> {
+    const LENGTH: &[u8] = b"content-length: ";
+    let (mut at, mut body) = (0, None);
+    while let Some(end) = answer[at..].iter().position(|&byte| byte == b'\n') {
+        let line = &answer[at..at + end];
+        if at == 0 && line.get(8..13) != Some(b" 200 ") {
+            return Err(String::from_utf8_lossy(answer).into_owned());
+        }
+        at += end + 1;
+        if line == b"\r" {
+            let body: usize = body.ok_or("the answer has no content-length")?;
+            return Ok(Some(at + body));
+        }
+        if line.get(..LENGTH.len()).is_some_and(|name| name.eq_ignore_ascii_case(LENGTH)) {
+            let digits = std::str::from_utf8(&line[LENGTH.len()..]).ok().map(str::trim);
+            body = digits.and_then(|digits| digits.parse().ok());
+        }
+    }
+    if answer.len() >= ANSWER_BYTES && at == 0 {
+        return Err("the answer is no HTTP".to_owned());
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+
+    #[test]
+    fn the_length_of_an_answer_is_known_when_its_head_is_there() {
+        let head = "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Length: 5\r\n\r\n";
+        for cut in 0..head.len() {
+            assert_eq!(whole_length(&head.as_bytes()[..cut]), Ok(None), "{cut}");
+        }
+        assert_eq!(whole_length(format!("{head}he").as_bytes()), Ok(Some(head.len() + 5)));
+        whole_length(b"HTTP/1.1 503 Service Unavailable\r\n").unwrap_err();
+        whole_length(b"HTTP/1.1 200 OK\r\nx: 5\r\n\r\n").unwrap_err();
+    }
+
+    /// A server of one connection, which cuts its answers anywhere.
+    fn serve(answer: &'static [u8]) -> SocketAddr {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_nodelay(true).unwrap();
+            let mut request = [0; 1024];
+            while stream.read(&mut request).is_ok_and(|read| read > 0) {
+                for piece in answer.chunks(37) {
+                    if stream.write_all(piece).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        address
+    }
+
+    fn round(answer: &'static [u8]) -> Result<Round, String> {
+        let load = Load {
+            address: serve(answer),
+            paths: Arc::from(["/a".to_owned(), "/b".to_owned()]),
+            connections: 1,
+            length: Duration::from_millis(100),
+        };
+        load.run(&[])
+    }
+
+    #[test]
+    fn a_round_counts_whole_answers_and_fails_with_the_first_that_is_not_200() {
+        let round_of_fine =
+            round(b"HTTP/1.1 200 OK\r\ncontent-length: 30\r\n\r\n123456789012345678901234567890").unwrap();
+        assert!(round_of_fine.rate() > 10.0, "{}", round_of_fine.rate());
+        assert!(round_of_fine.quantile_ms(0.5) > 0.0);
+        assert!(round_of_fine.quantile_ms(0.5) <= round_of_fine.quantile_ms(1.0));
+        let refused = round(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\nno").unwrap_err();
+        assert!(refused.contains("503"), "{refused}");
+    }
+}

@@ -1,0 +1,199 @@
+//! A mesh for one benchmark or drill: private servers and the services, in a folder that goes away with it.
+
+use std::fs::Permissions;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh_launcher::RestartRule;
+use mesh_launcher::home::Home;
+use mesh_launcher::services::{self, SERVICES, Sockets, Surroundings};
+use mesh_launcher::supervisor::{Group, Supervisor};
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls, config::Host};
+
+use crate::failure::{Failure, with_causes};
+use crate::up::{backing, build};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder and what runs in it.
+pub(crate) struct PrivateMesh {
+    pub(crate) home: Home,
+    pub(crate) supervisor: Supervisor,
+    folder: TempDir,
+}
+
+/// The servers of a private mesh.
+pub(crate) struct Servers {
+    /// Where the database is, with its password.
+    pub(crate) database_url: String,
+    /// The program of the database server, beside which others of its version lie.
+    pub(crate) postgres: PathBuf,
+    /// Where the bus is.
+    pub(crate) bus: backing::Bus,
+}
+
+/// What runs beside the servers.
+pub(crate) struct Layout<'a> {
+    /// Services with more than one replica.
+    pub(crate) replicas: &'a [(&'a str, u32)],
+    /// Further variables for every service.
+    pub(crate) env: Vec<(String, String)>,
+}
+
+/// The address of a database in parts.
+pub(crate) struct DatabaseParts {
+    pub(crate) host: String,
+    pub(crate) port: String,
+    pub(crate) user: String,
+    pub(crate) password: String,
+    pub(crate) name: String,
+}
+
+/// Where the two edges of a private mesh answer HTTP.
+pub(crate) struct Edges {
+    /// As it is by default.
+    pub(crate) cached: SocketAddr,
+    /// The one that keeps no answers.
+    pub(crate) uncached: SocketAddr,
+}
+
+/// The name of the edge that keeps no answers.
+pub(crate) const UNCACHED_EDGE: &str = "edge-uncached";
+
+impl PrivateMesh {
+    /// Makes the folder; nothing runs yet.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        // The owner of the database may be another user, who has to enter.
+        let readable = Permissions::from_mode(0o755);
+        let folder = tempfile::Builder::new().prefix("mesh-private-").permissions(readable).tempdir();
+        let folder = folder.map_err(|error| cannot("make a temporary folder", &error))?;
+        let home = Home::at(folder.path()).map_err(|error| cannot("use a temporary folder", &error))?;
+        home.create().map_err(|error| Failure::failed(error.to_string()))?;
+        let supervisor =
+            Supervisor::new(RestartRule::default()).map_err(|error| cannot("watch processes", &error))?;
+        Ok(Self { home, supervisor, folder })
+    }
+
+    /// Starts both servers, with the newest schema in an empty database.
+    pub(crate) async fn start_servers(&self) -> Result<Servers, Failure> {
+        let programs = backing::programs(&self.home, true, true).await?;
+        let (Some(postgres), Some(nats)) = (&programs.postgres, &programs.nats) else {
+            return Err(Failure::missing("PostgreSQL and nats-server are needed; `mesh up` installs them"));
+        };
+        let (database_url, bus) = tokio::try_join!(
+            backing::start_postgres(&self.home, &self.supervisor, postgres, &[]),
+            backing::start_nats(&self.home, &self.supervisor, nats, &[]),
+        )?;
+        mesh_store::migrate::migrate(&database_url)
+            .await
+            .map_err(|error| Failure::failed(with_causes(&error)))?;
+        Ok(Servers { database_url, postgres: postgres.postgres.clone(), bus })
+    }
+
+    /// Builds and starts every service, and beside the edge another one that keeps no answers.
+    pub(crate) async fn start_services(
+        &self,
+        servers: &Servers,
+        layout: &Layout<'_>,
+    ) -> Result<Edges, Failure> {
+        let binaries = build::build(&this_program()?).await?;
+        let around = Surroundings {
+            home: self.home.clone(),
+            binaries,
+            bus_url: servers.bus.url.clone(),
+            bus_credentials: servers.bus.credentials.clone(),
+            database_url: servers.database_url.clone(),
+            sockets: sockets()?,
+            env: layout.env.clone(),
+        };
+        // Files of the same names, in another folder.
+        let apart = Home::at(self.folder.path().join("uncached"));
+        let apart = apart.map_err(|error| cannot("use a temporary folder", &error))?;
+        apart.create().map_err(|error| Failure::failed(error.to_string()))?;
+        let no_cache = ("MESH_EDGE_CACHE_BYTES".to_owned(), "0".to_owned());
+        let mut uncached = Surroundings { home: apart, sockets: sockets()?, ..around.clone() };
+        uncached.env.push(no_cache);
+        let edges = Edges { cached: around.sockets.http, uncached: uncached.sockets.http };
+        let (around, uncached) = (Arc::new(around), Arc::new(uncached));
+        let mut groups: Vec<Group> = SERVICES.iter().map(|service| around.group(service)).collect();
+        let edge = services::find("edge").ok_or_else(|| Failure::failed("there is no edge"))?;
+        groups.push(Group { name: UNCACHED_EDGE.to_owned(), ..uncached.group(edge) });
+        let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+        for group in groups {
+            let wanted = layout.replicas.iter().find(|(name, _)| *name == group.name);
+            self.add(group, wanted.map_or(1, |(_, replicas)| *replicas))?;
+        }
+        self.ready(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+        Ok(edges)
+    }
+
+    /// Starts processes and keeps them.
+    pub(crate) fn add(&self, group: Group, replicas: u32) -> Result<(), Failure> {
+        self.supervisor.add(group, replicas).map_err(|error| Failure::failed(error.to_string()))
+    }
+
+    /// Waits until every process of these names serves.
+    pub(crate) async fn ready(&self, names: &[&str]) -> Result<(), Failure> {
+        let ready = self.supervisor.ready(names, PATIENCE).await;
+        ready.map_err(|error| backing::not_ready(&self.home, &error))
+    }
+
+    /// Stops whatever runs and leaves nothing behind.
+    pub(crate) async fn stop(self) {
+        self.supervisor.shutdown().await;
+        // Where the database could not live in the folder itself, a link in it leads to its data.
+        if let Ok(elsewhere) = std::fs::read_link(self.folder.path().join("postgres")) {
+            let _ = std::fs::remove_dir_all(elsewhere);
+        }
+    }
+}
+
+impl Servers {
+    /// Opens a connection to the database with some settings of the session (`-c name=value …`).
+    pub(crate) async fn connect(&self, settings: &str) -> Result<Client, Failure> {
+        let unreadable = |error: tokio_postgres::Error| cannot("connect to the database", &error);
+        let mut config: tokio_postgres::Config = self.database_url.parse().map_err(unreadable)?;
+        config.options(settings);
+        let (client, connection) = config.connect(NoTls).await.map_err(unreadable)?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    /// The address of the database as programs want it that take no URL.
+    pub(crate) fn parts(&self) -> Result<DatabaseParts, Failure> {
+        let unreadable = |error: tokio_postgres::Error| cannot("read the database's address", &error);
+        let config: tokio_postgres::Config = self.database_url.parse().map_err(unreadable)?;
+        let host = config.get_hosts().iter().find_map(|host| match host {
+            Host::Tcp(name) => Some(name.clone()),
+            Host::Unix(_) => None,
+        });
+        let password = config.get_password().unwrap_or_default();
+        Ok(DatabaseParts {
+            host: host.unwrap_or_default(),
+            port: config.get_ports().first().map(u16::to_string).unwrap_or_default(),
+            user: config.get_user().unwrap_or_default().to_owned(),
+            password: String::from_utf8_lossy(password).into_owned(),
+            name: config.get_dbname().unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+/// The program that runs.
+pub(crate) fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| cannot("tell where this program lies", &error))
+}
+
+/// Sockets on free ports of this machine.
+pub(crate) fn sockets() -> Result<Sockets, Failure> {
+    Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)
+        .map_err(|(address, error)| Failure::failed(format!("cannot listen on {address} ({error})")))
+}
+
+/// Says which step failed.
+pub(crate) fn cannot(step: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::failed(format!("cannot {step}: {}", with_causes(error)))
+}

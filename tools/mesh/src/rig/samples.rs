@@ -1,0 +1,163 @@
+//! What became of requests, and what that says of a stretch of time. No clock inside.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// An answer.
+    Status {
+        /// Its status.
+        status: u16,
+        /// Whether it says when to ask again.
+        says_when: bool,
+    },
+    /// The connection broke.
+    Broken,
+    /// Nothing.
+    Silence,
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status { status, says_when: true } => write!(f, "{status} with Retry-After"),
+            Self::Status { status, says_when: false } => write!(f, "{status}"),
+            Self::Broken => f.write_str("broken"),
+            Self::Silence => f.write_str("silence"),
+        }
+    }
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    /// When it was due, from the beginning of the load.
+    pub(super) due: Duration,
+    /// How long after that it was over.
+    pub(super) took: Duration,
+    /// What came of it.
+    pub(super) seen: Seen,
+    /// Whether it was asked again because an idle connection was closed just then.
+    pub(super) again: bool,
+}
+
+impl Sample {
+    /// Whether it was answered as wished.
+    pub(super) fn is_fine(&self) -> bool {
+        matches!(self.seen, Seen::Status { status: 200, .. })
+    }
+
+    /// Whether it was refused for now, and told when to come again.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.seen, Seen::Status { status: 503, says_when: true })
+    }
+}
+
+/// Figures of the requests that were due in a stretch of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    /// All of them.
+    pub(super) requests: usize,
+    /// Those answered as wished.
+    pub(super) fine: usize,
+    /// Those refused for now.
+    pub(super) refused: usize,
+    /// The others.
+    pub(super) failed: usize,
+    /// Those asked again over a new connection.
+    pub(super) again: usize,
+    /// The median time.
+    pub(super) p50: Duration,
+    /// The time that 99 of 100 kept, in the second in which it was greatest.
+    pub(super) worst_p99: Duration,
+    /// The median time in the second in which it was greatest.
+    pub(super) worst_p50: Duration,
+    /// The longest time.
+    pub(super) longest: Duration,
+}
+
+impl Figures {
+    /// Of samples, whose seconds are counted from a moment. A last second that is not full counts with the one before.
+    pub(super) fn of(samples: &[Sample], from: Duration, to: Duration) -> Self {
+        let seconds = usize::try_from(to.saturating_sub(from).as_secs()).unwrap_or(usize::MAX).max(1);
+        let mut by_second: Vec<Vec<Duration>> = vec![Vec::new(); seconds];
+        for sample in samples {
+            let second = usize::try_from(sample.due.saturating_sub(from).as_secs()).unwrap_or(usize::MAX);
+            by_second[second.min(seconds - 1)].push(sample.took);
+        }
+        let worst =
+            |share: f64| by_second.iter().map(|took| quantile(took.clone(), share)).max().unwrap_or_default();
+        let count = |test: &dyn Fn(&Sample) -> bool| samples.iter().filter(|sample| test(sample)).count();
+        let (fine, refused) = (count(&Sample::is_fine), count(&Sample::is_refused));
+        Self {
+            requests: samples.len(),
+            fine,
+            refused,
+            failed: samples.len() - fine - refused,
+            again: count(&|sample| sample.again),
+            p50: quantile(samples.iter().map(|sample| sample.took).collect(), 0.5),
+            worst_p99: worst(0.99),
+            worst_p50: worst(0.5),
+            longest: samples.iter().map(|sample| sample.took).max().unwrap_or_default(),
+        }
+    }
+}
+
+/// The time that a share of requests did not exceed.
+pub(super) fn quantile(mut took: Vec<Duration>, share: f64) -> Duration {
+    took.sort_unstable();
+    let last = took.len().saturating_sub(1);
+    took.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
+}
+
+/// How long after a moment the last request was due that was not answered as wished, or not within a time.
+pub(super) fn normal_after(samples: &[Sample], moment: Duration, within: Duration) -> Duration {
+    let odd = samples.iter().filter(|sample| !sample.is_fine() || sample.took > within);
+    odd.map(|sample| sample.due.saturating_sub(moment)).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(due_ms: u64, took_ms: u64, status: u16) -> Sample {
+        let (due, took) = (Duration::from_millis(due_ms), Duration::from_millis(took_ms));
+        let seen = Seen::Status { status, says_when: status == 503 };
+        Sample { due, took, seen, again: false }
+    }
+
+    #[test]
+    fn the_worst_second_counts_and_a_broken_one_belongs_to_the_one_before() {
+        let mut samples: Vec<Sample> = (0..30).map(|n| sample(1000 + n * 100, 1, 200)).collect();
+        samples[12].took = Duration::from_millis(900);
+        samples.push(sample(4050, 700, 503));
+        let figures = Figures::of(&samples, Duration::from_secs(1), Duration::from_millis(4500));
+        assert_eq!((figures.requests, figures.fine, figures.refused, figures.failed), (31, 30, 1, 0));
+        assert_eq!(figures.worst_p99, Duration::from_millis(900));
+        assert_eq!((figures.p50, figures.worst_p50), (Duration::from_millis(1), Duration::from_millis(1)));
+        assert_eq!(Figures::of(&[], Duration::ZERO, Duration::ZERO).requests, 0);
+    }
+
+    #[test]
+    fn a_refusal_without_a_time_to_come_again_is_a_failure() {
+        let mut rude = sample(0, 1, 503);
+        rude.seen = Seen::Status { status: 503, says_when: false };
+        let figures = Figures::of(&[rude, sample(0, 1, 404)], Duration::ZERO, Duration::ZERO);
+        assert_eq!((figures.refused, figures.failed), (0, 2));
+    }
+
+    #[test]
+    fn service_is_normal_after_the_last_request_that_was_refused_or_slow() {
+        let samples =
+            [sample(900, 1, 200), sample(1500, 1, 503), sample(1700, 300, 200), sample(2000, 9, 200)];
+        let after = |within| normal_after(&samples, Duration::from_secs(1), Duration::from_millis(within));
+        assert_eq!(after(1000), Duration::from_millis(500));
+        assert_eq!(after(100), Duration::from_millis(700));
+        assert_eq!(
+            normal_after(&samples[3..], Duration::from_secs(1), Duration::from_secs(1)),
+            Duration::ZERO
+        );
+    }
+}

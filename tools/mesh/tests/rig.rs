@@ -1,0 +1,38 @@
+//! The short form of the long drill: the same phases and bars at a low rate. Bars of time are twice as wide (p99
+//! and refusals, service after a server's return, statements of clients that left), since services are built without
+//! optimisation here and other tests run beside; how old an answer may be is not stretched.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::Command;
+
+use mesh_launcher::services::SERVICES;
+use serde_json::Value;
+
+#[test]
+fn reads_go_on_while_replicas_and_servers_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = Path::new(env!("CARGO_BIN_EXE_mesh"));
+    // As if it were installed: there it builds nothing. Copied by another process, since a child that another test
+    // forks meanwhile would hold a file open that this one writes, and such a file cannot be run.
+    for name in ["mesh"].into_iter().chain(SERVICES.iter().map(|service| service.name)) {
+        let program = built.with_file_name(name);
+        assert!(program.exists(), "there is no {}: run `cargo build --workspace` first", program.display());
+        assert!(Command::new("cp").arg(program).arg(folder.path()).status().unwrap().success());
+    }
+    let figures = folder.path().join("figures.json");
+    let mut rig = Command::new(folder.path().join("mesh"));
+    rig.args(["rig", "reads", "--seed", "1", "--short", "--rate", "100", "--slack", "2", "--json"])
+        .arg(&figures);
+    let output = rig.output().unwrap();
+    let (said, complaint) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{complaint}");
+    let figures: Value = serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap();
+    let phases = figures["runs"][0]["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 10, "{said}");
+    for phase in phases {
+        assert!(phase["requests"].as_u64().unwrap() >= 50, "{phase}");
+        assert!(!phase["bars"].as_array().unwrap().is_empty(), "{phase}");
+    }
+}
