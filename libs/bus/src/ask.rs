@@ -211,8 +211,9 @@ impl<'a> Question<'a> {
             None => waiting.push(first.heard(false)),
         }
         let mut pauses = NO_RESPONDER_PAUSES.iter();
-        let (mut extras, mut was_overloaded, mut was_torn) = (0, false, false);
+        let (mut extras, mut busy, mut was_torn) = (0, Vec::new(), false);
         loop {
+            let mut next = None;
             let answer = async {
                 match heard.take() {
                     Some(heard) => heard,
@@ -260,17 +261,24 @@ impl<'a> Question<'a> {
                         }
                     }
                 }
-                Said::Overloaded if !was_overloaded => was_overloaded = true,
-                Said::Torn if !was_torn && self.options.repeatable => was_torn = true,
-                Said::Overloaded | Said::Torn if !waiting.is_empty() => continue,
-                Said::Overloaded => {
-                    return Err(Problem::unavailable(format!("all replicas of {workload} are busy")));
+                Said::Overloaded { by } => {
+                    busy.push(by);
+                    next = self.target.group.other_than(&busy, Instant::now());
+                    if next.is_none() && busy.len() > 1 {
+                        if !waiting.is_empty() {
+                            continue;
+                        }
+                        return Err(Problem::unavailable(format!("all replicas of {workload} are busy")));
+                    }
                 }
+                Said::Torn if !was_torn && self.options.repeatable => was_torn = true,
+                Said::Torn if !waiting.is_empty() => continue,
                 Said::Torn => {
                     return Err(Problem::unavailable("parts of the reply were lost on the message bus"));
                 }
             }
-            waiting.push(self.put(self.target.group.instead_of_queue()).await?.heard(false));
+            let next = next.or_else(|| self.target.group.instead_of_queue());
+            waiting.push(self.put(next).await?.heard(false));
         }
     }
 }
@@ -296,7 +304,9 @@ struct Heard {
 enum Said {
     Result(Result<Reply, Problem>),
     /// A replica had no room.
-    Overloaded,
+    Overloaded {
+        by: Box<str>,
+    },
     /// Nobody listens.
     NoResponder,
     /// Parts of the reply are missing.
@@ -350,9 +360,12 @@ fn request_headers(options: &AskOptions, deadline: Instant) -> HeaderMap {
 fn read_reply(headers: &HeaderMap, said: ReplyHeader, parts: Vec<Bytes>) -> Said {
     let body = parts.first().map(Bytes::as_ref).unwrap_or_default();
     if let Some(problem) = headers::read_problem(headers, body) {
-        let overloaded =
-            problem.code == Code::ResourceExhausted && headers.get(headers::OVERLOADED).is_some();
-        return if overloaded { Said::Overloaded } else { Said::Result(Err(problem)) };
+        return match headers.get(headers::OVERLOADED) {
+            Some(by) if problem.code == Code::ResourceExhausted => {
+                Said::Overloaded { by: by.as_str().into() }
+            }
+            _ => Said::Result(Err(problem)),
+        };
     }
     let ReplyHeader { head, digest, gzipped, .. } = said;
     Said::Result(Ok(Reply { parts, gzipped, head, digest }))

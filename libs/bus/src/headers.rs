@@ -17,7 +17,7 @@ pub(crate) const ASK: HeaderName = HeaderName::from_static("Mesh-Ask");
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// What a reply says of itself: see [`ReplyHeader`].
 pub(crate) const REPLY: HeaderName = HeaderName::from_static("Mesh-Reply");
-/// Set when a replica had no room; another one may have.
+/// Name of a replica that had no room; another one may have.
 pub(crate) const OVERLOADED: HeaderName = HeaderName::from_static("Mesh-Overloaded");
 /// The service convention's error text.
 pub(crate) const ERROR: HeaderName = HeaderName::from_static("Nats-Service-Error");

@@ -121,15 +121,18 @@ impl Group {
         if !self.has_silent.load(Ordering::Relaxed) {
             return None;
         }
-        self.next_living(Instant::now())
+        self.other_than(&[], Instant::now())
     }
 
-    fn next_living(&self, now: Instant) -> Option<Arc<str>> {
+    /// The next replica that lives and is none of these.
+    pub(crate) fn other_than(&self, these: &[Box<str>], now: Instant) -> Option<Arc<str>> {
         let members = lock(&self.members);
-        let living: Vec<&Member> =
-            members.iter().filter(|member| member.is_taking && member.lives(now)).collect();
+        let may_be_asked = |member: &&Member| {
+            member.is_taking && member.lives(now) && !these.iter().any(|id| **id == *member.id)
+        };
+        let others: Vec<&Member> = members.iter().filter(may_be_asked).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        living.get(turn % living.len().max(1)).map(|member| Arc::clone(&member.id))
+        others.get(turn % others.len().max(1)).map(|member| Arc::clone(&member.id))
     }
 
     /// The replica that gave the latest sign of life: the one to ask again, since a frozen one cannot have given it.
@@ -257,7 +260,7 @@ mod tests {
         now += SILENT;
         beaten(&group, &["a"], now);
         assert!(!is_trusted(&group));
-        assert_eq!((group.next_living(now), group.liveliest(now)), (Some("a".into()), Some("a".into())));
+        assert_eq!((group.other_than(&[], now), group.liveliest(now)), (Some("a".into()), Some("a".into())));
         now += PROBE;
         assert_eq!(beaten(&group, &["a"], now), ["b".into()], "it is asked whether it listens");
         assert!(beaten(&group, &["a"], now).is_empty(), "not again at once");
@@ -275,12 +278,23 @@ mod tests {
     fn one_that_is_stopping_lives_but_is_not_asked() {
         let (group, now) = (Group::default(), Instant::now());
         group.heard("a", false, now);
-        assert_eq!((group.next_living(now), group.liveliest(now)), (None, None));
+        assert_eq!((group.other_than(&[], now), group.liveliest(now)), (None, None));
         let replicas =
             Replicas { groups: Mutex::default(), listening_since: OnceLock::from(now - INFORMED * 2) };
         assert!(!replicas.knows_of_none(&group));
         group.forget("a");
         assert!(replicas.knows_of_none(&group));
+    }
+
+    #[test]
+    fn others_than_the_busy_ones_take_turns() {
+        let (group, now) = (Group::default(), Instant::now());
+        beaten(&group, &["a", "b", "c"], now);
+        group.heard("d", false, now);
+        let mut named: Vec<_> = (0..4).filter_map(|_| group.other_than(&["a".into()], now)).collect();
+        named.sort();
+        assert_eq!(named, ["b", "b", "c", "c"].map(Arc::from));
+        assert_eq!(group.other_than(&["a", "b", "c"].map(Into::into), now), None);
     }
 
     #[test]

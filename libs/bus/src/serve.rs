@@ -309,7 +309,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
     };
     if desk.in_flight.get() >= desk.limits.in_flight {
         desk.metrics.ended(name, Outcome::Shed, Duration::ZERO);
-        actix::spawn(refuse(desk.bus.clone(), reply_to));
+        actix::spawn(refuse(Rc::clone(desk), reply_to));
         return;
     }
     let (abort, registration) = AbortHandle::new_pair();
@@ -329,7 +329,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
             Some(Ok(rendered)) => send(&desk.bus, &reply_to, rendered).await,
             Some(Err(problem)) => {
                 log(name, &request, &problem);
-                send_problem(&desk.bus, &reply_to, &problem, false).await;
+                send_problem(&desk.bus, &reply_to, &problem, None).await;
             }
             None => {}
         }
@@ -406,11 +406,12 @@ async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
     }
 }
 
-async fn send_problem(bus: &Bus, reply_to: &Subject, problem: &Problem, overloaded: bool) {
+/// Sends a problem; of a replica without room with its name, so that the asker can ask another one.
+async fn send_problem(bus: &Bus, reply_to: &Subject, problem: &Problem, overloaded: Option<&str>) {
     let mut headers = HeaderMap::new();
     headers::write_problem(&mut headers, problem);
-    if overloaded {
-        headers.insert(headers::OVERLOADED, "1");
+    if let Some(replica) = overloaded {
+        headers.insert(headers::OVERLOADED, replica);
     }
     if let Err(error) =
         bus.shared.client.publish_with_headers(reply_to.clone(), headers, problem.to_json().into()).await
@@ -419,8 +420,8 @@ async fn send_problem(bus: &Bus, reply_to: &Subject, problem: &Problem, overload
     }
 }
 
-async fn refuse(bus: Bus, reply_to: Subject) {
+async fn refuse(desk: Rc<Desk>, reply_to: Subject) {
     let problem =
         Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the replica has no room for this request");
-    send_problem(&bus, &reply_to, &problem, true).await;
+    send_problem(&desk.bus, &reply_to, &problem, Some(desk.stats.id())).await;
 }

@@ -4,6 +4,7 @@
 
 use std::{
     cell::RefCell,
+    collections::HashMap,
     future::Future,
     rc::Rc,
     sync::{
@@ -16,8 +17,8 @@ use std::{
 use actix::{Actor, Addr, Context, Handler};
 use futures_util::StreamExt;
 use mesh_bus::{
-    Answered, Answering, Ask, AskOptions, Bus, BusConfig, Credentials, Encoding, Format, Limits, Router,
-    Serving,
+    Answered, Answering, Ask, AskOptions, Bus, BusConfig, Credentials, Encoding, Format, Limits, News,
+    Router, Serving,
 };
 use mesh_problem::{Code, Problem};
 use prometheus_client::registry::Registry;
@@ -199,6 +200,59 @@ fn a_full_replica_turns_requests_away_at_once() {
         assert!(problem.details[0].message.contains("busy"), "{problem}");
         script.gate.notify_one();
         assert!(first.await.is_ok());
+    });
+}
+
+/// Names of the replicas that beat.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Beating {
+    id: String,
+}
+
+impl News for Beating {
+    const TOPIC: &'static str = "replicas";
+}
+
+#[test]
+fn what_full_replicas_turn_away_goes_to_the_one_that_has_room() {
+    actix::System::new().block_on(async {
+        let bus = connect(&nuid::next()).await;
+        let target = bus.target("query", "GetWithdrawal");
+        let once = AskOptions {
+            encoding: Encoding::default(),
+            timeout: PATIENCE,
+            request_id: "r".to_owned(),
+            traceparent: None,
+            repeatable: false,
+        };
+        let (mut busy, mut replicas) = (Vec::new(), Vec::new());
+        let mut beats = bus.hear::<Beating>().await.unwrap();
+        let mut heard: HashMap<String, u32> = HashMap::new();
+        for _ in 0..4 {
+            let (script, serving) = replica(&bus, 1).await;
+            let begun = Rc::clone(&script.begun);
+            replicas.push((script, serving));
+            // Whoever listens has heard of one that is heard for the second time here.
+            while heard.len() < replicas.len() || heard.values().any(|times| *times < 2) {
+                let beat = timeout(PATIENCE, beats.next()).await.expect("they beat").unwrap();
+                *heard.entry(beat.id).or_default() += 1;
+            }
+            if replicas.len() < 4 {
+                let (bus, target, once) = (bus.clone(), Arc::clone(&target), once.clone());
+                let message = request("wait").encode_to_vec();
+                busy.push(actix::spawn(async move { bus.ask(&target, message.into(), &once).await }));
+                timeout(PATIENCE, begun.notified()).await.expect("the one with room gets it");
+            }
+        }
+        for _ in 0..40 {
+            bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+        }
+        for (script, _) in &replicas {
+            script.gate.notify_one();
+        }
+        for asked in busy {
+            assert!(asked.await.unwrap().is_ok());
+        }
     });
 }
 

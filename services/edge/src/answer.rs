@@ -43,18 +43,25 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
 
 /// Id of a request: the client's when it is short and plain, else a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RequestId(pub(crate) String);
+pub(crate) struct RequestId(HeaderValue);
 
 impl RequestId {
     /// The id of a request with these headers.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let given = headers.get(X_REQUEST_ID).and_then(|value| value.to_str().ok()).filter(|text| {
-            (1..=64).contains(&text.len())
-                && text
-                    .bytes()
+        let is_plain = |value: &&HeaderValue| {
+            (1..=64).contains(&value.len())
+                && value
+                    .as_bytes()
+                    .iter()
                     .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_' | b'.'))
-        });
-        Self(given.map_or_else(|| nuid::next().to_string(), str::to_owned))
+        };
+        let given = headers.get(X_REQUEST_ID).filter(is_plain).cloned();
+        Self(given.or_else(|| nuid::next().parse().ok()).unwrap_or(HeaderValue::from_static("")))
+    }
+
+    /// It as text.
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
     }
 }
 
@@ -110,7 +117,7 @@ pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
 /// places and need not make room.
 pub(crate) fn places(config: &Config) -> HeaderMap {
     let mut response = Response::default();
-    finish(&mut response, &RequestId(String::new()), config, &HeaderMap::new());
+    finish(&mut response, RequestId(HeaderValue::from_static("")), config, &HeaderMap::new());
     let mut headers = std::mem::take(response.headers_mut());
     headers.remove(VARY);
     headers
@@ -171,7 +178,7 @@ pub(crate) fn respond(answer: &Answer, request: &HeaderMap) -> Response {
 /// An error answer with the status of its code.
 pub(crate) fn problem(problem: &Problem, id: &RequestId, config: &Config) -> Response {
     let mut response = refused(problem.code.status(), problem);
-    finish(&mut response, id, config, &HeaderMap::new());
+    finish(&mut response, id.clone(), config, &HeaderMap::new());
     response
 }
 
@@ -214,14 +221,18 @@ pub(crate) fn preflight(methods: &'static str) -> Response {
 }
 
 /// What every answer carries: its id, and what a browser needs to show it to a page of another origin.
-pub(crate) fn finish(response: &mut Response, id: &RequestId, config: &Config, request: &HeaderMap) {
+pub(crate) fn finish(response: &mut Response, id: RequestId, config: &Config, request: &HeaderMap) {
     let headers = response.headers_mut();
-    if let Ok(id) = id.0.parse() {
-        headers.insert(X_REQUEST_ID, id);
+    headers.insert(X_REQUEST_ID, id.0);
+    let is_open = config.cors_origins.iter().any(|origin| origin == "*");
+    // A kept answer has these already: see `places`.
+    if !headers.contains_key(ACCESS_CONTROL_EXPOSE_HEADERS) {
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        if is_open {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        }
     }
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    if config.cors_origins.iter().any(|origin| origin == "*") {
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    if is_open {
         return;
     }
     headers.append(VARY, HeaderValue::from_static("Origin"));
@@ -289,14 +300,14 @@ mod tests {
 
     #[test]
     fn a_request_id_of_the_client_is_kept_when_it_is_plain() {
-        assert_eq!(RequestId::of(&headers(X_REQUEST_ID, "abc-1_2.3")).0, "abc-1_2.3");
+        assert_eq!(RequestId::of(&headers(X_REQUEST_ID, "abc-1_2.3")).as_str(), "abc-1_2.3");
         for odd in ["a b", "", "<script>", "a\u{e9}"] {
             let id = RequestId::of(&HeaderMap::from_iter([(
                 X_REQUEST_ID,
                 HeaderValue::from_bytes(odd.as_bytes()).unwrap(),
             )]));
-            assert_ne!(id.0, odd);
-            assert!(!id.0.is_empty());
+            assert_ne!(id.as_str(), odd);
+            assert!(!id.as_str().is_empty());
         }
     }
 }

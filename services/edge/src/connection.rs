@@ -55,19 +55,9 @@ impl ConnectionState {
         self.broken.store(request, Ordering::Relaxed);
     }
 
-    /// Whether the body of this request is refused.
-    pub(crate) fn is_broken(&self, request: usize) -> bool {
-        self.broken.load(Ordering::Relaxed) == request
-    }
-
     /// Whether a request has begun to come that was not taken yet (HTTP/1).
     pub(crate) fn is_receiving(&self) -> bool {
         self.begun.load(Ordering::Relaxed) > self.taken()
-    }
-
-    /// Whether no byte has come of a request behind this one.
-    pub(crate) fn is_last(&self, request: usize) -> bool {
-        self.begun.load(Ordering::Relaxed) <= request
     }
 
     /// Takes a request.
@@ -101,14 +91,20 @@ impl ConnectionState {
 /// A request that is being answered, until its body is gone.
 #[derive(Debug)]
 pub(crate) struct InFlight {
+    /// Which request of its connection it is, counted from 1.
     number: usize,
     connection: Arc<ConnectionState>,
 }
 
 impl InFlight {
-    /// Which request of its connection it is, counted from 1.
-    pub(crate) fn number(&self) -> usize {
-        self.number
+    /// Whether its body is refused.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.connection.broken.load(Ordering::Relaxed) == self.number
+    }
+
+    /// Whether no byte has come of a request behind it.
+    pub(crate) fn is_last(&self) -> bool {
+        self.connection.begun.load(Ordering::Relaxed) <= self.number
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, future::Either};
+use futures_util::{
+    FutureExt,
+    future::{Either, ready},
+};
 use http::{HeaderValue, Request, StatusCode, Version, header::CONNECTION};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -14,14 +17,13 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{Instant, sleep, timeout, timeout_at},
 };
-use warp::reply::Response;
 
 use crate::{
     config::{Config, Limits},
     connection::{ConnectionState, InFlight, Kept},
     guard::Guarded,
     hot::Hot,
-    http::{HttpService, with_path},
+    http::HttpService,
     metrics::Metrics,
     patience::{Patient, Times},
 };
@@ -179,24 +181,19 @@ impl<S: HttpService> Door<S> {
         let state = Arc::new(ConnectionState::default());
         let times = Times { head: self.limits.head_time, idle: self.limits.idle, stalled: STALLED };
         let stream = Patient::new(Guarded::new(stream, Arc::clone(&state)), Arc::clone(&state), times);
-        let service = Arc::clone(&self.service);
-        let (requests, stop) = (Arc::clone(&state), Arc::new(self.stop.clone()));
-        let service = service_fn(move |mut request: Request<Incoming>| {
+        let (service, requests, stop) = (Arc::clone(&self.service), Arc::clone(&state), self.stop.clone());
+        let service = service_fn(move |request: Request<Incoming>| {
             let in_flight = requests.take();
-            let version = request.version();
-            request.extensions_mut().insert(Arc::clone(&requests));
-            let answered = service.call(with_path(request));
-            let (state, stop) = (Arc::clone(&requests), Arc::clone(&stop));
-            async move {
-                let mut response = match answered {
-                    Either::Left(response) => response,
-                    Either::Right(later) => later.await?,
-                };
-                if version < Version::HTTP_2 {
-                    conclude(&mut response, &state, &in_flight, *stop.borrow());
-                }
-                Ok::<_, S::Error>(response.map(|body| Kept::new(body, in_flight)))
+            let is_http1 = request.version() < Version::HTTP_2;
+            if let Some(response) = service.at_once(&request, &requests) {
+                return Either::Left(ready(Ok(concluded(response, is_http1, in_flight, &stop))));
             }
+            let answered = service.by_filter(request, &requests);
+            let stop = stop.clone();
+            // The filter's future is large, and would be moved about with every answer that needs none.
+            Either::Right(Box::pin(async move {
+                Ok::<_, S::Error>(concluded(answered.await?, is_http1, in_flight, &stop))
+            }))
         });
         let (builder, metrics, stop) = (Arc::clone(&self.builder), self.metrics.clone(), self.stop.clone());
         tokio::spawn(async move {
@@ -211,16 +208,24 @@ impl<S: HttpService> Door<S> {
     }
 }
 
-/// Makes an answer over HTTP/1 the last of its connection when it must be.
-fn conclude(response: &mut Response, state: &ConnectionState, request: &InFlight, stop: Stop) {
-    let is_broken = state.is_broken(request.number());
+/// Ends the answering of a request: an answer over HTTP/1 is the last of its connection when it must be.
+fn concluded<B: Default>(
+    mut response: http::Response<B>,
+    is_http1: bool,
+    request: InFlight,
+    stop: &watch::Receiver<Stop>,
+) -> http::Response<Kept<B>> {
+    let is_broken = is_http1 && request.is_broken();
     if is_broken {
-        *response = Response::default();
+        response = http::Response::default();
         *response.status_mut() = StatusCode::BAD_REQUEST;
     }
-    if is_broken || stop > Stop::Not && state.is_last(request.number()) {
+    // Asking whether it has changed is cheaper than looking.
+    let is_stopping = stop.has_changed().unwrap_or(true);
+    if is_broken || is_http1 && is_stopping && request.is_last() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    response.map(|body| Kept::new(body, request))
 }
 
 /// Serves a connection to its end. An HTTP/2 client hears of a stop at once and loses nothing; an idle HTTP/1

@@ -108,7 +108,7 @@ impl Shared {
         if call.method == Method::HEAD {
             response = answer::without_body(response);
         }
-        answer::finish(&mut response, &call.id, &self.config, &call.headers);
+        answer::finish(&mut response, call.id, &self.config, &call.headers);
         let operation = match &matched {
             Some(Matched::Operation(operation, _)) => operation.name.as_str(),
             Some(Matched::Health) => "health",
@@ -189,7 +189,8 @@ impl Shared {
         let headers = &call.headers;
         let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let gzip = answer::takes_gzip(headers);
-        let asker = Asker { request_id: call.id.0.clone(), traceparent, floor: call.connection.floor() };
+        let asker =
+            Asker { request_id: call.id.as_str().to_owned(), traceparent, floor: call.connection.floor() };
         if !is_read {
             let question = question(operation, path, &call.query, &body, gzip)?;
             let answer = self.asking.submit(&question, &asker).await?;

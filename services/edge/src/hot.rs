@@ -1,9 +1,8 @@
 //! In front of warp: a question that was asked before, in the same spelling, and whose answer is still true needs
 //! neither routes nor reading. Everything else goes on to the filter.
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use futures_util::future::Either;
 use http::{
     Method, Request,
     header::{CONTENT_LENGTH, TRANSFER_ENCODING},
@@ -17,7 +16,7 @@ use crate::{
     cache::Cache,
     config::Config,
     connection::ConnectionState,
-    http::HttpService,
+    http::{HttpService, with_path},
     limits,
 };
 
@@ -34,16 +33,22 @@ impl<S: HttpService> Hot<S> {
         Self { filter, cache, config }
     }
 
-    /// Answers a request: at once, or by the filter. The filter's future is large and would be moved about with every
-    /// answer that needs none, so it has a box.
-    pub(crate) fn call(&self, request: Request<Incoming>) -> Either<Response, Pin<Box<S::Future>>> {
-        match self.answer(&request) {
-            Some(response) => Either::Left(response),
-            None => Either::Right(Box::pin(self.filter.clone().call(request))),
-        }
+    /// Answers a request by the filter.
+    pub(crate) fn by_filter(
+        &self,
+        mut request: Request<Incoming>,
+        connection: &Arc<ConnectionState>,
+    ) -> S::Future {
+        request.extensions_mut().insert(Arc::clone(connection));
+        self.filter.clone().call(with_path(request))
     }
 
-    fn answer(&self, request: &Request<Incoming>) -> Option<Response> {
+    /// Answers a request at once, if that can be.
+    pub(crate) fn at_once(
+        &self,
+        request: &Request<Incoming>,
+        connection: &ConnectionState,
+    ) -> Option<Response> {
         let headers = request.headers();
         let is_head = request.method() == Method::HEAD;
         let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
@@ -58,12 +63,10 @@ impl<S: HttpService> Hot<S> {
         if is_head {
             response = answer::without_body(response);
         }
-        if let (Some(height), Some(connection)) =
-            (kept.height(), request.extensions().get::<Arc<ConnectionState>>())
-        {
+        if let Some(height) = kept.height() {
             connection.has_seen(height);
         }
-        answer::finish(&mut response, &RequestId::of(headers), &self.config, headers);
+        answer::finish(&mut response, RequestId::of(headers), &self.config, headers);
         if response.status().is_success() {
             kept.counted.observe(begun.elapsed().as_secs_f64());
         }
