@@ -1,7 +1,10 @@
 //! A client of the mesh, as everybody outside is one.
 
+use std::time::Duration;
+
 use mesh_testbed::{Answer, Mesh};
 use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
+use tokio::time::{Instant, sleep};
 
 use crate::fixture;
 
@@ -37,6 +40,22 @@ impl Outside {
     /// Gets a path with its query.
     pub async fn get(&self, path: &str) -> Answer {
         Answer::to(self.request(Method::GET, path)).await
+    }
+
+    /// Gets a path until it is answered with a status.
+    ///
+    /// # Panics
+    /// When that does not come within 10 s.
+    pub async fn await_status(&self, path: &str, status: u16) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let answer = self.get(path).await;
+            if answer.status == status {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{answer:?}");
+            sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Gets a path with one header more.

@@ -181,7 +181,6 @@ impl Shared {
         path: &[(&str, String)],
     ) -> Result<Response, Refusal> {
         let is_read = operation.method == proto_msgs::Method::Get;
-        self.check_announced_body(call)?;
         let body = match is_read {
             true => self.unwanted_body(call).await.map(|()| Bytes::new())?,
             false => self.body(call).await?,
@@ -209,15 +208,6 @@ impl Shared {
         Ok(answer::respond(&answer, headers))
     }
 
-    fn check_announced_body(&self, call: &Call) -> Result<(), Refusal> {
-        let announced =
-            call.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        match announced {
-            Some(length) if length > self.config.limits.body_bytes as u64 => Err(self.body_too_large()),
-            _ => Ok(()),
-        }
-    }
-
     fn body_too_large(&self) -> Refusal {
         Refusal {
             status: StatusCode::PAYLOAD_TOO_LARGE,
@@ -242,13 +232,17 @@ impl Shared {
         if !is_sending(&call.headers) {
             return Ok(());
         }
-        self.check_announced_body(call)?;
         self.read_body(call, drop).await
     }
 
     /// Reads a body to its end, within its limits of size and time.
     async fn read_body(&self, call: &mut Call, mut take: impl FnMut(Bytes)) -> Result<(), Refusal> {
         let limits = &self.config.limits;
+        let announced =
+            call.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        if announced.is_some_and(|length| length > limits.body_bytes) {
+            return Err(self.body_too_large());
+        }
         let deadline = time::Instant::now() + limits.body_time;
         let mut left = limits.body_bytes;
         loop {

@@ -11,7 +11,6 @@ use mesh_tests::{
     problem::assert_problem,
     tunnel::Tunnel,
 };
-use tokio::time::sleep;
 
 /// How long a client may wait to hear that something is away.
 const SOON: Duration = Duration::from_millis(1500);
@@ -37,19 +36,6 @@ async fn promptly(mesh: &Outside, path: &str, at_most: Duration) -> Answer {
     let answer = mesh.get(path).await;
     assert!(started.elapsed() < at_most, "{path} took {:?}: {answer:?}", started.elapsed());
     answer
-}
-
-/// Waits until a path is answered with a status.
-async fn await_status(mesh: &Outside, path: &str, status: u16) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        let answer = mesh.get(path).await;
-        if answer.status == status {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{answer:?}");
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 #[tokio::test]
@@ -100,7 +86,7 @@ async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it()
     assert_eq!(mesh.service("query").admin("/livez").await.status, 200);
     way.mend();
     for (path, ..) in reads() {
-        await_status(&outside, &path, 200).await;
+        outside.await_status(&path, 200).await;
     }
 }
 
@@ -126,7 +112,7 @@ async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
     assert!(is_away, "after three seconds nobody waits any more");
     way.mend();
     for (path, ..) in reads() {
-        await_status(&outside, &path, 200).await;
+        outside.await_status(&path, 200).await;
     }
 }
 
@@ -139,7 +125,7 @@ async fn a_query_that_takes_too_long_is_late() {
         let locked = Locked::table(&database, table).await;
         assert_problem(&promptly(&outside, &path, SOON).await, 504, 4, 10000);
         locked.free().await;
-        await_status(&outside, &path, 200).await;
+        outside.await_status(&path, 200).await;
     }
 }
 
@@ -151,7 +137,7 @@ async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
     mesh.service("query").signal(Signal::STOP);
     assert_problem(&promptly(&outside, "/accounts", SOON).await, 504, 4, 10000);
     mesh.service("query").signal(Signal::CONT);
-    await_status(&outside, "/accounts", 200).await;
+    outside.await_status("/accounts", 200).await;
 }
 
 #[tokio::test]
@@ -164,14 +150,14 @@ async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_i
     let mesh = setup.start().await;
     let outside = Outside::of(&mesh);
     way.cut();
-    await_status(&outside, "/accounts", 503).await;
+    outside.await_status("/accounts", 503).await;
     assert_problem(&promptly(&outside, "/accounts", SOON).await, 503, 14, 10000);
     assert_problem(&promptly(&outside, "/api/v2/info", SOON).await, 503, 14, 10000);
     assert_problem(&outside.get("/accounts?party=x").await, 400, 3, 10013);
     assert_eq!(mesh.service("edge").admin("/readyz").await.status, 503);
     way.mend();
-    await_status(&outside, "/accounts", 200).await;
-    await_status(&outside, "/api/v2/info", 200).await;
+    outside.await_status("/accounts", 200).await;
+    outside.await_status("/api/v2/info", 200).await;
 }
 
 #[tokio::test]

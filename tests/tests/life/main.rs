@@ -23,18 +23,6 @@ const TABLE: &str = "delegations_current";
 /// How soon something must be seen that happens at once.
 const SOON: Duration = Duration::from_secs(5);
 
-async fn await_status(mesh: &Outside, path: &str, status: u16) {
-    let deadline = Instant::now() + SOON;
-    loop {
-        let answer = mesh.get(path).await;
-        if answer.status == status {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{answer:?}");
-        sleep(Duration::from_millis(10)).await;
-    }
-}
-
 #[tokio::test]
 async fn a_service_that_is_asked_to_stop_takes_nothing_new_and_answers_what_it_has_taken() {
     let database = fixture::database().await;
@@ -49,7 +37,7 @@ async fn a_service_that_is_asked_to_stop_takes_nothing_new_and_answers_what_it_h
 
     let query = mesh.service("query");
     let (status, ()) = tokio::join!(query.stop(), async {
-        await_status(&outside, "/accounts", 503).await;
+        outside.await_status("/accounts", 503).await;
         assert_eq!(query.admin("/readyz").await.status, 503, "it is stopping");
         assert_eq!(query.admin("/livez").await.status, 200, "it is alive until it has answered");
         locked.free().await;
