@@ -196,6 +196,10 @@ impl<'a> Question<'a> {
         }
     }
 
+    fn nobody(&self) -> Problem {
+        Problem::unavailable(format!("no replica of {} answers this operation", self.target.workload))
+    }
+
     /// Goes on after the first ask came to nothing, or has not been answered so far.
     async fn insist(
         &self,
@@ -230,6 +234,8 @@ impl<'a> Question<'a> {
                     extras += 1;
                     asking.extras.inc();
                     waiting.push(self.put(self.target.group.liveliest(now)).await?.heard(true));
+                } else if self.bus.shared.replicas.have_left(&self.target.group) {
+                    return Err(self.nobody());
                 }
                 continue;
             };
@@ -255,10 +261,7 @@ impl<'a> Question<'a> {
                     }
                     match pauses.next() {
                         Some(pause) if self.options.repeatable => sleep(*pause).await,
-                        _ => {
-                            let problem = format!("no replica of {workload} answers this operation");
-                            return Err(Problem::unavailable(problem));
-                        }
+                        _ => return Err(self.nobody()),
                     }
                 }
                 Said::Overloaded { by } => {

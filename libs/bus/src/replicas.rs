@@ -105,9 +105,16 @@ impl Replicas {
     /// was asked before.
     pub(crate) fn knows_of_none(&self, group: &Group) -> bool {
         let now = Instant::now();
-        let is_informed =
-            self.listening_since.get().is_some_and(|since| now.duration_since(*since) > INFORMED);
-        is_informed && !lock(&group.members).iter().any(|member| member.lives(now))
+        self.is_informed(now) && !lock(&group.members).iter().any(|member| member.lives(now))
+    }
+
+    /// Whether all replicas of the group are known to be gone, and not only silent.
+    pub(crate) fn have_left(&self, group: &Group) -> bool {
+        self.is_informed(Instant::now()) && lock(&group.members).is_empty()
+    }
+
+    fn is_informed(&self, now: Instant) -> bool {
+        self.listening_since.get().is_some_and(|since| now.duration_since(*since) > INFORMED)
     }
 
     fn all(&self) -> Vec<(String, Arc<Group>)> {
@@ -281,9 +288,11 @@ mod tests {
         assert_eq!((group.other_than(&[], now), group.liveliest(now)), (None, None));
         let replicas =
             Replicas { groups: Mutex::default(), listening_since: OnceLock::from(now - INFORMED * 2) };
-        assert!(!replicas.knows_of_none(&group));
+        assert!(!replicas.knows_of_none(&group) && !replicas.have_left(&group));
+        group.heard("a", true, now.checked_sub(SILENT).unwrap());
+        assert!(replicas.knows_of_none(&group) && !replicas.have_left(&group), "it may be frozen");
         group.forget("a");
-        assert!(replicas.knows_of_none(&group));
+        assert!(replicas.knows_of_none(&group) && replicas.have_left(&group));
     }
 
     #[test]
