@@ -44,8 +44,8 @@ pub(super) struct Stretch {
 struct Attempt {
     pull: u32,
     sent: Duration,
+    /// How many chunks it gave.
     index: u32,
-    at: Position,
 }
 
 /// What came of a chunk.
@@ -115,7 +115,7 @@ impl Stretch {
     pub(super) fn ask(&mut self, pull: u32, now: Duration) -> (Position, Budget, Option<u32>) {
         let is_full = self.attempts.len() >= ATTEMPTS_AT_MOST;
         let given_up = is_full.then(|| self.attempts.remove(0).pull);
-        self.attempts.push(Attempt { pull, sent: now, index: 0, at: self.next.clone() });
+        self.attempts.push(Attempt { pull, sent: now, index: 0 });
         self.heard = now;
         (self.next.clone(), self.left, given_up)
     }
@@ -145,15 +145,13 @@ impl Stretch {
             Mark::End(_) => true,
         };
         let fits = chunk.bytes.len() <= self.left.chunk_bytes();
-        if chunk.index > attempt.index || chunk.position != attempt.at || !makes_sense || !fits {
+        // Pulls of one stretch begin at the same place, and the first chunk of one gives up the others: so the next
+        // chunk of a pull is the next of the stretch.
+        if chunk.index > attempt.index || chunk.position != self.next || !makes_sense || !fits {
             return Came::Torn;
         }
         attempt.index += 1;
-        attempt.at = chunk.after.clone();
         let took = (chunk.index == 0).then(|| now.saturating_sub(attempt.sent));
-        if chunk.position != self.next {
-            return Came::Repeat;
-        }
         self.heard = now;
         self.next = chunk.after;
         if chunk.then.is_some() {

@@ -98,6 +98,8 @@ struct Faults {
     passing: u32,
     fatal: u32,
     stop_short: u32,
+    /// The next pull is said to begin where this one does not end.
+    strange: u32,
 }
 
 /// How replicas lie about the end of the stream.
@@ -173,12 +175,14 @@ impl World {
             if !is_calm && rng.chance(often) { rng.below(most) as u32 } else { 0 }
         };
         faults.drop = rate(400, 250);
-        faults.double = rate(300, 300);
         faults.delay = rate(300, 300);
         faults.corrupt = rate(300, 200);
         faults.forge = rate(300, 300);
         faults.passing = rate(300, 400);
         faults.fatal = rate(40, 60);
+        faults.strange = rate(100, 300);
+        // Alone, this changes nothing.
+        faults.double = if rng.chance(300) { rng.below(300) as u32 } else { 0 };
         let lies = [Lie::Bytes, Lie::EndsEarly, if is_rows_checked { Lie::Rows } else { Lie::Bytes }];
         let lie = if !is_calm && rng.chance(50) { lies[rng.below(3) as usize] } else { Lie::None };
         let replicas = 1 + rng.below(4) as usize;
@@ -353,7 +357,10 @@ impl World {
         let PullHeader { budget, position, .. } = PullHeader::read(header).expect("the reader wrote it");
         let mut from = self.source.offset(&position).expect("checked when it was sent");
         let length = self.source.length;
-        let then = from + u64::from(budget.bytes);
+        let mut then = from + u64::from(budget.bytes);
+        if self.rng.chance(self.faults.strange) {
+            then -= self.rng.below(u64::from(budget.bytes));
+        }
         let then = (self.source.is_arithmetic && then < length).then(|| self.source.position(then));
         for index in 0..budget.chunks {
             at += 20 + self.rng.below(200);
