@@ -16,13 +16,16 @@ use mesh_problem::Problem;
 use prometheus_client::metrics::histogram::Histogram;
 use proto_msgs::Contract;
 use tokio::time::{Instant, sleep};
+use warp::reply::Response;
 
 use crate::{
     answer,
     cache::{Answer, Cache, Question},
     config::Config,
+    download::Download,
     flights::{Flights, Landing},
     heads::Heads,
+    limits::Refusal,
     metrics::Metrics,
 };
 
@@ -124,6 +127,20 @@ impl Asking {
         let options = self.options(question, asker, false);
         let reply = self.bus.ask(&asked.target, question.message.clone(), &options).await?;
         Ok(answer::prepare(&self.places, reply, question, false, Instant::now(), asked.counted.clone()))
+    }
+
+    /// Answers with a download.
+    pub(crate) async fn download(
+        &self,
+        question: &Question,
+        asker: &Asker,
+        headers: &HeaderMap,
+        is_head: bool,
+    ) -> Result<Response, Refusal> {
+        let asked = &self.operations[question.operation];
+        let (bus, target, open_time) = (&self.bus, &asked.target, self.answer_time);
+        let message = question.message.clone();
+        Download { bus, target, message, asker, open_time, headers, is_head }.answer().await
     }
 
     fn options(&self, question: &Question, asker: &Asker, repeatable: bool) -> AskOptions {

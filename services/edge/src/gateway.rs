@@ -195,6 +195,11 @@ impl Shared {
             let answer = self.asking.submit(&question, &asker).await?;
             return Ok(answer::respond(&answer, headers));
         }
+        if operation.streaming {
+            let question = question(operation, path, &call.query, &body, gzip)?;
+            let is_head = call.method == Method::HEAD;
+            return self.asking.download(&question, &asker, headers, is_head).await;
+        }
         let target = target(call);
         let question = match self.asking.cache.question(&target, gzip) {
             Some(question) => question,

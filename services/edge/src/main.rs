@@ -4,12 +4,15 @@
 mod answer;
 mod asking;
 mod cache;
+mod chunk_form;
 mod config;
 mod connection;
 mod connections;
+mod download;
 mod flights;
 mod gateway;
 mod guard;
+mod gzip;
 mod heads;
 mod hot;
 mod http;
@@ -17,6 +20,7 @@ mod limits;
 mod listen;
 mod metrics;
 mod patience;
+mod range;
 mod request;
 mod routes;
 

@@ -1,0 +1,271 @@
+//! Downloads: a stream of the bus as a file (contract X4, X4a, X10-X12, L7). The opening says everything that the
+//! headers tell; the body is pulled only while the client takes it, and breaks off when the stream breaks.
+
+use std::{io, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    header::{
+        ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
+        CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, VARY,
+    },
+};
+use mesh_bus::{AskOptions, Bus, Encoding, Opened, PullLimits, PullOptions, Pulled, Target};
+use mesh_problem::{NOT_MAPPED, Problem};
+use warp::reply::{Reply as _, Response};
+
+use crate::{
+    answer,
+    asking::Asker,
+    chunk_form::{self, NDJSON},
+    gzip,
+    limits::Refusal,
+    range::Part,
+};
+
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+const X_TOTAL_ROWS: HeaderName = HeaderName::from_static("x-total-rows");
+
+/// Greatest frame towards a client (S5), so that thousands of stalled ones cost little.
+const FRAME_BYTES: usize = 64 << 10;
+
+/// A download that a client asks for.
+pub(crate) struct Download<'a> {
+    pub(crate) bus: &'a Bus,
+    pub(crate) target: &'a Arc<Target>,
+    /// The request message.
+    pub(crate) message: Bytes,
+    pub(crate) asker: &'a Asker,
+    /// How long opening may take.
+    pub(crate) open_time: std::time::Duration,
+    /// The client's headers.
+    pub(crate) headers: &'a HeaderMap,
+    /// Whether only the headers of the answer are wanted.
+    pub(crate) is_head: bool,
+}
+
+impl Download<'_> {
+    /// Answers with the file, a part of it, or its chunks as JSON.
+    pub(crate) async fn answer(self) -> Result<Response, Refusal> {
+        if takes_chunks(self.headers) {
+            return Ok(self.chunks().await?);
+        }
+        let wanted = Part::wanted(self.headers).filter(|_| !self.is_head);
+        let first = wanted.and_then(Part::first).unwrap_or(0);
+        let mut opened = self.open(first).await?;
+        let etag = (!opened.etag.is_empty()).then(|| format!("\"{}\"", opened.etag));
+        let mut headers = self.describe(&opened, etag.as_deref());
+        if etag.as_deref().is_some_and(|etag| answer::is_unchanged(self.headers, etag)) {
+            headers.remove(CONTENT_TYPE);
+            headers.remove(CONTENT_DISPOSITION);
+            return Ok(respond(StatusCode::NOT_MODIFIED, headers, stream::empty()));
+        }
+        let length = opened.info.total_bytes;
+        let part = wanted.filter(|_| self.is_range_valid(etag.as_deref())).zip(length);
+        let (status, range) = match part.map(|(part, length)| (part.of(length), length)) {
+            None => (StatusCode::OK, None),
+            Some((Some(range), length)) => {
+                let told = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+                headers.insert(CONTENT_RANGE, text(told));
+                (StatusCode::PARTIAL_CONTENT, Some(range))
+            }
+            Some((None, length)) => return Ok(not_satisfiable(length)),
+        };
+        if let Some(length) = range.as_ref().map(|range| range.end - range.start).or(length) {
+            headers.insert(CONTENT_LENGTH, length.into());
+        }
+        let is_packed = range.is_none() && length.is_none() && answer::takes_gzip(self.headers);
+        if is_packed {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        if self.is_head {
+            return Ok(respond(status, headers, stream::empty()));
+        }
+        let first = range.as_ref().map_or(0, |range| range.start);
+        if opened.from_byte != first {
+            let etag = opened.etag;
+            opened = self.open(first).await?;
+            if opened.etag != etag || opened.from_byte != first {
+                return Err(Problem::unavailable("the export has just changed").into());
+            }
+        }
+        let to_byte = range.map(|range| range.end).filter(|end| Some(*end) != length);
+        let pieces = bytes_of(self.pull(&opened, to_byte).await?);
+        Ok(match is_packed {
+            true => respond(status, headers, frames(gzip::packed(pieces))),
+            false => respond(status, headers, frames(pieces)),
+        })
+    }
+
+    /// Answers with one JSON object per chunk and line (X11).
+    async fn chunks(&self) -> Result<Response, Problem> {
+        let opened = self.open(0).await?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
+        headers.insert(VARY, HeaderValue::from_static("Accept"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.is_head {
+            return Ok(respond(StatusCode::OK, headers, stream::empty()));
+        }
+        let pulled = self.pull(&opened, None).await?;
+        let lines = chunk_form::lines(opened.content_type, opened.info, pulled.into_stream());
+        Ok(respond(StatusCode::OK, headers, frames(lines.map(Ok))))
+    }
+
+    async fn open(&self, from_byte: u64) -> Result<Opened, Problem> {
+        let options = AskOptions {
+            encoding: Encoding::default(),
+            timeout: self.open_time,
+            request_id: self.asker.request_id.clone(),
+            traceparent: self.asker.traceparent.clone(),
+            repeatable: true,
+        };
+        self.bus.open(self.target, self.message.clone(), from_byte, &options).await
+    }
+
+    async fn pull(&self, opened: &Opened, to_byte: Option<u64>) -> Result<Pulled, Problem> {
+        let options = PullOptions {
+            to_byte,
+            request_id: self.asker.request_id.clone(),
+            traceparent: self.asker.traceparent.clone(),
+            limits: PullLimits::default(),
+        };
+        self.bus.pull(self.target, self.message.clone(), opened, options).await
+    }
+
+    /// Whether a range may be answered with a part: unless its client holds another file's beginning.
+    fn is_range_valid(&self, etag: Option<&str>) -> bool {
+        match self.headers.get(IF_RANGE) {
+            None => true,
+            Some(held) => etag.is_some_and(|etag| held == etag),
+        }
+    }
+
+    /// What the headers say of the whole file.
+    fn describe(&self, opened: &Opened, etag: Option<&str>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, text(opened.content_type.clone()));
+        let disposition = format!("attachment; filename=\"{}\"", opened.info.file_name);
+        headers.insert(CONTENT_DISPOSITION, text(disposition));
+        let is_known = opened.info.total_bytes.is_some();
+        headers.insert(ACCEPT_RANGES, HeaderValue::from_static(if is_known { "bytes" } else { "none" }));
+        // What has no length in advance is packed on the way.
+        headers.insert(
+            VARY,
+            HeaderValue::from_static(if is_known { "Accept" } else { "Accept, Accept-Encoding" }),
+        );
+        if let Some(rows) = opened.info.total_rows {
+            headers.insert(X_TOTAL_ROWS, rows.into());
+        }
+        if let Some(crc32c) = opened.crc32c {
+            headers.insert(REPR_DIGEST, text(digest(crc32c)));
+        }
+        let keeps = match etag {
+            Some(etag) => {
+                headers.insert(ETAG, text(etag.to_owned()));
+                "public, max-age=3600, immutable"
+            }
+            None => "no-cache",
+        };
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(keeps));
+        headers
+    }
+}
+
+/// `Repr-Digest` (RFC 9530) of a CRC-32C, most significant byte first.
+fn digest(crc32c: u32) -> String {
+    use base64::Engine as _;
+    format!("crc32c=:{}:", base64::engine::general_purpose::STANDARD.encode(crc32c.to_be_bytes()))
+}
+
+/// Whether the client asks for the chunk form (X11).
+fn takes_chunks(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted
+        .flat_map(|value| value.split(','))
+        .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(NDJSON)))
+}
+
+/// A header value; names come from the services, which keep them plain.
+fn text(value: String) -> HeaderValue {
+    HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(""))
+}
+
+fn not_satisfiable(length: u64) -> Response {
+    let problem = Problem::invalid(NOT_MAPPED, "the file has no such bytes")
+        .with_inner(format!("it has {length} bytes"));
+    let mut response = answer::refused(StatusCode::RANGE_NOT_SATISFIABLE, &problem);
+    response.headers_mut().insert(CONTENT_RANGE, text(format!("bytes */{length}")));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+fn respond(
+    status: StatusCode,
+    headers: HeaderMap,
+    body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+) -> Response {
+    let mut response = warp::reply::stream(body).into_response();
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// The bytes of a stream; where it breaks, the transfer does (X10).
+fn bytes_of(pulled: Pulled) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    pulled.into_stream().map(|pulled| {
+        pulled.map_err(|problem| {
+            let cause = problem.cause.as_deref().unwrap_or_default();
+            tracing::warn!(%problem, cause, "a download broke");
+            io::Error::other(problem.to_string())
+        })
+    })
+}
+
+/// The same bytes, none of the pieces longer than a frame.
+fn frames(
+    pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let state = (Box::pin(pieces), Bytes::new());
+    stream::unfold(state, |(mut pieces, mut rest)| async move {
+        while rest.is_empty() {
+            match pieces.next().await? {
+                Ok(piece) => rest = piece,
+                Err(error) => return Some((Err(error), (pieces, rest))),
+            }
+        }
+        let frame = rest.split_to(rest.len().min(FRAME_BYTES));
+        Some((Ok(frame), (pieces, rest)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepting(value: &'static str) -> bool {
+        takes_chunks(&HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(value))]))
+    }
+
+    #[test]
+    fn the_chunk_form_is_given_on_request_only() {
+        assert!(accepting("application/x-ndjson") && accepting("text/csv, Application/X-NDJSON;q=0.9"));
+        assert!(!accepting("application/json") && !accepting("*/*") && !accepting("application/x-ndjsonx"));
+        assert!(!takes_chunks(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_digest_is_written_most_significant_byte_first() {
+        assert_eq!(digest(0x0102_0304), "crc32c=:AQIDBA==:");
+    }
+
+    #[tokio::test]
+    async fn pieces_are_cut_into_frames_and_a_failure_stays_one() {
+        let pieces = [Ok(Bytes::from(vec![1; FRAME_BYTES + 1])), Ok(Bytes::new()), Err(io::Error::other("broken"))];
+        let framed: Vec<_> = frames(stream::iter(pieces)).take(3).collect().await;
+        let lengths: Vec<_> = framed.iter().map(|frame| frame.as_ref().map(Bytes::len).ok()).collect();
+        assert_eq!(lengths, [Some(FRAME_BYTES), Some(1), None]);
+    }
+}
