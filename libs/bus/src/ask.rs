@@ -264,15 +264,14 @@ impl<'a> Question<'a> {
                 }
                 Said::NoResponder => {
                     if let Some(id) = &replica {
-                        self.target.group.forget(id);
+                        self.target.group.takes_no_more(id);
                     }
                     if is_extra {
                         extras -= 1;
                         asking.budget.refund();
                     }
-                    let may_come =
-                        !waiting.is_empty() && !self.bus.shared.replicas.knows_of_none(&self.target.group);
-                    if may_come {
+                    // One that is stopping takes nothing and answers what it has.
+                    if !waiting.is_empty() && !self.bus.shared.replicas.have_left(&self.target.group) {
                         continue;
                     }
                     match pauses.next() {

@@ -81,6 +81,10 @@ impl Member {
     fn lives(&self, now: Instant) -> bool {
         now.duration_since(self.heard) < SILENT
     }
+
+    fn is_long_silent(&self, now: Instant) -> bool {
+        now.duration_since(self.heard) >= PROBE
+    }
 }
 
 impl Replicas {
@@ -101,20 +105,11 @@ impl Replicas {
         self.listening_since.set(Instant::now()).is_ok()
     }
 
-    /// Whether no replica of the group lives, not even one that is stopping: nobody is left who could answer what
-    /// was asked before.
-    pub(crate) fn knows_of_none(&self, group: &Group) -> bool {
-        let now = Instant::now();
-        self.is_informed(now) && !lock(&group.members).iter().any(|member| member.lives(now))
-    }
-
-    /// Whether all replicas of the group are known to be gone, and not only silent.
+    /// Whether every replica of the group is known to be gone, and not only silent or stopping: nobody is left who
+    /// could answer what was asked before.
     pub(crate) fn have_left(&self, group: &Group) -> bool {
-        self.is_informed(Instant::now()) && lock(&group.members).is_empty()
-    }
-
-    fn is_informed(&self, now: Instant) -> bool {
-        self.listening_since.get().is_some_and(|since| now.duration_since(*since) > INFORMED)
+        let is_informed = self.listening_since.get().is_some_and(|since| since.elapsed() > INFORMED);
+        is_informed && lock(&group.members).is_empty()
     }
 
     fn all(&self) -> Vec<(String, Arc<Group>)> {
@@ -149,8 +144,15 @@ impl Group {
         liveliest.lives(now).then(|| Arc::clone(&liveliest.id))
     }
 
-    /// Forgets a replica that does not listen any more.
-    pub(crate) fn forget(&self, id: &str) {
+    /// A replica did not listen: it is stopping or gone, unless its next beat says otherwise.
+    pub(crate) fn takes_no_more(&self, id: &str) {
+        for member in lock(&self.members).iter_mut().filter(|member| &*member.id == id) {
+            member.is_taking = false;
+        }
+    }
+
+    /// Forgets a replica that is gone.
+    fn forget(&self, id: &str) {
         lock(&self.members).retain(|member| &*member.id != id);
         self.look(Instant::now());
     }
@@ -171,7 +173,9 @@ impl Group {
         self.has_silent.store(is_silent && others_take, Ordering::Relaxed);
         let mut doubtful = Vec::new();
         for member in members.iter_mut() {
-            if !member.lives(now) && now.duration_since(member.probed) >= PROBE {
+            // One that is stopping does not listen any more, and may only be late with its beat.
+            let is_doubtful = if member.is_taking { !member.lives(now) } else { member.is_long_silent(now) };
+            if is_doubtful && now.duration_since(member.probed) >= PROBE {
                 member.probed = now;
                 doubtful.push(Arc::clone(&member.id));
             }
@@ -288,11 +292,23 @@ mod tests {
         assert_eq!((group.other_than(&[], now), group.liveliest(now)), (None, None));
         let replicas =
             Replicas { groups: Mutex::default(), listening_since: OnceLock::from(now - INFORMED * 2) };
-        assert!(!replicas.knows_of_none(&group) && !replicas.have_left(&group));
-        group.heard("a", true, now.checked_sub(SILENT).unwrap());
-        assert!(replicas.knows_of_none(&group) && !replicas.have_left(&group), "it may be frozen");
+        assert!(!replicas.have_left(&group));
+        assert!(
+            group.look(now + SILENT).is_empty() && group.look(now + PROBE) == ["a".into()],
+            "it may be late"
+        );
         group.forget("a");
-        assert!(replicas.knows_of_none(&group) && replicas.have_left(&group));
+        assert!(replicas.have_left(&group));
+    }
+
+    #[test]
+    fn one_that_did_not_listen_is_asked_again_after_its_next_beat() {
+        let (group, now) = (Group::default(), Instant::now());
+        beaten(&group, &["a"], now);
+        group.takes_no_more("a");
+        assert_eq!(group.other_than(&[], now), None);
+        beaten(&group, &["a"], now);
+        assert_eq!(group.other_than(&[], now), Some("a".into()));
     }
 
     #[test]
