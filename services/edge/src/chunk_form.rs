@@ -65,9 +65,13 @@ mod tests {
     #[tokio::test]
     async fn chunks_are_lines_and_a_failure_is_the_last() {
         let info = ExportInfo { file_name: "a.zip".to_owned(), total_bytes: Some(5), ..Default::default() };
-        let chunks =
-            [Ok(Bytes::from_static(b"abc")), Ok(Bytes::from_static(b"de")), Err(Problem::unavailable("gone"))];
-        let lines: Vec<Bytes> = lines("application/zip".to_owned(), info, stream::iter(chunks)).collect().await;
+        let chunks = [
+            Ok(Bytes::from_static(b"abc")),
+            Ok(Bytes::from_static(b"de")),
+            Err(Problem::unavailable("gone")),
+        ];
+        let lines: Vec<Bytes> =
+            lines("application/zip".to_owned(), info, stream::iter(chunks)).collect().await;
         let lines: Vec<Value> = lines
             .iter()
             .map(|line| {

@@ -14,6 +14,7 @@ use http::{
 };
 use mesh_bus::{AskOptions, Bus, Encoding, Opened, PullLimits, PullOptions, Pulled, Target};
 use mesh_problem::{NOT_MAPPED, Problem};
+use sync_wrapper::SyncStream;
 use warp::reply::{Reply as _, Response};
 
 use crate::{
@@ -207,7 +208,7 @@ fn respond(
     headers: HeaderMap,
     body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
 ) -> Response {
-    let mut response = warp::reply::stream(body).into_response();
+    let mut response = warp::reply::stream(SyncStream::new(body)).into_response();
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
@@ -263,7 +264,8 @@ mod tests {
 
     #[tokio::test]
     async fn pieces_are_cut_into_frames_and_a_failure_stays_one() {
-        let pieces = [Ok(Bytes::from(vec![1; FRAME_BYTES + 1])), Ok(Bytes::new()), Err(io::Error::other("broken"))];
+        let pieces =
+            [Ok(Bytes::from(vec![1; FRAME_BYTES + 1])), Ok(Bytes::new()), Err(io::Error::other("broken"))];
         let framed: Vec<_> = frames(stream::iter(pieces)).take(3).collect().await;
         let lengths: Vec<_> = framed.iter().map(|frame| frame.as_ref().map(Bytes::len).ok()).collect();
         assert_eq!(lengths, [Some(FRAME_BYTES), Some(1), None]);

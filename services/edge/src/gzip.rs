@@ -7,30 +7,24 @@ use flate2::{Compression, write::GzEncoder};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::task::spawn_blocking;
 
-/// What remains to be done of a stream.
-enum Left<S> {
-    Pieces(S, GzEncoder<Vec<u8>>),
-    Nothing,
-}
-
 /// One gzip stream of these bytes, made beside the thread that serves the connections. It has no end when they break
 /// off.
 pub(crate) fn packed(
     pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    stream::try_unfold(Left::Pieces(Box::pin(pieces), encoder), |left| async move {
-        let Left::Pieces(mut pieces, mut encoder) = left else { return Ok(None) };
+    stream::try_unfold(Some((Box::pin(pieces), encoder)), |left| async move {
+        let Some((mut pieces, mut encoder)) = left else { return Ok(None) };
         let Some(piece) = pieces.next().await.transpose()? else {
             let end = beside(move || encoder.finish()).await?;
-            return Ok(Some((end.into(), Left::Nothing)));
+            return Ok(Some((end.into(), None)));
         };
         let (packed, encoder) = beside(move || {
             encoder.write_all(&piece)?;
             Ok((std::mem::take(encoder.get_mut()), encoder))
         })
         .await?;
-        Ok(Some((packed.into(), Left::Pieces(pieces, encoder))))
+        Ok(Some((packed.into(), Some((pieces, encoder)))))
     })
 }
 

@@ -88,9 +88,17 @@ mod tests {
 
     #[test]
     fn everything_else_means_the_whole_file() {
-        for value in
-            ["", "bytes", "bytes=", "bytes=-", "bytes=a-", "bytes=1-2-3", "bytes=9-5", "bytes=+1-2", "rows=1-2"]
-        {
+        for value in [
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=-",
+            "bytes=a-",
+            "bytes=1-2-3",
+            "bytes=9-5",
+            "bytes=+1-2",
+            "rows=1-2",
+        ] {
             assert_eq!(wanted(&[value]), None, "{value}");
         }
         assert_eq!(wanted(&["bytes=0-1,3-4"]), None, "several ranges");

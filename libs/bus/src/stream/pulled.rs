@@ -154,7 +154,7 @@ impl Pulled {
         };
         let event = if message.status == Some(StatusCode::NO_RESPONDERS) {
             if let Some((_, id)) = self.by_name.iter().find(|(sent, _)| *sent == pull) {
-                self.target.group.forget(id);
+                self.target.group.takes_no_more(id);
             }
             let problem = format!("no replica of {} answers this operation", self.target.workload);
             Event::Failed(pull, Problem::unavailable(problem))
