@@ -22,6 +22,8 @@ pub enum Need {
     Bus,
     /// The database.
     Database,
+    /// Where history segments lie.
+    History,
     /// The listening sockets for clients, shared by all replicas.
     Sockets,
 }
@@ -42,6 +44,7 @@ pub const SERVICES: &[Service] = &[
     Service { name: "edge", tier: Tier::Front, needs: &[Need::Bus, Need::Sockets] },
     Service { name: "query", tier: Tier::Service, needs: &[Need::Bus, Need::Database] },
     Service { name: "node-info", tier: Tier::Service, needs: &[Need::Bus, Need::Database] },
+    Service { name: "export", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::History] },
 ];
 
 /// Finds a service by its name.
@@ -136,6 +139,8 @@ impl Surroundings {
                     }
                 }
                 Need::Database => spec = spec.env("MESH_DATABASE_URL", &self.database_url),
+                // Segments lie in the folder `segments` of what is named here.
+                Need::History => spec = spec.env("MESH_HISTORY_URL", self.home.root().to_string_lossy()),
                 Need::Sockets => spec.sockets.clone_from(&self.sockets.inherited),
             }
         }

@@ -25,6 +25,12 @@ pub enum StoreError {
         /// The driver's error.
         source: tokio_postgres::Error,
     },
+    /// The server is there and does not answer.
+    #[error("{step} failed: the database says nothing")]
+    Silent {
+        /// What was being done.
+        step: &'static str,
+    },
     /// A migration failed, or the database carries other migrations under the same numbers.
     #[error("migrating the database failed")]
     Migrate {

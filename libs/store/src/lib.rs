@@ -1,5 +1,5 @@
 //! PostgreSQL for the mesh: migrations and bulk loading for those who write, `.sql` files and cursor pages
-//! for those who read.
+//! for those who read, snapshots and COPY for the one who seals.
 //!
 //! The only room that knows the database driver. It knows tables only in `migrations/`; what a row means is
 //! the services' business.
@@ -9,10 +9,12 @@ pub mod load;
 pub mod migrate;
 mod page;
 mod read;
+mod seal;
 mod session;
 mod time;
 
 pub use page::{ListKey, Page, PageRequest, PageSizes, Window};
 pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, StoreState, head_of};
+pub use seal::{Copy, SealSession, Snapshot};
 pub use time::TimeUs;
 pub use tokio_postgres::Row;

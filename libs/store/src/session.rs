@@ -13,12 +13,20 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Opens a connection to `url` that lives as long as the returned client. `purpose` is what
 /// `pg_stat_activity` shows for it, unless the URL has a name of its own.
 pub(crate) async fn connect(url: &str, purpose: &str) -> Result<Client, StoreError> {
+    connect_with(url, purpose, "").await
+}
+
+/// The same with settings of the session, in the form of a server's command line; they count more than the URL's.
+pub(crate) async fn connect_with(url: &str, purpose: &str, settings: &str) -> Result<Client, StoreError> {
     let mut config: Config = url.parse().map_err(|source| StoreError::Url { source })?;
     if config.get_application_name().is_none() {
         config.application_name(purpose);
     }
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    if !settings.is_empty() {
+        config.options(format!("{} {settings}", config.get_options().unwrap_or_default()).trim());
     }
     let (client, connection) =
         config.connect(NoTls).await.map_err(|source| StoreError::Connect { source })?;

@@ -1,12 +1,12 @@
 //! A whole mesh for one test: services behind an edge, apart from every other mesh on the shared bus.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
 use mesh_launcher::services::{Need, SERVICES, Sockets};
 
-use crate::{Answer, Database, Service, ServiceSetup, answer, service};
+use crate::{Answer, Database, Service, ServiceSetup, answer, servers, service};
 
 /// A running mesh. Dropping it kills its services.
 #[derive(Debug)]
@@ -53,10 +53,12 @@ impl MeshSetup<'_> {
         let sockets = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)
             .unwrap_or_else(|(address, error)| panic!("cannot listen on {address}: {error}"));
         let bus_prefix = service::bus_prefix();
+        let history = servers::folder().join(format!("history-{bus_prefix}"));
         let present = SERVICES.iter().filter(|service| !self.absent.iter().any(|name| name == service.name));
         let starting = present.map(|service| {
             let setup = Service::configure(service.name).env("MESH_BUS_PREFIX", &bus_prefix);
-            let setup = service.needs.iter().fold(setup, |setup, need| self.give(setup, *need, &sockets));
+            let setup =
+                service.needs.iter().fold(setup, |setup, need| self.give(setup, *need, &sockets, &history));
             let setup = match &self.binaries {
                 Some(folder) => setup.program(folder.join(service.name)),
                 None => setup,
@@ -68,9 +70,10 @@ impl MeshSetup<'_> {
         Mesh { services, http: sockets.http, grpc: sockets.grpc, client: answer::client() }
     }
 
-    fn give(&self, setup: ServiceSetup, need: Need, sockets: &Sockets) -> ServiceSetup {
+    fn give(&self, setup: ServiceSetup, need: Need, sockets: &Sockets, history: &Path) -> ServiceSetup {
         match need {
             Need::Database => setup.database(self.database),
+            Need::History => setup.env("MESH_HISTORY_URL", history.to_string_lossy()),
             Need::Sockets => sockets
                 .inherited
                 .iter()

@@ -1,0 +1,145 @@
+//! The door for sealing: one connection that holds the writer's lock, a snapshot in which all tables of a segment
+//! are read, and rows as CSV text by COPY.
+//!
+//! COPY takes no parameters; its bounds are settings of the transaction, made by an ordinary statement of the same
+//! snapshot and read by `current_setting`.
+
+use std::{pin::Pin, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt};
+use tokio::time::timeout;
+use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
+
+use crate::{
+    error::StoreError,
+    migrate::{self, SchemaState},
+    read::Parameter,
+    session,
+};
+
+/// Text of rows is gathered to pieces of this length: the driver gives one small piece per row.
+const PIECE: usize = 256 << 10;
+
+/// How long the server may think about a statement, or about the next piece of rows.
+const SILENT_AT_MOST: Duration = Duration::from_secs(300);
+
+/// Settings that make CSV text the same on every server (DATA_MODEL 6).
+const SETTINGS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=1 \
+    -c bytea_output=hex -c statement_timeout=0 -c jit=off -c idle_in_transaction_session_timeout=10min \
+    -c client_connection_check_interval=1s";
+
+/// A connection for sealing.
+pub struct SealSession {
+    client: Client,
+}
+
+impl SealSession {
+    /// Connects to the primary at `url`; `name` is what the server lists the session by.
+    ///
+    /// # Errors
+    /// When the URL does not parse or nobody answers there.
+    pub async fn open(url: &str, name: &str) -> Result<Self, StoreError> {
+        Ok(Self { client: session::connect_with(url, name, SETTINGS).await? })
+    }
+
+    /// Takes a lock of the database, unless another session has it. It is given back with the session.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn try_lock(&self, key: i64) -> Result<bool, StoreError> {
+        let key: [Parameter<'_>; 1] = [&key];
+        let asked = self.client.query_one("SELECT pg_try_advisory_lock($1)", &key);
+        Ok(within("taking a lock", asked).await?.get(0))
+    }
+
+    /// Runs a statement that changes rows, and says how many.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn execute(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<u64, StoreError> {
+        within("writing the state of the node", self.client.execute(sql, parameters)).await
+    }
+
+    /// Begins a read-only transaction that sees one moment of all tables.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub async fn snapshot(&mut self) -> Result<Snapshot<'_>, StoreError> {
+        let builder =
+            self.client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+        Ok(Snapshot { transaction: within("beginning a snapshot", builder.start()).await? })
+    }
+}
+
+/// One moment of all tables. It ends when it is dropped.
+pub struct Snapshot<'a> {
+    transaction: Transaction<'a>,
+}
+
+impl Snapshot<'_> {
+    /// Runs a statement that gives exactly one row.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn one(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, StoreError> {
+        within("reading a snapshot", self.transaction.query_one(sql, parameters)).await
+    }
+
+    /// How far the schema was at that moment.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn schema(&self) -> Result<SchemaState, StoreError> {
+        migrate::state(&self.transaction).await
+    }
+
+    /// Runs a `COPY … TO STDOUT` statement.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn copy(&self, sql: &'static str) -> Result<Copy, StoreError> {
+        let rows = within("copying rows", self.transaction.copy_out(sql)).await?;
+        Ok(Copy { rows: Box::pin(rows), piece: BytesMut::with_capacity(PIECE), is_over: false })
+    }
+}
+
+/// The text of rows as it comes.
+pub struct Copy {
+    rows: Pin<Box<dyn Stream<Item = Result<Bytes, tokio_postgres::Error>> + Send>>,
+    piece: BytesMut,
+    is_over: bool,
+}
+
+impl Copy {
+    /// The next piece, about 256 KiB long unless a row is longer or it is the last; nothing at the end.
+    ///
+    /// # Errors
+    /// When the connection breaks, or the server says nothing for five minutes.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
+        within("copying rows", self.fill()).await?;
+        let piece = std::mem::replace(&mut self.piece, BytesMut::with_capacity(PIECE));
+        Ok((!piece.is_empty()).then(|| piece.freeze()))
+    }
+
+    async fn fill(&mut self) -> Result<(), tokio_postgres::Error> {
+        while !self.is_over && self.piece.len() < PIECE {
+            match self.rows.next().await {
+                Some(row) => self.piece.extend_from_slice(&row?),
+                None => self.is_over = true,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits for the server within its deadline, and names the step in what goes wrong.
+async fn within<T>(
+    step: &'static str,
+    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, StoreError> {
+    match timeout(SILENT_AT_MOST, asked).await {
+        Ok(answer) => answer.map_err(StoreError::in_step(step)),
+        Err(_) => Err(StoreError::Silent { step }),
+    }
+}

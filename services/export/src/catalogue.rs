@@ -1,0 +1,159 @@
+//! The catalogue: which segments are held, listed from the object store alone, so that it works without a database.
+//!
+//! Listed anew every period, when a sealer tells of a new segment, and when somebody must know it of this moment.
+
+use std::{sync::Arc, time::Duration};
+
+use actix::{
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, Supervised, WrapFuture,
+};
+use futures_util::StreamExt;
+use mesh_bus::{Bus, News};
+use mesh_history::{Held, HistoryError, SegmentStore, Unreadable};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{oneshot, watch};
+
+use crate::metrics::Metrics;
+
+/// What was listed last.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The segments, as of the last listing that came to an end.
+    pub held: Option<Arc<Held>>,
+    /// Why the newest listing failed, if it did.
+    pub failure: Option<Arc<str>>,
+}
+
+/// Told by a sealer when the segments have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SegmentNews {
+    /// Last height of the newest segment.
+    pub height_to: u64,
+}
+
+impl News for SegmentNews {
+    const TOPIC: &'static str = "history.segments";
+}
+
+/// Lists the segments and tells what is held.
+pub struct Catalogue {
+    segments: SegmentStore,
+    period: Duration,
+    listing: watch::Sender<Listing>,
+    metrics: Metrics,
+    bus: Option<Bus>,
+    is_listing: bool,
+    /// Who wants a listing that begins from now on.
+    waiting: Vec<oneshot::Sender<Listing>>,
+}
+
+/// Asks for a listing that begins after this message has come.
+pub struct Refresh;
+
+impl Message for Refresh {
+    type Result = Listing;
+}
+
+impl Catalogue {
+    /// Lists this store every `period`; hears on the bus of what others seal. What it finds goes to `listing`.
+    pub fn new(
+        segments: SegmentStore,
+        period: Duration,
+        bus: Option<Bus>,
+        listing: watch::Sender<Listing>,
+        metrics: Metrics,
+    ) -> Self {
+        Self { segments, period, listing, metrics, bus, is_listing: false, waiting: Vec::new() }
+    }
+
+    fn list(&mut self, context: &mut Context<Self>) {
+        if self.is_listing {
+            return;
+        }
+        self.is_listing = true;
+        let asked = std::mem::take(&mut self.waiting);
+        let segments = self.segments.clone();
+        let listed = async move { segments.held().await }.into_actor(self);
+        context.spawn(listed.map(move |held, catalogue, context| {
+            catalogue.is_listing = false;
+            match held {
+                Ok(held) => catalogue.take(held),
+                Err(error) => catalogue.fail(&error),
+            }
+            for asker in asked {
+                // Whoever has gone away needs no answer.
+                let _ = asker.send(catalogue.listing.borrow().clone());
+            }
+            if !catalogue.waiting.is_empty() {
+                catalogue.list(context);
+            }
+        }));
+    }
+
+    fn take(&self, held: Held) {
+        let newest = held.segments.last().map(|segment| segment.height_to);
+        self.metrics.held(held.segments.len(), held.unreadable.len(), newest);
+        self.listing.send_if_modified(|listing| {
+            let known = |segment: &Unreadable| segment.name.clone();
+            let is_same = listing.failure.is_none()
+                && listing.held.as_ref().is_some_and(|old| {
+                    old.segments == held.segments
+                        && old.unreadable.iter().map(known).eq(held.unreadable.iter().map(known))
+                });
+            if is_same {
+                return false;
+            }
+            for unreadable in &held.unreadable {
+                tracing::error!(
+                    segment = %unreadable.name,
+                    error = &unreadable.error as &dyn std::error::Error,
+                    "a segment cannot be read"
+                );
+            }
+            *listing = Listing { held: Some(Arc::new(held)), failure: None };
+            true
+        });
+    }
+
+    fn fail(&self, error: &HistoryError) {
+        if self.listing.borrow().failure.is_none() {
+            tracing::error!(error = error as &dyn std::error::Error, "the segments cannot be listed");
+        }
+        let failure = Some(error.to_string().into());
+        self.listing.send_modify(|listing| listing.failure = failure);
+    }
+}
+
+impl Actor for Catalogue {
+    type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Self::Context) {
+        self.is_listing = false;
+        self.list(context);
+        context.run_interval(self.period, |catalogue, context| catalogue.list(context));
+        let Some(bus) = self.bus.clone() else { return };
+        let myself = context.address();
+        let hearing = async move {
+            match bus.hear::<SegmentNews>().await {
+                Ok(mut news) => while news.next().await.is_some() && myself.send(Refresh).await.is_ok() {},
+                Err(error) => tracing::error!(%error, "news of segments cannot be heard"),
+            }
+        };
+        context.spawn(hearing.into_actor(self));
+    }
+}
+
+impl Supervised for Catalogue {}
+
+impl Handler<Refresh> for Catalogue {
+    type Result = ResponseFuture<Listing>;
+
+    fn handle(&mut self, _: Refresh, context: &mut Self::Context) -> Self::Result {
+        let (asker, answer) = oneshot::channel();
+        self.waiting.push(asker);
+        self.list(context);
+        let last = self.listing.subscribe();
+        Box::pin(async move { answer.await.unwrap_or_else(|_| last.borrow().clone()) })
+    }
+}

@@ -1,0 +1,110 @@
+//! The `export` workload: lays downloads out, answers their pulls, and seals the history they come from.
+//!
+//! A library, so that tests and tools can run the same actors without a process; the binary only starts it.
+
+mod catalogue;
+mod config;
+mod layouts;
+mod metrics;
+mod ops;
+mod seal;
+mod sealer;
+
+use std::{cell::RefCell, process::ExitCode, rc::Rc};
+
+use actix::{Actor, Addr, Context, Supervisor};
+use mesh_bus::Limits;
+use mesh_chassis::{Failure, Running, Setup};
+use mesh_history::{Deadlines, SegmentStore};
+use mesh_store::Store;
+use tokio::sync::watch;
+
+pub use crate::{
+    catalogue::{Catalogue, Listing, Refresh, SegmentNews},
+    metrics::Metrics,
+    seal::{Rules, SealError, Sealed, Sealing, Until},
+    sealer::{Look, Sealer},
+};
+use crate::{config::Config, layouts::Layouts};
+
+/// Opens downloads and answers their pulls. It remembers nothing of a download between two pulls.
+pub struct Export {
+    store: Store,
+    segments: SegmentStore,
+    listing: watch::Receiver<Listing>,
+    catalogue: Addr<Catalogue>,
+    layouts: Rc<RefCell<Layouts>>,
+    metrics: Metrics,
+    mailbox: usize,
+}
+
+impl Export {
+    /// Reads the ledger from `store` and the history from `segments`, as `catalogue` lists them to `listing`; takes
+    /// at most so many requests at the same time.
+    pub fn new(
+        store: Store,
+        segments: SegmentStore,
+        listing: watch::Receiver<Listing>,
+        catalogue: Addr<Catalogue>,
+        metrics: Metrics,
+        in_flight: usize,
+    ) -> Self {
+        Self { store, segments, listing, catalogue, layouts: Rc::default(), metrics, mailbox: in_flight }
+    }
+}
+
+impl Actor for Export {
+    type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Self::Context) {
+        context.set_mailbox_capacity(self.mailbox);
+    }
+}
+
+/// Runs the workload until it is told to stop.
+pub fn main() -> ExitCode {
+    mesh_chassis::run("export", env!("CARGO_PKG_VERSION"), start)
+}
+
+async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
+    let Config { store: store_config, history_root, refresh, rules, scratch, in_flight } = setup.config;
+    let limits = Limits { in_flight, timeout: store_config.query_timeout };
+    let segments = SegmentStore::open(&history_root, Deadlines::default())?;
+    let store = Store::open(&store_config)?;
+    let metrics = Metrics::register(&mut setup.registry.borrow_mut());
+
+    let (tell, listing) = watch::channel(Listing::default());
+    let catalogue = {
+        let (segments, bus, metrics) = (segments.clone(), setup.bus.clone(), metrics.clone());
+        Supervisor::start(move |_| Catalogue::new(segments, refresh, Some(bus), tell, metrics))
+    };
+    let sealing = Sealing {
+        database_url: store_config.url,
+        segments: segments.clone(),
+        rules,
+        scratch,
+        metrics: metrics.clone(),
+    };
+    {
+        let (store, listing, catalogue, bus) =
+            (store.clone(), listing.clone(), catalogue.clone(), setup.bus.clone());
+        Supervisor::start(move |_| Sealer::new(sealing, store, listing, catalogue, Some(bus)));
+    }
+    let export = Export::new(store, segments, listing.clone(), catalogue, metrics, in_flight).start();
+    let router = ops::router(setup.bus, export, limits, &mut setup.registry.borrow_mut());
+    // The database may be away: what is sealed can be downloaded without it.
+    let mut first = listing.clone();
+    let serving = router.serve(async move {
+        // It ends only with the process.
+        let _ = first.wait_for(|listing| listing.held.is_some()).await;
+    });
+    Ok(Running::serving(serving, move || {
+        let failure = listing.borrow().failure.clone();
+        async move {
+            match failure {
+                Some(failure) => Err(format!("the segments cannot be listed: {failure}")),
+                None => Ok(()),
+            }
+        }
+    }))
+}

@@ -1,0 +1,7 @@
+//! The `export` workload's process.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    mesh_export::main()
+}

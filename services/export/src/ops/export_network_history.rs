@@ -1,0 +1,230 @@
+//! ExportNetworkHistory: one table over whole segments, as a ZIP whose every byte is known before the first is read.
+//!
+//! A position is the layout's fingerprint and an offset, so any replica gives the same bytes.
+
+use std::sync::Arc;
+
+use actix::{Context, Handler};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use mesh_bus::{Chunks, Open, Opened, Piece, Position, Pull, Totals, WhileAwaited};
+use mesh_history::{Held, HistoryError, Layout, LayoutError};
+use mesh_problem::{Code, MALFORMED, Problem};
+use proto_msgs::v2::{ExportInfo, ExportNetworkHistoryRequest, Table};
+
+use crate::{Export, Listing, Refresh};
+
+/// The table is missing or unspecified.
+const TABLE: u32 = 240_010;
+/// Heights are missing, negative or inverted.
+const HEIGHTS: u32 = 240_011;
+/// A height is not on a boundary.
+const BOUNDARY: u32 = 240_012;
+/// The range is not held completely.
+const MISSING: u32 = 240_013;
+/// A segment cannot be read, or has no such table.
+const UNREADABLE: u32 = 240_014;
+
+/// Most bytes that one pull reads, whatever it asks for.
+const READ_AT_MOST: usize = 4 << 20;
+
+/// Length of a fingerprint's text in a position.
+const FINGERPRINT: usize = 32;
+
+/// What is asked for, checked as far as that goes without segments.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    table: &'static str,
+    enum_name: &'static str,
+    from: u64,
+    to: u64,
+}
+
+impl Wanted {
+    fn read(request: &ExportNetworkHistoryRequest) -> Result<Self, Problem> {
+        let table = Table::try_from(request.table).ok().filter(|table| *table != Table::Unspecified);
+        let enum_name = table.map(|table| table.as_str_name());
+        let lower = |name: &str| name.strip_prefix("TABLE_").unwrap_or(name).to_ascii_lowercase();
+        let named = enum_name.and_then(|name| {
+            mesh_history::TABLES.into_iter().find(|table| *table == lower(name)).map(|table| (table, name))
+        });
+        let (table, enum_name) = named.ok_or_else(|| Problem::invalid(TABLE, "table is missing"))?;
+        let height = |name: &str, height: Option<i64>| {
+            let height = height.ok_or_else(|| Problem::invalid(HEIGHTS, format!("{name} is missing")))?;
+            let negative = |_| Problem::invalid(HEIGHTS, format!("{name} is negative"));
+            u64::try_from(height).map_err(|error| negative(error).with_inner(height.to_string()))
+        };
+        let (from, to) = (height("fromBlock", request.from_block)?, height("toBlock", request.to_block)?);
+        if from > to {
+            let problem = Problem::invalid(HEIGHTS, "fromBlock is greater than toBlock");
+            return Err(problem.with_inner(format!("fromBlock {from}, toBlock {to}")));
+        }
+        Ok(Self { table, enum_name, from, to })
+    }
+
+    fn key(&self) -> (&'static str, u64, u64) {
+        (self.table, self.from, self.to)
+    }
+}
+
+impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
+    type Result = WhileAwaited<Result<Opened, Problem>>;
+
+    fn handle(&mut self, open: Open<ExportNetworkHistoryRequest>, _: &mut Context<Self>) -> Self::Result {
+        let (listing, layouts, catalogue) =
+            (self.listing.borrow().clone(), self.layouts.clone(), self.catalogue.clone());
+        WhileAwaited::by(async move {
+            let wanted = Wanted::read(&open.request)?;
+            let lay_out = |listing: &Listing| {
+                let held = listing.held.as_ref().ok_or_else(|| away("nothing was listed yet"))?;
+                let layout = layouts.borrow_mut().over(held, wanted.key());
+                layout.map_err(|error| refusal(&error, &wanted, held))
+            };
+            let layout = match lay_out(&listing) {
+                Ok(layout) => layout,
+                // Another replica may have listed more already.
+                Err(_) => lay_out(&catalogue.send(Refresh).await.map_err(|error| away(&error.to_string()))?)?,
+            };
+            let from_byte = open.from_byte.min(layout.length);
+            Ok(Opened {
+                info: ExportInfo {
+                    file_name: layout.file_name.clone(),
+                    chain_id: layout.chain_id.clone(),
+                    table: Some(wanted.enum_name.to_owned()),
+                    total_bytes: Some(layout.length),
+                    total_rows: Some(layout.rows),
+                },
+                first: Bytes::copy_from_slice(position(&layout, from_byte)?.as_bytes()),
+                from_byte,
+                content_type: "application/zip".to_owned(),
+                etag: layout.fingerprint.clone(),
+                crc32c: Some(layout.crc32c),
+            })
+        })
+    }
+}
+
+impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
+    type Result = WhileAwaited<Result<Chunks, Problem>>;
+
+    fn handle(&mut self, pull: Pull<ExportNetworkHistoryRequest>, _: &mut Context<Self>) -> Self::Result {
+        let (layouts, catalogue) = (self.layouts.clone(), self.catalogue.clone());
+        let segments = self.segments.clone();
+        let pulled = self.metrics.pulled("ExportNetworkHistory");
+        WhileAwaited::by(async move {
+            let Pull { request, position: at, budget } = pull;
+            let wanted = Wanted::read(&request)?;
+            let (fingerprint, offset) = read_position(&at)?;
+            let known = layouts.borrow_mut().known(wanted.key(), &fingerprint);
+            let layout = match known {
+                Some(layout) => layout,
+                None => {
+                    // A listing of this moment has all that the opening saw, unless it is gone.
+                    let listing = catalogue.send(Refresh).await.map_err(|error| away(&error.to_string()))?;
+                    if let Some(failure) = listing.failure {
+                        return Err(away(&failure));
+                    }
+                    let held = listing.held.ok_or_else(|| away("nothing was listed yet"))?;
+                    let layout = layouts.borrow_mut().over(&held, wanted.key());
+                    let layout = layout.map_err(|error| refusal(&error, &wanted, &held))?;
+                    if layout.fingerprint != fingerprint {
+                        return Err(Problem::internal(
+                            UNREADABLE,
+                            "the segments of this export have changed",
+                        ));
+                    }
+                    layout
+                }
+            };
+            if offset > layout.length {
+                return Err(Problem::invalid(MALFORMED, "the position is past the end"));
+            }
+            let chunk = budget.chunk_bytes();
+            let most = chunk.saturating_mul(budget.chunks as usize).min(READ_AT_MOST);
+            let bytes = segments.read(&layout, offset, most).await.map_err(|error| unreadable(&error))?;
+            pulled.inc_by(bytes.len() as u64);
+            let end = offset + bytes.len() as u64;
+            if bytes.is_empty() && end < layout.length {
+                return Err(Problem::internal(UNREADABLE, "the export gave no bytes"));
+            }
+            let then = (end < layout.length).then(|| position(&layout, end)).transpose()?;
+            let pieces = cut(&layout, offset, &bytes, chunk);
+            Ok(Chunks { then, pieces: stream::iter(pieces).boxed() })
+        })
+    }
+}
+
+/// Bytes from `offset` on as pieces of at most `chunk` bytes; one without bytes at the very end.
+fn cut(layout: &Arc<Layout>, offset: u64, bytes: &Bytes, chunk: usize) -> Vec<Result<Piece, Problem>> {
+    let piece = |from: usize, to: usize| {
+        let after = offset + to as u64;
+        let end = Totals { bytes: layout.length, rows: Some(layout.rows) };
+        Ok(Piece {
+            bytes: bytes.slice(from..to),
+            after: position(layout, after)?,
+            end: (after == layout.length).then_some(end),
+        })
+    };
+    let starts = (0..bytes.len().max(1)).step_by(chunk);
+    starts.map(|from| piece(from, (from + chunk).min(bytes.len()))).collect()
+}
+
+fn position(layout: &Layout, offset: u64) -> Result<Position, Problem> {
+    let mut bytes = layout.fingerprint.clone().into_bytes();
+    bytes.extend(offset.to_be_bytes());
+    Position::new(bytes).ok_or_else(|| Problem::internal(UNREADABLE, "a position is too long"))
+}
+
+fn read_position(position: &Position) -> Result<(String, u64), Problem> {
+    let wrong = || Problem::invalid(MALFORMED, "the position is not of this export");
+    let (fingerprint, offset) = position.as_bytes().split_at_checked(FINGERPRINT).ok_or_else(wrong)?;
+    let fingerprint = std::str::from_utf8(fingerprint).map_err(|_| wrong())?;
+    let offset = offset.try_into().map_err(|_| wrong())?;
+    Ok((fingerprint.to_owned(), u64::from_be_bytes(offset)))
+}
+
+fn refusal(error: &LayoutError, wanted: &Wanted, held: &Held) -> Problem {
+    let unreadable = || Problem::internal(UNREADABLE, "a segment of the range cannot be read");
+    match error {
+        LayoutError::Inverted { .. } => Problem::invalid(HEIGHTS, "fromBlock is greater than toBlock"),
+        LayoutError::NotBoundary { height, below, above } => {
+            // One height may be asked for twice: as a start it is looked at first.
+            let starts = held.segments.iter().any(|segment| segment.height_from == wanted.from);
+            let is_start = *height == wanted.from && !starts;
+            let (name, kind) = if is_start { ("fromBlock", "starts") } else { ("toBlock", "ends") };
+            let nearest: Vec<String> = [below, above].into_iter().flatten().map(u64::to_string).collect();
+            Problem::invalid(BOUNDARY, "height is not on a history segment boundary")
+                .with_inner(format!("{name} {height}: nearest valid {kind} {}", nearest.join(", ")))
+        }
+        LayoutError::Missing { from, to } => Problem::not_found(MISSING, "the range is not held")
+            .with_inner(format!("missing blocks {from}-{to}")),
+        LayoutError::NoTable { name, .. } => {
+            Problem::not_found(UNREADABLE, "a segment of the range does not have the table")
+                .with_inner(name.to_string())
+        }
+        LayoutError::Unreadable(name) => unreadable().with_inner(name.to_string()),
+        LayoutError::Overlap(..) | LayoutError::OtherChain { .. } | LayoutError::TooLarge => {
+            unreadable().caused_by(error.to_string())
+        }
+    }
+}
+
+fn unreadable(error: &HistoryError) -> Problem {
+    let mut cause = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        cause = format!("{cause}: {error}");
+        source = error.source();
+    }
+    match error {
+        HistoryError::Gone { .. } | HistoryError::Damaged { .. } => {
+            Problem::internal(UNREADABLE, "a segment of the range cannot be read").caused_by(cause)
+        }
+        // Another replica, or this one later, may reach it.
+        _ => away(&cause),
+    }
+}
+
+fn away(cause: &str) -> Problem {
+    Problem::new(Code::Unavailable, UNREADABLE, "the history cannot be reached").caused_by(cause.to_owned())
+}

@@ -1,0 +1,50 @@
+//! ListAllNetworkHistorySegments: what is held, newest first, from the object store alone.
+
+use actix::{Context, Handler};
+use mesh_bus::{Answering, Ask};
+use mesh_history::Segment;
+use mesh_problem::Problem;
+use proto_msgs::v2::{
+    HistorySegment, ListAllNetworkHistorySegmentsReply, ListAllNetworkHistorySegmentsRequest,
+};
+
+use crate::{Export, Listing};
+
+/// The segments cannot be listed.
+const LISTING: u32 = 240_003;
+
+impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
+    type Result = Answering<ListAllNetworkHistorySegmentsReply>;
+
+    fn handle(
+        &mut self,
+        _: Ask<ListAllNetworkHistorySegmentsRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
+        let Listing { held, failure } = self.listing.borrow().clone();
+        Answering::by(async move {
+            let failed = |cause: &str| {
+                Problem::internal(LISTING, "the segments cannot be listed").caused_by(cause.to_owned())
+            };
+            if let Some(failure) = failure {
+                return Err(failed(&failure));
+            }
+            let held = held.ok_or_else(|| failed("nothing was listed yet"))?;
+            let segments = held.segments.iter().rev().map(|segment| shown(segment)).collect();
+            Ok(ListAllNetworkHistorySegmentsReply { segments }.into())
+        })
+    }
+}
+
+fn shown(segment: &Segment) -> HistorySegment {
+    // Heights of a segment fit: its name is read that way.
+    let height = |height: u64| i64::try_from(height).unwrap_or(i64::MAX);
+    HistorySegment {
+        from_height: height(segment.height_from),
+        to_height: height(segment.height_to),
+        history_segment_id: segment.id.to_string(),
+        previous_history_segment_id: segment.previous_id.map(|id| id.to_string()).unwrap_or_default(),
+        database_version: segment.database_version.into(),
+        chain_id: segment.chain_id.clone(),
+    }
+}

@@ -1,0 +1,248 @@
+//! Sealing: complete spans of blocks become segments (DATA_MODEL 7), by one writer at a time.
+//!
+//! Whoever holds the lock in the database lists the store, reads the next span's tables in one snapshot, makes and
+//! verifies the file beside the actors' threads, and publishes it. A crash before that leaves nothing.
+
+mod file;
+mod members;
+
+use std::{path::PathBuf, time::Instant};
+
+use mesh_history::{Held, HistoryError, Segment, SegmentName, SegmentStore, Span};
+use mesh_store::{ReadError, Row, SealSession, Store, TimeUs, error::StoreError};
+
+use crate::metrics::Metrics;
+use file::SegmentFile;
+
+/// Key of the lock that the one writer holds ("meshseal").
+const SEAL_LOCK: i64 = 0x6d65_7368_7365_616c;
+
+/// When segments end and how long they stay.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Segments end at its multiples (H7).
+    pub interval_blocks: i64,
+    /// How far below the newest end segments stay; 0 = all stay (H9).
+    pub retention_blocks: u64,
+}
+
+impl Rules {
+    /// The longest interval.
+    pub const INTERVAL_AT_MOST: i64 = 1_000_000_000;
+}
+
+/// Up to where to seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Only spans that are complete by the rules.
+    Complete,
+    /// Also what is stored of the running span: before a migration that changes an exportable table (H7).
+    Newest,
+}
+
+/// Why sealing came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The database.
+    #[error("reading what to seal failed")]
+    Store(#[from] StoreError),
+    /// A column is not what its statement promises.
+    #[error("reading what to seal failed")]
+    Read(#[from] ReadError),
+    /// The segment store, or the file.
+    #[error("the segment cannot be made")]
+    History(#[from] HistoryError),
+    /// The scratch folder.
+    #[error("the scratch folder cannot be used")]
+    Scratch(#[from] std::io::Error),
+    /// What is stored cannot be sealed.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sealed {
+    /// Another writer is at it.
+    Elsewhere,
+    /// These segments were published, none when there was nothing to do.
+    Here(Vec<SegmentName>),
+}
+
+/// Seals the history of one database into one segment store. Cloning shares nothing but the configuration.
+#[derive(Clone)]
+pub struct Sealing {
+    /// Where the primary is.
+    pub database_url: String,
+    /// Where segments go.
+    pub segments: SegmentStore,
+    /// When they end.
+    pub rules: Rules,
+    /// Folder for files under way.
+    pub scratch: PathBuf,
+    /// Counts of the workload.
+    pub metrics: Metrics,
+}
+
+/// The next span as the database tells it.
+struct Next {
+    span: Option<(i64, i64, TimeUs, TimeUs)>,
+    is_complete: bool,
+    chain_id: Option<String>,
+}
+
+const NEXT_SPAN: &str = include_str!("../../sql/next_span.sql");
+
+impl Next {
+    fn read(row: &Row) -> Result<Self, ReadError> {
+        let from: Option<i64> = row.try_get("height_from")?;
+        let to: Option<i64> = row.try_get("height_to")?;
+        let times = (row.try_get("time_from")?, row.try_get("time_to")?);
+        let span = match (from, to, times) {
+            (Some(from), Some(to), (Some(time_from), Some(time_to))) => Some((from, to, time_from, time_to)),
+            _ => None,
+        };
+        let is_complete: Option<bool> = row.try_get("is_complete")?;
+        Ok(Self { span, is_complete: is_complete.unwrap_or(false), chain_id: row.try_get("chain_id")? })
+    }
+}
+
+impl Sealing {
+    /// Says whether there may be something for [`Sealing::run`] to do, by one quick read.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub async fn is_due(&self, store: &Store, held: &Held) -> Result<bool, ReadError> {
+        let last = newest_end(held);
+        let row = store.point(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &false]).await?;
+        if Next::read(&row)?.is_complete {
+            return Ok(true);
+        }
+        let row = store.point(include_str!("../../sql/upgrade_flag.sql"), &[&last]).await?;
+        Ok(row.try_get("is_due")? || row.try_get("is_over")?)
+    }
+
+    /// Seals every span that is complete, keeps the upgrade flag (4.11) and removes what is too old.
+    ///
+    /// # Errors
+    /// See [`SealError`]. What was published before stays.
+    pub async fn run(&self, until: Until) -> Result<Sealed, SealError> {
+        let mut session = SealSession::open(&self.database_url, "mesh seal").await?;
+        if !session.try_lock(SEAL_LOCK).await? {
+            return Ok(Sealed::Elsewhere);
+        }
+        let mut sealed = Vec::new();
+        loop {
+            // Listed anew under the lock: what another writer published counts.
+            let held = self.segments.held().await?;
+            let Some(name) = self.seal_next(&mut session, &held, until).await? else {
+                let last = newest_end(&held);
+                session.execute(include_str!("../../sql/clear_upgrade_flag.sql"), &[]).await?;
+                session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
+                self.remove_old(&held).await?;
+                return Ok(Sealed::Here(sealed));
+            };
+            sealed.push(name);
+        }
+    }
+
+    async fn seal_next(
+        &self,
+        session: &mut SealSession,
+        held: &Held,
+        until: Until,
+    ) -> Result<Option<SegmentName>, SealError> {
+        let started = Instant::now();
+        let last = newest_end(held);
+        let snapshot = session.snapshot().await?;
+        let closes = until == Until::Newest;
+        let row = snapshot.one(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &closes]).await?;
+        let Next { span: Some(span), is_complete: true, chain_id } = Next::read(&row)? else {
+            return Ok(None);
+        };
+        let chain_id = chain_id.filter(|id| !id.is_empty());
+        let chain_id = chain_id.ok_or_else(|| SealError::Unfit("the database names no chain".to_owned()))?;
+        let version = snapshot.schema().await?.exportable;
+        let span = describe(span, chain_id, version, held)?;
+
+        let (mut file, making) = SegmentFile::begin(self.scratch.clone());
+        for (member, sql) in members::MEMBERS {
+            file.begin_member(member).await;
+            let mut rows = snapshot.copy(sql).await?;
+            while let Some(piece) = rows.next().await? {
+                file.piece(piece).await;
+            }
+        }
+        drop(snapshot);
+        file.finish(span).await;
+        let made =
+            making.await.map_err(|error| SealError::Unfit(format!("the maker of the file: {error}")))??;
+        match self.segments.publish(&made.name, made.file.path()).await {
+            Ok(()) => {}
+            // Whoever else published it has published the same rows; listed next, it counts.
+            Err(HistoryError::Exists { .. }) => return Ok(Some(made.name)),
+            Err(error) => return Err(error.into()),
+        }
+        self.metrics.sealed(started.elapsed());
+        let (segment, rows) =
+            (&made.segment, made.segment.members.iter().map(|member| member.rows).sum::<u64>());
+        tracing::info!(
+            segment = %made.name, id = %segment.id, rows, bytes = segment.length,
+            seconds = started.elapsed().as_secs_f64(), "sealed"
+        );
+        Ok(Some(made.name))
+    }
+
+    /// Removes segments that lie wholly more than the retention below the newest end (H9), oldest first.
+    async fn remove_old(&self, held: &Held) -> Result<(), SealError> {
+        let Some(newest) = held.segments.last() else { return Ok(()) };
+        if self.rules.retention_blocks == 0 {
+            return Ok(());
+        }
+        let kept_from = newest.height_to.saturating_sub(self.rules.retention_blocks);
+        for segment in held.segments.iter().filter(|segment| segment.height_to <= kept_from) {
+            tracing::info!(segment = %segment.name, "removed, as the retention says");
+            self.segments.delete(&segment.name).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The newest height that a segment, readable or not, holds; -1 without one.
+fn newest_end(held: &Held) -> i64 {
+    let readable = held.segments.iter().map(|segment| &segment.name);
+    let newest =
+        readable.chain(held.unreadable.iter().map(|other| &other.name)).map(|name| name.height_to).max();
+    newest.and_then(|height| i64::try_from(height).ok()).unwrap_or(-1)
+}
+
+fn describe(
+    (from, to, time_from, time_to): (i64, i64, TimeUs, TimeUs),
+    chain_id: String,
+    version: i32,
+    held: &Held,
+) -> Result<Span, SealError> {
+    let unfit = |what: String| SealError::Unfit(what);
+    let height = |height: i64| u64::try_from(height).map_err(|_| unfit(format!("there is a block {height}")));
+    let time =
+        |time: TimeUs| u64::try_from(time.ns()).map_err(|_| unfit("a block is older than 1970".to_owned()));
+    let (from, to) = (height(from)?, height(to)?);
+    if let Some(other) = held.segments.iter().find(|segment| segment.chain_id != chain_id) {
+        return Err(unfit(format!("{} is of another chain than the database's {chain_id}", other.name)));
+    }
+    let before = |name: &SegmentName| name.height_to.checked_add(1) == Some(from);
+    if let Some(broken) = held.unreadable.iter().find(|unreadable| before(&unreadable.name)) {
+        return Err(unfit(format!("{}, which comes before, cannot be read", broken.name)));
+    }
+    let previous: Option<&Segment> =
+        held.segments.iter().find(|segment| before(&segment.name)).map(std::ops::Deref::deref);
+    Ok(Span {
+        chain_id,
+        database_version: u32::try_from(version).unwrap_or(0).max(1),
+        height_from: from,
+        height_to: to,
+        block_time_from: time(time_from)?,
+        block_time_to: time(time_to)?,
+        previous_id: previous.map(|segment| segment.id),
+    })
+}

@@ -1,0 +1,310 @@
+//! Opening and pulling: the history from segments, the ledger from the database, by any replica from any place.
+
+#![allow(clippy::unwrap_used)]
+
+mod stage;
+
+use std::io::Read;
+
+use flate2::read::DeflateDecoder;
+use mesh_bus::{Ask, Budget, Position};
+use mesh_export::{Refresh, Until};
+use mesh_problem::Code;
+use proto_msgs::v2::{
+    DateRange, ExportLedgerEntriesRequest, ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest,
+    Table,
+};
+use stage::{Stage, Worker, copied};
+
+const WINDOW: Budget = Budget { chunks: 8, bytes: 4 << 20 };
+
+fn history(table: Table, from: i64, to: i64) -> ExportNetworkHistoryRequest {
+    ExportNetworkHistoryRequest { from_block: Some(from), to_block: Some(to), table: table.into() }
+}
+
+/// The text of the only member of a ZIP, by its local header.
+fn inflated(zip: &[u8]) -> Vec<u8> {
+    assert_eq!(&zip[..4], b"PK\x03\x04");
+    let length = |at: usize| usize::from(u16::from_le_bytes([zip[at], zip[at + 1]]));
+    let mut text = Vec::new();
+    DeflateDecoder::new(&zip[30 + length(26) + length(28)..]).read_to_end(&mut text).unwrap();
+    text
+}
+
+#[actix::test]
+async fn an_export_is_the_tables_rows_once_under_one_header() {
+    let stage = Stage::demo(200).await;
+    let sealing = stage.sealing(50);
+    sealing.run(Until::Complete).await.unwrap();
+    let worker = stage.export(&sealing.segments).await;
+    let client = stage.database.connect().await;
+    for (table, name, key) in [
+        (Table::Trades, "trades", "synthetic_time"),
+        (Table::Orders, "orders", "block_time, seq_num"),
+        (Table::Blocks, "blocks", "block_time"),
+        (Table::MarketData, "market_data", "synthetic_time"),
+    ] {
+        let request = history(table, 51, 200);
+        let opened = worker.open(&request, 0).await.unwrap();
+        let whole = Worker::whole(&[&worker], &request, 0, &[WINDOW]).await;
+        let bounds = "block_time >= (SELECT block_time FROM blocks WHERE height = 51)
+            AND block_time <= (SELECT block_time FROM blocks WHERE height = 200)";
+        let expected = format!(
+            "COPY (SELECT * FROM {name} WHERE {bounds} ORDER BY {key}) TO STDOUT (FORMAT csv, HEADER)"
+        );
+        assert!(inflated(&whole.bytes) == copied(&client, &expected).await, "{name}");
+        let info = opened.info;
+        assert_eq!(info.total_bytes, Some(whole.bytes.len() as u64));
+        assert_eq!((info.total_bytes, info.total_rows), (Some(whole.totals.bytes), whole.totals.rows));
+        assert_eq!(info.file_name, format!("demo-0001-{name}-51-200.zip"));
+        assert_eq!((info.chain_id.as_str(), info.table.as_deref()), ("demo-0001", Some(table.as_str_name())));
+        assert_eq!(opened.content_type, "application/zip");
+    }
+}
+
+#[actix::test]
+async fn any_replica_gives_the_same_bytes_from_any_place_also_without_the_database() {
+    let stage = Stage::demo(150).await;
+    let sealing = stage.sealing(50);
+    sealing.run(Until::Complete).await.unwrap();
+    let (one, other) = (stage.export(&sealing.segments).await, stage.export(&sealing.segments).await);
+    let drop_database = format!("DROP DATABASE \"{}\" WITH (FORCE)", stage.database.name());
+    let (admin, connection) =
+        tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    admin.batch_execute(&drop_database).await.unwrap();
+
+    let request = history(Table::MarketData, 1, 150);
+    let whole = Worker::whole(&[&one], &request, 0, &[WINDOW]).await.bytes;
+    assert!(whole.len() > 10_000, "{} bytes are too few to try", whole.len());
+    let etag = |opened: mesh_bus::Opened| (opened.etag, opened.crc32c);
+    let etags = (one.open(&request, 0).await.unwrap(), other.open(&request, 7).await.unwrap());
+    assert_eq!(etag(etags.0), etag(etags.1));
+    let length = whole.len() as u64;
+    let budgets = [(3, 999), (1, 1), (2, 5000)].map(|(chunks, bytes)| Budget { chunks, bytes });
+    for from in [0, 1, 29, 30, 1000, length / 2, length - 23, length - 1, length] {
+        let rest = Worker::whole(&[&other, &one], &request, from, &budgets).await;
+        assert!(rest.bytes == whole[usize::try_from(from).unwrap()..], "from {from}");
+        assert_eq!(rest.totals.bytes, length);
+    }
+    let listed =
+        other.export.send(Ask(ListAllNetworkHistorySegmentsRequest {})).await.unwrap().unwrap().reply;
+    let heights: Vec<_> =
+        listed.segments.iter().map(|segment| (segment.from_height, segment.to_height)).collect();
+    assert_eq!(heights, [(101, 150), (51, 100), (1, 50)], "newest first");
+    assert_eq!(listed.segments[0].previous_history_segment_id, listed.segments[1].history_segment_id);
+    assert_eq!(listed.segments[2].previous_history_segment_id, "");
+    assert_eq!((listed.segments[0].chain_id.as_str(), listed.segments[0].database_version), ("demo-0001", 1));
+}
+
+#[actix::test]
+async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_nearby() {
+    let stage = Stage::blocks(30).await;
+    stage.write_blocks(41..=50).await;
+    let sealing = stage.sealing(10);
+    sealing.run(Until::Complete).await.unwrap();
+    let worker = stage.export(&sealing.segments).await;
+    let blocks = |from, to| history(Table::Blocks, from, to);
+    let absent = |from_block, to_block| ExportNetworkHistoryRequest { from_block, to_block, table: 2 };
+    for (request, code, number, inner) in [
+        (history(Table::Unspecified, 1, 10), Code::InvalidArgument, 240_010, ""),
+        (absent(None, Some(10)), Code::InvalidArgument, 240_011, ""),
+        (absent(Some(1), None), Code::InvalidArgument, 240_011, ""),
+        (blocks(-1, 10), Code::InvalidArgument, 240_011, "-1"),
+        (blocks(11, 10), Code::InvalidArgument, 240_011, "fromBlock 11, toBlock 10"),
+        (blocks(5, 20), Code::InvalidArgument, 240_012, "fromBlock 5: nearest valid starts 1, 11"),
+        (blocks(1, 15), Code::InvalidArgument, 240_012, "toBlock 15: nearest valid ends 10, 20"),
+        (blocks(11, 11), Code::InvalidArgument, 240_012, "toBlock 11: nearest valid ends 10, 20"),
+        (blocks(20, 20), Code::InvalidArgument, 240_012, "fromBlock 20: nearest valid starts 11, 21"),
+        (blocks(41, 60), Code::NotFound, 240_013, "missing blocks 51-60"),
+        (blocks(1, 60), Code::NotFound, 240_013, "missing blocks 31-60"),
+        (blocks(0, 10), Code::NotFound, 240_013, "missing blocks 0-0"),
+        (blocks(60, 70), Code::NotFound, 240_013, "missing blocks 60-70"),
+    ] {
+        let problem = worker.open(&request, 0).await.unwrap_err();
+        let seen = (problem.code, problem.number(), problem.details[0].inner.as_str());
+        assert_eq!(seen, (code, number, inner), "{request:?}");
+    }
+    // Nothing was stored from 31 to 40, and the segment 41-50 begins there.
+    let held = worker.catalogue.send(Refresh).await.unwrap().held.unwrap();
+    let spans: Vec<_> =
+        held.segments.iter().map(|segment| (segment.height_from, segment.height_to)).collect();
+    assert_eq!(spans, [(1, 10), (11, 20), (21, 30), (41, 50)]);
+    let problem = worker.open(&blocks(1, 50), 0).await.unwrap_err();
+    assert_eq!((problem.number(), problem.details[0].inner.as_str()), (240_013, "missing blocks 31-40"));
+}
+
+#[actix::test]
+async fn a_damaged_or_vanished_segment_is_never_served() {
+    let stage = Stage::demo(60).await;
+    let sealing = stage.sealing(20);
+    sealing.run(Until::Complete).await.unwrap();
+    let worker = stage.export(&sealing.segments).await;
+    let request = history(Table::MarketData, 1, 60);
+    let opened = worker.open(&request, 0).await.unwrap();
+    let first = Position::new(opened.first).unwrap();
+    let held = worker.catalogue.send(Refresh).await.unwrap().held.unwrap();
+    let (damaged, vanished) = (held.segments[1].clone(), held.segments[2].clone());
+    let path = |name: &mesh_history::SegmentName| {
+        let root = std::fs::read_dir(stage.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        root.map(|root| root.join("segments").join(name.to_string())).find(|path| path.exists()).unwrap()
+    };
+    let rows = &damaged.history("market_data").unwrap().figures.rows;
+    let mut bytes = std::fs::read(path(&damaged.name)).unwrap();
+    bytes[usize::try_from(rows.offset + rows.stored / 2).unwrap()] ^= 1;
+    std::fs::write(path(&damaged.name), bytes).unwrap();
+    let problem = worker.pull(&request, &first, WINDOW).await.unwrap_err();
+    assert_eq!((problem.code, problem.number()), (Code::Internal, 240_014));
+    std::fs::remove_file(path(&vanished.name)).unwrap();
+    worker.catalogue.send(Refresh).await.unwrap();
+    let problem = worker.open(&request, 0).await.unwrap_err();
+    assert_eq!((problem.number(), problem.details[0].inner.as_str()), (240_013, "missing blocks 41-60"));
+    let cut = std::fs::OpenOptions::new().write(true).open(path(&held.segments[0].name)).unwrap();
+    cut.set_len(500).unwrap();
+    worker.catalogue.send(Refresh).await.unwrap();
+    let problem = worker.open(&history(Table::MarketData, 1, 20), 0).await.unwrap_err();
+    assert_eq!((problem.code, problem.number()), (Code::Internal, 240_014));
+    assert_eq!(problem.details[0].inner, held.segments[0].name.to_string());
+}
+
+/// The whole ledger of a party and an asset, computed by one statement of PostgreSQL.
+fn own_ledger(party: &str, asset: &str, start: i64, end: i64) -> String {
+    let us = |ns: i64| (ns + 999) / 1000;
+    let lower = if start == 0 { "true".to_owned() } else { format!("us >= {}", us(start)) };
+    let upper = if end == 0 { "true".to_owned() } else { format!("us < {}", us(end)) };
+    let kind = |side: &str| {
+        format!(
+            "(ARRAY['UNSPECIFIED','INSURANCE','SETTLEMENT','MARGIN','GENERAL','FEES_INFRASTRUCTURE','FEES_LIQUIDITY',
+            'FEES_MAKER','?','BOND','EXTERNAL','GLOBAL_INSURANCE','GLOBAL_REWARD','PENDING_TRANSFERS',
+            'REWARD_MAKER_PAID_FEES','REWARD_MAKER_RECEIVED_FEES','REWARD_LP_RECEIVED_FEES',
+            'REWARD_MARKET_PROPOSERS'])[{side}.type + 1]"
+        )
+    };
+    let (from_type, to_type) = (kind("f"), kind("t"));
+    format!(
+        "COPY (SELECT block_time, quantity, effect, transfer_type, asset_id, account_from_market_id,
+            account_from_party_id, account_from_account_type, account_from_balance, account_to_market_id,
+            account_to_party_id, account_to_account_type, account_to_balance FROM (
+            SELECT l.block_time, l.ledger_entry_time, quantity,
+                quantity * ((t.party_id = '{party}')::int - (f.party_id = '{party}')::int) AS effect,
+                l.type AS transfer_type, f.asset_id, f.market_id AS account_from_market_id,
+                f.party_id AS account_from_party_id, {from_type} AS account_from_account_type,
+                account_from_balance, t.market_id AS account_to_market_id, t.party_id AS account_to_party_id,
+                {to_type} AS account_to_account_type, account_to_balance,
+                (extract(epoch FROM l.block_time) * 1000000)::int8 AS us
+            FROM ledger l JOIN accounts f ON f.id = account_from_id JOIN accounts t ON t.id = account_to_id
+            WHERE (f.party_id = '{party}' OR t.party_id = '{party}') AND f.asset_id = '{asset}') AS entries
+        WHERE {lower} AND {upper} ORDER BY block_time, ledger_entry_time) TO STDOUT (FORMAT csv, HEADER)"
+    )
+}
+
+fn ledger(party: &str, asset: &str, start: i64, end: i64) -> ExportLedgerEntriesRequest {
+    ExportLedgerEntriesRequest {
+        party_id: party.to_owned(),
+        asset_id: asset.to_owned(),
+        date_range: Some(DateRange { start_timestamp: Some(start), end_timestamp: Some(end) }),
+    }
+}
+
+#[actix::test]
+async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
+    let stage = Stage::demo(80).await;
+    let client = stage.database.connect().await;
+    let (one, other) = {
+        let segments = stage.sealing(100).segments;
+        (stage.export(&segments).await, stage.export(&segments).await)
+    };
+    let pairs = "SELECT DISTINCT party_id, asset_id FROM accounts WHERE party_id IS NOT NULL ORDER BY 1, 2";
+    let pairs: Vec<(String, String)> =
+        client.query(pairs, &[]).await.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert!(pairs.len() > 10 && pairs.iter().any(|(party, _)| party == "network"));
+    let times = "SELECT (extract(epoch FROM block_time) * 1000000)::int8 * 1000 FROM blocks ORDER BY height";
+    let times: Vec<i64> = client.query(times, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    let budgets = [Budget { chunks: 2, bytes: 3000 }, WINDOW, Budget { chunks: 1, bytes: 70 }];
+    let mut rows = 0;
+    for (at, (party, asset)) in pairs.iter().enumerate() {
+        let ranges =
+            [(0, 0), (times[30], 0), (0, times[40]), (times[10] + 1, times[60] + 1), (times[9], times[9])];
+        for (start, end) in if at % 4 == 0 { &ranges[..] } else { &ranges[..1] } {
+            let request = ledger(party, asset, *start, *end);
+            let expected = copied(&client, &own_ledger(party, asset, *start, *end)).await;
+            let budgets = if *start == 0 && *end == 0 { &budgets[1..2] } else { &budgets[..] };
+            let whole = Worker::whole(&[&one, &other], &request, 0, budgets).await;
+            assert!(whole.bytes == expected, "{request:?}");
+            assert_eq!(whole.totals.bytes, expected.len() as u64);
+            rows += whole.totals.rows.unwrap();
+        }
+    }
+    assert!(rows > 1000, "{rows} rows are too few to try");
+    let nobody = Worker::whole(&[&one], &ledger(&"ab".repeat(32), "VOTE", 0, 0), 0, &[WINDOW]).await;
+    assert_eq!((nobody.bytes.len() as u64, nobody.totals.rows), (nobody.totals.bytes, Some(0)));
+    assert!(
+        nobody.bytes.starts_with(b"block_time,quantity,effect,") && nobody.bytes.ends_with(b"_balance\n")
+    );
+}
+
+/// Two accounts of `p` and one of `q`; entries of all shapes.
+const TRAPS: &str = "
+    INSERT INTO accounts VALUES ('a', 'p', 'X', '', 4, 'ab', '2024-01-01'), ('b', 'p', 'X', 'm', 3, 'ab', '2024-01-01'),
+        ('c', 'q', 'X', NULL, 99, 'ab', '2024-01-01'), ('d', 'p', 'Y', '', 4, 'ab', '2024-01-01');
+    INSERT INTO ledger VALUES
+        ('2024-01-01 00:00:01.5+00', 'a', 'b', 5, 'ab', '2024-01-01 00:00:01.5+00', '2024-01-01', 1, 2, NULL),
+        ('2024-01-01 00:00:01.500001+00', 'c', 'a', 7, 'ab', '2024-01-01 00:00:01.5+00', '2024-01-01', 1, 2, ''),
+        ('2024-01-01 00:00:01.500002+00', 'b', 'c', -3, 'ab', '2024-01-01 00:00:01.5+00', '2024-01-01', -1, 0, 'x,\"y\"'),
+        ('2024-01-01 00:00:01.500003+00', 'd', 'd', 1, 'ab', '2024-01-01 00:00:01.5+00', '2024-01-01', 1, 2, 'other asset'),
+        ('2024-01-01 00:00:02+00', 'a', 'c', 0, 'ab', '2024-01-01 00:00:02+00', '2024-01-01', 1, 2, E'line\\r\\nbreak')";
+
+#[actix::test]
+async fn the_shapes_of_entries_and_the_edges_of_ranges_are_exact() {
+    let stage = Stage::blocks(3).await;
+    stage.database.connect().await.batch_execute(TRAPS).await.unwrap();
+    let worker = stage.export(&stage.sealing(100).segments).await;
+    let at = 1_704_067_201_500_000_000;
+    let text = async |start, end, budget| {
+        let whole = Worker::whole(&[&worker], &ledger("p", "X", start, end), 0, &[budget]).await;
+        String::from_utf8(whole.bytes).unwrap().split_once('\n').unwrap().1.to_owned()
+    };
+    let one = "2024-01-01 00:00:01.5+00,5,0,,X,\"\",p,GENERAL,1,m,p,MARGIN,2\n";
+    let two = "2024-01-01 00:00:01.5+00,7,7,\"\",X,,q,UNSPECIFIED,1,\"\",p,GENERAL,2\n";
+    let three = "2024-01-01 00:00:01.5+00,-3,3,\"x,\"\"y\"\"\",X,m,p,MARGIN,-1,,q,UNSPECIFIED,0\n";
+    let four = "2024-01-01 00:00:02+00,0,0,\"line\r\nbreak\",X,\"\",p,GENERAL,1,,q,UNSPECIFIED,2\n";
+    for budget in [WINDOW, Budget { chunks: 1, bytes: 1 }, Budget { chunks: 3, bytes: 100 }] {
+        assert_eq!(text(0, 0, budget).await, format!("{one}{two}{three}{four}"));
+    }
+    assert_eq!(text(at, at + 1, WINDOW).await, format!("{one}{two}{three}"), "the end is rounded up");
+    assert_eq!(text(at + 1, 0, WINDOW).await, four, "the start is rounded up");
+    assert_eq!(text(at, at, WINDOW).await, "");
+    assert_eq!(text(0, at, WINDOW).await, "");
+    for (start, end) in [(-1, 0), (2, 1)] {
+        let problem = worker.open(&ledger("p", "X", start, end), 0).await.unwrap_err();
+        assert_eq!((problem.code, problem.number()), (Code::InvalidArgument, 10_044));
+    }
+    for (party, asset, number) in [("", "X", 10_014), ("p", "", 10_017)] {
+        assert_eq!(worker.open(&ledger(party, asset, 0, 0), 0).await.unwrap_err().number(), number);
+    }
+    let opened = worker.open(&ledger("p", "X", at, at + 1), 9).await.unwrap();
+    let name = "ledger_entries_p_X_2024-01-01T00_00_01Z-2024-01-01T00_00_01Z.csv";
+    assert_eq!((opened.info.file_name.as_str(), opened.from_byte), (name, 0));
+}
+
+#[actix::test]
+async fn an_export_stays_what_it_was_at_its_opening_and_a_database_behind_it_refuses() {
+    let stage = Stage::blocks(3).await;
+    let client = stage.database.connect().await;
+    client.batch_execute(TRAPS).await.unwrap();
+    let worker = stage.export(&stage.sealing(100).segments).await;
+    let request = ledger("p", "X", 0, 0);
+    let first = Position::new(worker.open(&request, 0).await.unwrap().first).unwrap();
+    let before = worker.pull(&request, &first, WINDOW).await.unwrap();
+    let later = "INSERT INTO blocks VALUES ('2024-01-01 00:00:09+00', 9, 'ab');
+        INSERT INTO ledger VALUES
+        ('2024-01-01 00:00:09+00', 'a', 'b', 5, 'ab', '2024-01-01 00:00:09+00', '2024-01-01', 1, 2, NULL)";
+    client.batch_execute(later).await.unwrap();
+    assert_eq!(worker.pull(&request, &first, WINDOW).await.unwrap().0, before.0);
+    let newest = Position::new(worker.open(&request, 0).await.unwrap().first).unwrap();
+    assert!(worker.pull(&request, &newest, WINDOW).await.unwrap().0.len() > before.0.len());
+    let behind = Stage::blocks(3).await;
+    let behind = behind.export(&behind.sealing(100).segments).await;
+    let problem = behind.pull(&request, &newest, WINDOW).await.unwrap_err();
+    assert_eq!(problem.code, Code::Unavailable, "somebody else may have it");
+}

@@ -1,0 +1,221 @@
+//! Sealing on a real database: what a segment holds, and that each is made once.
+
+#![allow(clippy::unwrap_used)]
+
+mod stage;
+
+use mesh_export::{Rules, Sealed, Until};
+use mesh_history::{Digest, SegmentName};
+use stage::{Stage, copied, sealed_names, spans};
+
+/// What PostgreSQL's own COPY says of each member of a segment, in an order and with bounds written down here anew.
+fn own_copy(member: &str, from: u64, to: u64) -> String {
+    let time = |height: u64| format!("(SELECT block_time FROM blocks WHERE height = {height})");
+    let (first, last) = (time(from), time(to));
+    let select = match member {
+        "currentstate/chain.csv" => "SELECT id, onerow_check FROM chain".to_owned(),
+        "currentstate/current_balances.csv" => format!(
+            "SELECT DISTINCT ON (account_id) account_id, tx_hash, block_time, balance FROM balances
+            WHERE block_time <= {last} ORDER BY account_id, block_time DESC"
+        ),
+        "currentstate/delegations_current.csv" => format!(
+            "SELECT DISTINCT ON (party_id, node_id, epoch_id) * FROM delegations
+            WHERE block_time <= {last} ORDER BY party_id, node_id, epoch_id, block_time DESC, seq_num DESC"
+        ),
+        _ => {
+            let (kind, table) = member.strip_suffix(".csv").unwrap().split_once('/').unwrap();
+            let lower = if kind == "history" { format!("block_time >= {first} AND") } else { String::new() };
+            let key = match table {
+                "balances" | "margin_levels" => "block_time, account_id",
+                "blocks" | "network_limits" => "block_time",
+                "checkpoints" | "delegations" | "orders" | "rewards" => "block_time, seq_num",
+                "deposits" | "withdrawals" => "id, party_id, block_time",
+                "ledger" => "ledger_entry_time",
+                "market_data" | "trades" => "synthetic_time",
+                "positions" => "block_time, party_id, market_id",
+                "accounts" => "id",
+                "network_parameters" => "key, block_time",
+                "protocol_upgrade_proposals" => "block_time, upgrade_block_height, network_release_tag",
+                _ => "id, block_time",
+            };
+            format!("SELECT * FROM {table} WHERE {lower} block_time <= {last} ORDER BY {key}")
+        }
+    };
+    format!("COPY ({select}) TO STDOUT (FORMAT csv, HEADER)")
+}
+
+#[actix::test]
+async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
+    let stage = Stage::demo(130).await;
+    let client = stage.database.connect().await;
+    // Later blocks must not be seen in the state of earlier segments.
+    let sealing = stage.sealing(50);
+    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), spans(&[(1, 50), (51, 100)]));
+    let held = sealing.segments.held().await.unwrap();
+    assert!(held.unreadable.is_empty());
+    let mut previous = None;
+    for segment in &held.segments {
+        assert_eq!(segment.members.len(), 24);
+        assert_eq!(segment.previous_id, previous);
+        previous = Some(segment.id);
+        for member in &segment.members {
+            let name = &member.figures.name;
+            let text = copied(&client, &own_copy(name, segment.height_from, segment.height_to)).await;
+            assert_eq!(member.sha256, Digest::of(&text), "{name} of {}", segment.name);
+        }
+    }
+    assert!(held.segments[0].history("trades").unwrap().rows > 0);
+    assert!(held.segments[1].member("currentstate/current_balances.csv").unwrap().rows > 0);
+    assert_eq!(
+        sealing.run(Until::Complete).await.unwrap(),
+        Sealed::Here(Vec::new()),
+        "nothing is left to do"
+    );
+    let closed = sealed_names(sealing.run(Until::Newest).await.unwrap());
+    assert_eq!(closed, spans(&[(101, 130)]), "a migration closes the running segment");
+}
+
+#[actix::test]
+async fn the_same_rows_give_the_same_ids_wherever_and_whenever_they_are_sealed() {
+    let stage = Stage::demo(120).await;
+    let (one, other) = (stage.sealing(50), stage.sealing(50));
+    one.run(Until::Complete).await.unwrap();
+    let later = "INSERT INTO blocks VALUES (now(), 121, 'ff')";
+    stage.database.connect().await.batch_execute(later).await.unwrap();
+    other.run(Until::Complete).await.unwrap();
+    let ids = async |sealing: &mesh_export::Sealing| {
+        let held = sealing.segments.held().await.unwrap();
+        held.segments.iter().map(|segment| (segment.name.clone(), segment.id)).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&one).await.len(), 2);
+    assert_eq!(ids(&one).await, ids(&other).await);
+}
+
+#[actix::test]
+async fn several_sealers_at_once_make_each_segment_once() {
+    let stage = Stage::blocks(200).await;
+    let sealing = stage.sealing(20);
+    let runs = futures_util::future::join_all((0..4).map(|_| sealing.run(Until::Complete))).await;
+    let mut made = Vec::new();
+    let mut elsewhere = 0;
+    for run in runs {
+        match run.unwrap() {
+            Sealed::Here(names) => made.extend(names.iter().map(|name| (name.height_from, name.height_to))),
+            Sealed::Elsewhere => elsewhere += 1,
+        }
+    }
+    made.sort_unstable();
+    assert_eq!(made, spans(&(0..10).map(|n| (n * 20 + 1, n * 20 + 20)).collect::<Vec<_>>()));
+    assert!(elsewhere > 0, "somebody had to wait");
+    assert_eq!(sealing.segments.held().await.unwrap().segments.len(), 10);
+}
+
+#[actix::test]
+async fn an_approved_upgrade_closes_a_segment_and_sets_the_flag_until_its_block() {
+    let stage = Stage::blocks(70).await;
+    let client = stage.database.connect().await;
+    let propose = |height: u64, tag: &str, status: &str, at: u64| {
+        format!(
+            "INSERT INTO protocol_upgrade_proposals VALUES ({height}, '{tag}', '{{}}',
+                'PROTOCOL_UPGRADE_PROPOSAL_STATUS_{status}', 'ab', (SELECT block_time FROM blocks WHERE height = {at}))"
+        )
+    };
+    for sql in [
+        propose(31, "v1", "PENDING", 5),
+        propose(31, "v1", "APPROVED", 6),
+        propose(41, "v2", "PENDING", 7),
+        propose(51, "v3", "APPROVED", 60),
+        propose(71, "v4", "APPROVED", 65),
+        propose(71, "v5", "REJECTED", 65),
+        propose(91, "v6", "APPROVED", 65),
+    ] {
+        client.batch_execute(&sql).await.unwrap();
+    }
+    let sealing = stage.sealing(100);
+    assert!(is_due(&stage, &sealing).await);
+    let names = sealed_names(sealing.run(Until::Complete).await.unwrap());
+    assert_eq!(names, spans(&[(1, 30), (31, 70)]), "v3 was approved too late, v2 never");
+    let flag = async || {
+        let row =
+            client.query_one("SELECT upgrade_ready, upgrade_height FROM node_state", &[]).await.unwrap();
+        (row.get::<_, bool>(0), row.get::<_, Option<i64>>(1))
+    };
+    assert_eq!(flag().await, (true, Some(71)));
+    assert!(!is_due(&stage, &sealing).await);
+    stage.write_blocks(71..=71).await;
+    assert!(is_due(&stage, &sealing).await, "the flag is to be cleared");
+    assert_eq!(sealing.run(Until::Complete).await.unwrap(), Sealed::Here(Vec::new()));
+    assert!(!flag().await.0);
+    assert!(!is_due(&stage, &sealing).await);
+}
+
+async fn is_due(stage: &Stage, sealing: &mesh_export::Sealing) -> bool {
+    let store = stage.store();
+    store.until_ready().await;
+    sealing.is_due(&store, &sealing.segments.held().await.unwrap()).await.unwrap()
+}
+
+#[actix::test]
+async fn what_is_older_than_the_retention_is_removed() {
+    let stage = Stage::blocks(100).await;
+    let mut sealing = stage.sealing(10);
+    sealing.rules = Rules { retention_blocks: 35, ..sealing.rules };
+    sealing.run(Until::Complete).await.unwrap();
+    let held = sealing.segments.held().await.unwrap();
+    let kept: Vec<_> = held.segments.iter().map(|segment| (segment.height_from, segment.height_to)).collect();
+    assert_eq!(kept, spans(&[(61, 70), (71, 80), (81, 90), (91, 100)]));
+}
+
+#[actix::test]
+async fn a_history_that_begins_late_or_has_a_gap_is_sealed_around_it() {
+    let stage = Stage::blocks(0).await;
+    stage.write_blocks(5..=12).await;
+    stage.write_blocks(25..=30).await;
+    let sealing = stage.sealing(10);
+    assert_eq!(
+        sealed_names(sealing.run(Until::Complete).await.unwrap()),
+        spans(&[(5, 10), (11, 20), (25, 30)])
+    );
+    let held = sealing.segments.held().await.unwrap();
+    assert_eq!(held.segments[2].previous_id, None, "nothing lies directly before it");
+}
+
+#[actix::test]
+async fn a_store_that_holds_another_chain_is_left_alone() {
+    let stage = Stage::blocks(10).await;
+    let sealing = stage.sealing(10);
+    sealing.run(Until::Complete).await.unwrap();
+    stage.database.connect().await.batch_execute("UPDATE chain SET id = 'other'").await.unwrap();
+    stage.write_blocks(11..=20).await;
+    let error = sealing.run(Until::Complete).await.unwrap_err();
+    assert!(error.to_string().contains("another chain"), "{error}");
+    let name = SegmentName::new("test-1", 1, 1, 10);
+    assert_eq!(sealing.segments.held().await.unwrap().segments[0].name, name);
+}
+
+#[actix::test]
+async fn a_crash_in_the_middle_leaves_nothing_and_no_lock() {
+    let stage = Stage::demo(60).await;
+    let sealing = stage.sealing(20);
+    // Dropped at ever later moments, as by a process that dies.
+    for after_ms in [1, 5, 15, 30, 60, 100] {
+        let run = sealing.run(Until::Complete);
+        let _ = tokio::time::timeout(std::time::Duration::from_millis(after_ms), run).await;
+        for segment in sealing.segments.held().await.unwrap().segments {
+            sealing.segments.verify(&segment.name).await.unwrap();
+        }
+    }
+    // The server may need a moment to see that the session is gone.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while sealing.run(Until::Complete).await.unwrap() == Sealed::Elsewhere {
+        assert!(std::time::Instant::now() < deadline);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let held = sealing.segments.held().await.unwrap();
+    assert_eq!((held.segments.len(), held.unreadable.len()), (3, 0));
+    assert_eq!(
+        std::fs::read_dir(stage.scratch()).unwrap().count(),
+        0,
+        "nothing is left in the scratch folder"
+    );
+}
