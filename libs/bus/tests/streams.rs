@@ -32,8 +32,9 @@ use tokio::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest pause that a reader may see: the idle time, and some for a machine that has other work too.
-const PAUSE_AT_MOST: Duration = Duration::from_secs(1);
+/// Longest pause that a reader may see: the idle time of at most a second, and as much for a machine that has other
+/// work too.
+const PAUSE_AT_MOST: Duration = Duration::from_secs(2);
 const MIB: usize = 1 << 20;
 
 /// What replicas stream, and what was asked of them.
@@ -278,7 +279,7 @@ async fn read_on(pulled: &mut Pulled, mut begun: Vec<u8>, source: &Source) -> Du
 
 #[tokio::test]
 async fn a_stream_arrives_whole_and_an_empty_one_too() {
-    for length in [0, 1, 64 << 10, (64 << 10) + 1, 40 * MIB + 17] {
+    for length in [0, 1, 64 << 10, (64 << 10) + 1, 12 * MIB + 17] {
         let (server, source) = (shared_server().await, Arc::new(Source::of(length)));
         let replica = Replica::start(&server, &source, 64).await;
         let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
@@ -333,11 +334,11 @@ async fn totals_that_do_not_agree_break_the_stream_before_its_last_bytes() {
 
 #[tokio::test]
 async fn a_killed_replica_costs_one_short_pause() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(200 * MIB)));
+    let (server, source) = (shared_server().await, Arc::new(Source::of(64 * MIB)));
     let first = Replica::start(&server, &source, 64).await;
     let second = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (begun, _, _) = read(&mut pulled, 40 * MIB).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
     first.die();
     let pause = read_on(&mut pulled, begun, &source).await;
     assert!(pause < PAUSE_AT_MOST, "{pause:?}");
@@ -346,11 +347,11 @@ async fn a_killed_replica_costs_one_short_pause() {
 
 #[tokio::test]
 async fn a_frozen_replica_costs_short_pauses() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(200 * MIB)));
+    let (server, source) = (shared_server().await, Arc::new(Source::of(64 * MIB)));
     let first = Replica::start(&server, &source, 64).await;
     let second = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (begun, _, _) = read(&mut pulled, 40 * MIB).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
     let (thaw, thawed) = std::sync::mpsc::channel();
     first.order(Order::Freeze(thawed));
     let pause = read_on(&mut pulled, begun, &source).await;
@@ -362,14 +363,14 @@ async fn a_frozen_replica_costs_short_pauses() {
 
 #[tokio::test]
 async fn a_draining_replica_finishes_its_pulls_and_readers_go_on_elsewhere() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(100 * MIB)));
+    let (server, source) = (shared_server().await, Arc::new(Source::of(32 * MIB)));
     let first = Replica::start(&server, &source, 64).await;
     let second = Replica::start(&server, &source, 64).await;
     let reader = Reader::connect(&server).await;
     let mut reading = Vec::new();
     for _ in 0..4 {
         let mut pulled = reader.pull("plain", PullLimits::default()).await;
-        let (begun, _, _) = read(&mut pulled, 10 * MIB).await;
+        let (begun, _, _) = read(&mut pulled, 8 * MIB).await;
         reading.push((pulled, begun));
     }
     let (done, is_done) = oneshot::channel();
@@ -392,10 +393,10 @@ async fn a_draining_replica_finishes_its_pulls_and_readers_go_on_elsewhere() {
 
 #[tokio::test]
 async fn a_stalled_reader_costs_its_window_and_no_more() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(100 * MIB)));
+    let (server, source) = (shared_server().await, Arc::new(Source::of(32 * MIB)));
     let replica = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (begun, _, _) = read(&mut pulled, 20 * MIB).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let given = source.given.load(Ordering::SeqCst) as usize;
     assert!(given <= begun.len() + 4 * MIB, "{given} given, {} read", begun.len());
@@ -470,13 +471,13 @@ async fn a_restart_of_the_bus_is_survived_or_seen() {
     let nats = Nats::prepare(&servers::find_nats().unwrap(), &folder, &log).await.unwrap();
     let process = start(&nats).await;
     let (server, source) =
-        (config(&nats.url(), Some(&nats.credentials_file())), Arc::new(Source::of(200 * MIB)));
+        (config(&nats.url(), Some(&nats.credentials_file())), Arc::new(Source::of(64 * MIB)));
     let replica = Replica::start(&server, &source, 64).await;
     let reader = Reader::connect(&server).await;
     let mut pulled = reader.pull("plain", PullLimits::default()).await;
     let impatient = PullLimits { idle: Duration::from_millis(400), ..PullLimits::default() };
     let mut breaking = reader.pull("plain", impatient).await;
-    let (begun, _, _) = read(&mut pulled, 20 * MIB).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
     let (other, _, _) = read(&mut breaking, MIB).await;
     process.signal(Signal::KILL).unwrap();
     process.wait().await.unwrap();
