@@ -111,7 +111,8 @@ impl Bus {
 }
 
 impl Pulled {
-    /// The next bytes, at most 512 KiB; nothing when the stream is over and whole.
+    /// The next bytes, at most 512 KiB; nothing when the stream is over and whole. Cancel-safe: a pull that was given
+    /// up while it was being sent is sent again when nothing comes of it.
     ///
     /// # Errors
     /// When the stream breaks: a problem that asking again does not mend, totals that do not agree, or nothing came
