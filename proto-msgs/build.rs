@@ -1,5 +1,5 @@
 //! Compiles the contract: descriptors (as bytes, which keep every option), prost messages, their JSON form,
-//! and one `Operation` row per unary rpc. Needs no protoc.
+//! and one row per rpc: `Operation`, or `StreamingOperation` when it streams. Needs no protoc.
 
 use std::{env, fmt::Write, fs, path::PathBuf};
 
@@ -38,19 +38,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// One `impl Operation` per unary rpc. Streams have no reply message, hence no row here.
+/// One `impl Operation` per unary rpc, one `impl StreamingOperation` per stream, which has no reply message.
 fn operations(descriptors: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
     let mut code = String::new();
     let services =
         descriptors.file.iter().filter(|file| file.package() == "api.v2").flat_map(|file| &file.service);
     for service in services {
-        for method in service.method.iter().filter(|method| !method.server_streaming()) {
+        for method in &service.method {
             let message = |name: &str| name.trim_start_matches(".api.v2.").to_owned();
+            let (operation, reply) = match method.server_streaming() {
+                true => ("StreamingOperation", String::new()),
+                false => ("Operation", format!("    type Reply = v2::{};\n", message(method.output_type()))),
+            };
             writeln!(
                 code,
-                "impl Operation for v2::{input} {{\n    type Reply = v2::{output};\n    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n}}",
+                "impl {operation} for v2::{input} {{\n{reply}    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n}}",
                 input = message(method.input_type()),
-                output = message(method.output_type()),
                 workload = workload(service.name()),
                 name = method.name(),
             )?;

@@ -36,6 +36,14 @@ pub trait Operation: prost::Message + Default + Send + 'static {
     const NAME: &'static str;
 }
 
+/// A request that is answered by a stream of bytes.
+pub trait StreamingOperation: prost::Message + Default + Send + 'static {
+    /// The workload that answers, e.g. `export`.
+    const WORKLOAD: &'static str;
+    /// The operation's one name, e.g. `ExportLedgerEntries`.
+    const NAME: &'static str;
+}
+
 /// The intervals of candles as candle ids spell them (contract 4.12), shortest first.
 pub const CANDLE_INTERVALS: [&str; 7] =
     ["block", "1_minute", "5_minutes", "15_minutes", "1_hour", "6_hours", "1_day"];

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use async_nats::{HeaderMap, Subject};
+use async_nats::{HeaderMap, HeaderName, Subject};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
@@ -72,11 +72,11 @@ impl Reply {
 /// An operation to be asked: its subject, its replicas, how long its replies take. See [`Bus::target`].
 #[derive(Debug)]
 pub struct Target {
-    workload: String,
-    subject: Subject,
+    pub(crate) workload: String,
+    pub(crate) subject: Subject,
     /// Where an asker that no longer waits says so.
-    cancel: Subject,
-    group: Arc<Group>,
+    pub(crate) cancel: Subject,
+    pub(crate) group: Arc<Group>,
     pace: Pace,
 }
 
@@ -107,8 +107,20 @@ impl Bus {
     /// The service's own problem; `Unavailable` when no replica listens, none has room, or the bus is away;
     /// `DeadlineExceeded` when no reply came in time.
     pub async fn ask(&self, target: &Target, request: Bytes, options: &AskOptions) -> Result<Reply, Problem> {
+        self.ask_saying(target, request, options, None).await
+    }
+
+    /// Asks with one more header.
+    pub(crate) async fn ask_saying(
+        &self,
+        target: &Target,
+        request: Bytes,
+        options: &AskOptions,
+        more: Option<(HeaderName, String)>,
+    ) -> Result<Reply, Problem> {
         let begun = Instant::now();
-        let question = Question { bus: self, target, request, options, deadline: begun + options.timeout };
+        let deadline = begun + options.timeout;
+        let question = Question { bus: self, target, request, options, more, deadline };
         if options.repeatable {
             self.shared.asking.budget.earn();
         }
@@ -157,6 +169,7 @@ struct Question<'a> {
     target: &'a Target,
     request: Bytes,
     options: &'a AskOptions,
+    more: Option<(HeaderName, String)>,
     deadline: Instant,
 }
 
@@ -168,7 +181,10 @@ impl<'a> Question<'a> {
             return Err(Problem::unavailable("the message bus is away"));
         }
         let expected = shared.inbox.expect();
-        let headers = request_headers(self.options, self.deadline);
+        let mut headers = request_headers(self.options, self.deadline);
+        if let Some((name, value)) = &self.more {
+            headers.insert(name.clone(), value.as_str());
+        }
         let subject = match &replica {
             Some(id) => direct_subject(&self.target.subject, id),
             None => self.target.subject.clone(),

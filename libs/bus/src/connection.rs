@@ -8,6 +8,7 @@ use std::{
 
 use async_nats::{Client, ConnectOptions, connection::State};
 use rand::Rng;
+use tokio::sync::OnceCell;
 
 use crate::{
     ask::Target,
@@ -15,6 +16,7 @@ use crate::{
     inbox::Inbox,
     metrics::Asking,
     replicas::Replicas,
+    stream::{Bulk, Pulling, bulk},
 };
 
 /// Longest pause between two attempts to reconnect; the client's own default grows to 4 s.
@@ -37,6 +39,9 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
     pub(crate) replicas: Replicas,
     pub(crate) asking: Asking,
+    pub(crate) pulling: Pulling,
+    /// The connection for chunks, made when it is first needed.
+    bulk: OnceCell<Bulk>,
     /// Operations that were asked for, by subject.
     pub(crate) targets: Mutex<HashMap<String, Arc<Target>>>,
 }
@@ -58,23 +63,7 @@ impl Bus {
     /// # Errors
     /// When address or credentials are malformed.
     pub async fn connect(config: BusConfig) -> Result<Self, BusError> {
-        let configuration = |error: Box<dyn std::error::Error + Send + Sync>| BusError::Configuration(error);
-        let mut options = ConnectOptions::new()
-            .name(&config.name)
-            .retry_on_initial_connect()
-            .subscription_capacity(SUBSCRIPTION_CAPACITY)
-            .ping_interval(Duration::from_secs(5))
-            .reconnect_delay_callback(reconnect_delay)
-            .event_callback(|event| async move { tracing::info!(%event, "bus") });
-        options = match config.credentials.clone() {
-            Some(Credentials::Password { user, password }) => options.user_and_password(user, password),
-            Some(Credentials::Jwt(text)) => {
-                options.credentials(&text).map_err(|error| configuration(error.into()))?
-            }
-            None => options,
-        };
-        let servers: Vec<&str> = config.url.split(',').map(str::trim).collect();
-        let client = options.connect(servers).await.map_err(|error| configuration(error.into()))?;
+        let client = connect(&config, &config.name, SUBSCRIPTION_CAPACITY, None).await?;
         let inbox = Inbox::open(&client).await?;
         let shared = Shared {
             client,
@@ -82,6 +71,8 @@ impl Bus {
             inbox,
             replicas: Replicas::new(),
             asking: Asking::default(),
+            pulling: Pulling::default(),
+            bulk: OnceCell::new(),
             targets: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -109,10 +100,61 @@ impl Bus {
         format!("{}.cancel.{workload}", self.shared.config.prefix)
     }
 
+    /// The connection for chunks.
+    pub(crate) async fn bulk(&self) -> Result<&Bulk, BusError> {
+        let open = Box::pin(async {
+            let config = &self.shared.config;
+            let name = format!("{} (chunks)", config.name);
+            let (waiting, unsent) = (bulk::SUBSCRIPTION_CAPACITY, bulk::CLIENT_CAPACITY);
+            Bulk::open(connect(config, &name, waiting, Some(unsent)).await?).await
+        });
+        self.shared.bulk.get_or_try_init(|| open).await
+    }
+
+    /// The connection for chunks, when it has been made and a server is connected.
+    pub(crate) fn bulk_if_connected(&self) -> Option<&Bulk> {
+        self.shared.bulk.get().filter(|bulk| bulk.client.connection_state() == State::Connected)
+    }
+
     /// Waits until everything sent so far has left, at most this long.
     pub async fn flush(&self, at_most: Duration) {
-        let _ = tokio::time::timeout(at_most, self.shared.client.flush()).await;
+        let flush = async {
+            let _ = self.shared.client.flush().await;
+            if let Some(bulk) = self.bulk_if_connected() {
+                let _ = bulk.client.flush().await;
+            }
+        };
+        let _ = tokio::time::timeout(at_most, flush).await;
     }
+}
+
+/// Begins to connect. `waiting`: messages that may wait in one subscription; `unsent`: those that may wait to be sent.
+async fn connect(
+    config: &BusConfig,
+    name: &str,
+    waiting: usize,
+    unsent: Option<usize>,
+) -> Result<Client, BusError> {
+    let configuration = |error: Box<dyn std::error::Error + Send + Sync>| BusError::Configuration(error);
+    let mut options = ConnectOptions::new()
+        .name(name)
+        .retry_on_initial_connect()
+        .subscription_capacity(waiting)
+        .ping_interval(Duration::from_secs(5))
+        .reconnect_delay_callback(reconnect_delay)
+        .event_callback(|event| async move { tracing::info!(%event, "bus") });
+    if let Some(unsent) = unsent {
+        options = options.client_capacity(unsent);
+    }
+    options = match config.credentials.clone() {
+        Some(Credentials::Password { user, password }) => options.user_and_password(user, password),
+        Some(Credentials::Jwt(text)) => {
+            options.credentials(&text).map_err(|error| configuration(error.into()))?
+        }
+        None => options,
+    };
+    let servers: Vec<&str> = config.url.split(',').map(str::trim).collect();
+    options.connect(servers).await.map_err(|error| configuration(error.into()))
 }
 
 /// 10 ms, doubling to 250 ms, with jitter so that a thousand clients do not come back together.

@@ -1,4 +1,4 @@
-//! The message bus: typed asking and answering over NATS by its service convention.
+//! The message bus: typed asking and answering over NATS by its service convention, and streams that are pulled.
 //!
 //! What travels: the request as protobuf, the reply in the encoding that the asker wants, a [`Problem`] as
 //! JSON. A request carries its deadline, request id and trace in headers. The only room that imports the
@@ -19,6 +19,7 @@ mod pace;
 mod replicas;
 mod serve;
 mod stats;
+mod stream;
 
 pub use answering::{Answer, Answered, Answering, Ask, Head, WhileAwaited};
 pub use ask::{AskOptions, Reply, Target};
@@ -27,3 +28,7 @@ pub use connection::{Bus, BusError};
 pub use encoding::{Encoding, Format};
 pub use news::{News, NewsStream, NodeNews, REPEATED, StoreNews};
 pub use serve::{Door, Limits, Router, Serving};
+pub use stream::{
+    Budget, CHUNK_AT_MOST, Chunks, Open, Opened, POSITION_AT_MOST, Piece, Position, Pull, PullLimits,
+    PullOptions, Pulled, Totals, simulator,
+};

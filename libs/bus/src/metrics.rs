@@ -49,11 +49,12 @@ pub(crate) struct Asking {
 }
 
 impl Bus {
-    /// Adds the counts of asking to what `/metrics` shows.
+    /// Adds the counts of asking and pulling to what `/metrics` shows.
     pub fn register_asking(&self, registry: &mut Registry) {
         let Asking { extras, extras_won, .. } = &self.shared.asking;
         registry.register("mesh_bus_hedges", "Reads asked again while still unanswered", extras.clone());
         registry.register("mesh_bus_hedges_won", "Reads answered by asking again", extras_won.clone());
+        self.shared.pulling.register(registry);
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use actix::{Actor, Addr, Context, Handler};
-use async_nats::{HeaderMap, Message, Subject, Subscriber};
+use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::{
     StreamExt,
@@ -33,6 +33,7 @@ use crate::{
     metrics::{Outcome, RequestMetrics},
     replicas::{BEAT, Beat, direct_subject},
     stats::{self, Stats},
+    stream::answers_by,
 };
 
 /// Payload of one message of a long reply; a bus with the default limit of 1 MiB carries it.
@@ -50,23 +51,33 @@ pub struct Limits {
     pub timeout: Duration,
 }
 
-type Work = Rc<dyn Fn(Message, Encoding) -> LocalBoxFuture<'static, Result<Rendered, Problem>>>;
+/// What an operation does with a request; it comes to nothing when it has answered by itself.
+pub(crate) type Work =
+    Rc<dyn Fn(Message, Encoding) -> LocalBoxFuture<'static, Result<Option<Rendered>, Problem>>>;
 
-struct Rendered {
+pub(crate) struct Rendered {
     body: Bytes,
     gzipped: bool,
     head: Option<Head>,
     digest: Option<u32>,
 }
 
+impl Rendered {
+    pub(crate) fn plain(body: Vec<u8>) -> Self {
+        Self { body: body.into(), gzipped: false, head: None, digest: None }
+    }
+}
+
 /// The operations that an actor answers.
 pub struct Router<A: Actor> {
-    bus: Bus,
-    actor: Addr<A>,
+    pub(crate) bus: Bus,
+    pub(crate) actor: Addr<A>,
     limits: Limits,
-    workload: &'static str,
+    pub(crate) workload: &'static str,
     metrics: RequestMetrics,
-    operations: Vec<(&'static str, Work)>,
+    pub(crate) operations: Vec<(&'static str, Work)>,
+    /// Whether some of them are streams.
+    pub(crate) has_streams: bool,
 }
 
 impl<A: Actor<Context = Context<A>>> Router<A> {
@@ -79,7 +90,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
         registry: &mut Registry,
     ) -> Self {
         let metrics = RequestMetrics::register(registry);
-        Self { bus, actor, limits, workload, metrics, operations: Vec::new() }
+        Self { bus, actor, limits, workload, metrics, operations: Vec::new(), has_streams: false }
     }
 
     /// Adds one operation.
@@ -108,7 +119,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 // Only what has a head is ever compared with an earlier state of itself.
                 let digest = answered.head.and_then(|_| encoding.digest(&answered.reply, &body));
                 let (body, gzipped) = compress(body, encoding).await;
-                Ok(Rendered { body, gzipped, head: answered.head, digest })
+                Ok(Some(Rendered { body, gzipped, head: answered.head, digest }))
             })
         });
         self.operations.push((R::NAME, work));
@@ -119,6 +130,13 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
     /// can.
     pub fn serve(self, ready: impl Future<Output = ()> + 'static) -> Serving {
         let (stop, stopped) = watch::channel(false);
+        let (bus, has_streams) = (self.bus.clone(), self.has_streams);
+        let ready = async move {
+            ready.await;
+            if has_streams && let Err(error) = bus.bulk().await {
+                tracing::error!(error = &error as &dyn std::error::Error, "no connection for chunks");
+            }
+        };
         let desk = Rc::new(Desk {
             bus: self.bus.clone(),
             limits: self.limits,
@@ -316,6 +334,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
     desk.running.borrow_mut().insert(reply_to.to_string(), abort);
     desk.in_flight.set(desk.in_flight.get() + 1);
     desk.metrics.in_flight.inc();
+    let client = answers_by(&desk.bus, message.headers.as_ref()).clone();
     let work = Abortable::new(work(message, request.encoding), registration);
     let desk = Rc::clone(desk);
     actix::spawn(async move {
@@ -326,12 +345,12 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         };
         let outcome = outcome(result.as_ref());
         match result {
-            Some(Ok(rendered)) => send(&desk.bus, &reply_to, rendered).await,
+            Some(Ok(Some(rendered))) => send(&desk.bus, &reply_to, rendered).await,
             Some(Err(problem)) => {
                 log(name, &request, &problem);
-                send_problem(&desk.bus, &reply_to, &problem, None).await;
+                send_problem(&client, &reply_to, &problem, None).await;
             }
-            None => {}
+            Some(Ok(None)) | None => {}
         }
         desk.running.borrow_mut().remove(reply_to.as_str());
         desk.in_flight.set(desk.in_flight.get() - 1);
@@ -344,7 +363,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
     });
 }
 
-fn outcome(result: Option<&Result<Rendered, Problem>>) -> Outcome {
+fn outcome(result: Option<&Result<Option<Rendered>, Problem>>) -> Outcome {
     match result {
         Some(Ok(_)) => Outcome::Ok,
         None => Outcome::Canceled,
@@ -407,14 +426,13 @@ async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
 }
 
 /// Sends a problem; of a replica without room with its name, so that the asker can ask another one.
-async fn send_problem(bus: &Bus, reply_to: &Subject, problem: &Problem, overloaded: Option<&str>) {
+async fn send_problem(client: &Client, reply_to: &Subject, problem: &Problem, overloaded: Option<&str>) {
     let mut headers = HeaderMap::new();
     headers::write_problem(&mut headers, problem);
     if let Some(replica) = overloaded {
         headers.insert(headers::OVERLOADED, replica);
     }
-    if let Err(error) =
-        bus.shared.client.publish_with_headers(reply_to.clone(), headers, problem.to_json().into()).await
+    if let Err(error) = client.publish_with_headers(reply_to.clone(), headers, problem.to_json().into()).await
     {
         tracing::warn!(%error, "a reply could not be sent");
     }
@@ -423,5 +441,5 @@ async fn send_problem(bus: &Bus, reply_to: &Subject, problem: &Problem, overload
 async fn refuse(desk: Rc<Desk>, reply_to: Subject) {
     let problem =
         Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the replica has no room for this request");
-    send_problem(&desk.bus, &reply_to, &problem, Some(desk.stats.id())).await;
+    send_problem(&desk.bus.shared.client, &reply_to, &problem, Some(desk.stats.id())).await;
 }

@@ -1,0 +1,245 @@
+//! Reading a stream: opens it, and drives the puller on the bus while its reader wants bytes. Nothing runs between
+//! two calls of the reader.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use async_nats::{HeaderMap, Message, StatusCode};
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use mesh_problem::{NOT_MAPPED, Problem};
+use prost::Message as _;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    Opened, POSITION_AT_MOST, Position, PullLimits,
+    bulk::Lane,
+    puller::{Action, Asked, Event, Plan, Puller},
+    wire::{CHUNK, Chunk, FROM_BYTE, PULL, PullHeader},
+};
+use crate::{
+    ask::{AskOptions, Target},
+    connection::Bus,
+    headers,
+    replicas::direct_subject,
+};
+
+/// Pulls whose replica is remembered: more than are ever unanswered.
+const REMEMBERED: usize = 8;
+
+/// How to pull.
+#[derive(Debug, Clone, Default)]
+pub struct PullOptions {
+    /// The byte of the file before which to stop; `None` = read to the end and check its totals.
+    pub to_byte: Option<u64>,
+    /// Id of the outside request, for logs.
+    pub request_id: String,
+    /// W3C trace context to continue.
+    pub traceparent: Option<String>,
+    /// Bounds.
+    pub limits: PullLimits,
+}
+
+/// A stream being read. Dropping it stops it.
+#[derive(Debug)]
+pub struct Pulled {
+    bus: Bus,
+    target: Arc<Target>,
+    request: Bytes,
+    options: PullOptions,
+    puller: Puller,
+    lane: Lane,
+    began: Instant,
+    /// The replicas that pulls were sent to by name.
+    by_name: VecDeque<(u32, Arc<str>)>,
+    is_over: bool,
+}
+
+impl Bus {
+    /// Opens a stream. `from_byte`: where in the file pulling should begin; an operation that cannot seek begins at 0
+    /// all the same, and says so.
+    ///
+    /// # Errors
+    /// Everything that can be refused is refused here: the service's own problem, or as [`Bus::ask`].
+    pub async fn open(
+        &self,
+        target: &Target,
+        request: Bytes,
+        from_byte: u64,
+        options: &AskOptions,
+    ) -> Result<Opened, Problem> {
+        // By the time that the stream is open, its chunks have a connection to come on.
+        self.bulk().await.map_err(|error| no_bus().caused_by(error.to_string()))?;
+        let further_on = (from_byte > 0).then(|| (FROM_BYTE, from_byte.to_string()));
+        let reply = self.ask_saying(target, request, options, further_on).await?;
+        let opened = Opened::decode(reply.parts.concat().as_slice()).ok();
+        let opened = opened.filter(|opened| opened.first.len() <= POSITION_AT_MOST);
+        opened.ok_or_else(|| Problem::internal(NOT_MAPPED, "the opened stream cannot be understood"))
+    }
+
+    /// Reads a stream that was opened with this request. Nothing is asked for before the first read.
+    ///
+    /// # Errors
+    /// `Unavailable` when the bus cannot be used.
+    pub async fn pull(
+        &self,
+        target: &Arc<Target>,
+        request: Bytes,
+        opened: &Opened,
+        options: PullOptions,
+    ) -> Result<Pulled, Problem> {
+        let lane = self.bulk().await.map_err(|error| no_bus().caused_by(error.to_string()))?.lane();
+        let plan = Plan {
+            stream: lane.stream,
+            first: Position::new(opened.first.clone()).unwrap_or_default(),
+            from_byte: opened.from_byte,
+            to_byte: options.to_byte,
+            total_bytes: opened.info.total_bytes,
+            total_rows: opened.info.total_rows,
+        };
+        Ok(Pulled {
+            bus: self.clone(),
+            target: Arc::clone(target),
+            request,
+            puller: Puller::new(plan, options.limits),
+            options,
+            lane,
+            began: Instant::now(),
+            by_name: VecDeque::with_capacity(REMEMBERED),
+            is_over: false,
+        })
+    }
+}
+
+impl Pulled {
+    /// The next bytes, at most 512 KiB; nothing when the stream is over and whole. Cancel-safe: a pull that was given
+    /// up while it was being sent is sent again when nothing comes of it.
+    ///
+    /// # Errors
+    /// When the stream breaks: a problem that asking again does not mend, totals that do not agree, or nothing came
+    /// for as long as the limits allow. What was read until then is a true beginning of the file.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
+        loop {
+            while let Ok(message) = self.lane.messages.try_recv() {
+                self.take(message);
+            }
+            if self.is_over {
+                return None;
+            }
+            match self.puller.next(self.began.elapsed(), self.lane.allowance()) {
+                Action::Pull(asked) => self.send(asked).await,
+                Action::Cancel(pull) => self.cancel(pull),
+                Action::Deliver(bytes) => return Some(Ok(bytes)),
+                Action::Wait(until) => {
+                    self.lane.is_waiting_for(self.puller.outstanding());
+                    if let Ok(Some(message)) = timeout_at(self.began + until, self.lane.messages.recv()).await
+                    {
+                        self.take(message);
+                    }
+                }
+                Action::Finished => self.is_over = true,
+                Action::Broken(problem) => {
+                    self.is_over = true;
+                    self.bus.shared.pulling.broken.inc();
+                    return Some(Err(problem));
+                }
+            }
+        }
+    }
+
+    /// The same as a [`Stream`].
+    pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
+        stream::unfold(self, |mut pulled| async move { pulled.next().await.map(|item| (item, pulled)) })
+    }
+
+    fn take(&mut self, message: Message) {
+        let Some(pull) = message.subject.rsplit('.').next().and_then(|pull| pull.parse().ok()) else {
+            return;
+        };
+        let event = if message.status == Some(StatusCode::NO_RESPONDERS) {
+            if let Some((_, id)) = self.by_name.iter().find(|(sent, _)| *sent == pull) {
+                self.target.group.takes_no_more(id);
+            }
+            let problem = format!("no replica of {} answers this operation", self.target.workload);
+            Event::Failed(pull, Problem::unavailable(problem))
+        } else {
+            read(pull, message)
+        };
+        self.puller.on(event, self.began.elapsed());
+    }
+
+    async fn send(&mut self, asked: Asked) {
+        let Asked { pull, position, budget, is_again } = asked;
+        let pulling = &self.bus.shared.pulling;
+        pulling.pulls.inc();
+        let group = &self.target.group;
+        let replica = if is_again {
+            pulling.again.inc();
+            group.liveliest(Instant::now())
+        } else {
+            group.instead_of_queue()
+        };
+        let subject = match &replica {
+            Some(id) => direct_subject(&self.target.subject, id),
+            None => self.target.subject.clone(),
+        };
+        if let Some(id) = replica {
+            self.by_name.truncate(REMEMBERED - 1);
+            self.by_name.push_front((pull, id));
+        }
+        self.lane.is_waiting_for(self.puller.outstanding());
+        let mut headers = HeaderMap::new();
+        let said = PullHeader { stream: self.lane.stream, budget, position };
+        headers.insert(PULL, said.write());
+        let idle = self.options.limits.idle;
+        headers.insert(headers::ASK, headers::ask(Default::default(), idle, &self.options.request_id));
+        if let Some(traceparent) = &self.options.traceparent {
+            headers.insert(headers::TRACEPARENT, traceparent.as_str());
+        }
+        let reply_to = self.lane.reply_to(pull);
+        // What is put on a bus that is away would come out of date when it is back.
+        let sent = match self.bus.bulk_if_connected() {
+            Some(bulk) => {
+                let request = self.request.clone();
+                bulk.client.publish_with_reply_and_headers(subject, reply_to, headers, request).await.is_ok()
+            }
+            None => false,
+        };
+        if !sent {
+            self.puller.on(Event::Failed(pull, no_bus()), self.began.elapsed());
+        }
+    }
+
+    /// Tells the replicas that nobody waits for a pull any more.
+    fn cancel(&self, pull: u32) {
+        let (client, subject) = (self.bus.shared.client.clone(), self.target.cancel.clone());
+        let reply_to = self.lane.reply_to(pull);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = client.publish(subject, reply_to.into()).await;
+            });
+        }
+    }
+}
+
+impl Drop for Pulled {
+    fn drop(&mut self) {
+        for pull in self.puller.abandon() {
+            self.cancel(pull);
+        }
+    }
+}
+
+fn read(pull: u32, message: Message) -> Event {
+    let headers = message.headers.unwrap_or_default();
+    if let Some(problem) = headers::read_problem(&headers, &message.payload) {
+        return Event::Failed(pull, problem);
+    }
+    match headers.get(CHUNK).and_then(|said| Chunk::read(said.as_str(), message.payload)) {
+        Some(chunk) => Event::Chunk(pull, chunk),
+        None => Event::Damaged(pull),
+    }
+}
+
+fn no_bus() -> Problem {
+    Problem::unavailable("the message bus is away")
+}

@@ -1,0 +1,237 @@
+//! A puller against simulated replicas, network and reader, all from one seed: messages are dropped, doubled,
+//! delayed, reordered, corrupted and forged, replicas die, freeze, refuse and lie, readers pause. Whatever happens,
+//! the reader gets the source's bytes or sees the stream break, in time, within its window.
+//!
+//! Sizes are a thousandth of the real ones, times are in simulated microseconds, and nothing here waits.
+
+mod source;
+mod world;
+
+use std::{fmt, time::Duration};
+
+use bytes::Bytes;
+use source::{Rng, Source};
+use world::World;
+
+use super::{
+    PullLimits,
+    puller::{Action, Plan, Puller},
+    wire::PullHeader,
+};
+
+const LIMITS: PullLimits = PullLimits {
+    first_bytes: 64,
+    chunk_bytes: 512,
+    window_chunks: 8,
+    growth: 2,
+    idle: Duration::from_secs(30),
+};
+const WINDOW: u64 = 512 * 8;
+const STREAM: u64 = 0x5eed;
+
+/// A reader that waits for longer than this has been forgotten: the idle limit and some.
+const HANGS_AFTER_US: u64 = 100_000_000;
+const STEPS_AT_MOST: u32 = 200_000;
+
+/// How a simulated stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether the stream came to its end; otherwise it broke visibly, and for a reason.
+    pub is_whole: bool,
+    /// Bytes delivered.
+    pub bytes: u64,
+    /// Pulls sent.
+    pub pulls: u32,
+    /// Those of them that had been sent before in vain.
+    pub again: u32,
+    /// Simulated time that it took.
+    pub took: Duration,
+}
+
+/// What must never happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Simulate it again with this seed.
+    pub seed: u64,
+    /// What happened.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "seed {}: {}", self.seed, self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Simulates one stream.
+///
+/// # Errors
+/// When the reader got a wrong byte, a whole-looking stream that is not whole, no end at all, a break without a
+/// reason, or more was asked for than its window holds.
+pub fn simulate(seed: u64) -> Result<Outcome, Failure> {
+    Run::new(seed).run().map_err(|what| Failure { seed, what })
+}
+
+/// A reader and what it has seen.
+struct Run {
+    rng: Rng,
+    world: World,
+    puller: Puller,
+    /// The part of the source that is read.
+    from: u64,
+    to: u64,
+    /// Whether it is read to the end of the source.
+    to_end: bool,
+    /// The byte that must come next.
+    at: u64,
+    now: u64,
+    waiting_since: u64,
+    pulls: u32,
+    again: u32,
+    /// How often, in a thousand, the reader pauses, and for how long at most.
+    pauses: (u32, u64),
+    /// What all streams together leave to this one, at most.
+    allowance: Option<u64>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let source = Source::new(&mut rng);
+        let length = source.length;
+        let (mut from, mut to) = (0, None);
+        if rng.chance(250) && length > 0 && source.is_arithmetic {
+            from = rng.below(length);
+            to = rng.chance(700).then(|| from + rng.below(length - from + 1));
+        }
+        let plan = Plan {
+            stream: STREAM,
+            first: source.position(from),
+            from_byte: from,
+            to_byte: to,
+            total_bytes: source.is_arithmetic.then_some(length),
+            total_rows: source.rows.filter(|_| rng.chance(500)),
+        };
+        let pauses = [(0, 0), (1000, 50_000), (300, 3_000_000), (30, 200_000_000)][rng.below(4) as usize];
+        let allowance = rng.chance(200).then(|| rng.below(2 * WINDOW));
+        let is_rows_checked = plan.total_rows.is_some();
+        Self {
+            world: World::new(source, is_rows_checked, &mut rng),
+            puller: Puller::new(plan, LIMITS),
+            from,
+            to: to.unwrap_or(length),
+            to_end: to.is_none(),
+            at: from,
+            now: 0,
+            waiting_since: 0,
+            pulls: 0,
+            again: 0,
+            pauses,
+            allowance,
+            rng,
+        }
+    }
+
+    fn run(mut self) -> Result<Outcome, String> {
+        for _ in 0..STEPS_AT_MOST {
+            while let Some(event) = self.world.arrived(self.now) {
+                self.puller.on(event, Duration::from_micros(self.now));
+            }
+            let allowance = self.allowance.map_or(u64::MAX, |most| self.rng.below(most + 1));
+            match self.puller.next(Duration::from_micros(self.now), allowance) {
+                Action::Pull(asked) => {
+                    let budget = asked.budget;
+                    let offset =
+                        self.world.source.offset(&asked.position).ok_or("a place that nobody gave")?;
+                    if budget.chunk_bytes() > 512 || offset + u64::from(budget.bytes) > self.at + WINDOW {
+                        return Err(format!("{budget:?} at {offset}, reader at {}", self.at));
+                    }
+                    self.pulls += 1;
+                    self.again += u32::from(asked.is_again);
+                    let header = PullHeader { stream: STREAM, budget, position: asked.position };
+                    self.world.pull(asked.pull, header.write(), asked.is_again, self.now);
+                }
+                Action::Cancel(pull) => self.world.cancel(pull, self.now),
+                Action::Deliver(bytes) => self.read(&bytes)?,
+                Action::Wait(until) => {
+                    let until = u64::try_from(until.as_micros()).unwrap_or(u64::MAX).max(self.now + 1);
+                    self.now = self.world.next_time().map_or(until, |next| next.clamp(self.now, until));
+                    if self.now > self.waiting_since + HANGS_AFTER_US {
+                        return Err("the reader waits for ever".to_owned());
+                    }
+                }
+                Action::Finished => return self.finished(),
+                Action::Broken(problem) => {
+                    return match self.world.excuse() {
+                        true => Ok(self.outcome(false)),
+                        false => Err(format!("broke without a reason: {problem}")),
+                    };
+                }
+            }
+        }
+        Err("no end of steps".to_owned())
+    }
+
+    fn read(&mut self, bytes: &Bytes) -> Result<(), String> {
+        let end = self.at + bytes.len() as u64;
+        if bytes.is_empty() || end > self.to || *bytes != self.world.source.bytes(self.at, end) {
+            return Err(format!("wrong bytes at {}..{end} of {}..{}", self.at, self.from, self.to));
+        }
+        self.at = end;
+        let (often, pause_us) = self.pauses;
+        if self.rng.chance(often) {
+            self.now += self.rng.below(pause_us);
+        }
+        self.waiting_since = self.now;
+        Ok(())
+    }
+
+    fn finished(self) -> Result<Outcome, String> {
+        if self.at != self.to {
+            return Err(format!("taken for whole at {} of {}..{}", self.at, self.from, self.to));
+        }
+        if self.to_end && self.world.lies_about_totals() {
+            return Err("taken for whole with totals that do not agree".to_owned());
+        }
+        if self.world.is_calm() && self.again > 0 {
+            return Err(format!("{} pulls sent again for nothing", self.again));
+        }
+        Ok(self.outcome(true))
+    }
+
+    fn outcome(&self, is_whole: bool) -> Outcome {
+        let Self { pulls, again, .. } = *self;
+        let took = Duration::from_micros(self.now);
+        Outcome { is_whole, bytes: self.at - self.from, pulls, again, took }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_fault_makes_a_wrong_stream() {
+        let (mut whole, mut broken, mut again) = (0, 0, 0_u64);
+        for seed in 0..20_000 {
+            let outcome = simulate(seed).unwrap_or_else(|failure| panic!("{failure}"));
+            let count = if outcome.is_whole { &mut whole } else { &mut broken };
+            *count += 1;
+            again += u64::from(outcome.again);
+        }
+        // The simulation itself must be worth something.
+        assert!(
+            whole > 12_000 && broken > 1_000 && again > 20_000,
+            "{whole} whole, {broken} broken, {again} again"
+        );
+    }
+
+    #[test]
+    fn a_seed_always_gives_the_same_run() {
+        for seed in 0..200 {
+            assert_eq!(simulate(seed), simulate(seed));
+        }
+    }
+}

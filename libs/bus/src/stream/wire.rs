@@ -1,0 +1,226 @@
+//! What travels: one header on a pull, one on each chunk. Words with a space between; positions are base64url.
+//!
+//! Pull, beside the usual `Mesh-Ask`, with the operation's request as payload:
+//! `Mesh-Pull: <stream> <chunks> <bytes> p=<position>`.
+//! Chunk, with its bytes as payload, to the pull's own reply subject:
+//! `Mesh-Chunk: <crc> <stream> <index> p=<position> a=<position after it>`, then maybe `t=<where the next pull begins>`,
+//! then maybe `stop` (no bytes: the pull ends here, the stream does not) or `end=<bytes>` or `end=<bytes>/<rows>`.
+//! `<stream>` and `<crc>` are hexadecimal; the CRC-32 is that of the payload and of all words behind the CRC.
+
+use std::fmt::Write;
+
+use async_nats::HeaderName;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use bytes::Bytes;
+
+use super::{CHUNK_AT_MOST, POSITION_AT_MOST, Position, Totals};
+
+/// Header of a pull.
+pub(crate) const PULL: HeaderName = HeaderName::from_static("Mesh-Pull");
+/// Header of a chunk.
+pub(super) const CHUNK: HeaderName = HeaderName::from_static("Mesh-Chunk");
+/// Header of an opening that begins further on: the byte at which the first position should stand.
+pub(super) const FROM_BYTE: HeaderName = HeaderName::from_static("Mesh-From-Byte");
+
+/// Most chunks that one pull may ask for, whatever a reader says.
+const CHUNKS_AT_MOST: u32 = 64;
+
+/// How much one pull may give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Most chunks, at least one.
+    pub chunks: u32,
+    /// Most bytes, all chunks together.
+    pub bytes: u32,
+}
+
+impl Budget {
+    /// How long each chunk may be.
+    pub fn chunk_bytes(&self) -> usize {
+        ((self.bytes / self.chunks.max(1)) as usize).clamp(1, CHUNK_AT_MOST)
+    }
+}
+
+/// What a pull asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PullHeader {
+    pub(super) stream: u64,
+    pub(super) budget: Budget,
+    pub(super) position: Position,
+}
+
+impl PullHeader {
+    pub(super) fn write(&self) -> String {
+        let Budget { chunks, bytes } = self.budget;
+        let mut text = format!("{:x} {chunks} {bytes}", self.stream);
+        write_position(&mut text, 'p', &self.position);
+        text
+    }
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let stream = u64::from_str_radix(words.next()?, 16).ok()?;
+        let chunks = words.next()?.parse().ok().filter(|chunks| (1..=CHUNKS_AT_MOST).contains(chunks))?;
+        let bytes = words.next()?.parse().ok().filter(|bytes| *bytes > 0)?;
+        let position = read_position(words.next()?.strip_prefix("p=")?)?;
+        Some(Self { stream, budget: Budget { chunks, bytes }, position })
+    }
+}
+
+/// One message of the answer to a pull.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chunk {
+    pub(super) stream: u64,
+    /// Place in the pull's answer, from 0.
+    pub(super) index: u32,
+    pub(super) position: Position,
+    pub(super) after: Position,
+    /// Where the next pull begins, when that is known before this one is over.
+    pub(super) then: Option<Position>,
+    pub(super) mark: Mark,
+    pub(super) bytes: Bytes,
+}
+
+/// What comes behind a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Chunks, in this pull or the next.
+    More,
+    /// Nothing more in this pull, although less came than was asked for; this message has no bytes.
+    Stop,
+    /// Nothing: this is the end of the stream.
+    End(Totals),
+}
+
+impl Chunk {
+    /// The header's value.
+    pub(super) fn write(&self) -> String {
+        let mut said = format!("{:x} {}", self.stream, self.index);
+        write_position(&mut said, 'p', &self.position);
+        write_position(&mut said, 'a', &self.after);
+        if let Some(then) = &self.then {
+            write_position(&mut said, 't', then);
+        }
+        let _ = match self.mark {
+            Mark::More => Ok(()),
+            Mark::Stop => write!(said, " stop"),
+            Mark::End(Totals { bytes, rows: None }) => write!(said, " end={bytes}"),
+            Mark::End(Totals { bytes, rows: Some(rows) }) => write!(said, " end={bytes}/{rows}"),
+        };
+        format!("{:08x} {said}", checksum(&self.bytes, &said))
+    }
+
+    /// Reads a chunk; nothing when a bit of it is not as it was sent.
+    pub(super) fn read(text: &str, bytes: Bytes) -> Option<Self> {
+        let (crc, said) = text.split_once(' ')?;
+        if bytes.len() > CHUNK_AT_MOST || u32::from_str_radix(crc, 16).ok()? != checksum(&bytes, said) {
+            return None;
+        }
+        let mut words = said.split(' ');
+        let stream = u64::from_str_radix(words.next()?, 16).ok()?;
+        let index = words.next()?.parse().ok()?;
+        let position = read_position(words.next()?.strip_prefix("p=")?)?;
+        let after = read_position(words.next()?.strip_prefix("a=")?)?;
+        let (mut then, mut mark) = (None, Mark::More);
+        for word in words {
+            match word.split_once('=') {
+                Some(("t", position)) => then = Some(read_position(position)?),
+                Some(("end", totals)) => mark = Mark::End(read_totals(totals)?),
+                None if word == "stop" => mark = Mark::Stop,
+                _ => return None,
+            }
+        }
+        Some(Self { stream, index, position, after, then, mark, bytes })
+    }
+}
+
+fn checksum(bytes: &[u8], said: &str) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(bytes);
+    crc.update(said.as_bytes());
+    crc.finalize()
+}
+
+fn write_position(text: &mut String, name: char, position: &Position) {
+    text.extend([' ', name, '=']);
+    BASE64_URL_SAFE_NO_PAD.encode_string(position.as_bytes(), text);
+}
+
+fn read_position(text: &str) -> Option<Position> {
+    if text.len() > POSITION_AT_MOST * 4 / 3 + 4 {
+        return None;
+    }
+    Position::new(BASE64_URL_SAFE_NO_PAD.decode(text).ok()?)
+}
+
+fn read_totals(text: &str) -> Option<Totals> {
+    let (bytes, rows) = match text.split_once('/') {
+        Some((bytes, rows)) => (bytes, Some(rows.parse().ok()?)),
+        None => (text, None),
+    };
+    Some(Totals { bytes: bytes.parse().ok()?, rows })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(bytes: &'static [u8]) -> Position {
+        Position::new(bytes).unwrap()
+    }
+
+    fn chunk(then: Option<Position>, mark: Mark) -> Chunk {
+        let (position, after) = (position(b""), position(&[0xff, 0, 0x3e]));
+        Chunk { stream: u64::MAX, index: 7, position, after, then, mark, bytes: "bytes".into() }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let pull = PullHeader {
+            stream: 0xab,
+            budget: Budget { chunks: 4, bytes: 2 << 20 },
+            position: position(&[0; POSITION_AT_MOST]),
+        };
+        assert_eq!(PullHeader::read(&pull.write()), Some(pull));
+        let ends =
+            [Totals { bytes: u64::MAX, rows: None }, Totals { bytes: 0, rows: Some(3) }].map(Mark::End);
+        for mark in [Mark::More, Mark::Stop].into_iter().chain(ends) {
+            for then in [None, Some(position(b"then"))] {
+                let chunk = chunk(then, mark);
+                assert_eq!(Chunk::read(&chunk.write(), chunk.bytes.clone()), Some(chunk));
+            }
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_anywhere_is_seen() {
+        let chunk = chunk(Some(position(b"then")), Mark::End(Totals { bytes: 5, rows: Some(1) }));
+        let text = chunk.write();
+        for at in 0..text.len() * 8 {
+            let mut flipped = text.clone().into_bytes();
+            flipped[at / 8] ^= 1 << (at % 8);
+            // The case of the CRC's letters says nothing.
+            let Ok(flipped) = String::from_utf8(flipped) else { continue };
+            if at / 8 >= 8 || !flipped.eq_ignore_ascii_case(&text) {
+                assert_eq!(Chunk::read(&flipped, chunk.bytes.clone()), None, "{flipped}");
+            }
+        }
+        assert_eq!(Chunk::read(&text, "bytez".into()), None);
+        assert_eq!(Chunk::read(&text, "".into()), None);
+    }
+
+    #[test]
+    fn what_is_too_much_or_malformed_is_not_read() {
+        for text in
+            ["", "1", "1 0 5 p=", "1 65 5 p=", "1 1 0 p=", "1 1 5", "1 1 5 p=?", "x 1 5 p=", "1 -1 5 p="]
+        {
+            assert_eq!(PullHeader::read(text), None, "{text}");
+        }
+        assert!(PullHeader::read("1 1 5 p=").is_some());
+        let long = "A".repeat(POSITION_AT_MOST * 4 / 3 + 2);
+        assert_eq!(PullHeader::read(&format!("1 1 5 p={long}")), None);
+        let long = Bytes::from(vec![0; CHUNK_AT_MOST + 1]);
+        let chunk = Chunk { bytes: long.clone(), ..chunk(None, Mark::More) };
+        assert_eq!(Chunk::read(&chunk.write(), long), None);
+    }
+}
