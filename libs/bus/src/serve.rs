@@ -76,6 +76,8 @@ pub struct Router<A: Actor> {
     pub(crate) workload: &'static str,
     metrics: RequestMetrics,
     pub(crate) operations: Vec<(&'static str, Work)>,
+    /// Whether some of them are streams.
+    pub(crate) has_streams: bool,
 }
 
 impl<A: Actor<Context = Context<A>>> Router<A> {
@@ -88,7 +90,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
         registry: &mut Registry,
     ) -> Self {
         let metrics = RequestMetrics::register(registry);
-        Self { bus, actor, limits, workload, metrics, operations: Vec::new() }
+        Self { bus, actor, limits, workload, metrics, operations: Vec::new(), has_streams: false }
     }
 
     /// Adds one operation.
@@ -128,6 +130,13 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
     /// can.
     pub fn serve(self, ready: impl Future<Output = ()> + 'static) -> Serving {
         let (stop, stopped) = watch::channel(false);
+        let (bus, has_streams) = (self.bus.clone(), self.has_streams);
+        let ready = async move {
+            ready.await;
+            if has_streams && let Err(error) = bus.bulk().await {
+                tracing::error!(error = &error as &dyn std::error::Error, "no connection for chunks");
+            }
+        };
         let desk = Rc::new(Desk {
             bus: self.bus.clone(),
             limits: self.limits,

@@ -27,13 +27,14 @@ use prometheus_client::registry::Registry;
 use prost::Message;
 use proto_msgs::v2::{ExportInfo, ExportLedgerEntriesRequest};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot},
     time::timeout,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest pause that a reader may see: the idle time, and some for a machine that has other work too.
-const PAUSE_AT_MOST: Duration = Duration::from_secs(1);
+/// Longest pause that a reader may see: the idle time of at most a second, and as much for a machine that has other
+/// work too.
+const PAUSE_AT_MOST: Duration = Duration::from_secs(2);
 const MIB: usize = 1 << 20;
 
 /// What replicas stream, and what was asked of them.
@@ -46,6 +47,8 @@ struct Source {
     given: AtomicU64,
     /// Pulls that are neither finished nor dropped.
     running: AtomicUsize,
+    /// What pulls of the party "stuck" wait for, all but the first.
+    gate: Semaphore,
 }
 
 impl Source {
@@ -59,6 +62,7 @@ impl Source {
             pulls: AtomicUsize::default(),
             given: AtomicU64::default(),
             running: AtomicUsize::default(),
+            gate: Semaphore::new(0),
         }
     }
 }
@@ -110,7 +114,9 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Exporter {
             let begin = usize::try_from(u64::from_be_bytes(position.as_bytes().try_into().unwrap())).unwrap();
             let (length, chunk) = (source.bytes.len(), budget.chunk_bytes());
             let then = begin + budget.bytes as usize;
-            let is_stuck = request.party_id == "stuck" && begin > 0;
+            if request.party_id == "stuck" && begin > 0 {
+                assert!(source.gate.acquire().await.is_err(), "it is closed, not entered");
+            }
             let pieces = (0..budget.chunks as usize).map_while(move |index| {
                 let from = begin + index * chunk;
                 let to = (from + chunk).min(length);
@@ -120,15 +126,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Exporter {
                     Ok(Piece { bytes: source.bytes.slice(from..to), after: at(to), end })
                 })
             });
-            let pieces = stream::iter(pieces).then(move |piece| {
-                let _running = &running;
-                async move {
-                    if is_stuck {
-                        std::future::pending::<()>().await;
-                    }
-                    piece
-                }
-            });
+            let pieces = stream::iter(pieces).inspect(move |_| _ = &running);
             Ok(Chunks { then: (then < length).then(|| at(then)), pieces: pieces.boxed() })
         })
     }
@@ -278,7 +276,7 @@ async fn read_on(pulled: &mut Pulled, mut begun: Vec<u8>, source: &Source) -> Du
 
 #[tokio::test]
 async fn a_stream_arrives_whole_and_an_empty_one_too() {
-    for length in [0, 1, 64 << 10, (64 << 10) + 1, 40 * MIB + 17] {
+    for length in [0, 1, 64 << 10, (64 << 10) + 1, 12 * MIB + 17] {
         let (server, source) = (shared_server().await, Arc::new(Source::of(length)));
         let replica = Replica::start(&server, &source, 64).await;
         let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
@@ -333,11 +331,11 @@ async fn totals_that_do_not_agree_break_the_stream_before_its_last_bytes() {
 
 #[tokio::test]
 async fn a_killed_replica_costs_one_short_pause() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(200 * MIB)));
+    let (server, source) = (shared_server().await, Arc::new(Source::of(64 * MIB)));
     let first = Replica::start(&server, &source, 64).await;
     let second = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (begun, _, _) = read(&mut pulled, 40 * MIB).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
     first.die();
     let pause = read_on(&mut pulled, begun, &source).await;
     assert!(pause < PAUSE_AT_MOST, "{pause:?}");
@@ -346,11 +344,11 @@ async fn a_killed_replica_costs_one_short_pause() {
 
 #[tokio::test]
 async fn a_frozen_replica_costs_short_pauses() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(200 * MIB)));
+    let (server, source) = (shared_server().await, Arc::new(Source::of(64 * MIB)));
     let first = Replica::start(&server, &source, 64).await;
     let second = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (begun, _, _) = read(&mut pulled, 40 * MIB).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
     let (thaw, thawed) = std::sync::mpsc::channel();
     first.order(Order::Freeze(thawed));
     let pause = read_on(&mut pulled, begun, &source).await;
@@ -362,14 +360,14 @@ async fn a_frozen_replica_costs_short_pauses() {
 
 #[tokio::test]
 async fn a_draining_replica_finishes_its_pulls_and_readers_go_on_elsewhere() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(100 * MIB)));
+    let (server, source) = (shared_server().await, Arc::new(Source::of(32 * MIB)));
     let first = Replica::start(&server, &source, 64).await;
     let second = Replica::start(&server, &source, 64).await;
     let reader = Reader::connect(&server).await;
     let mut reading = Vec::new();
     for _ in 0..4 {
         let mut pulled = reader.pull("plain", PullLimits::default()).await;
-        let (begun, _, _) = read(&mut pulled, 10 * MIB).await;
+        let (begun, _, _) = read(&mut pulled, 8 * MIB).await;
         reading.push((pulled, begun));
     }
     let (done, is_done) = oneshot::channel();
@@ -391,24 +389,54 @@ async fn a_draining_replica_finishes_its_pulls_and_readers_go_on_elsewhere() {
 }
 
 #[tokio::test]
+async fn a_draining_replica_waits_for_its_pulls() {
+    let (server, source) = (shared_server().await, Arc::new(Source::of(MIB)));
+    let first = Replica::start(&server, &source, 64).await;
+    let mut pulled = Reader::connect(&server).await.pull("stuck", PullLimits::default()).await;
+    let begun = pulled.next().await.unwrap().unwrap().to_vec();
+    let rest = tokio::spawn({
+        let source = Arc::clone(&source);
+        async move { read_on(&mut pulled, begun, &source).await }
+    });
+    while source.running.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (done, mut is_done) = oneshot::channel();
+    first.order(Order::Drain(done));
+    let second = Replica::start(&server, &source, 64).await;
+    let early = timeout(Duration::from_millis(100), &mut is_done).await;
+    assert!(early.is_err(), "drained before its pulls were answered");
+    source.gate.close();
+    timeout(PATIENCE, is_done).await.unwrap().unwrap();
+    timeout(PATIENCE, rest).await.unwrap().unwrap();
+    first.thread.join().unwrap();
+    second.die();
+}
+
+#[tokio::test]
 async fn a_stalled_reader_costs_its_window_and_no_more() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(100 * MIB)));
+    let (server, source) = (shared_server().await, Arc::new(Source::of(32 * MIB)));
     let replica = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (begun, _, _) = read(&mut pulled, 20 * MIB).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let given = source.given.load(Ordering::SeqCst) as usize;
-    assert!(given <= begun.len() + 4 * MIB, "{given} given, {} read", begun.len());
+    let window = (64 << 10) + begun.len() / 16;
+    assert!(given <= begun.len() + window, "{given} given, {} read", begun.len());
     let pulls = source.pulls.load(Ordering::SeqCst);
     // Longer than any patience, and than the idle limit of an impatient reader.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert_eq!(source.pulls.load(Ordering::SeqCst), pulls);
     read_on(&mut pulled, begun, &source).await;
 
-    let limits = PullLimits { idle: Duration::from_millis(300), ..PullLimits::default() };
+    // With a window of one chunk, nothing is asked for ahead.
+    let idle = Duration::from_millis(300);
+    let limits = PullLimits { chunk_bytes: 64 << 10, window_chunks: 1, idle, ..PullLimits::default() };
+    let given = source.given.load(Ordering::SeqCst) as usize;
     let mut pulled = Reader::connect(&server).await.pull("plain", limits).await;
     let (begun, _, _) = read(&mut pulled, MIB).await;
     tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(source.given.load(Ordering::SeqCst) as usize - given, begun.len());
     read_on(&mut pulled, begun, &source).await;
     replica.die();
 }
@@ -459,7 +487,8 @@ async fn work_for_a_stream_that_was_dropped_stops() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    timeout(PATIENCE, stopped).await.expect("the replica works on for nobody");
+    // Long before the pull's deadline.
+    timeout(Duration::from_secs(10), stopped).await.expect("the replica works on for nobody");
     replica.die();
 }
 
@@ -470,13 +499,13 @@ async fn a_restart_of_the_bus_is_survived_or_seen() {
     let nats = Nats::prepare(&servers::find_nats().unwrap(), &folder, &log).await.unwrap();
     let process = start(&nats).await;
     let (server, source) =
-        (config(&nats.url(), Some(&nats.credentials_file())), Arc::new(Source::of(200 * MIB)));
+        (config(&nats.url(), Some(&nats.credentials_file())), Arc::new(Source::of(64 * MIB)));
     let replica = Replica::start(&server, &source, 64).await;
     let reader = Reader::connect(&server).await;
     let mut pulled = reader.pull("plain", PullLimits::default()).await;
     let impatient = PullLimits { idle: Duration::from_millis(400), ..PullLimits::default() };
     let mut breaking = reader.pull("plain", impatient).await;
-    let (begun, _, _) = read(&mut pulled, 20 * MIB).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
     let (other, _, _) = read(&mut breaking, MIB).await;
     process.signal(Signal::KILL).unwrap();
     process.wait().await.unwrap();

@@ -175,7 +175,8 @@ mod tests {
             let mut read = Vec::new();
             while read.len() < expected.len() {
                 let mut place = vec![0; room];
-                let length = connection.read(&mut place).await.unwrap();
+                let more = timeout(Duration::from_secs(20), connection.read(&mut place)).await;
+                let length = more.expect("bytes come").unwrap();
                 read.extend_from_slice(&place[..length]);
             }
             assert_eq!(read, expected, "{room} bytes at once");

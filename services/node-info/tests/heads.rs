@@ -179,13 +179,14 @@ async fn where_the_node_stands_is_told_and_a_store_far_behind_it_makes_services_
     write_block(&writer, 10).await;
     let node = Node::at(15).await;
     let lag = |setup: ServiceSetup| setup.env("MESH_MAX_LAG_BLOCKS", "5");
-    let (node_info, query, careless) = tokio::join!(
+    let (node_info, query, edge, careless) = tokio::join!(
         lag(node_info(&database)).env("MESH_NODE_URL", &node.url).start(),
         lag(service("query", &database)).start(),
+        lag(service("edge", &database)).env("MESH_EDGE_LISTEN", "127.0.0.1:0").start(),
         service("query", &database).start(),
     );
     await_news(&mut heard, |news| news.height == 15).await;
-    let services = [&node_info, &query];
+    let services = [&node_info, &query, &edge];
     for service in services {
         await_readiness(service, 200, SOON).await;
     }

@@ -67,6 +67,8 @@ impl Bus {
         from_byte: u64,
         options: &AskOptions,
     ) -> Result<Opened, Problem> {
+        // By the time that the stream is open, its chunks have a connection to come on.
+        self.bulk().await.map_err(|error| no_bus().caused_by(error.to_string()))?;
         let further_on = (from_byte > 0).then(|| (FROM_BYTE, from_byte.to_string()));
         let reply = self.ask_saying(target, request, options, further_on).await?;
         let opened = Opened::decode(reply.parts.concat().as_slice()).ok();
@@ -109,7 +111,8 @@ impl Bus {
 }
 
 impl Pulled {
-    /// The next bytes, at most 512 KiB; nothing when the stream is over and whole.
+    /// The next bytes, at most 512 KiB; nothing when the stream is over and whole. Cancel-safe: a pull that was given
+    /// up while it was being sent is sent again when nothing comes of it.
     ///
     /// # Errors
     /// When the stream breaks: a problem that asking again does not mend, totals that do not agree, or nothing came

@@ -59,6 +59,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             })
         });
         self.operations.push((R::NAME, work));
+        self.has_streams = true;
         self
     }
 }

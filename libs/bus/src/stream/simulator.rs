@@ -4,12 +4,14 @@
 //!
 //! Sizes are a thousandth of the real ones, times are in simulated microseconds, and nothing here waits.
 
+mod source;
 mod world;
 
 use std::{fmt, time::Duration};
 
 use bytes::Bytes;
-use world::{Rng, Source, World};
+use source::{Rng, Source};
+use world::World;
 
 use super::{
     PullLimits,

@@ -146,8 +146,8 @@ impl Stretch {
         };
         let fits = chunk.bytes.len() <= self.left.chunk_bytes();
         // Pulls of one stretch begin at the same place, and the first chunk of one gives up the others: so the next
-        // chunk of a pull is the next of the stretch.
-        if chunk.index > attempt.index || chunk.position != self.next || !makes_sense || !fits {
+        // chunk of a pull is the next of the stretch, or there is a gap.
+        if chunk.position != self.next || !makes_sense || !fits {
             return Came::Torn;
         }
         attempt.index += 1;

@@ -1,91 +1,19 @@
-//! What is around the simulated reader: the bytes, the replicas that give them, the network between.
+//! What is around the simulated reader: replicas and the network.
 
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    sync::LazyLock,
-};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use bytes::Bytes;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 
 use super::{
     super::{
-        Position, Totals,
+        Totals,
         puller::Event,
         wire::{Chunk, Mark, PullHeader},
     },
     STREAM,
+    source::{LONGEST, NOISE, Rng, Source, mix},
 };
-
-/// Numbers from a seed (splitmix64).
-pub(super) struct Rng(u64);
-
-impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    /// Less than `bound`; 0 for 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-
-    /// Whether something that happens so often in a thousand happens now.
-    pub(super) fn chance(&mut self, in_a_thousand: u32) -> bool {
-        in_a_thousand > 0 && self.below(1000) < u64::from(in_a_thousand)
-    }
-}
-
-fn mix(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
-}
-
-/// What is streamed: bytes of a fixed noise, and positions that name a place in it.
-pub(super) struct Source {
-    begins: usize,
-    pub(super) length: u64,
-    /// Whether replicas know where a pull will end before they have read it, as with files; otherwise as with rows.
-    pub(super) is_arithmetic: bool,
-    pub(super) rows: Option<u64>,
-}
-
-const LONGEST: u64 = 8 << 10;
-
-static NOISE: LazyLock<Bytes> = LazyLock::new(|| {
-    let mut rng = Rng::new(1);
-    (0..LONGEST as usize / 4).flat_map(|_| rng.next().to_le_bytes()).collect()
-});
-
-impl Source {
-    pub(super) fn new(rng: &mut Rng) -> Self {
-        let most = [1, 64, 600, 2_500, LONGEST][rng.below(5) as usize];
-        let (length, begins) = (rng.below(most + 1), rng.below(LONGEST) as usize);
-        let is_arithmetic = rng.chance(500);
-        Self { begins, length, is_arithmetic, rows: (!is_arithmetic).then_some(length / 7) }
-    }
-
-    pub(super) fn bytes(&self, from: u64, to: u64) -> Bytes {
-        NOISE.slice(self.begins + from as usize..self.begins + to as usize)
-    }
-
-    pub(super) fn position(&self, offset: u64) -> Position {
-        let mut bytes = (self.begins as u64 ^ self.length << 32).to_le_bytes().to_vec();
-        bytes.extend(offset.to_le_bytes());
-        Position::new(bytes).expect("16 bytes")
-    }
-
-    pub(super) fn offset(&self, position: &Position) -> Option<u64> {
-        let offset = u64::from_le_bytes(position.as_bytes().get(8..)?.try_into().ok()?);
-        (*position == self.position(offset) && offset <= self.length).then_some(offset)
-    }
-}
 
 /// What goes wrong, each so often in a thousand messages or pulls.
 #[derive(Default)]
