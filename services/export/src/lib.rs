@@ -23,9 +23,8 @@ pub use crate::{
     catalogue::{Catalogue, Listing, Refresh, SegmentNews},
     metrics::Metrics,
     seal::{Rules, SealError, Sealed, Sealing, Until},
-    sealer::{Look, Sealer},
 };
-use crate::{config::Config, layouts::Layouts};
+use crate::{config::Config, layouts::Layouts, sealer::Sealer};
 
 /// Opens downloads and answers their pulls. It remembers nothing of a download between two pulls.
 pub struct Export {
@@ -88,7 +87,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     {
         let (store, listing, catalogue, bus) =
             (store.clone(), listing.clone(), catalogue.clone(), setup.bus.clone());
-        Supervisor::start(move |_| Sealer::new(sealing, store, listing, catalogue, Some(bus)));
+        Supervisor::start(move |_| Sealer::new(sealing, store, listing, catalogue, bus));
     }
     let export = Export::new(store, segments, listing.clone(), catalogue, metrics, in_flight).start();
     let router = ops::router(setup.bus, export, limits, &mut setup.registry.borrow_mut());

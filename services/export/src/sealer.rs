@@ -4,13 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use actix::{
-    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, StreamHandler, Supervised,
-    WrapFuture,
-};
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, StreamHandler, Supervised, WrapFuture};
 use futures_util::stream;
 use mesh_bus::Bus;
-use mesh_history::SegmentStore;
 use mesh_store::Store;
 use tokio::sync::watch;
 
@@ -29,12 +25,12 @@ const PAUSE_AT_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_AT_MOST: Duration = Duration::from_secs(60);
 
 /// Seals what is complete.
-pub struct Sealer {
+pub(crate) struct Sealer {
     sealing: Sealing,
     store: Store,
     listing: watch::Receiver<Listing>,
     catalogue: Addr<Catalogue>,
-    bus: Option<Bus>,
+    bus: Bus,
     is_at_work: bool,
     /// Whether something happened since the look under way began.
     looks_again: bool,
@@ -42,21 +38,17 @@ pub struct Sealer {
     not_before: Option<Instant>,
 }
 
-/// Tells it to look whether there is something to seal.
-pub struct Look;
-
-impl Message for Look {
-    type Result = ();
-}
+/// Something happened that may complete a span.
+struct Look;
 
 impl Sealer {
     /// Seals into the store of `sealing` what `store` tells of, and tells the catalogue and the bus.
-    pub fn new(
+    pub(crate) fn new(
         sealing: Sealing,
         store: Store,
         listing: watch::Receiver<Listing>,
         catalogue: Addr<Catalogue>,
-        bus: Option<Bus>,
+        bus: Bus,
     ) -> Self {
         Self {
             sealing,
@@ -69,11 +61,6 @@ impl Sealer {
             failures: 0,
             not_before: None,
         }
-    }
-
-    /// Where segments go.
-    pub fn segments(&self) -> &SegmentStore {
-        &self.sealing.segments
     }
 
     fn look(&mut self, context: &mut Context<Self>) {
@@ -124,7 +111,7 @@ impl Sealer {
     }
 
     fn tell(&self, news: SegmentNews, context: &mut Context<Self>) {
-        let Some(bus) = self.bus.clone() else { return };
+        let bus = self.bus.clone();
         context.spawn(async move { bus.announce(&news).await }.into_actor(self));
     }
 }
@@ -150,15 +137,6 @@ impl StreamHandler<Look> for Sealer {
 
     /// The other stream may go on.
     fn finished(&mut self, _: &mut Self::Context) {}
-}
-
-impl Handler<Look> for Sealer {
-    type Result = ();
-
-    fn handle(&mut self, _: Look, context: &mut Self::Context) {
-        self.not_before = None;
-        self.look(context);
-    }
 }
 
 /// One item for each change that is seen; several at once may be one.

@@ -1,7 +1,5 @@
 //! What the tests of the workload share: a database with a history, folders for segments, the actors.
 
-#![allow(dead_code, clippy::unwrap_used)]
-
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use actix::{Actor, Addr};

@@ -1,12 +1,8 @@
 //! Sealing on a real database: what a segment holds, and that each is made once.
 
-#![allow(clippy::unwrap_used)]
-
-mod stage;
-
+use crate::stage::{Stage, copied, sealed_names, spans};
 use mesh_export::{Rules, Sealed, Until};
 use mesh_history::{Digest, SegmentName};
-use stage::{Stage, copied, sealed_names, spans};
 
 /// What PostgreSQL's own COPY says of each member of a segment, in an order and with bounds written down here anew.
 fn own_copy(member: &str, from: u64, to: u64) -> String {
@@ -73,6 +69,27 @@ async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
     );
     let closed = sealed_names(sealing.run(Until::Newest).await.unwrap());
     assert_eq!(closed, spans(&[(101, 130)]), "a migration closes the running segment");
+}
+
+#[actix::test]
+async fn values_that_csv_trips_over_are_sealed_as_postgresql_prints_them() {
+    let stage = Stage::blocks(10).await;
+    let client = stage.database.connect().await;
+    let order = "INSERT INTO orders (id, market_id, party_id, side, price, size, remaining, time_in_force, type, status,
+            reference, version, batch_id, created_at, tx_hash, block_time, seq_num)
+        SELECT 'é' || seq, '', 'p', 1, -5, 1, 1, 1, 1, 1, reference, 1, 1, '1999-12-31 23:59:59.5+14', 'ab',
+            (SELECT block_time FROM blocks WHERE height = 1 + seq % 10), seq
+        FROM (VALUES (1, NULL), (2, ''), (3, 'NULL'), (4, E'a\\r\\nb'), (5, '\"'), (6, ',\",\"\"'), (7, '\\.'),
+            (8, repeat('x,', 40000)), (9, repeat(md5('a') || E'\\n', 600000)), (10, E'\\n')) AS traps (seq, reference)";
+    client.batch_execute(order).await.unwrap();
+    let sealing = stage.sealing(10);
+    sealing.run(Until::Complete).await.unwrap();
+    let held = sealing.segments.held().await.unwrap();
+    let orders = held.segments[0].history("orders").unwrap();
+    assert_eq!(
+        (orders.rows, orders.sha256),
+        (10, Digest::of(&copied(&client, &own_copy("history/orders.csv", 1, 10)).await))
+    );
 }
 
 #[actix::test]

@@ -1,11 +1,8 @@
 //! Opening and pulling: the history from segments, the ledger from the database, by any replica from any place.
 
-#![allow(clippy::unwrap_used)]
-
-mod stage;
-
 use std::io::Read;
 
+use crate::stage::{Stage, Worker, copied};
 use flate2::read::DeflateDecoder;
 use mesh_bus::{Ask, Budget, Position};
 use mesh_export::{Refresh, Until};
@@ -14,7 +11,6 @@ use proto_msgs::v2::{
     DateRange, ExportLedgerEntriesRequest, ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest,
     Table,
 };
-use stage::{Stage, Worker, copied};
 
 const WINDOW: Budget = Budget { chunks: 8, bytes: 4 << 20 };
 

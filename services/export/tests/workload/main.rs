@@ -1,0 +1,8 @@
+//! The workload on real servers: sealing, pulling, and the process that does both.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+mod process;
+mod pulling;
+mod sealing;
+mod stage;

@@ -1,0 +1,101 @@
+//! The workload as a process on a real bus: it seals as blocks come, and goes on without its database.
+
+use std::time::{Duration, Instant};
+
+use crate::stage::Stage;
+use bytes::Bytes;
+use mesh_bus::{AskOptions, Bus, BusConfig, Credentials, Encoding, PullOptions};
+use mesh_testbed::{Service, nats};
+use proto_msgs::v2::{ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest, Table};
+
+const SOON: Duration = Duration::from_secs(10);
+
+async fn start(stage: &Stage) -> Service {
+    Service::configure("export")
+        .program(env!("CARGO_BIN_EXE_export"))
+        .database(&stage.database)
+        .env("MESH_BUS_PREFIX", stage.database.name())
+        .env("MESH_HISTORY_URL", stage.folder.path().to_str().unwrap())
+        .env("MESH_HISTORY_INTERVAL_BLOCKS", "10")
+        .env("MESH_HISTORY_REFRESH_MS", "60000")
+        .start()
+        .await
+}
+
+async fn connect(stage: &Stage) -> Bus {
+    let server = nats().await;
+    let bus = Bus::connect(BusConfig {
+        url: server.url().to_owned(),
+        credentials: server.credentials_file().map(|file| Credentials::read(file).unwrap()),
+        prefix: stage.database.name().to_owned(),
+        name: "test".to_owned(),
+        version: "0.0.0".to_owned(),
+    });
+    let bus = bus.await.unwrap();
+    bus.until_connected().await;
+    bus
+}
+
+async fn await_ends(bus: &Bus, ends: &[i64]) {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let listed =
+            bus.ask_typed(&ListAllNetworkHistorySegmentsRequest {}, SOON).await.unwrap().reply.segments;
+        let seen: Vec<i64> = listed.iter().map(|segment| segment.to_height).collect();
+        if seen == ends {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{seen:?}, not {ends:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn download(bus: &Bus, to: i64) -> Vec<u8> {
+    let request =
+        ExportNetworkHistoryRequest { from_block: Some(1), to_block: Some(to), table: Table::Blocks.into() };
+    let request = Bytes::from(prost::Message::encode_to_vec(&request));
+    let target = std::sync::Arc::new(bus.target("export", "ExportNetworkHistory"));
+    let options = AskOptions {
+        encoding: Encoding::default(),
+        timeout: SOON,
+        request_id: "r".to_owned(),
+        traceparent: None,
+        repeatable: true,
+    };
+    let opened = bus.open(&target, request.clone(), 0, &options).await.unwrap();
+    let mut pulled = bus.pull(&target, request, &opened, PullOptions::default()).await.unwrap();
+    let mut bytes = Vec::new();
+    while let Some(piece) = pulled.next().await {
+        bytes.extend_from_slice(&piece.unwrap());
+    }
+    assert_eq!(Some(bytes.len() as u64), opened.info.total_bytes);
+    bytes
+}
+
+#[actix::test]
+async fn segments_are_sealed_as_blocks_come_and_stay_when_the_database_goes() {
+    let stage = Stage::blocks(25).await;
+    let (one, two, bus) = tokio::join!(start(&stage), start(&stage), connect(&stage));
+    await_ends(&bus, &[20, 10]).await;
+    let before = download(&bus, 20).await;
+    stage.write_blocks(26..=30).await;
+    // Both replicas know of it although they list only once a minute: they are told.
+    for _ in 0..4 {
+        await_ends(&bus, &[30, 20, 10]).await;
+    }
+    let page = one.admin("/metrics").await.text().to_owned() + two.admin("/metrics").await.text();
+    let made = page.lines().filter_map(|line| line.strip_prefix("mesh_history_seal_seconds_count "));
+    assert_eq!(made.map(|count| count.parse::<u64>().unwrap()).sum::<u64>(), 3, "each was made once");
+    assert!(one.stop().await.success());
+
+    let (admin, connection) =
+        tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let drop_database = format!("DROP DATABASE \"{}\" WITH (FORCE)", stage.database.name());
+    admin.batch_execute(&drop_database).await.unwrap();
+    let late = start(&stage).await;
+    two.kill().await;
+    await_ends(&bus, &[30, 20, 10]).await;
+    assert!(download(&bus, 20).await == before, "another replica, without a database, gives the same bytes");
+    assert!(late.stop().await.success());
+}
