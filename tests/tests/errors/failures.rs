@@ -99,7 +99,7 @@ async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
     let mesh = setup.env(NO_CACHE.0, NO_CACHE.1).start().await;
     let outside = Outside::of(&mesh);
     for (path, ..) in reads() {
-        assert_eq!(outside.get(&path).await.status, 200, "{path}");
+        outside.await_status(&path, 200).await;
     }
     way.freeze();
     let mut is_away = false;

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const FAULTS_AT_MOST: usize = 5;
 
 /// Workloads that nothing answers for yet.
-const ABSENT: [&str; 2] = ["export", "tx-relay"];
+const ABSENT: [&str; 1] = ["tx-relay"];
 
 /// What an attacker has seen.
 #[derive(Debug, Default)]

@@ -39,7 +39,7 @@ async fn every_service_tells_who_it_is_and_what_it_answers() {
     let said = bus.question("$SRV.INFO").await;
     let infos = ours(&said, "told");
     let names: BTreeSet<&str> = infos.iter().filter_map(|info| info["name"].as_str()).collect();
-    assert_eq!(names, BTreeSet::from(["node-info", "query"]));
+    assert_eq!(names, BTreeSet::from(["export", "node-info", "query"]));
     for info in infos {
         has_identity(info, "info");
         assert!(info["description"].is_string(), "{info}");

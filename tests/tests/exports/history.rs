@@ -1,0 +1,163 @@
+//! 4.1 and 4.15: X1-X11.
+
+use async_zip::{
+    base::read1::{ZipOptions, seek::ZipArchiveReader},
+    spec::constructs::CDR,
+};
+use futures_util::{AsyncReadExt, io::Cursor};
+use mesh_tests::problem::assert_problem;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+use super::*;
+
+const DELEGATIONS: &str = "/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table=TABLE_DELEGATIONS";
+
+/// Names and texts of a ZIP's members, read by somebody else's reader.
+async fn members(zip: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut reader =
+        ZipArchiveReader::open_with_options(Cursor::new(zip), ZipOptions::untrusted()).await.unwrap();
+    let name = |cdr: &CDR| cdr.insecure_file_name.as_str().unwrap().to_owned();
+    let names: Vec<String> = reader.cdrs().iter().map(name).collect();
+    let mut members = Vec::new();
+    for (number, name) in names.into_iter().enumerate() {
+        let mut text = Vec::new();
+        reader.file(number).await.unwrap().read_to_end(&mut text).await.unwrap();
+        members.push((name, text));
+    }
+    members
+}
+
+#[tokio::test]
+async fn segments_are_listed_newest_first_and_chained() {
+    let answer = Sealed::shared().await.outside().get(SEGMENTS).await;
+    let json = answer.json();
+    let segments = json["segments"].as_array().unwrap();
+    let heights: Vec<_> = segments.iter().map(|segment| segment["fromHeight"].as_str().unwrap()).collect();
+    assert_eq!(heights, ["3", "2", "1"]);
+    for (newer, older) in segments.iter().zip(&segments[1..]) {
+        assert_eq!(newer["previousHistorySegmentId"], older["historySegmentId"]);
+    }
+    assert_eq!(segments[2]["previousHistorySegmentId"], "");
+    assert_eq!(segments[0]["historySegmentId"].as_str().unwrap().len(), 64);
+}
+
+#[tokio::test]
+async fn a_download_holds_what_postgresql_prints_and_says_so_in_advance() {
+    let sealed = Sealed::shared().await;
+    let answer = sealed.outside().get(DELEGATIONS).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let chain =
+        sealed.outside().get("/blockchain/height").await.json()["chainId"].as_str().unwrap().to_owned();
+    let members = members(&answer.body).await;
+    let expected = sealed.copy("SELECT * FROM delegations ORDER BY block_time, seq_num").await;
+    assert_eq!(members.len(), 1);
+    assert_eq!(members[0].0, format!("{chain}-delegations-1-1-3.csv"));
+    assert_eq!(String::from_utf8_lossy(&members[0].1), String::from_utf8_lossy(&expected));
+    let header =
+        |name: &str| answer.header(name).unwrap_or_else(|| panic!("no {name}: {answer:?}")).to_owned();
+    assert_eq!(header("content-type"), "application/zip");
+    assert_eq!(
+        header("content-disposition"),
+        format!("attachment; filename=\"{chain}-delegations-1-3.zip\"")
+    );
+    assert_eq!(header("content-length"), answer.body.len().to_string());
+    assert_eq!(header("accept-ranges"), "bytes");
+    assert_eq!(header("x-total-rows"), "4");
+    assert_eq!(header("vary"), "Accept");
+    assert_eq!(header("cache-control"), "public, max-age=3600, immutable");
+    assert!(header("etag").starts_with('"'), "it is strong");
+    assert_eq!(header("repr-digest"), digest(&answer.body));
+    assert!(answer.header("content-encoding").is_none(), "a ZIP is not packed again");
+}
+
+fn digest(bytes: &[u8]) -> String {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    format!("crc32c=:{}:", STANDARD.encode(crc32c::crc32c(bytes).to_be_bytes()))
+}
+
+#[tokio::test]
+async fn every_table_can_be_downloaded() {
+    let sealed = Sealed::shared().await;
+    for number in 1..=15 {
+        let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table={number}");
+        let answer = sealed.outside().get(&path).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let rows: u64 = answer.header("x-total-rows").unwrap().parse().unwrap();
+        let members = members(&answer.body).await;
+        let (name, text) = &members[0];
+        assert!(text.ends_with(b"\n") && members.len() == 1, "{name}");
+        let mut reader = csv::ReaderBuilder::new().from_reader(text.as_slice());
+        assert_eq!(reader.records().map(Result::unwrap).count() as u64, rows, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn parts_of_a_download_are_parts_of_the_whole() {
+    let outside = Sealed::shared().await.outside();
+    let whole = outside.get(DELEGATIONS).await;
+    let (length, etag): (usize, String) = (whole.body.len(), whole.header("etag").unwrap().to_owned());
+    let mut random = SmallRng::seed_from_u64(7);
+    for _ in 0..60 {
+        let first = random.random_range(0..length);
+        let last = random.random_range(first..length + 20);
+        let end = length.min(last + 1);
+        let (range, first, end) = match random.random_range(0..3) {
+            0 => (format!("bytes={first}-{last}"), first, end),
+            1 => (format!("bytes={first}-"), first, length),
+            _ => (format!("bytes=-{}", last + 1), length.saturating_sub(last + 1), length),
+        };
+        let part = get(&outside, DELEGATIONS, &[("range", &range), ("if-range", &etag)]).await;
+        assert_eq!(part.status, 206, "{range}: {part:?}");
+        assert_eq!(part.body, whole.body.slice(first..end), "{range}");
+        assert_eq!(part.header("content-range"), Some(&*format!("bytes {first}-{}/{length}", end - 1)));
+        assert_eq!(part.header("content-length"), Some(&*(end - first).to_string()));
+        assert_eq!(part.header("etag"), Some(&*etag));
+    }
+    for (headers, status) in [
+        ([("range", "bytes=0-9"), ("if-range", "\"other\"")], 200),
+        ([("range", "bytes=0-9"), ("if-range", "Tue, 20 Jun 2023 10:00:00 GMT")], 200),
+        ([("range", "bytes=0-1,5-9"), ("accept", "*/*")], 200),
+        ([("range", "rows=0-9"), ("accept", "*/*")], 200),
+        ([("if-none-match", &etag), ("accept", "*/*")], 304),
+        ([("if-none-match", &etag), ("range", "bytes=0-9")], 304),
+    ] {
+        let answer = get(&outside, DELEGATIONS, &headers).await;
+        assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
+        assert_eq!(answer.body.len(), if status == 200 { length } else { 0 });
+    }
+    let beyond = get(&outside, DELEGATIONS, &[("range", &format!("bytes={length}-"))]).await;
+    assert_eq!((beyond.status, beyond.header("content-range")), (416, Some(&*format!("bytes */{length}"))));
+    let head = outside.send("HEAD", DELEGATIONS).await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    for name in
+        ["content-length", "etag", "repr-digest", "x-total-rows", "content-disposition", "accept-ranges"]
+    {
+        assert_eq!(head.header(name), whole.header(name), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_chunk_form_holds_the_same_bytes() {
+    let outside = Sealed::shared().await.outside();
+    let whole = outside.get(DELEGATIONS).await;
+    let lines = lines(&get(&outside, DELEGATIONS, &[("accept", "application/x-ndjson")]).await);
+    assert_eq!(bytes(&lines), whole.body);
+    let extension = &lines[0]["result"]["extensions"][0];
+    assert_eq!(extension["table"], "TABLE_DELEGATIONS");
+    assert_eq!(extension["totalBytes"], whole.body.len().to_string());
+    for line in &lines {
+        assert_eq!(line["result"]["contentType"], "application/zip");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_exported_is_refused_before_the_first_byte() {
+    let outside = Sealed::shared().await.outside();
+    let refused = async |query: &str, status, code, number| {
+        let path = format!("/api/v2/networkhistory/export?table=TABLE_TRADES&{query}");
+        assert_problem(&outside.get(&path).await, status, code, number).inner
+    };
+    refused("fromBlock=3&toBlock=1", 400, 3, 240_011).await;
+    assert_eq!(refused("fromBlock=1&toBlock=4", 404, 5, 240_013).await, "missing blocks 4-4");
+    assert_eq!(refused("fromBlock=0&toBlock=9", 404, 5, 240_013).await, "missing blocks 0-9");
+}

@@ -1,0 +1,59 @@
+//! 4.6: L1-L7.
+
+use std::io::Read;
+
+use super::*;
+
+fn path(party: &str, more: &str) -> String {
+    format!("/api/v2/ledgerentry/export?partyId={party}&assetId={}{more}", fixture::ASSET)
+}
+
+#[tokio::test]
+async fn a_party_without_entries_gets_the_header() {
+    let outside = Sealed::shared().await.outside();
+    let answer = outside.get(&path(fixture::NOBODY, "")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(
+        answer.text(),
+        "block_time,quantity,effect,transfer_type,asset_id,account_from_market_id,account_from_party_id,\
+         account_from_account_type,account_from_balance,account_to_market_id,account_to_party_id,\
+         account_to_account_type,account_to_balance\n"
+    );
+    assert_eq!(answer.header("content-type"), Some("text/csv"));
+    assert_eq!(answer.header("accept-ranges"), Some("none"));
+    assert_eq!(answer.header("vary"), Some("Accept, Accept-Encoding"));
+    for absent in ["content-length", "etag", "repr-digest", "content-encoding"] {
+        assert_eq!(answer.header(absent), None);
+    }
+    let (party, asset) = (fixture::NOBODY, fixture::ASSET);
+    let named = format!("attachment; filename=\"ledger_entries_{party}_{asset}.csv\"");
+    assert_eq!(answer.header("content-disposition"), Some(&*named));
+    let dated = outside.get(&path(party, "&dateRange.startTimestamp=1687256431120456000")).await;
+    let named = format!("attachment; filename=\"ledger_entries_{party}_{asset}_2023-06-20T10_20_31Z.csv\"");
+    assert_eq!(dated.header("content-disposition"), Some(&*named));
+    let head = outside.send("HEAD", &path(party, "")).await;
+    assert_eq!((head.status, head.header("content-length")), (200, None));
+}
+
+#[tokio::test]
+async fn the_file_is_the_same_plain_packed_and_in_chunks() {
+    let outside = Sealed::shared().await.outside();
+    let path = path(fixture::PARTY, "");
+    let plain = outside.get(&path).await;
+    let packed = get(&outside, &path, &[("accept-encoding", "gzip")]).await;
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
+    assert_eq!(unpacked, plain.body);
+    let chunks = lines(&get(&outside, &path, &[("accept", "application/x-ndjson")]).await);
+    assert_eq!(bytes(&chunks), plain.body);
+    assert_eq!(chunks[0]["result"]["contentType"], "text/csv");
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_refused() {
+    let outside = Sealed::shared().await.outside();
+    for more in ["&dateRange.startTimestamp=-1", "&dateRange.startTimestamp=2&dateRange.endTimestamp=1"] {
+        mesh_tests::problem::assert_problem(&outside.get(&path(fixture::PARTY, more)).await, 400, 3, 10044);
+    }
+}
