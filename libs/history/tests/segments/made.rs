@@ -85,6 +85,7 @@ impl History {
                 return bytes;
             }
             bytes.extend_from_slice(&piece);
+            assert!(bytes.len() as u64 <= layout.length, "more than the whole");
         }
     }
 

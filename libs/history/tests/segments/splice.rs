@@ -99,6 +99,22 @@ async fn a_last_row_without_line_feed_gets_one() {
 }
 
 #[tokio::test]
+async fn another_header_begins_another_member_whatever_the_version_says() {
+    let plan = |from| Plan::new(1, from, from + 9);
+    let plans = [
+        plan(1).with("trades", "id,note\n1,a\n"),
+        plan(11).with("trades", "id,name\n2,b\n"),
+        plan(21).with("trades", "id,name\n3,c\n"),
+        // The same names, written another way.
+        plan(31).with("trades", "\"id\",name\n4,d\n"),
+    ];
+    let history = History::of(&plans).await;
+    check(&history, &plans, "trades").await;
+    let zip = history.export(&history.layout("trades", 1, 40).await, 1 << 20).await;
+    assert_eq!(unzip(&zip).await.len(), 3);
+}
+
+#[tokio::test]
 async fn members_carry_the_time_of_their_last_block() {
     let plans = [
         Plan::new(1, 1, 11).with("trades", "id\n1\n"),
