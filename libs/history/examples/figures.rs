@@ -77,7 +77,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut file = BufWriter::new(File::create(folder.path().join("large.zip"))?);
     let mut member = StagedMember::new("history/trades.csv", 1, folder.path())?;
     for _ in 0..10 {
-        text.chunks(256 << 10).skip(1).try_for_each(|piece| member.write(piece))?;
+        text.chunks(256 << 10).try_for_each(|piece| member.write(piece))?;
     }
     let (name, _) = assemble(&span(SEGMENTS), vec![member.finish()?], &mut file)?;
     drop(file);
