@@ -1,0 +1,215 @@
+//! Making a segment file (H2). Members are deflated into unnamed temporary files first, in any order and on
+//! any threads: `metadata.json` comes first in the file, yet holds the figures of all of them. So the file is
+//! written once, front to back, with complete local headers.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Seek, Write},
+    path::Path,
+};
+
+use flate2::{Compression, write::DeflateEncoder};
+use serde::Serialize;
+
+use crate::{
+    digest::Digest,
+    error::HistoryError,
+    figures::{self, BLOCK_BYTES, Figures, MemberFigures},
+    member::{Encoded, MemberEncoder},
+    metadata::{self, MemberMetadata, Metadata, place},
+    name::SegmentName,
+    zip::{DosDate, Entry, directory},
+};
+
+/// What a segment's members do not say themselves.
+#[derive(Debug, Clone)]
+pub struct Span {
+    /// The chain's own id.
+    pub chain_id: String,
+    /// Schema version (H8).
+    pub database_version: u32,
+    /// First height.
+    pub height_from: u64,
+    /// Last height.
+    pub height_to: u64,
+    /// Time of the first block, nanoseconds since 1970.
+    pub block_time_from: u64,
+    /// Time of the last block, nanoseconds since 1970.
+    pub block_time_to: u64,
+    /// Id of the segment before, `None` for the first.
+    pub previous_id: Option<Digest>,
+}
+
+/// A member that is being deflated into a temporary file. The file has no name: a crash leaves nothing.
+pub struct StagedMember {
+    encoder: MemberEncoder<BufWriter<File>>,
+}
+
+/// A member that is ready to be put into a segment file.
+#[derive(Debug)]
+pub struct ReadyMember(Encoded<File>);
+
+impl StagedMember {
+    /// Starts the member of this name, e.g. `history/trades.csv`, with its temporary file in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// No file can be made there.
+    pub fn new(name: &str, level: u32, folder: &Path) -> Result<StagedMember, HistoryError> {
+        let file = tempfile::tempfile_in(folder).map_err(HistoryError::io("making a temporary file"))?;
+        Ok(StagedMember {
+            encoder: MemberEncoder::new(name, BufWriter::with_capacity(256 << 10, file), level),
+        })
+    }
+
+    /// Takes the next piece of the table's CSV text, header record first. Deflates on the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`MemberEncoder::write`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), HistoryError> {
+        self.encoder.write(bytes)
+    }
+
+    /// Ends the member.
+    ///
+    /// # Errors
+    ///
+    /// As [`MemberEncoder::finish`].
+    pub fn finish(self) -> Result<ReadyMember, HistoryError> {
+        let Encoded { sink, metadata, figures } = self.encoder.finish()?;
+        let file = sink
+            .into_inner()
+            .map_err(|error| HistoryError::Io { step: "writing a member", source: error.into_error() })?;
+        Ok(ReadyMember(Encoded { sink: file, metadata, figures }))
+    }
+}
+
+impl ReadyMember {
+    /// Name, columns, rows, length and hash of the member.
+    pub fn metadata(&self) -> &MemberMetadata {
+        &self.0.metadata
+    }
+}
+
+/// Writes a segment file of these members, which may come in any order.
+///
+/// # Errors
+///
+/// The figures do not fit together, or a file fails. `out` holds rubbish then.
+pub fn assemble(
+    span: &Span,
+    mut members: Vec<ReadyMember>,
+    out: &mut impl Write,
+) -> Result<(SegmentName, Digest), HistoryError> {
+    let name = SegmentName::new(&span.chain_id, span.database_version, span.height_from, span.height_to);
+    members.sort_by(|a, b| place(&a.0.metadata.name).cmp(&place(&b.0.metadata.name)));
+    let metadata = Metadata {
+        format_version: metadata::FORMAT,
+        chain_id: span.chain_id.clone(),
+        database_version: span.database_version,
+        height_from: span.height_from,
+        height_to: span.height_to,
+        block_time_from: span.block_time_from,
+        block_time_to: span.block_time_to,
+        previous_history_segment_id: span.previous_id,
+        members: members.iter().map(|member| member.0.metadata.clone()).collect(),
+    };
+    metadata.check().map_err(HistoryError::Unfit)?;
+    let metadata_text = text(&metadata, metadata::MAX_BYTES)?;
+    write(span, &metadata_text, members, out).map_err(|failure| match failure {
+        Failure::Unfit(what) => HistoryError::Unfit(what),
+        Failure::Io(source) => HistoryError::Io { step: "writing a segment file", source },
+    })?;
+    Ok((name, Digest::of(&metadata_text)))
+}
+
+enum Failure {
+    Unfit(String),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Io(error)
+    }
+}
+
+impl From<HistoryError> for Failure {
+    fn from(error: HistoryError) -> Failure {
+        Failure::Unfit(error.to_string())
+    }
+}
+
+fn write(
+    span: &Span,
+    metadata_text: &[u8],
+    members: Vec<ReadyMember>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let date = DosDate::of(span.block_time_to);
+    let mut entries = Vec::with_capacity(members.len() + 2);
+    let mut offset = put_text(metadata::NAME, metadata_text, date, 0, &mut entries, out)?;
+    let mut placed = Vec::with_capacity(members.len());
+    for ReadyMember(Encoded { mut sink, metadata, figures }) in members {
+        let (entry, figures) = set(figures, offset, date);
+        out.write_all(&entry.local_header())?;
+        sink.rewind()?;
+        let copied = io::copy(&mut sink, out)?;
+        if copied != entry.stored {
+            return Err(Failure::Unfit(format!("{}: {copied} bytes in its file", metadata.name)));
+        }
+        offset += entry.local_length() + entry.stored;
+        entries.push(entry);
+        placed.push(figures);
+    }
+    let figures = Figures { format_version: 1, block_bytes: BLOCK_BYTES, members: placed };
+    let figures_text = text(&figures, figures::MAX_BYTES)?;
+    let offset = put_text(figures::NAME, &figures_text, date, offset, &mut entries, out)?;
+    out.write_all(&directory(&entries, offset))?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Moves a member's figures, which count from its own start, to its place in the object.
+fn set(mut figures: MemberFigures, offset: u64, date: DosDate) -> (Entry, MemberFigures) {
+    let entry = figures.entry(offset, date);
+    figures.header.offset = offset + entry.local_length();
+    figures.rows.offset = figures.header.offset + figures.header.stored;
+    (entry, figures)
+}
+
+fn text(value: &impl Serialize, most: u64) -> Result<Vec<u8>, HistoryError> {
+    let text = serde_json::to_vec(value).map_err(|error| HistoryError::Unfit(error.to_string()))?;
+    if text.len() as u64 > most {
+        return Err(HistoryError::Unfit(format!("{} bytes of figures", text.len())));
+    }
+    Ok(text)
+}
+
+/// Writes a member that is in memory; gives the offset behind it.
+fn put_text(
+    name: &str,
+    text: &[u8],
+    date: DosDate,
+    offset: u64,
+    entries: &mut Vec<Entry>,
+    out: &mut impl Write,
+) -> io::Result<u64> {
+    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(6));
+    deflate.write_all(text)?;
+    let stored = deflate.finish()?;
+    let entry = Entry {
+        name: name.to_owned(),
+        crc32: crc32fast::hash(text),
+        stored: stored.len() as u64,
+        plain: text.len() as u64,
+        offset,
+        date,
+    };
+    out.write_all(&entry.local_header())?;
+    out.write_all(&stored)?;
+    let end = offset + entry.local_length() + entry.stored;
+    entries.push(entry);
+    Ok(end)
+}

@@ -1,0 +1,79 @@
+//! Checksums of joined pieces from the checksums of the pieces, without reading them again.
+
+/// A reflected 32-bit CRC polynomial with its powers x^(8·2^k).
+pub(crate) struct Crc {
+    polynomial: u32,
+    powers: [u32; 64],
+}
+
+/// The checksum of ZIP members.
+pub(crate) const CRC32: Crc = Crc::new(0xEDB8_8320);
+/// The checksum of stored bytes.
+pub(crate) const CRC32C: Crc = Crc::new(0x82F6_3B78);
+
+impl Crc {
+    const fn new(polynomial: u32) -> Crc {
+        let mut crc = Crc { polynomial, powers: [0; 64] };
+        let mut power = 0x0080_0000; // x^8: one zero byte
+        let mut k = 0;
+        while k < 64 {
+            crc.powers[k] = power;
+            power = crc.multiply(power, power);
+            k += 1;
+        }
+        crc
+    }
+
+    /// The product of two remainders.
+    const fn multiply(&self, a: u32, mut b: u32) -> u32 {
+        let mut product = 0;
+        let mut bit = 32;
+        while bit > 0 {
+            bit -= 1;
+            product ^= b & ((a >> bit) & 1).wrapping_neg();
+            b = (b >> 1) ^ ((b & 1).wrapping_neg() & self.polynomial);
+        }
+        product
+    }
+
+    /// The checksum of two pieces laid end to end; `length` is the second one's, in bytes.
+    pub(crate) fn join(&self, first: u32, second: u32, length: u64) -> u32 {
+        let mut shifted = first;
+        let mut rest = length;
+        while rest != 0 {
+            shifted = self.multiply(self.powers[rest.trailing_zeros() as usize], shifted);
+            rest &= rest - 1;
+        }
+        shifted ^ second
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    #[test]
+    fn joined_checksums_are_those_of_the_joined_bytes() {
+        let mut dice = SmallRng::seed_from_u64(1);
+        for _ in 0..300 {
+            let bytes: Vec<u8> = (0..dice.random_range(0..3000)).map(|_| dice.random()).collect();
+            let (a, b) = bytes.split_at(dice.random_range(0..=bytes.len()));
+            let length = b.len() as u64;
+            assert_eq!(CRC32.join(crc32fast::hash(a), crc32fast::hash(b), length), crc32fast::hash(&bytes));
+            assert_eq!(CRC32C.join(crc32c::crc32c(a), crc32c::crc32c(b), length), crc32c::crc32c(&bytes));
+        }
+    }
+
+    #[test]
+    fn lengths_past_four_gibibytes_agree_with_another_implementation() {
+        let mut dice = SmallRng::seed_from_u64(2);
+        for _ in 0..100 {
+            let (a, b, length): (u32, u32, u64) = (dice.random(), dice.random(), dice.random::<u64>() >> 8);
+            let mut first = crc32fast::Hasher::new_with_initial_len(a, 7);
+            first.combine(&crc32fast::Hasher::new_with_initial_len(b, length));
+            assert_eq!(CRC32.join(a, b, length), first.finalize());
+            assert_eq!(CRC32C.join(a, b, length), crc32c::crc32c_combine(a, b, length as usize));
+        }
+    }
+}

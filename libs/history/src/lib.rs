@@ -1,0 +1,44 @@
+//! The sealed history: segment files, the store that keeps them, and exports laid out from their figures.
+//!
+//! A segment is an ordinary ZIP of one span of blocks (DATA_MODEL 7). Its CSV members are deflated in parts
+//! that can be laid end to end, so an export of any range is arithmetic: header once, rows parts spliced,
+//! every length and checksum known before the first byte. Comes in: CSV text while sealing, names and byte
+//! ranges while exporting. Goes out: segment files and checked bytes. Knows no bus, no SQL, no HTTP.
+//!
+//! - Sealing: [`StagedMember`] takes a table's CSV, [`assemble`] makes the file, [`verify_file`] inflates all
+//!   of it, [`SegmentStore::publish`] makes it exist.
+//! - Exporting: [`SegmentStore::held`] says what is there, [`Layout::of`] lays an export out,
+//!   [`SegmentStore::read`] gives its bytes from any offset.
+
+mod assemble;
+mod crc;
+mod csv;
+mod digest;
+mod error;
+mod figures;
+mod layout;
+mod member;
+mod metadata;
+mod name;
+mod opening;
+mod publish;
+mod read;
+mod segment;
+mod store;
+mod verify;
+mod zip;
+mod zip_read;
+
+pub use assemble::{ReadyMember, Span, StagedMember, assemble};
+pub use csv::{CsvError, Fields, Records, fields};
+pub use digest::Digest;
+pub use error::HistoryError;
+pub use figures::{BLOCK_BYTES, Figures, MemberFigures, PartFigures};
+pub use layout::{Layout, LayoutError, Piece};
+pub use member::{DEFAULT_LEVEL, Encoded, MemberEncoder};
+pub use metadata::{MemberMetadata, Metadata};
+pub use name::{SegmentName, TABLES, csv_name, zip_name};
+pub use read::MAX_READ_BYTES;
+pub use segment::{Held, Member, Segment, Unreadable};
+pub use store::{Deadlines, SegmentStore};
+pub use verify::{Verifier, verify_file};

@@ -1,0 +1,227 @@
+//! One CSV member, deflated so that its rows can be spliced (H4): [header][full flush][rows][full flush][final
+//! empty block], each part by a compressor of its own, since rows must never refer back into the header.
+
+use std::{
+    io::{self, Write},
+    mem,
+};
+
+use flate2::{Compress, Compression, FlushCompress};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    csv::{CsvError, Records, fields},
+    digest::Digest,
+    error::HistoryError,
+    figures::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, MemberFigures, PartFigures, join_blocks},
+    metadata::MemberMetadata,
+};
+
+/// The deflate level of stored segments: a third smaller than level 1, which is a trap on text full of hex.
+pub const DEFAULT_LEVEL: u32 = 3;
+
+/// Plain bytes per call of the compressor. Always full, so that the pieces a table comes in do not change
+/// the stored bytes.
+const STAGE: usize = 128 << 10;
+const OUT: usize = 64 << 10;
+
+/// Takes the CSV text of one table, header record first, in pieces of any size, and writes the stored bytes.
+/// Deflates on the calling thread.
+pub struct MemberEncoder<W> {
+    name: String,
+    sink: W,
+    level: Compression,
+    deflate: Compress,
+    out: Vec<u8>,
+    stage: Vec<u8>,
+    header: Option<(PartFigures, Vec<String>)>,
+    records: Records,
+    rows: u64,
+    part: PartMeter,
+    sha256: Sha256,
+}
+
+/// A finished member: its sink back, and what became of the text. Offsets count from the member's start.
+#[derive(Debug)]
+pub struct Encoded<W> {
+    /// Holds the stored bytes.
+    pub sink: W,
+    /// For `metadata.json`.
+    pub metadata: MemberMetadata,
+    /// For `layout.json`.
+    pub figures: MemberFigures,
+}
+
+impl<W: Write> MemberEncoder<W> {
+    /// Starts the member of this name, e.g. `history/trades.csv`, at a deflate level from 0 to 9.
+    pub fn new(name: &str, sink: W, level: u32) -> MemberEncoder<W> {
+        let level = Compression::new(level.min(9));
+        MemberEncoder {
+            name: name.to_owned(),
+            sink,
+            level,
+            deflate: Compress::new(level, false),
+            out: vec![0; OUT],
+            stage: Vec::with_capacity(STAGE),
+            header: None,
+            records: Records::default(),
+            rows: 0,
+            part: PartMeter::default(),
+            sha256: Sha256::new(),
+        }
+    }
+
+    /// Takes the next piece of the text.
+    ///
+    /// # Errors
+    ///
+    /// The header record is too long, or the sink fails. The member is lost then.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), HistoryError> {
+        let mut rows = bytes;
+        if self.header.is_none() {
+            let end = self.records.end(bytes);
+            let (header, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            if self.stage.len() + header.len() > MAX_HEADER_BYTES {
+                return Err(self.csv(CsvError::LongHeader(MAX_HEADER_BYTES)));
+            }
+            self.stage.extend_from_slice(header);
+            if end.is_none() {
+                return Ok(());
+            }
+            self.end_header()?;
+            rows = rest;
+        }
+        self.rows += self.records.count(rows);
+        self.take(rows)
+    }
+
+    /// Ends the member; a missing line feed at the end of the text is added.
+    ///
+    /// # Errors
+    ///
+    /// The text ends inside a quoted value or before its header, or the sink fails.
+    pub fn finish(mut self) -> Result<Encoded<W>, HistoryError> {
+        let open = self.records.finish().map_err(|error| self.csv(error))?;
+        if open {
+            self.write(b"\n")?;
+        }
+        let (header, columns) = self.header.take().ok_or_else(|| self.csv(CsvError::NoHeader))?;
+        let mut rows = PartFigures::default();
+        if self.part.plain > 0 || !self.stage.is_empty() {
+            rows = self.end_part()?;
+        }
+        rows.offset = header.stored;
+        self.sink.write_all(&FINAL_BLOCK).map_err(HistoryError::io("writing a member"))?;
+        let metadata = MemberMetadata {
+            name: self.name.clone(),
+            columns,
+            rows: self.rows,
+            bytes: header.plain + rows.plain,
+            sha256: Digest(self.sha256.finalize().into()),
+        };
+        let figures = MemberFigures { name: self.name, header, rows };
+        Ok(Encoded { sink: self.sink, metadata, figures })
+    }
+
+    fn csv(&self, source: CsvError) -> HistoryError {
+        HistoryError::Csv { member: self.name.clone(), source }
+    }
+
+    fn end_header(&mut self) -> Result<(), HistoryError> {
+        let mut columns = Vec::new();
+        for field in fields(&self.stage) {
+            let name = field.map_err(|error| self.csv(error))?.unwrap_or_default();
+            columns.push(String::from_utf8_lossy(&name).into_owned());
+        }
+        let header = self.end_part()?;
+        self.header = Some((header, columns));
+        Ok(())
+    }
+
+    /// Gathers plain bytes and deflates full stages.
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), HistoryError> {
+        while self.stage.len() + bytes.len() >= STAGE {
+            let (now, later) = bytes.split_at(STAGE - self.stage.len());
+            self.stage.extend_from_slice(now);
+            self.deflate_stage(FlushCompress::None)?;
+            bytes = later;
+        }
+        self.stage.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end_part(&mut self) -> Result<PartFigures, HistoryError> {
+        self.deflate_stage(FlushCompress::Full)?;
+        // A compressor of its own for the next part: a full flush by itself would rest on the library.
+        self.deflate = Compress::new(self.level, false);
+        Ok(mem::take(&mut self.part).finish())
+    }
+
+    fn deflate_stage(&mut self, flush: FlushCompress) -> Result<(), HistoryError> {
+        let failed = HistoryError::io("writing a member");
+        self.sha256.update(&self.stage);
+        self.part.plain(&self.stage);
+        let mut input = &self.stage[..];
+        loop {
+            let (taken, given) = (self.deflate.total_in(), self.deflate.total_out());
+            if let Err(error) = self.deflate.compress(input, &mut self.out, flush) {
+                return Err(failed(io::Error::other(error)));
+            }
+            input = &input[(self.deflate.total_in() - taken) as usize..];
+            let stored = &self.out[..(self.deflate.total_out() - given) as usize];
+            self.part.stored(stored);
+            if let Err(error) = self.sink.write_all(stored) {
+                return Err(failed(error));
+            }
+            if input.is_empty() && stored.len() < self.out.len() {
+                break;
+            }
+        }
+        self.stage.clear();
+        Ok(())
+    }
+}
+
+/// Lengths and checksums of a part under way.
+#[derive(Default)]
+struct PartMeter {
+    plain: u64,
+    crc32: crc32fast::Hasher,
+    stored: u64,
+    block: u32,
+    blocks: Vec<u32>,
+}
+
+impl PartMeter {
+    fn plain(&mut self, bytes: &[u8]) {
+        self.plain += bytes.len() as u64;
+        self.crc32.update(bytes);
+    }
+
+    fn stored(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = (BLOCK_BYTES - self.stored % BLOCK_BYTES) as usize;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.block = crc32c::crc32c_append(self.block, now);
+            self.stored += now.len() as u64;
+            if now.len() == room {
+                self.blocks.push(mem::take(&mut self.block));
+            }
+            bytes = later;
+        }
+    }
+
+    fn finish(mut self) -> PartFigures {
+        if !self.stored.is_multiple_of(BLOCK_BYTES) {
+            self.blocks.push(self.block);
+        }
+        PartFigures {
+            offset: 0,
+            stored: self.stored,
+            plain: self.plain,
+            crc32: self.crc32.finalize(),
+            crc32c: join_blocks(&self.blocks, self.stored),
+            blocks: self.blocks,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Reading byte ranges of exports and parts: whole blocks are read and held against their checksums before a
+//! byte of them is given out (H10).
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use crate::{
+    error::HistoryError,
+    figures::{BLOCK_BYTES, PartFigures},
+    layout::{Layout, Piece},
+    name::SegmentName,
+    store::SegmentStore,
+};
+
+/// The most that one read gives.
+pub const MAX_READ_BYTES: usize = 8 << 20;
+/// Parts that are read at the same time.
+const READ_AT_ONCE: usize = 4;
+
+impl SegmentStore {
+    /// The bytes of an export from `offset` on, at most `max` and [`MAX_READ_BYTES`] of them; none at its end.
+    /// The same offset and `max` always give the same bytes. Reads that stop at a block's end spare the next
+    /// one half its work, so a read may give less than `max`, though more than half.
+    ///
+    /// # Errors
+    ///
+    /// A segment is gone or damaged, or the object store fails.
+    pub async fn read(&self, layout: &Layout, offset: u64, max: usize) -> Result<Bytes, HistoryError> {
+        let range = layout.window(offset, max.min(MAX_READ_BYTES) as u64);
+        let length = (range.end - range.start) as usize;
+        let mut pieces = stream::iter(layout.pieces(range))
+            .map(async |piece| match piece {
+                Piece::Memory(bytes) => Ok(bytes),
+                Piece::Stored { segment, part, range } => self.read_part(&segment.name, part, range).await,
+            })
+            .buffered(READ_AT_ONCE);
+        let first = pieces.try_next().await?.unwrap_or_default();
+        if first.len() == length {
+            return Ok(first);
+        }
+        let mut bytes = BytesMut::with_capacity(length);
+        bytes.extend_from_slice(&first);
+        while let Some(piece) = pieces.try_next().await? {
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes.freeze())
+    }
+
+    /// Stored bytes of a part; `range` counts from the part's start.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not those that were sealed, the segment is gone, or the object store fails.
+    pub async fn read_part(
+        &self,
+        name: &SegmentName,
+        part: &PartFigures,
+        range: Range<u64>,
+    ) -> Result<Bytes, HistoryError> {
+        if range.start >= range.end || range.end > part.stored {
+            return Ok(Bytes::new());
+        }
+        let first = range.start / BLOCK_BYTES;
+        let start = first * BLOCK_BYTES;
+        let end = range.end.next_multiple_of(BLOCK_BYTES).min(part.stored);
+        let blocks = self.get(name, part.offset + start..part.offset + end).await?;
+        for (number, block) in (first..).zip(blocks.chunks(BLOCK_BYTES as usize)) {
+            if part.blocks.get(number as usize) != Some(&crc32c::crc32c(block)) {
+                let at = part.offset + number * BLOCK_BYTES;
+                return Err(HistoryError::damaged(name, format!("the block at byte {at} is damaged")));
+            }
+        }
+        Ok(blocks.slice((range.start - start) as usize..(range.end - start) as usize))
+    }
+}

@@ -1,0 +1,153 @@
+//! A segment as readers know it: what its `metadata.json` and `layout.json` say, kept small enough that
+//! thousands of them stay in memory.
+
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    digest::Digest,
+    error::HistoryError,
+    figures::{MemberFigures, PartFigures},
+    metadata::{MemberMetadata, Metadata},
+    name::SegmentName,
+    zip::{DosDate, Entry},
+};
+
+/// An open segment: checked figures, no bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Of its object.
+    pub name: SegmentName,
+    /// SHA-256 of its metadata.
+    pub id: Digest,
+    /// Id of the segment before, `None` for the first.
+    pub previous_id: Option<Digest>,
+    /// The chain's own id.
+    pub chain_id: String,
+    /// Schema version.
+    pub database_version: u32,
+    /// First height.
+    pub height_from: u64,
+    /// Last height.
+    pub height_to: u64,
+    /// Time of the last block, nanoseconds since 1970.
+    pub block_time_to: u64,
+    /// The CSV members in the file's order.
+    pub members: Vec<Member>,
+    /// Length of the object in bytes.
+    pub length: u64,
+    /// SHA-256 of `layout.json`.
+    pub(crate) figures_digest: Digest,
+    pub(crate) metadata_entry: Entry,
+    pub(crate) figures_entry: Entry,
+}
+
+/// A CSV member of an open segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Rows behind the header.
+    pub rows: u64,
+    /// SHA-256 of the plain text.
+    pub sha256: Digest,
+    /// Name and parts.
+    pub figures: MemberFigures,
+    /// Digest of the columns' names.
+    pub(crate) columns: Digest,
+}
+
+impl Member {
+    pub(crate) fn new(metadata: &MemberMetadata, figures: MemberFigures) -> Member {
+        Member {
+            rows: metadata.rows,
+            sha256: metadata.sha256,
+            figures,
+            columns: columns_digest(&metadata.columns),
+        }
+    }
+
+    /// Says whether one header serves both members' rows.
+    pub(crate) fn same_header(&self, other: &Member) -> bool {
+        let record = |part: &PartFigures| (part.plain, part.crc32);
+        self.columns == other.columns && record(&self.figures.header) == record(&other.figures.header)
+    }
+
+    /// The member in the file's directory.
+    pub(crate) fn entry(&self, date: DosDate) -> Entry {
+        let mut entry = self.figures.entry(0, date);
+        entry.offset = self.figures.header.offset.saturating_sub(entry.local_length());
+        entry
+    }
+}
+
+pub(crate) fn columns_digest(columns: &[String]) -> Digest {
+    let mut digest = Sha256::new();
+    for column in columns {
+        digest.update((column.len() as u64).to_le_bytes());
+        digest.update(column);
+    }
+    Digest(digest.finalize().into())
+}
+
+impl Segment {
+    /// The member that holds a table's rows, if this segment has the table.
+    pub fn history(&self, table: &str) -> Option<&Member> {
+        self.member(&format!("history/{table}.csv"))
+    }
+
+    /// The member of this name.
+    pub fn member(&self, name: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.figures.name == name)
+    }
+
+    pub(crate) fn date(&self) -> DosDate {
+        DosDate::of(self.block_time_to)
+    }
+
+    /// Says what of the name is not the metadata's.
+    pub(crate) fn check_name(name: &SegmentName, metadata: &Metadata) -> Result<(), String> {
+        let right = SegmentName::new(
+            &metadata.chain_id,
+            metadata.database_version,
+            metadata.height_from,
+            metadata.height_to,
+        );
+        if right == *name { Ok(()) } else { Err(format!("it holds what {right} should")) }
+    }
+}
+
+/// An object that is named as a segment and cannot be read as one.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Of the object.
+    pub name: SegmentName,
+    /// Why.
+    pub error: HistoryError,
+}
+
+/// The segments of a store at one moment, in rising order of height.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// Complete and readable.
+    pub segments: Vec<Arc<Segment>>,
+    /// Those whose span is not to be taken for a gap.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl Held {
+    /// Brings segments into order.
+    pub fn new(mut segments: Vec<Arc<Segment>>, mut unreadable: Vec<Unreadable>) -> Held {
+        segments.sort_by(|a, b| a.name.cmp(&b.name));
+        unreadable.sort_by(|a, b| a.name.cmp(&b.name));
+        Held { segments, unreadable }
+    }
+
+    /// The first segment whose previous id is not that of the readable segment right below it (I1).
+    pub fn broken_link(&self) -> Option<&Arc<Segment>> {
+        let broken = |pair: &&[Arc<Segment>]| {
+            pair[1].height_from == pair[0].height_to.saturating_add(1)
+                && pair[1].previous_id != Some(pair[0].id)
+        };
+        self.segments.windows(2).find(broken).map(|pair| &pair[1])
+    }
+}

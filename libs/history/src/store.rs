@@ -1,0 +1,268 @@
+//! The store of segments: a folder by default, an S3-compatible bucket by URL (feature `s3`). A segment exists
+//! exactly when its object does (H1); what is open stays in memory, one small entry per object.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    future::Future,
+    ops::Range,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, local::LocalFileSystem, path::Path};
+
+use crate::{
+    error::HistoryError,
+    metadata::Metadata,
+    name::SegmentName,
+    opening::{Opening, Step},
+    segment::{Held, Segment, Unreadable},
+    verify::Verifier,
+};
+
+/// Segments that are opened at the same time.
+const OPENED_AT_ONCE: usize = 8;
+
+/// How long the object store may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    /// For one read, one write of a piece, one deletion.
+    pub call: Duration,
+    /// For making a written object appear under its name, which may copy it.
+    pub publish: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        Deadlines { call: Duration::from_secs(10), publish: Duration::from_secs(120) }
+    }
+}
+
+/// Lists, opens, reads, verifies and removes segments. Cheap to clone; clones share what is open.
+#[derive(Clone)]
+pub struct SegmentStore {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    pub(crate) root: Path,
+    pub(crate) deadlines: Deadlines,
+    /// Where the objects are files.
+    pub(crate) folder: Option<PathBuf>,
+    open: Arc<Mutex<Open>>,
+}
+
+/// Segments by name, as they were when they were opened.
+type Open = HashMap<SegmentName, (Stamp, Arc<Segment>)>;
+
+/// Tells a replaced or cut object from the one that was opened.
+type Stamp = (u64, SystemTime);
+
+fn stamp(meta: &ObjectMeta) -> Stamp {
+    (meta.size, meta.last_modified.into())
+}
+
+impl SegmentStore {
+    /// Opens the store at a folder, which is made if it is not there, or at a `file:` or `s3:` URL. S3 takes
+    /// its credentials and endpoint from the usual `AWS_…` variables.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be made, or the URL is of an unknown kind.
+    pub fn open(root: &str, deadlines: Deadlines) -> Result<SegmentStore, HistoryError> {
+        let failed = |what: String| HistoryError::Root { root: root.to_owned(), what };
+        let folder = match root.split_once("://") {
+            None => root,
+            Some(("file", folder)) if folder.starts_with('/') => folder,
+            #[cfg(feature = "s3")]
+            Some(("s3", place)) => return s3(root, place, deadlines).map_err(|e| failed(e.to_string())),
+            Some((kind, _)) => return Err(failed(format!("{kind} URLs are not supported by this build"))),
+        };
+        std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
+        let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.to_string()))?;
+        let store = SegmentStore::over(Arc::new(objects.with_fsync(true)), Path::default(), deadlines);
+        Ok(SegmentStore { folder: Some(folder.into()), ..store })
+    }
+
+    /// Takes any object store, with everything under `root` in it.
+    pub fn over(objects: Arc<dyn ObjectStore>, root: Path, deadlines: Deadlines) -> SegmentStore {
+        SegmentStore { objects, root, deadlines, folder: None, open: Arc::default() }
+    }
+
+    /// Lists the store and opens what is not open yet. Objects that are not named as segments are not looked at.
+    ///
+    /// # Errors
+    ///
+    /// The object store fails or is late; single objects that cannot be read are among the
+    /// [`Held::unreadable`].
+    pub async fn held(&self) -> Result<Held, HistoryError> {
+        let folder = self.root.clone().join("segments");
+        let objects = self.objects.list(Some(&folder));
+        let objects: Vec<ObjectMeta> =
+            self.within(&folder, self.deadlines.call, objects.try_collect()).await.or_else(none_yet)?;
+        let named = |meta: ObjectMeta| {
+            let name = meta.location.filename().and_then(SegmentName::parse)?;
+            // Folders in the folder are not the store's.
+            (self.path(&name) == meta.location).then_some((name, meta))
+        };
+        let found: HashMap<SegmentName, ObjectMeta> = objects.into_iter().filter_map(named).collect();
+        self.forget(|name, stamped| found.get(name).is_some_and(|meta| stamp(meta) == *stamped));
+        let mut opened = stream::iter(found)
+            .map(async |(name, meta)| (self.open_listed(&name, &meta).await, name))
+            .buffer_unordered(OPENED_AT_ONCE);
+        let (mut segments, mut unreadable) = (Vec::new(), Vec::new());
+        while let Some((opened, name)) = opened.next().await {
+            match opened {
+                Ok(segment) => segments.push(segment),
+                // Removed since the listing.
+                Err(HistoryError::Gone { .. }) => {}
+                Err(error @ HistoryError::Late { .. }) => return Err(error),
+                Err(error) => unreadable.push(Unreadable { name, error }),
+            }
+        }
+        Ok(Held::new(segments, unreadable))
+    }
+
+    /// Reads a segment's metadata anew, columns included.
+    ///
+    /// # Errors
+    ///
+    /// The object is gone, damaged, or the object store fails.
+    pub async fn metadata(&self, name: &SegmentName) -> Result<Metadata, HistoryError> {
+        let meta = self.head(name).await?;
+        Ok(self.read_segment(name, meta.size).await?.1)
+    }
+
+    /// Reads a whole segment and verifies every byte of it, on a blocking thread.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, or the object store fails.
+    pub async fn verify(&self, name: &SegmentName) -> Result<Segment, HistoryError> {
+        const PIECE: u64 = 4 << 20;
+        let size = self.head(name).await?.size;
+        let (segment, _) = self.read_segment(name, size).await?;
+        let mut verifier = Verifier::new(&segment);
+        let mut at = 0;
+        while at < size {
+            let piece = self.get(name, at..size.min(at + PIECE)).await?;
+            at += piece.len() as u64;
+            let checked = tokio::task::spawn_blocking(move || verifier.write(&piece).map(|()| verifier));
+            verifier = checked.await.map_err(|error| HistoryError::damaged(name, error.to_string()))??;
+        }
+        verifier.finish()?;
+        Ok(segment)
+    }
+
+    /// Removes a segment (H9). That it is gone already is no error.
+    ///
+    /// # Errors
+    ///
+    /// The object store fails.
+    pub async fn delete(&self, name: &SegmentName) -> Result<(), HistoryError> {
+        let path = self.path(name);
+        match self.within(&path, self.deadlines.call, self.objects.delete(&path)).await {
+            Ok(()) | Err(HistoryError::Gone { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        self.forget(|open, _| open != name);
+        Ok(())
+    }
+
+    async fn open_listed(&self, name: &SegmentName, meta: &ObjectMeta) -> Result<Arc<Segment>, HistoryError> {
+        if let Some((_, segment)) = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Ok(segment.clone());
+        }
+        let segment = Arc::new(self.read_segment(name, meta.size).await?.0);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.insert(name.clone(), (stamp(meta), segment.clone()));
+        Ok(segment)
+    }
+
+    async fn read_segment(&self, name: &SegmentName, size: u64) -> Result<(Segment, Metadata), HistoryError> {
+        let mut opening = Opening::new(name.clone(), size);
+        loop {
+            match opening.step()? {
+                Step::Done(done) => return Ok(*done),
+                Step::Read(range) => opening.supply(&range, self.get(name, range.clone()).await?)?,
+            }
+        }
+    }
+
+    pub(crate) async fn head(&self, name: &SegmentName) -> Result<ObjectMeta, HistoryError> {
+        let path = self.path(name);
+        self.within(&path, self.deadlines.call, self.objects.head(&path)).await
+    }
+
+    /// Exactly these bytes of an object, unchecked.
+    pub(crate) async fn get(&self, name: &SegmentName, range: Range<u64>) -> Result<Bytes, HistoryError> {
+        let (path, length) = (self.path(name), range.end - range.start);
+        let ranges = [range];
+        let mut pieces =
+            self.within(&path, self.deadlines.call, self.objects.get_ranges(&path, &ranges)).await?;
+        let bytes = pieces.pop().unwrap_or_default();
+        if bytes.len() as u64 == length {
+            return Ok(bytes);
+        }
+        Err(HistoryError::damaged(name, format!("{} bytes in place of {length}", bytes.len())))
+    }
+
+    pub(crate) fn path(&self, name: &SegmentName) -> Path {
+        self.root.clone().join("segments").join(name.to_string())
+    }
+
+    fn forget(&self, keep: impl Fn(&SegmentName, &Stamp) -> bool) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|name, (stamp, _)| keep(name, stamp));
+    }
+
+    /// Waits for the object store within a deadline and names the object in what goes wrong.
+    pub(crate) async fn within<T>(
+        &self,
+        path: &Path,
+        after: Duration,
+        call: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T, HistoryError> {
+        use object_store::Error;
+        let object = || path.filename().unwrap_or_default().to_owned();
+        match tokio::time::timeout(after, call).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(Error::NotFound { .. })) => Err(HistoryError::Gone { object: object() }),
+            Ok(Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => {
+                Err(HistoryError::Exists { object: object() })
+            }
+            Ok(Err(source)) => Err(HistoryError::Store { object: object(), source }),
+            Err(_) => Err(HistoryError::Late { object: object(), after }),
+        }
+    }
+}
+
+/// A store without its folder holds nothing.
+fn none_yet(error: HistoryError) -> Result<Vec<ObjectMeta>, HistoryError> {
+    match error {
+        HistoryError::Gone { .. } => Ok(Vec::new()),
+        error => Err(error),
+    }
+}
+
+impl fmt::Debug for SegmentStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SegmentStore({}/{})", self.objects, self.root)
+    }
+}
+
+/// A bucket, with a prefix in it. Conditional puts keep publishing create-only.
+#[cfg(feature = "s3")]
+fn s3(url: &str, place: &str, deadlines: Deadlines) -> object_store::Result<SegmentStore> {
+    use object_store::aws::{AmazonS3Builder, S3ConditionalPut, S3CopyIfNotExists};
+    // The HTTP client is built without a TLS provider of its own; that another one is installed is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let objects = AmazonS3Builder::from_env()
+        .with_url(url)
+        .with_conditional_put(S3ConditionalPut::ETagMatch)
+        .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
+        .build()?;
+    let prefix = place.split_once('/').map_or("", |(_, prefix)| prefix);
+    Ok(SegmentStore::over(Arc::new(objects), Path::parse(prefix)?, deadlines))
+}

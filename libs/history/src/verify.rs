@@ -1,0 +1,308 @@
+//! Verification of a whole segment file: every byte is either compared with what must be there or inflated,
+//! counted and hashed. Each part is inflated by itself, so rows that refer back into a header are found.
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    mem,
+    path::Path,
+};
+
+use bytes::Bytes;
+use flate2::{Decompress, FlushDecompress, Status};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    csv::{Records, fields},
+    digest::Digest,
+    error::HistoryError,
+    figures::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, PartFigures},
+    metadata,
+    name::SegmentName,
+    opening::{Opening, Step},
+    segment::{Segment, columns_digest},
+    zip::directory,
+};
+
+/// Checks a segment file's bytes, which come front to back in pieces of any size. Inflates on the calling
+/// thread.
+pub struct Verifier {
+    segment: Segment,
+    plan: VecDeque<Stretch>,
+    at: u64,
+    /// The plain text of the member under way.
+    member: Option<Text>,
+}
+
+/// Bytes of the file that are checked alike.
+enum Stretch {
+    /// Must be these.
+    Exact { what: String, bytes: Bytes },
+    /// A whole deflated member with this digest.
+    Whole { what: &'static str, inflate: Box<Inflating>, digest: Digest },
+    /// A part of the member of this number.
+    Part { member: usize, rows: bool, inflate: Box<Inflating> },
+}
+
+/// A deflate stream under way.
+struct Inflating {
+    inflate: Decompress,
+    stored_left: u64,
+    stored: u64,
+    plain: u64,
+    crc32: crc32fast::Hasher,
+    block: u32,
+    blocks: Vec<u32>,
+    ended: bool,
+}
+
+/// The plain text of a member under way.
+#[derive(Default)]
+struct Text {
+    sha256: Sha256,
+    header: Vec<u8>,
+    records: Records,
+    rows: u64,
+}
+
+impl Verifier {
+    /// Plans the verification of an open segment.
+    pub fn new(segment: &Segment) -> Verifier {
+        let date = segment.date();
+        let exact = |what: &str, bytes| Stretch::Exact { what: what.to_owned(), bytes: Bytes::from(bytes) };
+        let (head, tail) = (&segment.metadata_entry, &segment.figures_entry);
+        let whole = |what, stored, digest| Stretch::Whole { what, inflate: Inflating::new(stored), digest };
+        let mut plan = VecDeque::from([
+            exact(metadata::NAME, head.local_header()),
+            whole(metadata::NAME, head.stored, segment.id),
+        ]);
+        let mut entries = vec![head.clone()];
+        for (number, member) in segment.members.iter().enumerate() {
+            let (entry, figures) = (member.entry(date), &member.figures);
+            plan.push_back(exact(&entry.name, entry.local_header()));
+            for (rows, part) in [(false, &figures.header), (true, &figures.rows)] {
+                plan.push_back(Stretch::Part { member: number, rows, inflate: Inflating::new(part.stored) });
+            }
+            plan.push_back(exact(&entry.name, FINAL_BLOCK.to_vec()));
+            entries.push(entry);
+        }
+        entries.push(tail.clone());
+        plan.push_back(exact(crate::figures::NAME, tail.local_header()));
+        plan.push_back(whole(crate::figures::NAME, tail.stored, segment.figures_digest));
+        plan.push_back(exact(
+            "the directory",
+            directory(&entries, tail.offset + tail.local_length() + tail.stored),
+        ));
+        Verifier { segment: segment.clone(), plan, at: 0, member: None }
+    }
+
+    /// Takes the next bytes of the file.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with its place.
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), HistoryError> {
+        while !bytes.is_empty() {
+            let taken = self.step(bytes).map_err(|what| self.damaged(&what))?;
+            self.at += taken as u64;
+            bytes = &bytes[taken..];
+        }
+        Ok(())
+    }
+
+    /// Ends the verification.
+    ///
+    /// # Errors
+    ///
+    /// The file is shorter than its figures say.
+    pub fn finish(self) -> Result<(), HistoryError> {
+        if self.plan.is_empty() { Ok(()) } else { Err(self.damaged("it ends too early")) }
+    }
+
+    fn damaged(&self, what: &str) -> HistoryError {
+        HistoryError::damaged(&self.segment.name, format!("{what} (near byte {})", self.at))
+    }
+
+    /// Checks some bytes against the stretch in front; says how many.
+    fn step(&mut self, bytes: &[u8]) -> Result<usize, String> {
+        let Some(stretch) = self.plan.front_mut() else {
+            return Err("it goes on behind its directory".to_owned());
+        };
+        let taken = match stretch {
+            Stretch::Exact { what, bytes: expected } => {
+                let length = expected.len().min(bytes.len());
+                if expected.split_to(length) != bytes[..length] {
+                    return Err(format!("{what}: the frame is damaged"));
+                }
+                (length, expected.is_empty())
+            }
+            Stretch::Whole { what, inflate, .. } => {
+                let text = self.member.get_or_insert_default();
+                let taken = inflate.take(bytes, |plain| text.sha256.update(plain));
+                (taken.map_err(|error| format!("{what}: {error}"))?, inflate.stored_left == 0)
+            }
+            Stretch::Part { member, rows, inflate } => {
+                let text = self.member.get_or_insert_default();
+                let taken = inflate.take(bytes, |plain| text.take(plain, *rows));
+                let name = &self.segment.members[*member].figures.name;
+                (taken.map_err(|error| format!("{name}: {error}"))?, inflate.stored_left == 0)
+            }
+        };
+        if taken.1
+            && let Some(stretch) = self.plan.pop_front()
+        {
+            self.end(stretch)?;
+        }
+        Ok(taken.0)
+    }
+
+    fn end(&mut self, stretch: Stretch) -> Result<(), String> {
+        match stretch {
+            Stretch::Exact { .. } => Ok(()),
+            Stretch::Whole { what, inflate, digest } => {
+                let text = mem::take(&mut self.member).unwrap_or_default();
+                let right = inflate.ended && Digest(text.sha256.finalize().into()) == digest;
+                if right { Ok(()) } else { Err(format!("{what}: the text has changed")) }
+            }
+            Stretch::Part { member, rows, inflate } => {
+                let member = &self.segment.members[member];
+                let figures = &member.figures;
+                let part = if rows { &figures.rows } else { &figures.header };
+                inflate.check(part).map_err(|what| format!("{}: {what}", figures.name))?;
+                if !rows {
+                    return Ok(());
+                }
+                let text = mem::take(&mut self.member).unwrap_or_default();
+                text.check(member).map_err(|what| format!("{}: {what}", figures.name))
+            }
+        }
+    }
+}
+
+impl Inflating {
+    fn new(stored: u64) -> Box<Inflating> {
+        Box::new(Inflating {
+            inflate: Decompress::new(false),
+            stored_left: stored,
+            stored: 0,
+            plain: 0,
+            crc32: crc32fast::Hasher::new(),
+            block: 0,
+            blocks: Vec::new(),
+            ended: false,
+        })
+    }
+
+    /// Inflates what of `bytes` belongs to the stream; says how much that is.
+    fn take(&mut self, bytes: &[u8], mut plain: impl FnMut(&[u8])) -> Result<usize, String> {
+        let in_block = BLOCK_BYTES - self.stored % BLOCK_BYTES;
+        let length = (bytes.len() as u64).min(self.stored_left).min(in_block) as usize;
+        let mut input = &bytes[..length];
+        self.block = crc32c::crc32c_append(self.block, input);
+        self.stored += length as u64;
+        self.stored_left -= length as u64;
+        if length as u64 == in_block || self.stored_left == 0 && self.stored > 0 {
+            self.blocks.push(mem::take(&mut self.block));
+        }
+        let mut out = [0; 32 << 10];
+        loop {
+            if self.ended {
+                return if input.is_empty() {
+                    Ok(length)
+                } else {
+                    Err("the stream ends too early".to_owned())
+                };
+            }
+            let (taken, given) = (self.inflate.total_in(), self.inflate.total_out());
+            let status = self.inflate.decompress(input, &mut out, FlushDecompress::None);
+            self.ended = status.map_err(|error| error.to_string())? == Status::StreamEnd;
+            input = &input[(self.inflate.total_in() - taken) as usize..];
+            let text = &out[..(self.inflate.total_out() - given) as usize];
+            self.plain += text.len() as u64;
+            self.crc32.update(text);
+            plain(text);
+            if input.is_empty() && text.len() < out.len() {
+                return Ok(length);
+            }
+        }
+    }
+
+    /// Holds a part against its figures.
+    fn check(self, part: &PartFigures) -> Result<(), String> {
+        if self.ended || self.blocks != part.blocks {
+            return Err("the stored bytes have changed".to_owned());
+        }
+        if self.plain != part.plain || self.crc32.finalize() != part.crc32 {
+            return Err("the text has changed".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Text {
+    fn take(&mut self, plain: &[u8], rows: bool) {
+        self.sha256.update(plain);
+        let ended = self.records.count(plain);
+        if rows {
+            self.rows += ended;
+        } else {
+            // What is longer fails by its figures; it need not be kept.
+            let room = MAX_HEADER_BYTES - self.header.len().min(MAX_HEADER_BYTES);
+            self.header.extend_from_slice(&plain[..room.min(plain.len())]);
+        }
+    }
+
+    fn check(self, member: &crate::segment::Member) -> Result<(), String> {
+        if Digest(self.sha256.finalize().into()) != member.sha256 {
+            return Err("its hash is not the metadata's".to_owned());
+        }
+        if self.records.finish() != Ok(false) || self.rows != member.rows {
+            return Err(format!("{} rows, not {}", self.rows, member.rows));
+        }
+        let mut columns = Vec::new();
+        for field in fields(&self.header) {
+            let name = field.map_err(|error| error.to_string())?.unwrap_or_default();
+            columns.push(String::from_utf8_lossy(&name).into_owned());
+        }
+        let records = Records::default().count(&self.header);
+        if records != 1 || !self.header.ends_with(b"\n") || columns_digest(&columns) != member.columns {
+            return Err("the header record is not the metadata's".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Opens and verifies a local segment file by reading all of it.
+///
+/// # Errors
+///
+/// The first thing that is wrong.
+pub fn verify_file(name: &SegmentName, path: &Path) -> Result<Segment, HistoryError> {
+    const STEP: &str = "reading a segment file";
+    let mut file = File::open(path).map_err(HistoryError::io(STEP))?;
+    let size = file.metadata().map_err(HistoryError::io(STEP))?.len();
+    let mut opening = Opening::new(name.clone(), size);
+    let segment = loop {
+        match opening.step()? {
+            Step::Done(done) => break done.0,
+            Step::Read(range) => {
+                let mut bytes = vec![0; (range.end - range.start) as usize];
+                file.seek(SeekFrom::Start(range.start)).map_err(HistoryError::io(STEP))?;
+                file.read_exact(&mut bytes).map_err(HistoryError::io(STEP))?;
+                opening.supply(&range, bytes.into())?;
+            }
+        }
+    };
+    file.rewind().map_err(HistoryError::io(STEP))?;
+    let mut verifier = Verifier::new(&segment);
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        let length = file.read(&mut piece).map_err(HistoryError::io(STEP))?;
+        if length == 0 {
+            verifier.finish()?;
+            return Ok(segment);
+        }
+        verifier.write(&piece[..length])?;
+    }
+}
