@@ -4,7 +4,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufWriter, Read, Seek, Write},
+    io::{self, BufWriter, Seek, Write},
     path::Path,
 };
 
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::{
     digest::Digest,
     error::HistoryError,
-    figures::{self, BLOCK_BYTES, FINAL_BLOCK, Figures, MemberFigures},
+    figures::{self, BLOCK_BYTES, Figures, MemberFigures},
     member::{Encoded, MemberEncoder},
     metadata::{self, MemberMetadata, Metadata, place},
     name::SegmentName,
@@ -155,7 +155,7 @@ fn write(
         let (entry, figures) = set(figures, offset, date);
         out.write_all(&entry.local_header())?;
         sink.rewind()?;
-        let copied = io::copy(&mut sink.take(u64::MAX), out)?;
+        let copied = io::copy(&mut sink, out)?;
         if copied != entry.stored {
             return Err(Failure::Unfit(format!("{}: {copied} bytes in its file", metadata.name)));
         }
@@ -173,15 +173,7 @@ fn write(
 
 /// Moves a member's figures, which count from its own start, to its place in the object.
 fn set(mut figures: MemberFigures, offset: u64, date: DosDate) -> (Entry, MemberFigures) {
-    let mut entry = Entry {
-        name: figures.name.clone(),
-        crc32: crate::crc::CRC32.join(figures.header.crc32, figures.rows.crc32, figures.rows.plain),
-        stored: figures.header.stored + figures.rows.stored + FINAL_BLOCK.len() as u64,
-        plain: figures.header.plain + figures.rows.plain,
-        offset,
-        date,
-    };
-    entry.offset = offset;
+    let entry = figures.entry(offset, date);
     figures.header.offset = offset + entry.local_length();
     figures.rows.offset = figures.header.offset + figures.header.stored;
     (entry, figures)

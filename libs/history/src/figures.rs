@@ -3,7 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{crc::CRC32C, metadata::Metadata};
+use crate::{
+    crc::{CRC32, CRC32C},
+    metadata::Metadata,
+    zip::{DosDate, Entry},
+};
 
 /// The member's name in a segment file.
 pub(crate) const NAME: &str = "layout.json";
@@ -41,6 +45,21 @@ pub struct MemberFigures {
     pub header: PartFigures,
     /// All rows; of no length when there are none.
     pub rows: PartFigures,
+}
+
+impl MemberFigures {
+    /// The member in a ZIP's directory, with its local header at `offset`.
+    pub(crate) fn entry(&self, offset: u64, date: DosDate) -> Entry {
+        let MemberFigures { name, header, rows } = self;
+        Entry {
+            name: name.clone(),
+            crc32: CRC32.join(header.crc32, rows.crc32, rows.plain),
+            stored: header.stored + rows.stored + FINAL_BLOCK.len() as u64,
+            plain: header.plain + rows.plain,
+            offset,
+            date,
+        }
+    }
 }
 
 /// Stored bytes that inflate by themselves and end on a byte.

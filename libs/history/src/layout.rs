@@ -14,6 +14,9 @@ use crate::{
     zip::{DosDate, Entry, directory},
 };
 
+#[cfg(test)]
+mod zip64;
+
 /// Goes into the fingerprint: raise it when the bytes that are laid out around the parts change.
 const FORM: u32 = 1;
 

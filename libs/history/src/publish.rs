@@ -1,6 +1,7 @@
 //! Making a segment exist (H1): create-only, whole or not at all, synced to disk in a folder.
 
 use std::{
+    fs, io,
     path::Path as FilePath,
     time::{Duration, SystemTime},
 };
@@ -13,7 +14,7 @@ use tokio::{fs::File, io::AsyncReadExt};
 use crate::{error::HistoryError, name::SegmentName, store::SegmentStore};
 
 /// Files up to this length are put with one call; longer ones are staged in pieces of it.
-const PIECE: usize = 16 << 20;
+const PIECE: usize = 8 << 20;
 /// Staged objects of this age are of writers that are gone.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 const READING: &str = "reading a segment file";
@@ -29,12 +30,12 @@ impl SegmentStore {
         let mut file = File::open(file).await.map_err(HistoryError::io(READING))?;
         let size = file.metadata().await.map_err(HistoryError::io(READING))?.len();
         let path = self.path(name);
+        self.sweep().await?;
         if size <= PIECE as u64 {
             let whole = PutPayload::from(piece(&mut file).await?);
             let put = self.objects.put_opts(&path, whole, PutMode::Create.into());
             return self.within(&path, self.deadlines.publish, put).await.map(|_| ());
         }
-        self.sweep().await?;
         // Found out before the bytes are sent; the renaming finds it out for certain.
         match self.head(name).await {
             Ok(_) => return Err(HistoryError::Exists { object: name.to_string() }),
@@ -73,25 +74,51 @@ impl SegmentStore {
         }
     }
 
-    /// Removes what writers left that died in the middle.
+    /// Removes what writers left that died in the middle: staged objects, and in a folder the files that the
+    /// object store writes before it gives them their name.
     async fn sweep(&self) -> Result<(), HistoryError> {
         let staging = self.staging();
-        let left: Vec<ObjectMeta> = self
-            .within(&staging, self.deadlines.call, self.objects.list(Some(&staging)).try_collect())
-            .await?;
-        for meta in left {
-            let age = SystemTime::now().duration_since(meta.last_modified.into()).unwrap_or_default();
-            if age > ABANDONED {
-                let path = &meta.location;
-                self.within(path, self.deadlines.call, self.objects.delete(path)).await?;
-            }
+        let left = self.objects.list(Some(&staging)).try_collect();
+        let left: Vec<ObjectMeta> = self.within(&staging, self.deadlines.call, left).await?;
+        for meta in left.iter().filter(|meta| abandoned(meta.last_modified.into())) {
+            let path = &meta.location;
+            self.within(path, self.deadlines.call, self.objects.delete(path)).await?;
         }
-        Ok(())
+        let Some(folder) = self.folder.clone() else { return Ok(()) };
+        let swept = tokio::task::spawn_blocking(move || {
+            for place in ["segments", "staging"] {
+                sweep_folder(&folder.join(place))?;
+            }
+            Ok(())
+        });
+        swept.await.map_err(io::Error::other).flatten().map_err(HistoryError::io("sweeping the folder"))
     }
 
     fn staging(&self) -> Path {
         self.root.clone().join("staging")
     }
+}
+
+fn abandoned(written: SystemTime) -> bool {
+    SystemTime::now().duration_since(written).is_ok_and(|age| age > ABANDONED)
+}
+
+/// Removes old files `<name>#<number>`.
+fn sweep_folder(folder: &FilePath) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.rsplit_once('#')).map(|(_, number)| number);
+        let unnamed = number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()));
+        if unnamed && abandoned(entry.metadata()?.modified()?) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The next [`PIECE`] of a file; shorter at its end.

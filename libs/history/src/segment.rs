@@ -6,10 +6,9 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    crc::CRC32,
     digest::Digest,
     error::HistoryError,
-    figures::{FINAL_BLOCK, MemberFigures, PartFigures},
+    figures::{MemberFigures, PartFigures},
     metadata::{MemberMetadata, Metadata},
     name::SegmentName,
     zip::{DosDate, Entry},
@@ -75,16 +74,8 @@ impl Member {
 
     /// The member in the file's directory.
     pub(crate) fn entry(&self, date: DosDate) -> Entry {
-        let MemberFigures { name, header, rows } = &self.figures;
-        let mut entry = Entry {
-            name: name.clone(),
-            crc32: CRC32.join(header.crc32, rows.crc32, rows.plain),
-            stored: header.stored + rows.stored + FINAL_BLOCK.len() as u64,
-            plain: header.plain + rows.plain,
-            offset: 0,
-            date,
-        };
-        entry.offset = header.offset.saturating_sub(entry.local_length());
+        let mut entry = self.figures.entry(0, date);
+        entry.offset = self.figures.header.offset.saturating_sub(entry.local_length());
         entry
     }
 }
@@ -149,5 +140,14 @@ impl Held {
         segments.sort_by(|a, b| a.name.cmp(&b.name));
         unreadable.sort_by(|a, b| a.name.cmp(&b.name));
         Held { segments, unreadable }
+    }
+
+    /// The first segment whose previous id is not that of the readable segment right below it (I1).
+    pub fn broken_link(&self) -> Option<&Arc<Segment>> {
+        let broken = |pair: &&[Arc<Segment>]| {
+            pair[1].height_from == pair[0].height_to.saturating_add(1)
+                && pair[1].previous_id != Some(pair[0].id)
+        };
+        self.segments.windows(2).find(broken).map(|pair| &pair[1])
     }
 }

@@ -6,6 +6,7 @@ use std::{
     fmt,
     future::Future,
     ops::Range,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -47,6 +48,8 @@ pub struct SegmentStore {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) root: Path,
     pub(crate) deadlines: Deadlines,
+    /// Where the objects are files.
+    pub(crate) folder: Option<PathBuf>,
     open: Arc<Mutex<Open>>,
 }
 
@@ -78,19 +81,21 @@ impl SegmentStore {
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
         let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.to_string()))?;
-        Ok(SegmentStore::over(Arc::new(objects.with_fsync(true)), Path::default(), deadlines))
+        let store = SegmentStore::over(Arc::new(objects.with_fsync(true)), Path::default(), deadlines);
+        Ok(SegmentStore { folder: Some(folder.into()), ..store })
     }
 
     /// Takes any object store, with everything under `root` in it.
     pub fn over(objects: Arc<dyn ObjectStore>, root: Path, deadlines: Deadlines) -> SegmentStore {
-        SegmentStore { objects, root, deadlines, open: Arc::default() }
+        SegmentStore { objects, root, deadlines, folder: None, open: Arc::default() }
     }
 
     /// Lists the store and opens what is not open yet. Objects that are not named as segments are not looked at.
     ///
     /// # Errors
     ///
-    /// The object store fails; single objects that are damaged are among the [`Held::unreadable`].
+    /// The object store fails or is late; single objects that cannot be read are among the
+    /// [`Held::unreadable`].
     pub async fn held(&self) -> Result<Held, HistoryError> {
         let folder = self.root.clone().join("segments");
         let objects = self.objects.list(Some(&folder));
@@ -110,10 +115,10 @@ impl SegmentStore {
         while let Some((opened, name)) = opened.next().await {
             match opened {
                 Ok(segment) => segments.push(segment),
-                Err(error @ HistoryError::Damaged { .. }) => unreadable.push(Unreadable { name, error }),
                 // Removed since the listing.
                 Err(HistoryError::Gone { .. }) => {}
-                Err(error) => return Err(error),
+                Err(error @ HistoryError::Late { .. }) => return Err(error),
+                Err(error) => unreadable.push(Unreadable { name, error }),
             }
         }
         Ok(Held::new(segments, unreadable))
@@ -251,6 +256,8 @@ impl fmt::Debug for SegmentStore {
 #[cfg(feature = "s3")]
 fn s3(url: &str, place: &str, deadlines: Deadlines) -> object_store::Result<SegmentStore> {
     use object_store::aws::{AmazonS3Builder, S3ConditionalPut, S3CopyIfNotExists};
+    // The HTTP client is built without a TLS provider of its own; that another one is installed is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let objects = AmazonS3Builder::from_env()
         .with_url(url)
         .with_conditional_put(S3ConditionalPut::ETagMatch)

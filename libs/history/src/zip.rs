@@ -107,28 +107,25 @@ impl Entry {
         put16(bytes, self.name.len() as u16);
     }
 
+    /// The directory's record. When one figure needs ZIP64, all three have it: some readers want both sizes
+    /// in the extra field before an offset.
     fn put_central(&self, bytes: &mut Vec<u8>) {
-        let (large, far) = (self.large(), self.offset >= u64::from(IN_ZIP64));
-        let extra = if large { 16 } else { 0 } + if far { 8 } else { 0 };
+        let large = self.large() || self.offset >= u64::from(IN_ZIP64);
         bytes.extend(CENTRAL);
         // Made by "FAT": no host data, no attributes.
         put16(bytes, VERSION64);
-        put16(bytes, if extra > 0 { VERSION64 } else { VERSION });
+        put16(bytes, if large { VERSION64 } else { VERSION });
         self.put_common(bytes, large);
-        put16(bytes, if extra > 0 { 4 + extra } else { 0 });
+        put16(bytes, if large { 28 } else { 0 });
         // Comment, disk, attributes.
         bytes.extend([0; 10]);
-        put32(bytes, if far { IN_ZIP64 } else { self.offset as u32 });
+        put32(bytes, if large { IN_ZIP64 } else { self.offset as u32 });
         bytes.extend(self.name.as_bytes());
-        if extra > 0 {
-            put16(bytes, EXTRA64);
-            put16(bytes, extra);
-        }
         if large {
+            put16(bytes, EXTRA64);
+            put16(bytes, 24);
             bytes.extend(self.plain.to_le_bytes());
             bytes.extend(self.stored.to_le_bytes());
-        }
-        if far {
             bytes.extend(self.offset.to_le_bytes());
         }
     }
@@ -208,7 +205,7 @@ mod tests {
             assert_eq!(entry.local_length(), 36);
             let central = directory(&[entry], size);
             assert_eq!(central[6..8], if needs { [45, 0] } else { [20, 0] });
-            assert_eq!(central.len(), if needs { 46 + 6 + 12 + 56 + 20 + 22 } else { 46 + 6 + 22 });
+            assert_eq!(central.len(), if needs { 46 + 6 + 28 + 56 + 20 + 22 } else { 46 + 6 + 22 });
         }
     }
 }

@@ -1,0 +1,149 @@
+//! What is damaged is said to be: by verification for every byte, by reads before a byte is given out.
+
+use std::fs;
+
+use mesh_history::{Figures, HistoryError, Layout, LayoutError, Metadata, verify_file};
+use rand::Rng;
+
+use crate::{
+    made::{History, Plan, dice, file, table},
+    readers::unzip,
+};
+
+fn plan() -> Plan {
+    let mut dice = dice(31);
+    let mut plan = Plan::new(1, 1, 100)
+        .with("orders", table(&mut dice, &["id", "note"], 30, 100))
+        .with("trades", "id,price\n");
+    plan.members.push(("currentstate/accounts.csv".to_owned(), table(&mut dice, &["id", "type"], 9, 10)));
+    plan
+}
+
+#[tokio::test]
+async fn verification_finds_every_flipped_bit_and_every_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, name, id) = file(folder.path(), &plan(), None);
+    let whole = fs::read(file.path()).unwrap();
+    let segment = verify_file(&name, file.path()).unwrap();
+    assert_eq!((segment.id, segment.members.len()), (id, 3));
+
+    // The two texts are held against their hashes: a bit whose change leaves the text as it was (another
+    // distance to the same words) means nothing. Of the members no stored bit may change.
+    let find = |name: &str| whole.windows(name.len()).position(|w| w == name.as_bytes()).unwrap();
+    let (members, layout) = (find("history/orders.csv"), find("layout.json"));
+    let texts = unzip(&whole).await;
+    let mut dice = dice(32);
+    let path = folder.path().join("changed");
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << dice.random_range(0..8);
+        fs::write(&path, &changed).unwrap();
+        let verified = verify_file(&name, &path);
+        if verified.is_ok() {
+            assert!(at < members || at > layout, "byte {at} of {}", whole.len());
+            assert_eq!(unzip(&changed).await, texts);
+        }
+    }
+    for length in (0..whole.len()).step_by(7).chain([whole.len() - 1]) {
+        fs::write(&path, &whole[..length]).unwrap();
+        assert!(verify_file(&name, &path).is_err(), "{length}");
+    }
+    let mut grown = whole.clone();
+    grown.push(0);
+    fs::write(&path, &grown).unwrap();
+    assert!(verify_file(&name, &path).is_err());
+}
+
+#[test]
+fn readers_of_texts_take_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, ..) = file(folder.path(), &plan(), None);
+    let texts = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let texts = texts.block_on(unzip(&fs::read(file.path()).unwrap()));
+    let good = Metadata::read(&texts[0].1).unwrap();
+    Figures::read(&texts[4].1, &good).unwrap();
+    let mut dice = dice(34);
+    let mut refused = 0;
+    for _ in 0..20_000 {
+        let mut text = texts[[0, 4][dice.random_range(0..2)]].1.clone();
+        for _ in 0..dice.random_range(1..4) {
+            let at = dice.random_range(0..text.len());
+            match dice.random_range(0..4) {
+                0 => text[at] = b"0123456789{}[]\",:-e"[dice.random_range(0..19)],
+                1 => text[at] = dice.random(),
+                2 => drop(text.splice(at..at, *b"99999999999")),
+                _ => text.truncate(at + 1),
+            }
+        }
+        refused += usize::from(Metadata::read(&text).is_err() && Figures::read(&text, &good).is_err());
+    }
+    assert!(refused > 10_000, "{refused}");
+}
+
+#[tokio::test]
+async fn a_segment_under_another_ones_name_is_not_readable() {
+    let history = History::of(&[plan()]).await;
+    let name = history.store.held().await.unwrap().segments[0].name.clone();
+    let other = history.folder.path().join("segments/mesh-1-1-200.zip");
+    fs::rename(history.path(&name), &other).unwrap();
+    let held = history.store.held().await.unwrap();
+    assert_eq!((held.segments.len(), held.unreadable.len()), (0, 1));
+    assert_eq!(
+        held.unreadable[0].error.to_string(),
+        "mesh-1-1-200.zip: it holds what mesh-1-1-100.zip should"
+    );
+}
+
+#[tokio::test]
+async fn a_block_that_changed_is_not_given_out() {
+    let mut dice = dice(33);
+    let text = table(&mut dice, &["id", "note"], 30_000, 800);
+    let history = History::of(&[Plan::new(1, 1, 100).with("trades", text)]).await;
+    let layout = history.layout("trades", 1, 100).await;
+    let held = history.store.held().await.unwrap();
+    let rows = &held.segments[0].history("trades").unwrap().figures.rows;
+    assert!(rows.blocks.len() > 2);
+    let path = history.path(&held.segments[0].name);
+    let mut object = fs::read(&path).unwrap();
+    object[(rows.offset + (512 << 10) + 5) as usize] ^= 1;
+    fs::write(&path, &object).unwrap();
+
+    let error = history.store.read(&layout, 600_000, 1).await.unwrap_err();
+    let place = rows.offset + (512 << 10);
+    assert_eq!(error.to_string(), format!("mesh-1-1-100.zip: the block at byte {place} is damaged"));
+    // Its neighbours are as they were.
+    assert_eq!(history.store.read(&layout, 1000, 1000).await.unwrap().len(), 1000);
+    assert_eq!(history.store.read(&layout, 1_100_000, 1000).await.unwrap().len(), 1000);
+}
+
+#[tokio::test]
+async fn a_cut_or_vanished_segment_is_an_error_in_mid_export() {
+    let history = History::of(&[plan()]).await;
+    let layout = history.layout("orders", 1, 100).await;
+    let name = history.store.held().await.unwrap().segments[0].name.clone();
+    let whole = fs::read(history.path(&name)).unwrap();
+    fs::write(history.path(&name), &whole[..500]).unwrap();
+    assert!(history.store.read(&layout, 0, 1 << 20).await.is_err());
+    let held = history.store.held().await.unwrap();
+    assert!(held.segments.is_empty());
+    let refused = Layout::of(&held, "orders", 1, 100).unwrap_err();
+    assert_eq!(refused, LayoutError::Unreadable(name.clone()));
+
+    fs::remove_file(history.path(&name)).unwrap();
+    let error = history.store.read(&layout, 0, 1 << 20).await.unwrap_err();
+    assert!(matches!(error, HistoryError::Gone { .. }), "{error}");
+    assert!(history.store.held().await.unwrap().unreadable.is_empty());
+}
+
+#[tokio::test]
+async fn a_wrong_previous_id_is_found() {
+    let plan = |from| Plan::new(1, from, from + 9).with("trades", "id\n");
+    let mut history = History::of(&[plan(1), plan(11)]).await;
+    assert!(history.store.held().await.unwrap().broken_link().is_none());
+    history.seal(&plan(31)).await;
+    // What follows a gap cannot be told.
+    assert!(history.store.held().await.unwrap().broken_link().is_none());
+    history.last = None;
+    let name = history.seal(&plan(41)).await;
+    assert_eq!(history.store.held().await.unwrap().broken_link().unwrap().name, name);
+}

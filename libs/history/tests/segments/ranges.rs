@@ -1,0 +1,83 @@
+//! Any range of an export is the slice of the whole; reads check what they give.
+
+use mesh_history::Piece;
+use rand::Rng;
+
+use crate::made::{History, Plan, dice, table};
+
+async fn large() -> History {
+    let mut dice = dice(21);
+    let mut plans = Vec::new();
+    for n in 0..6 {
+        let rows = [0, 3, 4000, 20_000, 1, 6000][n as usize];
+        let plan = Plan::new(1 + (n as u32) / 4, n * 100 + 1, n * 100 + 100);
+        plans.push(plan.with("trades", table(&mut dice, &["id", "note", "price"], rows, 1500)));
+    }
+    History::of(&plans).await
+}
+
+#[tokio::test]
+async fn a_thousand_ranges_are_slices_of_the_whole() {
+    let history = large().await;
+    let layout = history.layout("trades", 1, 600).await;
+    let whole = history.export(&layout, 4 << 20).await;
+    assert!(whole.len() > 3 << 20, "several blocks: {}", whole.len());
+    let mut dice = dice(22);
+    for _ in 0..1000 {
+        let start = dice.random_range(0..=whole.len());
+        let most = [1, 100, 70_000, 3 << 20][dice.random_range(0..4)];
+        let max = dice.random_range(1..=most);
+        let bytes = history.store.read(&layout, start as u64, max).await.unwrap();
+        assert_eq!(bytes, whole[start..start + bytes.len()]);
+        let expected = max.min(whole.len() - start);
+        assert!(bytes.len() <= expected && bytes.len() * 2 >= expected, "{} of {expected}", bytes.len());
+    }
+    assert!(history.store.read(&layout, u64::MAX, 5).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn pieces_tile_any_range() {
+    let history = large().await;
+    let layout = history.layout("trades", 1, 600).await;
+    let whole = history.export(&layout, 4 << 20).await;
+    let mut dice = dice(23);
+    for _ in 0..200 {
+        let start = dice.random_range(0..whole.len() as u64);
+        let end = dice.random_range(start..=whole.len() as u64 + 10);
+        let mut at = start as usize;
+        for piece in layout.pieces(start..end) {
+            match piece {
+                Piece::Memory(bytes) => {
+                    assert_eq!(bytes, whole[at..at + bytes.len()]);
+                    at += bytes.len();
+                }
+                Piece::Stored { segment, part, range } => {
+                    assert!(range.start < range.end && range.end <= part.stored);
+                    let object = std::fs::read(history.path(&segment.name)).unwrap();
+                    let stored = &object[part.offset as usize..][range.start as usize..range.end as usize];
+                    assert_eq!(stored, &whole[at..at + stored.len()]);
+                    at += stored.len();
+                }
+            }
+        }
+        assert_eq!(at as u64, end.min(whole.len() as u64).max(start));
+    }
+}
+
+#[tokio::test]
+async fn long_reads_stop_at_a_blocks_end() {
+    let history = large().await;
+    let layout = history.layout("trades", 1, 600).await;
+    let mut at = 0;
+    loop {
+        let piece = history.store.read(&layout, at, 2 << 20).await.unwrap();
+        at += piece.len() as u64;
+        let Some(Piece::Stored { part, range, .. }) = layout.pieces(at..at + 1).next() else {
+            if at == layout.length {
+                break;
+            }
+            continue;
+        };
+        assert!(range.start.is_multiple_of(512 << 10), "{} of {}", range.start, part.stored);
+    }
+}

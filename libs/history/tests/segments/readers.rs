@@ -1,0 +1,123 @@
+//! Other people's readers: `async_zip`, and the programs that are on the machine.
+
+use std::{fs, path::Path, process::Command};
+
+use async_zip::base::read1::{ZipOptions, seek::ZipArchiveReader};
+use futures_util::{AsyncReadExt, io::Cursor};
+
+use crate::made::{History, Plan, dice, table};
+
+/// What an independent reader says of a member.
+pub(crate) struct Seen {
+    pub(crate) name: String,
+    pub(crate) date: String,
+    pub(crate) extra: u16,
+    pub(crate) attributes: u32,
+}
+
+async fn open(zip: &[u8]) -> ZipArchiveReader<Cursor<&[u8]>> {
+    ZipArchiveReader::open_with_options(Cursor::new(zip), ZipOptions::untrusted()).await.unwrap()
+}
+
+pub(crate) async fn entries(zip: &[u8]) -> Vec<Seen> {
+    let seen = |cdr: &async_zip::spec::constructs::CDR| {
+        let (date, time) = (cdr.cdrh.mod_date, cdr.cdrh.mod_time);
+        Seen {
+            name: cdr.insecure_file_name.as_str().unwrap().to_owned(),
+            date: format!(
+                "{}-{:02}-{:02} {:02}:{:02}:{:02}",
+                1980 + (date >> 9),
+                date >> 5 & 15,
+                date & 31,
+                time >> 11,
+                time >> 5 & 63,
+                (time & 31) * 2
+            ),
+            extra: cdr.cdrh.extra_field_length,
+            attributes: cdr.cdrh.exter_attr,
+        }
+    };
+    open(zip).await.cdrs().iter().map(seen).collect()
+}
+
+/// Names and contents; the reader checks lengths, checksums and that both headers agree.
+pub(crate) async fn unzip(zip: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut reader = open(zip).await;
+    let names: Vec<String> = entries(zip).await.into_iter().map(|entry| entry.name).collect();
+    let mut members = Vec::new();
+    for (number, name) in names.into_iter().enumerate() {
+        let mut text = Vec::new();
+        reader.file(number).await.unwrap().read_to_end(&mut text).await.unwrap();
+        members.push((name, text));
+    }
+    members
+}
+
+/// Runs a program if it is there; says whether it was.
+fn accepted_by(program: &str, arguments: &[&str]) -> bool {
+    match Command::new(program).args(arguments).output() {
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].concat();
+            assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&said));
+            true
+        }
+        Err(_) => {
+            eprintln!("skipped: no {program} on this machine");
+            false
+        }
+    }
+}
+
+fn accepted_by_all(zip: &Path) {
+    let zip = zip.to_str().unwrap();
+    accepted_by("unzip", &["-tq", zip]);
+    accepted_by("python3", &["-m", "zipfile", "-t", zip]);
+    // `-m zipfile -t` prints what is wrong and yet succeeds.
+    let check = "import sys, zipfile; sys.exit(zipfile.ZipFile(sys.argv[1]).testzip() is not None)";
+    accepted_by("python3", &["-c", check, zip]);
+    accepted_by("7z", &["t", zip]);
+}
+
+#[tokio::test]
+async fn other_programs_accept_exports_and_segments() {
+    let mut dice = dice(61);
+    let plans: Vec<Plan> = (0..4)
+        .map(|n| Plan::new(1 + n as u32 / 2, n * 10 + 1, n * 10 + 10))
+        .map(|plan| plan.with("trades", table(&mut dice, &["id", "note"], 700, 2000)).with("orders", "id\n"))
+        .collect();
+    let history = History::of(&plans).await;
+    let zip = history.folder.path().join("export.zip");
+    for table in ["trades", "orders"] {
+        let layout = history.layout(table, 1, 40).await;
+        fs::write(&zip, history.export(&layout, 1 << 20).await).unwrap();
+        accepted_by_all(&zip);
+    }
+    for segment in &history.store.held().await.unwrap().segments {
+        accepted_by_all(&history.path(&segment.name));
+    }
+}
+
+#[tokio::test]
+async fn a_segment_is_an_ordinary_zip() {
+    let mut plan = Plan::new(1, 1, 10).with("trades", "id,note\n1,\n").with("orders", "id\n");
+    plan.members.push(("currentstate/accounts.csv".to_owned(), b"id\n\"\"\n".to_vec()));
+    let history = History::of(&[plan]).await;
+    let name = &history.store.held().await.unwrap().segments[0].name;
+    let zip = fs::read(history.path(name)).unwrap();
+    let members = unzip(&zip).await;
+    let names: Vec<&str> = members.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(
+        names,
+        [
+            "metadata.json",
+            "history/orders.csv",
+            "history/trades.csv",
+            "currentstate/accounts.csv",
+            "layout.json"
+        ]
+    );
+    assert_eq!(members[2].1, b"id,note\n1,\n");
+    for entry in entries(&zip).await {
+        assert_eq!((&entry.date[..], entry.extra, entry.attributes), ("2023-06-20 10:30:10", 0, 0));
+    }
+}
