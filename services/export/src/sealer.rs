@@ -18,6 +18,9 @@ use crate::{
 /// How often to look without a new block: another replica may have died at its work.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
+/// Pause while the database cannot be asked.
+const PAUSE_WHILE_AWAY: Duration = Duration::from_millis(250);
+
 /// Pause after a failure, doubled by each one that follows.
 const PAUSE_AT_FIRST: Duration = Duration::from_secs(1);
 
@@ -94,20 +97,24 @@ impl Sealer {
                     self.tell(SegmentNews { height_to: newest.height_to }, context);
                 }
             }
+            // A database that is away is told by everybody.
+            Err(SealError::Read(_)) => self.pause(PAUSE_WHILE_AWAY, context),
             Err(error) => {
                 let pause = PAUSE_AT_FIRST.saturating_mul(1 << self.failures.min(10)).min(PAUSE_AT_MOST);
                 self.failures = self.failures.saturating_add(1);
-                self.not_before = Some(Instant::now() + pause);
-                // A database that is away is told by everybody.
-                if !matches!(error, SealError::Read(_)) {
-                    self.sealing.metrics.seal_failed();
-                    tracing::error!(error = &error as &dyn std::error::Error, "sealing failed");
-                }
+                self.sealing.metrics.seal_failed();
+                tracing::error!(error = &error as &dyn std::error::Error, "sealing failed");
+                self.pause(pause, context);
             }
         }
         if std::mem::take(&mut self.looks_again) {
             self.look(context);
         }
+    }
+
+    fn pause(&mut self, pause: Duration, context: &mut Context<Self>) {
+        self.not_before = Some(Instant::now() + pause);
+        context.run_later(pause, |sealer, context| sealer.look(context));
     }
 
     fn tell(&self, news: SegmentNews, context: &mut Context<Self>) {
