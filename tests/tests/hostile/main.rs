@@ -1,4 +1,4 @@
-//! A hundred thousand hostile requests, made from a seed: the mesh answers each in time and in form, breaks
+//! Forty thousand hostile requests, made from a seed: the mesh answers each in time and in form, breaks
 //! nothing, and is as well afterwards as before.
 //!
 //! `MESH_TEST_HOSTILE_REQUESTS` and `MESH_TEST_SEED` choose another number and another seed.
