@@ -197,10 +197,19 @@ impl SegmentStore {
 
     /// Exactly these bytes of an object, unchecked.
     pub(crate) async fn get(&self, name: &SegmentName, range: Range<u64>) -> Result<Bytes, HistoryError> {
-        let (path, length) = (self.path(name), range.end - range.start);
+        let (path, length, end) = (self.path(name), range.end - range.start, range.end);
         let ranges = [range];
         let mut pieces =
-            self.within(&path, self.deadlines.call, self.objects.get_ranges(&path, &ranges)).await?;
+            match self.within(&path, self.deadlines.call, self.objects.get_ranges(&path, &ranges)).await {
+                // Asking again helps when a store fails, not when an object was cut.
+                Err(error @ HistoryError::Store { .. }) => match self.head(name).await {
+                    Ok(meta) if meta.size < end => {
+                        return Err(HistoryError::damaged(name, format!("it ends at byte {}", meta.size)));
+                    }
+                    _ => return Err(error),
+                },
+                pieces => pieces?,
+            };
         let bytes = pieces.pop().unwrap_or_default();
         if bytes.len() as u64 == length {
             return Ok(bytes);

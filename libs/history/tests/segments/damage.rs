@@ -123,7 +123,8 @@ async fn a_cut_or_vanished_segment_is_an_error_in_mid_export() {
     let name = history.store.held().await.unwrap().segments[0].name.clone();
     let whole = fs::read(history.path(&name)).unwrap();
     fs::write(history.path(&name), &whole[..500]).unwrap();
-    assert!(history.store.read(&layout, 0, 1 << 20).await.is_err());
+    let error = history.store.read(&layout, 0, 1 << 20).await.unwrap_err();
+    assert!(matches!(error, HistoryError::Damaged { .. }), "asking again does not help: {error}");
     let held = history.store.held().await.unwrap();
     assert!(held.segments.is_empty());
     let refused = Layout::of(&held, "orders", 1, 100).unwrap_err();
