@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use mesh_launcher::home::Home;
 use mesh_launcher::{MOST_REPLICAS, services};
 
+use crate::export::args::ExportArgs;
 use crate::failure::Failure;
 
 /// Runs and drives a mesh on this machine.
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Scale(ScaleArgs),
     /// Loads the CSV files of a folder, one per table, into an empty database
     Load(LoadArgs),
+    /// Downloads a table of the sealed history, going on where an earlier call broke off
+    Export(ExportArgs),
     /// Measures the product on this machine and prints a table
     Bench(BenchArgs),
     /// Puts a mesh through a long drill under load and says what did not hold
@@ -394,7 +397,7 @@ fn no_such(name: &str, names: &[&str]) -> String {
 
 /// Reads the command line. Asking for help is not a failure: then there is nothing left to do.
 pub(crate) fn read() -> Result<Option<Cli>, Failure> {
-    use clap::error::ErrorKind;
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
     let error = match Cli::try_parse() {
         Ok(cli) => return Ok(Some(cli)),
         Err(error) => error,
@@ -411,7 +414,11 @@ pub(crate) fn read() -> Result<Option<Cli>, Failure> {
         _ => {
             let text = error.to_string();
             let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-            Err(Failure::usage(format!("{what}; `mesh --help` lists the forms")))
+            let nearest = match error.get(ContextKind::SuggestedValue) {
+                Some(ContextValue::String(value)) => format!("; the nearest is {value}"),
+                _ => String::new(),
+            };
+            Err(Failure::usage(format!("{what}{nearest}; `mesh --help` lists the forms")))
         }
     }
 }

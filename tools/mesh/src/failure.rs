@@ -31,6 +31,14 @@ impl Failure {
     pub(crate) fn missing(message: impl Into<String>) -> Self {
         Self { code: 69, message: message.into() }
     }
+
+    /// The same, and something more that its reader wants to know.
+    #[must_use]
+    pub(crate) fn and(mut self, more: &str) -> Self {
+        self.message.push_str("; ");
+        self.message.push_str(more);
+        self
+    }
 }
 
 impl fmt::Display for Failure {

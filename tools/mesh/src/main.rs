@@ -1,9 +1,10 @@
-//! The one command line: starts a mesh, drives it, loads data, runs what CI runs.
+//! The one command line: starts a mesh, drives it, loads and downloads data, runs what CI runs.
 
 mod bench;
 mod cli;
 mod devnode;
 mod drill;
+mod export;
 mod failure;
 mod group;
 mod load;
@@ -44,6 +45,7 @@ fn run() -> Result<(), Failure> {
             Command::Restart(args) => drill::restart(args).await,
             Command::Scale(args) => drill::scale(args).await,
             Command::Load(args) => load::load(&args).await,
+            Command::Export(args) => export::export(args).await,
             Command::Bench(args) => bench::bench(&args).await,
             Command::Rig(args) => rig::rig(&args).await,
             Command::Test => test::test().await,

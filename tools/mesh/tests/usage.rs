@@ -33,6 +33,17 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["bench", "reads", "--runs", "0"], 2, &["--runs"]);
     fails(&["bench", "reads", "--seconds", "0"], 2, &["--seconds"]);
     fails(&["bench", "reads", "--section", "width"], 2, &["width"]);
+    let export = |table, from| ["export", table, "--from-block", from, "--to-block", "9"];
+    fails(&export("trade", "1"), 2, &["trade", "nearest is trades", "balances", "withdrawals"]);
+    fails(&export("TABLE_UNSPECIFIED", "1"), 2, &["TABLE_UNSPECIFIED", "market_data"]);
+    fails(&export("trades", "-1"), 2, &["--from-block"]);
+    fails(&export("trades", "x"), 2, &["--from-block", "first"]);
+    fails(&["export", "trades", "--from-block", "1"], 2, &["--to-block"]);
+    fails(
+        &["export", "trades", "--from-block", "1", "--to-block", "2", "--url", "h"],
+        2,
+        &["--url", "http://"],
+    );
     fails(&["rig"], 2, &["DRILL"]);
     fails(&["rig", "nothing"], 2, &["nothing"]);
     fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
@@ -43,7 +54,8 @@ fn help_and_version_are_no_failures() {
     let help = mesh(&["--help"]);
     let text = String::from_utf8(help.stdout).unwrap();
     assert!(help.status.success());
-    for command in ["up", "ps", "stop", "start", "restart", "scale", "load", "bench", "rig", "test"] {
+    for command in ["up", "ps", "stop", "start", "restart", "scale", "load", "export", "bench", "rig", "test"]
+    {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
     assert!(!text.contains("devnode") && !text.contains("baseline"), "{text}");
