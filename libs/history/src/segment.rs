@@ -31,6 +31,8 @@ pub struct Segment {
     pub height_from: u64,
     /// Last height.
     pub height_to: u64,
+    /// Time of the first block, nanoseconds since 1970.
+    pub block_time_from: u64,
     /// Time of the last block, nanoseconds since 1970.
     pub block_time_to: u64,
     /// The CSV members in the file's order.
@@ -140,14 +142,5 @@ impl Held {
         segments.sort_by(|a, b| a.name.cmp(&b.name));
         unreadable.sort_by(|a, b| a.name.cmp(&b.name));
         Held { segments, unreadable }
-    }
-
-    /// The first segment whose previous id is not that of the readable segment right below it (I1).
-    pub fn broken_link(&self) -> Option<&Arc<Segment>> {
-        let broken = |pair: &&[Arc<Segment>]| {
-            pair[1].height_from == pair[0].height_to.saturating_add(1)
-                && pair[1].previous_id != Some(pair[0].id)
-        };
-        self.segments.windows(2).find(broken).map(|pair| &pair[1])
     }
 }
