@@ -29,6 +29,8 @@ pub struct MemberText {
     sha256: Sha256,
     /// Nothing at the end, and after a failure.
     part: Option<Part>,
+    /// Bounded by its figures, which were checked.
+    header: Vec<u8>,
     is_behind_header: bool,
     is_whole: bool,
 }
@@ -67,6 +69,7 @@ impl SegmentStore {
             part: Some(Part::new(&member.figures.header)),
             member: member.clone(),
             sha256: Sha256::new(),
+            header: Vec::new(),
             is_behind_header: false,
             is_whole: false,
         }
@@ -85,6 +88,9 @@ impl MemberText {
             let piece = self.piece(&mut part).await?;
             if !piece.is_empty() {
                 self.sha256.update(&piece);
+                if !self.is_behind_header {
+                    self.header.extend_from_slice(&piece);
+                }
                 self.part = Some(part);
                 return Ok(Some(piece));
             }
@@ -93,6 +99,8 @@ impl MemberText {
                 return Err(self.damaged("the text has changed"));
             }
             if !mem::replace(&mut self.is_behind_header, true) {
+                let header = mem::take(&mut self.header);
+                self.member.check_header(&header).map_err(|what| self.damaged(&what))?;
                 self.part = Some(Part::new(&self.member.figures.rows));
             } else if Digest(mem::take(&mut self.sha256).finalize().into()) != self.member.sha256 {
                 return Err(self.damaged("its hash is not the metadata's"));

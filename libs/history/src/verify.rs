@@ -14,7 +14,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    csv::{CsvError, Records, fields},
+    csv::CsvError,
     csv_rules::CsvRules,
     digest::Digest,
     error::HistoryError,
@@ -22,7 +22,7 @@ use crate::{
     metadata,
     name::SegmentName,
     opening::{Opening, Step},
-    segment::{Segment, columns_digest},
+    segment::Segment,
     zip::directory,
 };
 
@@ -267,17 +267,7 @@ impl Text {
         if rows != member.rows {
             return Err(format!("{rows} rows, not {}", member.rows));
         }
-        let mut columns = Vec::new();
-        for field in fields(&self.header) {
-            let name = field.map_err(|error| error.to_string())?.unwrap_or_default();
-            columns.push(String::from_utf8_lossy(&name).into_owned());
-        }
-        // One record: what follows it would be rows that every export repeats.
-        let end = Records::default().end(&self.header);
-        if end != Some(self.header.len()) || columns_digest(&columns) != member.columns {
-            return Err("the header record is not the metadata's".to_owned());
-        }
-        Ok(())
+        member.check_header(&self.header)
     }
 }
 
