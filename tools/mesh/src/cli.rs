@@ -1,5 +1,7 @@
 //! The forms of the command line, as data. Outside checks drive the project through them, so they stay.
 
+mod history;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,6 +12,7 @@ use mesh_launcher::{MOST_REPLICAS, services};
 
 use crate::export::args::ExportArgs;
 use crate::failure::Failure;
+pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]
@@ -37,6 +40,10 @@ pub(crate) enum Command {
     Scale(ScaleArgs),
     /// Loads the CSV files of a folder, one per table, into an empty database
     Load(LoadArgs),
+    /// Seals every complete segment of the history that is not sealed yet
+    Seal(SealArgs),
+    /// Checks sealed history, or loads it into a database
+    History(HistoryArgs),
     /// Downloads a table of the sealed history, going on where an earlier call broke off
     Export(ExportArgs),
     /// Measures the product on this machine and prints a table
@@ -184,6 +191,9 @@ pub(crate) struct LoadArgs {
     /// The database; it is migrated first
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: String,
+    /// The database's own history, whose running span is sealed before a migration that changes exports
+    #[arg(long, value_name = "URL")]
+    pub(crate) history: Option<String>,
 }
 
 /// Options of `bench`.

@@ -3,6 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
+use mesh_history::HistoryError;
+use mesh_store::error::StoreError;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -38,6 +41,18 @@ impl Failure {
         self.message.push_str("; ");
         self.message.push_str(more);
         self
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::failed(with_causes(&error))
+    }
+}
+
+impl From<HistoryError> for Failure {
+    fn from(error: HistoryError) -> Self {
+        Self::failed(with_causes(&error))
     }
 }
 

@@ -7,9 +7,13 @@ mod drill;
 mod export;
 mod failure;
 mod group;
+mod history;
 mod load;
+mod migrate;
 mod private;
+mod progress;
 mod rig;
+mod seal;
 mod signals;
 mod table;
 mod test;
@@ -45,6 +49,8 @@ fn run() -> Result<(), Failure> {
             Command::Restart(args) => drill::restart(args).await,
             Command::Scale(args) => drill::scale(args).await,
             Command::Load(args) => load::load(&args).await,
+            Command::Seal(args) => seal::seal(&args).await,
+            Command::History(args) => history::history(&args).await,
             Command::Export(args) => export::export(args).await,
             Command::Bench(args) => bench::bench(&args).await,
             Command::Rig(args) => rig::rig(&args).await,

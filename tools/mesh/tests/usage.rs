@@ -29,6 +29,9 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["restart"], 2, &["SERVICE"]);
     fails(&["stop", "query=first"], 2, &["REPLICA"]);
     fails(&["load", "folder"], 2, &["--postgres"]);
+    fails(&["history"], 2, &["--help"]);
+    fails(&["history", "import", "folder"], 2, &["--postgres"]);
+    fails(&["seal", "--interval", "0"], 2, &["--interval"]);
     fails(&["bench", "nothing"], 2, &["nothing"]);
     fails(&["bench", "reads", "--runs", "0"], 2, &["--runs"]);
     fails(&["bench", "reads", "--seconds", "0"], 2, &["--seconds"]);
@@ -54,8 +57,10 @@ fn help_and_version_are_no_failures() {
     let help = mesh(&["--help"]);
     let text = String::from_utf8(help.stdout).unwrap();
     assert!(help.status.success());
-    for command in ["up", "ps", "stop", "start", "restart", "scale", "load", "export", "bench", "rig", "test"]
-    {
+    for command in [
+        "up", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "bench", "rig",
+        "test",
+    ] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
     assert!(!text.contains("devnode") && !text.contains("baseline"), "{text}");
@@ -80,6 +85,15 @@ fn without_a_running_mesh_ps_shows_nothing_and_orders_fail() {
 fn servers_that_do_not_answer_are_missing_and_unreadable_addresses_wrong() {
     fails(&["load", "/nonexistent", "--postgres", "postgres://127.0.0.1:1/mesh"], 69, &["--postgres"]);
     fails(&["load", "/nonexistent", "--postgres", "database"], 64, &["postgres://"]);
+}
+
+#[test]
+fn sealing_needs_a_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("none");
+    fails(&["seal", "--home", home.to_str().unwrap()], 1, &["no database", "mesh up", "--postgres"]);
+    assert!(!home.exists());
+    fails(&["seal", "--postgres", "postgres://127.0.0.1:1/mesh"], 69, &["--postgres"]);
 }
 
 #[test]

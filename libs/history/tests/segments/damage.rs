@@ -135,16 +135,3 @@ async fn a_cut_or_vanished_segment_is_an_error_in_mid_export() {
     assert!(matches!(error, HistoryError::Gone { .. }), "{error}");
     assert!(history.store.held().await.unwrap().unreadable.is_empty());
 }
-
-#[tokio::test]
-async fn a_wrong_previous_id_is_found() {
-    let plan = |from| Plan::new(1, from, from + 9).with("trades", "id\n");
-    let mut history = History::of(&[plan(1), plan(11)]).await;
-    assert!(history.store.held().await.unwrap().broken_link().is_none());
-    history.seal(&plan(31)).await;
-    // What follows a gap cannot be told.
-    assert!(history.store.held().await.unwrap().broken_link().is_none());
-    history.last = None;
-    let name = history.seal(&plan(41)).await;
-    assert_eq!(history.store.held().await.unwrap().broken_link().unwrap().name, name);
-}

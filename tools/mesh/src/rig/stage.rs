@@ -128,7 +128,7 @@ impl<'a> Stage<'a> {
     pub(super) async fn order(&self, request: Request) -> Result<(), Failure> {
         match self.mesh.supervisor.answer(request).await {
             Answer::Refused { reason } => Err(Failure::failed(reason)),
-            Answer::Done { .. } | Answer::Rows { .. } => Ok(()),
+            Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => Ok(()),
         }
     }
 
