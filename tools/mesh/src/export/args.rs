@@ -93,7 +93,8 @@ fn table_parser() -> impl TypedValueParser<Value = Table> {
 }
 
 fn gateway(text: &str) -> Result<Url, String> {
-    let wrong = || "write it as http://host:port, with a path when the gateway is below one".to_owned();
+    let wrong =
+        || "write it as http://host:port, with a path when the gateway is below one (no TLS)".to_owned();
     let url = Url::parse(text).map_err(|_| wrong())?;
     let is_anonymous = url.username().is_empty() && url.password().is_none();
     let is_plain = url.has_host() && is_anonymous && url.query().is_none() && url.fragment().is_none();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proto_msgs::v2::HistorySegment;
-use tokio::time::{Instant, interval, sleep, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::patience::Patience;
 use super::progress::{PERIOD, Progress, size};
@@ -174,6 +174,7 @@ impl<'a> Fetch<'a> {
         let patience = self.source.patience();
         let mut deadline = Instant::now() + patience;
         let mut look = interval(PERIOD);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let piece = tokio::select! {
                 piece = answer.next() => piece,
