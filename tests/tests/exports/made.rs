@@ -158,9 +158,9 @@ pub(crate) fn expected(plans: &[Plan], table: &str) -> Vec<(String, Vec<u8>)> {
     let member = |run: &[Plan]| {
         let (first, last) = (&run[0], &run[run.len() - 1]);
         let header = first.text(table).split_inclusive(|byte| *byte == b'\n').next().unwrap();
-        let rows = run.iter().flat_map(|plan| &plan.text(table)[header.len()..]);
+        let rows: Vec<&[u8]> = run.iter().map(|plan| &plan.text(table)[header.len()..]).collect();
         let name = format!("{CHAIN}-{table}-{}-{}-{}.csv", first.version, first.from, last.to);
-        (name, header.iter().chain(rows).copied().collect())
+        (name, [header, &rows.concat()].concat())
     };
     runs.map(member).collect()
 }
