@@ -10,8 +10,6 @@ mod load;
 mod private;
 mod rig;
 mod signals;
-// The rigs and the benchmark of exports come to use it.
-#[allow(dead_code)]
 mod synthetic;
 mod table;
 mod test;
