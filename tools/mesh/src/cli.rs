@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use mesh_launcher::home::Home;
 use mesh_launcher::{MOST_REPLICAS, services};
 
+use crate::bench::sections::{SectionName, Suite};
 use crate::export::args::ExportArgs;
 use crate::failure::Failure;
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
@@ -214,6 +215,12 @@ pub(crate) struct BenchArgs {
     /// Timed requests of each page of the depth section
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
+    /// Size of the stored history of the exports suite, in megabytes of segment files
+    #[arg(long, value_name = "MB", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=100_000))]
+    pub(crate) megabytes: u64,
+    /// Rows that the sealing section seals; the ledger section exports half as many
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=10_000_000))]
+    pub(crate) rows: u64,
 }
 
 /// Options of `rig`.
@@ -279,30 +286,6 @@ pub(crate) struct BaselineArgs {
     /// What to serve
     #[arg(value_enum)]
     pub(crate) kind: Baseline,
-}
-
-/// A family of measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Suite {
-    /// Reads of the store: single rows, hot rows, pages
-    Reads,
-}
-
-/// One measurement of a family, in the order in which they are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum SectionName {
-    /// Single rows under load, with the bus and without
-    Point,
-    /// What the bus adds to one read when nothing else runs
-    Hop,
-    /// The same few rows again and again, against the least that warp can answer
-    Hot,
-    /// Single rows in one process, against pgbench
-    Store,
-    /// A page of candles as JSON, against plain serde_json
-    Page,
-    /// The first page of a long list, against a deep one
-    Depth,
 }
 
 /// A process that `bench` compares the product with.

@@ -15,6 +15,7 @@ mod progress;
 mod rig;
 mod seal;
 mod signals;
+mod synthetic;
 mod table;
 mod test;
 mod up;

@@ -47,6 +47,13 @@ fn wrong_usage_is_one_sentence_and_code_2() {
         2,
         &["--url", "http://"],
     );
+    fails(&["bench", "reads", "--section", "splice"], 2, &["splice", "another suite", "point, hop, hot"]);
+    fails(
+        &["bench", "exports", "--section", "ledger", "--section", "hot"],
+        2,
+        &["hot", "splice, first-byte"],
+    );
+    fails(&["bench", "exports", "--megabytes", "0"], 2, &["--megabytes"]);
     fails(&["rig"], 2, &["DRILL"]);
     fails(&["rig", "nothing"], 2, &["nothing"]);
     fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
