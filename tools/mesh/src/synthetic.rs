@@ -274,7 +274,7 @@ mod tests {
             let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
             let held = store.held().await.unwrap();
             assert_eq!((held.segments.len(), held.unreadable.len()), (4, 0));
-            assert!(held.broken_link().is_none());
+            assert_eq!(held.chain_faults().len(), 0);
             let lengths = held.segments.iter().map(|segment| segment.length);
             assert_eq!(lengths.sum::<u64>(), written.files + more.files);
             for segment in &held.segments {

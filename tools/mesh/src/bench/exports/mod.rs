@@ -147,7 +147,7 @@ impl<'a> Stage<'a> {
     async fn order(&self, request: Request) -> Result<(), Failure> {
         match self.mesh.supervisor.answer(request).await {
             Answer::Refused { reason } => Err(Failure::failed(reason)),
-            Answer::Done { .. } | Answer::Rows { .. } => Ok(()),
+            Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => Ok(()),
         }
     }
 }
