@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mesh_history::{Deadlines, Digest, SegmentName, SegmentStore, Span, StagedMember, assemble};
+use mesh_history::{
+    DEFAULT_LEVEL, Deadlines, Digest, SegmentName, SegmentStore, Span, StagedMember, assemble,
+};
 use mesh_testbed::{Database, Mesh, Service};
 use mesh_tests::{NO_CACHE, outside::Outside};
 use rand::{RngCore, rngs::SmallRng};
@@ -94,12 +96,13 @@ impl Made {
     }
 }
 
-/// Writes a segment's file. The level is a low one: large ones are of noise.
+/// Writes a segment's file. Large tables are of noise, which no level makes shorter.
 fn write(plan: &Plan, previous_id: Option<Digest>, path: &Path) -> Digest {
     const START_NS: u64 = 1_687_257_000_000_000_000;
     let folder = path.parent().unwrap();
     let members = plan.tables.iter().map(|(table, text)| {
-        let mut member = StagedMember::new(&format!("history/{table}.csv"), 1, folder).unwrap();
+        let level = if text.len() > 1 << 20 { 1 } else { DEFAULT_LEVEL };
+        let mut member = StagedMember::new(&format!("history/{table}.csv"), level, folder).unwrap();
         text.chunks(64 << 10).for_each(|piece| member.write(piece).unwrap());
         member.finish().unwrap()
     });
