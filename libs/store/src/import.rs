@@ -139,8 +139,8 @@ impl ImportSession {
         }
         let tables = self.filled.iter().map(String::as_str).chain(DERIVED);
         let tables: Vec<String> = tables.map(quoted).collect();
-        let analysed = self.client.batch_execute(&format!("ANALYZE {}", tables.join(", "))).await;
-        analysed.map_err(StoreError::in_step("analysing the imported tables"))
+        let sql = format!("ANALYZE {}", tables.join(", "));
+        within("analysing the imported tables", self.client.batch_execute(&sql)).await
     }
 }
 

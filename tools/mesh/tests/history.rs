@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
@@ -12,6 +12,7 @@ use mesh_store::load::load_folder;
 use mesh_testbed::Database;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 use tokio_postgres::Client;
@@ -283,6 +284,25 @@ async fn verification_names_what_is_wrong_and_with_which_segment() {
     let empty = tempfile::tempdir().unwrap();
     is_refused(verify(&empty).await, &["no segment"]);
     is_refused(mesh(&["history", "verify", "/nonexistent"]).await, &["no such folder"]);
+}
+
+#[tokio::test]
+async fn sealing_waits_for_another_writer() {
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    let writer = database.connect().await;
+    // "meshseal", the lock of the one writer.
+    writer.execute("SELECT pg_advisory_lock(x'6d6573687365616c'::int8)", &[]).await.unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
+    command.args(["seal", "--postgres", database.url(), "--history", folder]).kill_on_drop(true);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut error = BufReader::new(child.stderr.take().unwrap());
+    timeout(PATIENCE, error.read_line(&mut said)).await.unwrap().unwrap();
+    assert_eq!(said, "another writer is sealing; waiting until it is done\n");
+    drop(writer);
+    let output = timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"nothing to seal\n"[..]));
 }
 
 #[tokio::test]
