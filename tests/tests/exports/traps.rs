@@ -114,7 +114,7 @@ async fn a_history_of_traps_is_downloaded_as_postgresql_prints_it() {
             let answer = outside.get(&path).await;
             assert_eq!(answer.status, 200, "{path}: {answer:?}");
             let members = members(&answer.body).await;
-            let expected = [&[header.clone()], &of_segment[first..=last]].concat().concat();
+            let expected = [std::slice::from_ref(&header), &of_segment[first..=last]].concat().concat();
             assert_eq!(members.len(), 1, "{path}");
             let (member, text) = &members[0];
             assert_eq!(*member, format!("{CHAIN_IN_NAMES}-{table}-1-{from}-{to}.csv"));
