@@ -1,4 +1,4 @@
-//! The short form of the long drill: the same phases and bars at a low rate. Bars of time are twice as wide (p99
+//! The short forms of the long drills. Reads: the same phases and bars at a low rate. Bars of time are twice as wide (p99
 //! and refusals, service after a server's return, statements of clients that left), since services are built without
 //! optimisation here and other tests run beside; how old an answer may be is not stretched.
 #![allow(clippy::unwrap_used)]
@@ -35,4 +35,18 @@ fn reads_go_on_while_replicas_and_servers_do_not() {
         assert!(phase["requests"].as_u64().unwrap() >= 50, "{phase}");
         assert!(!phase["bars"].as_array().unwrap().is_empty(), "{phase}");
     }
+}
+
+#[test]
+fn simulated_streams_meet_every_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().join("figures.json");
+    let mut rig = Command::new(env!("CARGO_BIN_EXE_mesh"));
+    rig.args(["rig", "streams", "--seed", "20000", "--runs", "1000", "--json"]).arg(&figures);
+    let output = rig.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let figures: Value = serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap();
+    let count = |name: &str| figures[name].as_u64().unwrap();
+    assert_eq!((count("firstSeed"), count("seeds"), count("whole") + count("broken")), (20_000, 1000, 1000));
+    assert!(count("again") > 100 && figures["failure"].is_null(), "{figures}");
 }

@@ -33,9 +33,11 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["bench", "reads", "--runs", "0"], 2, &["--runs"]);
     fails(&["bench", "reads", "--seconds", "0"], 2, &["--seconds"]);
     fails(&["bench", "reads", "--section", "width"], 2, &["width"]);
-    fails(&["rig"], 2, &["DRILL"]);
+    fails(&["rig"], 2, &["reads", "streams"]);
     fails(&["rig", "nothing"], 2, &["nothing"]);
     fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
+    fails(&["rig", "streams", "--runs", "0"], 2, &["--runs"]);
+    fails(&["rig", "streams", "--phase", "kill"], 2, &["--phase"]);
 }
 
 #[test]
