@@ -90,6 +90,18 @@ impl ReadyMember {
     pub fn metadata(&self) -> &MemberMetadata {
         &self.0.metadata
     }
+
+    /// The same member for another file. Both share one temporary file and its place in it, so files are
+    /// assembled of them one after the other.
+    ///
+    /// # Errors
+    ///
+    /// No further handle of the file can be had.
+    pub fn again(&self) -> Result<ReadyMember, HistoryError> {
+        let Encoded { sink, metadata, figures } = &self.0;
+        let sink = sink.try_clone().map_err(HistoryError::io("sharing a temporary file"))?;
+        Ok(ReadyMember(Encoded { sink, metadata: metadata.clone(), figures: figures.clone() }))
+    }
 }
 
 /// Writes a segment file of these members, which may come in any order.

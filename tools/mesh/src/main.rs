@@ -10,6 +10,9 @@ mod load;
 mod private;
 mod rig;
 mod signals;
+// The rigs and the benchmark of exports come to use it.
+#[allow(dead_code)]
+mod synthetic;
 mod table;
 mod test;
 mod up;
