@@ -11,7 +11,7 @@ use mesh_launcher::home::Home;
 use mesh_launcher::{MOST_REPLICAS, services};
 
 use crate::failure::Failure;
-pub(crate) use rig::{Drill, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, StreamsArgs};
+pub(crate) use rig::{Drill, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, StreamsArgs};
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]

@@ -7,6 +7,7 @@ mod drill;
 mod failure;
 mod group;
 mod load;
+mod open_files;
 mod private;
 mod rig;
 mod signals;

@@ -18,6 +18,8 @@ pub(crate) struct RigArgs {
 pub(crate) enum Drill {
     /// Reads go on while replicas and servers do not
     Reads(ReadsArgs),
+    /// Downloads go on while workers, servers, segments and clients do not
+    Kill(KillArgs),
     /// Simulated streams meet every fault there is, a seed each
     Streams(StreamsArgs),
 }
@@ -75,6 +77,40 @@ pub(crate) enum ReadsPhase {
     Abort,
     /// Services are started before their servers
     Order,
+}
+
+/// Options of `rig kill`.
+#[derive(Debug, Args)]
+pub(crate) struct KillArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// Only this, repeatable [default: all]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) phase: Vec<KillPhase>,
+}
+
+/// One part of `rig kill`. The first comes first and the last comes last, the others in an order chosen by the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KillPhase {
+    /// Nothing happens
+    Steady,
+    /// A worker is killed every second
+    Kill,
+    /// A worker is frozen and woken, again and again
+    Freeze,
+    /// The bus is killed and comes back
+    Nats,
+    /// The database is away
+    Postgres,
+    /// Segments are damaged, cut and removed under a download
+    Damage,
+    /// A worker leaves while many downloads go on
+    Scale,
+    /// Thousands of clients take almost nothing
+    Stalled,
+    /// One download of many gigabytes
+    Large,
 }
 
 /// Options of `rig streams`.

@@ -4,6 +4,7 @@
 //! file.
 
 mod acts;
+mod kill;
 mod play;
 mod reads;
 mod report;
@@ -24,6 +25,7 @@ const LONGEST_SEED: u64 = 1_000_000;
 pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
     match &args.drill {
         Drill::Reads(args) => reads::drill(args).await,
+        Drill::Kill(args) => kill::drill(args).await,
         Drill::Streams(args) => streams::drill(args).await,
     }
 }

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use mesh_launcher::RestartRule;
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom as _;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::report::{self, Figures, Report};
 use super::{interrupted, write_figures};
@@ -45,10 +46,11 @@ pub(super) trait Stage {
 
 /// Makes a private mesh for a drill, and leaves nothing of it behind.
 pub(super) async fn on_private_mesh(
+    rule: RestartRule,
     drill: impl AsyncFnOnce(&PrivateMesh) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
-    let mesh = PrivateMesh::new()?;
+    let mesh = PrivateMesh::restarting_by(rule)?;
     let outcome = tokio::select! {
         outcome = drill(&mesh) => outcome,
         () = signals.stop() => Err(interrupted()),
@@ -97,7 +99,10 @@ async fn play_once<S: Stage>(stage: &S, wanted: &[S::Phase], seed: u64) -> Vec<R
             reports.push(Report::failed(format!("before {name}"), "service is as usual"));
         }
         say(&format!("playing {name}"));
-        match timeout(S::PHASE_PATIENCE, stage.play(phase, &mut random)).await {
+        let begun = Instant::now();
+        let played = timeout(S::PHASE_PATIENCE, stage.play(phase, &mut random)).await;
+        say(&format!("{name} took {:.1} s", begun.elapsed().as_secs_f64()));
+        match played {
             Ok(Ok(found)) => reports.extend(found),
             Ok(Err(failure)) => reports.push(Report::failed(name, &failure.to_string())),
             Err(_) => {

@@ -10,6 +10,7 @@ mod stage;
 
 use std::time::Duration;
 
+use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
 
 use super::play::{self, on_private_mesh, play};
@@ -25,7 +26,7 @@ type Report = report::Report<Figures>;
 
 /// Plays the drill.
 pub(super) async fn drill(args: &ReadsArgs) -> Result<(), Failure> {
-    on_private_mesh(async |mesh| {
+    on_private_mesh(RestartRule::default(), async |mesh| {
         let seed = seed(args.play.seed);
         let stage = Stage::set(mesh, args, seed).await?;
         play(&stage, &args.play, &args.phase, seed).await
