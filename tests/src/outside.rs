@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mesh_testbed::{Answer, Mesh};
 use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::fixture;
@@ -58,6 +59,22 @@ impl Outside {
         }
     }
 
+    /// Waits until the history is sealed in these spans of heights, told in rising order.
+    ///
+    /// # Panics
+    /// When that does not come within 60 s.
+    pub async fn until_sealed(&self, spans: &[(u64, u64)]) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let answer = self.get("/api/v2/networkhistory/segments").await;
+            if answer.status == 200 && listed(&answer.json()).as_deref() == Some(spans) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the history is not sealed: {answer:?}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Gets a path with one header more.
     pub async fn get_with(&self, path: &str, name: &str, value: &str) -> Answer {
         Answer::to(self.request(Method::GET, path).header(name, value)).await
@@ -79,4 +96,11 @@ impl Outside {
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.url))
     }
+}
+
+/// The spans of a listing of segments, the lowest first; nothing when it has another form.
+fn listed(json: &Value) -> Option<Vec<(u64, u64)>> {
+    let height = |segment: &Value, name: &str| segment[name].as_str()?.parse().ok();
+    let span = |segment: &Value| Some((height(segment, "fromHeight")?, height(segment, "toHeight")?));
+    json["segments"].as_array()?.iter().rev().map(span).collect()
 }

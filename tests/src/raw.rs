@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
 };
 
 /// Longest head that an answer may have.
@@ -51,6 +51,18 @@ impl Connection {
         Ok(Self { stream, unread: Vec::new() })
     }
 
+    /// Connects as a client that takes no more than so many bytes in advance.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub async fn open_narrow(url: &str, bytes: u32) -> io::Result<Self> {
+        let address = url.trim_start_matches("http://").parse().map_err(io::Error::other)?;
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(bytes)?;
+        let stream = socket.connect(address).await?;
+        Ok(Self { stream, unread: Vec::new() })
+    }
+
     /// Sends bytes.
     ///
     /// # Errors
@@ -84,6 +96,17 @@ impl Connection {
             }
             return Ok(Some(answer));
         }
+    }
+
+    /// Reads the head of an answer, and gives the connection from which its body comes; the answer holds what has come
+    /// of it already.
+    ///
+    /// # Errors
+    /// When the connection breaks or ends, or the answer is no HTTP.
+    pub async fn head_then_stream(mut self) -> io::Result<(RawAnswer, TcpStream)> {
+        let head = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let (status, headers) = parse(&head).ok_or_else(|| odd("an odd head", &head))?;
+        Ok((RawAnswer { status, headers, body: self.unread }, self.stream))
     }
 
     /// Reads on until the server closes, and returns what came.

@@ -22,6 +22,25 @@ pub enum CsvError {
     /// The header record is longer than any table's.
     #[error("the header record is longer than {0} bytes")]
     LongHeader(usize),
+    /// The text ends without a line feed.
+    #[error("the last record has no line feed")]
+    OpenRecord,
+    /// A record ends with a carriage return and a line feed.
+    #[error("a record ends with a carriage return")]
+    CarriageReturn,
+    /// A record is not as long as the header.
+    #[error("record {record} has {found} fields, not {expected}")]
+    Fields {
+        /// Counted from 1 behind the header.
+        record: u64,
+        /// Its fields.
+        found: u64,
+        /// The header's.
+        expected: u64,
+    },
+    /// Bytes that are no text.
+    #[error("the text is not UTF-8")]
+    NotUtf8,
 }
 
 /// Finds where records end in text that comes in pieces of any size; keeps two bits between pieces.

@@ -9,15 +9,20 @@
 //!   of it, [`SegmentStore::publish`] makes it exist.
 //! - Exporting: [`SegmentStore::held`] says what is there, [`Layout::of`] lays an export out,
 //!   [`SegmentStore::read`] gives its bytes from any offset.
+//! - Checking and importing: [`SegmentStore::verify_all`] reads everything, [`Held::chain_faults`] looks at the
+//!   hash chain alone, [`SegmentStore::text`] gives a member's plain text.
 
 mod assemble;
+mod chain;
 mod crc;
 mod csv;
+mod csv_rules;
 mod digest;
 mod error;
 mod figures;
 mod layout;
 mod member;
+mod member_text;
 mod metadata;
 mod name;
 mod opening;
@@ -26,19 +31,23 @@ mod read;
 mod segment;
 mod store;
 mod verify;
+mod verify_all;
 mod zip;
 mod zip_read;
 
 pub use assemble::{ReadyMember, Span, StagedMember, assemble};
+pub use chain::Fault;
 pub use csv::{CsvError, Fields, Records, fields};
 pub use digest::Digest;
 pub use error::HistoryError;
 pub use figures::{BLOCK_BYTES, Figures, MemberFigures, PartFigures};
 pub use layout::{Layout, LayoutError, Piece};
 pub use member::{DEFAULT_LEVEL, Encoded, MemberEncoder};
+pub use member_text::MemberText;
 pub use metadata::{MemberMetadata, Metadata};
 pub use name::{SegmentName, TABLES, csv_name, zip_name};
 pub use read::MAX_READ_BYTES;
 pub use segment::{Held, Member, Segment, Unreadable};
 pub use store::{Deadlines, SegmentStore};
 pub use verify::{Verifier, verify_file};
+pub use verify_all::Verification;

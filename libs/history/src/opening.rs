@@ -119,6 +119,7 @@ impl Opening {
             database_version: metadata.database_version,
             height_from: metadata.height_from,
             height_to: metadata.height_to,
+            block_time_from: metadata.block_time_from,
             block_time_to: metadata.block_time_to,
             members: metadata.members.iter().zip(figures.members).map(member).collect(),
             length: self.size,

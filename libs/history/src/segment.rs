@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
+    csv::{Records, fields},
     digest::Digest,
     error::HistoryError,
     figures::{MemberFigures, PartFigures},
@@ -31,6 +32,8 @@ pub struct Segment {
     pub height_from: u64,
     /// Last height.
     pub height_to: u64,
+    /// Time of the first block, nanoseconds since 1970.
+    pub block_time_from: u64,
     /// Time of the last block, nanoseconds since 1970.
     pub block_time_to: u64,
     /// The CSV members in the file's order.
@@ -72,6 +75,22 @@ impl Member {
         self.columns == other.columns && record(&self.figures.header) == record(&other.figures.header)
     }
 
+    /// Says what is wrong with a header record: it must name the metadata's columns, and nothing may follow it,
+    /// since that would be rows that every export repeats.
+    pub(crate) fn check_header(&self, header: &[u8]) -> Result<(), String> {
+        let mut columns = Vec::new();
+        for field in fields(header) {
+            let name = field.map_err(|error| error.to_string())?.unwrap_or_default();
+            columns.push(String::from_utf8_lossy(&name).into_owned());
+        }
+        let is_one = Records::default().end(header) == Some(header.len());
+        if is_one && columns_digest(&columns) == self.columns {
+            Ok(())
+        } else {
+            Err("the header record is not the metadata's".to_owned())
+        }
+    }
+
     /// The member in the file's directory.
     pub(crate) fn entry(&self, date: DosDate) -> Entry {
         let mut entry = self.figures.entry(0, date);
@@ -80,7 +99,7 @@ impl Member {
     }
 }
 
-pub(crate) fn columns_digest(columns: &[String]) -> Digest {
+fn columns_digest(columns: &[String]) -> Digest {
     let mut digest = Sha256::new();
     for column in columns {
         digest.update((column.len() as u64).to_le_bytes());
@@ -140,14 +159,5 @@ impl Held {
         segments.sort_by(|a, b| a.name.cmp(&b.name));
         unreadable.sort_by(|a, b| a.name.cmp(&b.name));
         Held { segments, unreadable }
-    }
-
-    /// The first segment whose previous id is not that of the readable segment right below it (I1).
-    pub fn broken_link(&self) -> Option<&Arc<Segment>> {
-        let broken = |pair: &&[Arc<Segment>]| {
-            pair[1].height_from == pair[0].height_to.saturating_add(1)
-                && pair[1].previous_id != Some(pair[0].id)
-        };
-        self.segments.windows(2).find(broken).map(|pair| &pair[1])
     }
 }

@@ -6,7 +6,7 @@ use std::{
     fmt,
     future::Future,
     ops::Range,
-    path::PathBuf,
+    path::{Path as FilePath, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -47,6 +47,8 @@ impl Default for Deadlines {
 pub struct SegmentStore {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) root: Path,
+    /// The folder of the segments.
+    place: Path,
     pub(crate) deadlines: Deadlines,
     /// Where the objects are files.
     pub(crate) folder: Option<PathBuf>,
@@ -87,7 +89,26 @@ impl SegmentStore {
 
     /// Takes any object store, with everything under `root` in it.
     pub fn over(objects: Arc<dyn ObjectStore>, root: Path, deadlines: Deadlines) -> SegmentStore {
-        SegmentStore { objects, root, deadlines, folder: None, open: Arc::default() }
+        let place = root.clone().join("segments");
+        SegmentStore { objects, root, place, deadlines, folder: None, open: Arc::default() }
+    }
+
+    /// Opens the segments of a folder for reading: those in its `segments/`, or else those in the folder itself.
+    /// Makes nothing.
+    ///
+    /// # Errors
+    ///
+    /// There is no such folder.
+    pub fn found_in(folder: &FilePath, deadlines: Deadlines) -> Result<SegmentStore, HistoryError> {
+        let inner = folder.join("segments");
+        let place = if inner.is_dir() { &inner } else { folder };
+        let failed = |what: String| HistoryError::Root { root: folder.display().to_string(), what };
+        if !place.is_dir() {
+            return Err(failed("there is no such folder".to_owned()));
+        }
+        let objects = LocalFileSystem::new_with_prefix(place).map_err(|error| failed(error.to_string()))?;
+        let store = SegmentStore::over(Arc::new(objects), Path::default(), deadlines);
+        Ok(SegmentStore { place: Path::default(), ..store })
     }
 
     /// Lists the store and opens what is not open yet. Objects that are not named as segments are not looked at.
@@ -97,10 +118,7 @@ impl SegmentStore {
     /// The object store fails or is late; single objects that cannot be read are among the
     /// [`Held::unreadable`].
     pub async fn held(&self) -> Result<Held, HistoryError> {
-        let folder = self.root.clone().join("segments");
-        let objects = self.objects.list(Some(&folder));
-        let objects: Vec<ObjectMeta> =
-            self.within(&folder, self.deadlines.call, objects.try_collect()).await.or_else(none_yet)?;
+        let objects = self.listed().await?;
         let named = |meta: ObjectMeta| {
             let name = meta.location.filename().and_then(SegmentName::parse)?;
             // Folders in the folder are not the store's.
@@ -122,6 +140,25 @@ impl SegmentStore {
             }
         }
         Ok(Held::new(segments, unreadable))
+    }
+
+    /// The names of ZIP files among the segments that are not named as segments are, sorted.
+    pub(crate) async fn misnamed(&self) -> Result<Vec<String>, HistoryError> {
+        let objects = self.listed().await?;
+        let misnamed = |meta: ObjectMeta| {
+            let name = meta.location.filename()?;
+            let is_here = self.place.clone().join(name) == meta.location;
+            (is_here && name.ends_with(".zip") && SegmentName::parse(name).is_none()).then(|| name.to_owned())
+        };
+        let mut names: Vec<String> = objects.into_iter().filter_map(misnamed).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Every object of the folder, and of the folders in it.
+    async fn listed(&self) -> Result<Vec<ObjectMeta>, HistoryError> {
+        let objects = self.objects.list(Some(&self.place)).try_collect();
+        self.within(&self.place, self.deadlines.call, objects).await.or_else(none_yet)
     }
 
     /// Reads a segment's metadata anew, columns included.
@@ -197,10 +234,19 @@ impl SegmentStore {
 
     /// Exactly these bytes of an object, unchecked.
     pub(crate) async fn get(&self, name: &SegmentName, range: Range<u64>) -> Result<Bytes, HistoryError> {
-        let (path, length) = (self.path(name), range.end - range.start);
+        let (path, length, end) = (self.path(name), range.end - range.start, range.end);
         let ranges = [range];
         let mut pieces =
-            self.within(&path, self.deadlines.call, self.objects.get_ranges(&path, &ranges)).await?;
+            match self.within(&path, self.deadlines.call, self.objects.get_ranges(&path, &ranges)).await {
+                // Asking again helps when a store fails, not when an object was cut.
+                Err(error @ HistoryError::Store { .. }) => match self.head(name).await {
+                    Ok(meta) if meta.size < end => {
+                        return Err(HistoryError::damaged(name, format!("it ends at byte {}", meta.size)));
+                    }
+                    _ => return Err(error),
+                },
+                pieces => pieces?,
+            };
         let bytes = pieces.pop().unwrap_or_default();
         if bytes.len() as u64 == length {
             return Ok(bytes);
@@ -209,7 +255,7 @@ impl SegmentStore {
     }
 
     pub(crate) fn path(&self, name: &SegmentName) -> Path {
-        self.root.clone().join("segments").join(name.to_string())
+        self.place.clone().join(name.to_string())
     }
 
     fn forget(&self, keep: impl Fn(&SegmentName, &Stamp) -> bool) {

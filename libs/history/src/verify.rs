@@ -14,14 +14,15 @@ use flate2::{Decompress, FlushDecompress, Status};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    csv::{Records, fields},
+    csv::CsvError,
+    csv_rules::CsvRules,
     digest::Digest,
     error::HistoryError,
     figures::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, PartFigures},
     metadata,
     name::SegmentName,
     opening::{Opening, Step},
-    segment::{Segment, columns_digest},
+    segment::Segment,
     zip::directory,
 };
 
@@ -62,8 +63,9 @@ struct Inflating {
 struct Text {
     sha256: Sha256,
     header: Vec<u8>,
-    records: Records,
-    rows: u64,
+    rules: CsvRules,
+    /// The first rule that was broken, said after hash and checksums: those tell of damage more plainly.
+    broken: Option<CsvError>,
 }
 
 impl Verifier {
@@ -243,10 +245,10 @@ impl Inflating {
 impl Text {
     fn take(&mut self, plain: &[u8], rows: bool) {
         self.sha256.update(plain);
-        let ended = self.records.count(plain);
-        if rows {
-            self.rows += ended;
-        } else {
+        if self.broken.is_none() {
+            self.broken = self.rules.take(plain).err();
+        }
+        if !rows {
             // What is longer fails by its figures; it need not be kept.
             let room = MAX_HEADER_BYTES - self.header.len().min(MAX_HEADER_BYTES);
             self.header.extend_from_slice(&plain[..room.min(plain.len())]);
@@ -257,19 +259,15 @@ impl Text {
         if Digest(self.sha256.finalize().into()) != member.sha256 {
             return Err("its hash is not the metadata's".to_owned());
         }
-        if self.records.finish() != Ok(false) || self.rows != member.rows {
-            return Err(format!("{} rows, not {}", self.rows, member.rows));
+        let records = match self.broken {
+            Some(broken) => Err(broken),
+            None => self.rules.finish(),
+        };
+        let rows = records.map_err(|broken| broken.to_string())?.saturating_sub(1);
+        if rows != member.rows {
+            return Err(format!("{rows} rows, not {}", member.rows));
         }
-        let mut columns = Vec::new();
-        for field in fields(&self.header) {
-            let name = field.map_err(|error| error.to_string())?.unwrap_or_default();
-            columns.push(String::from_utf8_lossy(&name).into_owned());
-        }
-        let records = Records::default().count(&self.header);
-        if records != 1 || !self.header.ends_with(b"\n") || columns_digest(&columns) != member.columns {
-            return Err("the header record is not the metadata's".to_owned());
-        }
-        Ok(())
+        member.check_header(&self.header)
     }
 }
 

@@ -59,6 +59,11 @@ pub enum Request {
         /// How many there shall be.
         replicas: u32,
     },
+    /// Asks for the variables that a service is given, so that a command does as its replicas do.
+    Environment {
+        /// The service's name.
+        name: String,
+    },
     /// Stops the whole mesh; answered before the stop begins.
     Shutdown,
 }
@@ -84,6 +89,11 @@ pub enum Answer {
     Rows {
         /// One row per process that has a pid.
         rows: Vec<Row>,
+    },
+    /// The variables of a service; a later entry of the same name wins.
+    Environment {
+        /// Name and value, secrets among them.
+        variables: Vec<(String, String)>,
     },
     /// It is done.
     Done {

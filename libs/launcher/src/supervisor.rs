@@ -243,6 +243,10 @@ impl Supervisor {
     pub async fn answer(&self, request: Request) -> Answer {
         let done = match request {
             Request::Ps => return Answer::Rows { rows: self.rows() },
+            Request::Environment { name } => match self.environment(&name) {
+                Ok(variables) => return Answer::Environment { variables },
+                Err(reason) => Err(reason),
+            },
             Request::Stop { name, replica } => self.hold(&name, replica).await,
             Request::Start { name, replica } => self.release(&name, replica).await,
             Request::Restart { name } => self.restart(&name).await,
@@ -261,6 +265,15 @@ impl Supervisor {
     /// Waits until a command line asks to stop the whole mesh.
     pub async fn shutdown_asked(&self) {
         self.shared.shutdown_asked.notified().await;
+    }
+
+    /// The variables of ours that a process of this name is started with.
+    fn environment(&self, name: &str) -> Result<Vec<(String, String)>, String> {
+        let spec = self.with_crew(name, |crew| (crew.group.recipe)(0, 0).spec)?;
+        let inherited = std::env::vars_os()
+            .filter(|_| !spec.clear_env)
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Ok(inherited.chain(spec.env).filter(|(name, _)| name.starts_with("MESH_")).collect())
     }
 
     /// Holds processes down until they are released.

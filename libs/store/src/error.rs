@@ -63,6 +63,22 @@ pub enum StoreError {
         /// The tables that hold rows, sorted.
         tables: Vec<String>,
     },
+    /// The text of a member of a segment cannot be read.
+    #[error("{member} cannot be read")]
+    Text {
+        /// Segment and member.
+        member: String,
+        /// What its reader said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The database holds other rows than a segment to import.
+    #[error("the database does not agree with {segment}: {what}")]
+    Disagrees {
+        /// The segment.
+        segment: String,
+        /// What differs.
+        what: String,
+    },
     /// Another session writes to a table that a load needs for itself.
     #[error("another session is writing to the tables to load, try again when it is done")]
     Busy,

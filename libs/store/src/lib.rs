@@ -1,16 +1,20 @@
 //! PostgreSQL for the mesh: migrations and bulk loading for those who write, `.sql` files and cursor pages
-//! for those who read, snapshots and COPY for the one who seals.
+//! for those who read, snapshots and COPY for the one who seals, the way back for those who import.
 //!
 //! The only room that knows the database driver. It knows tables only in `migrations/`; what a row means is
 //! the services' business.
 
+mod copy_in;
 pub mod error;
+pub mod import;
 pub mod load;
 pub mod migrate;
 mod page;
 mod read;
 mod seal;
 mod session;
+mod staging;
+mod tables;
 mod time;
 
 pub use page::{ListKey, Page, PageRequest, PageSizes, Window};

@@ -16,9 +16,11 @@ use std::path::Path;
 use tokio_postgres::Transaction;
 use tokio_postgres::error::SqlState;
 
+use crate::copy_in::quoted;
 use crate::error::StoreError;
+use crate::tables::{DERIVED, catalog};
 use crate::{migrate, session};
-use folder::{Catalog, DERIVED, Source};
+use folder::Source;
 
 /// What a load did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,23 +120,6 @@ pub async fn load_folder(
     Ok(LoadReport { tables, skipped_files })
 }
 
-/// The tables of the schema and the columns that can be written.
-async fn catalog(transaction: &Transaction<'_>) -> Result<Catalog, StoreError> {
-    let rows = transaction
-        .query(
-            "SELECT relation.relname::text, array_agg(attname::text ORDER BY attnum)
-             FROM pg_class AS relation JOIN pg_attribute ON attrelid = relation.oid
-             WHERE relation.relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
-                 AND relname <> 'refinery_schema_history'
-                 AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
-             GROUP BY 1",
-            &[],
-        )
-        .await
-        .map_err(StoreError::in_step("reading the tables of the schema"))?;
-    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
-}
-
 /// Locks the tables to load against other writers and makes sure that they are empty.
 async fn take_empty_tables(transaction: &Transaction<'_>, sources: &[Source]) -> Result<(), StoreError> {
     let mut tables: Vec<&str> = sources.iter().map(|source| source.table.as_str()).collect();
@@ -158,9 +143,4 @@ async fn take_empty_tables(transaction: &Transaction<'_>, sources: &[Source]) ->
         }
     }
     if filled.is_empty() { Ok(()) } else { Err(StoreError::NotEmpty { tables: filled }) }
-}
-
-/// An identifier as SQL text.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -5,6 +5,7 @@
 //! (`V1__exportable_tables`); the number of the newest of them is the schema version that history segments and
 //! export names carry. The database itself knows it that way, without asking any build.
 
+use refinery::Runner;
 use tokio_postgres::{Client, GenericClient};
 
 use crate::error::StoreError;
@@ -41,6 +42,14 @@ impl SchemaState {
     pub fn is_ready(&self) -> bool {
         self.missing.is_empty()
     }
+
+    /// Tells whether a migration that is missing will change the exportable tables of a schema that is there:
+    /// the running span of the history is to be sealed before it (H7).
+    pub fn will_change_exports(&self) -> bool {
+        let changes =
+            |name: &String| name.split_once("__").is_some_and(|(_, name)| name.starts_with(EXPORTABLE));
+        self.applied > 0 && self.missing.iter().any(changes)
+    }
 }
 
 /// What [`migrate`] did.
@@ -57,31 +66,52 @@ pub struct Migrated {
 ///
 /// The URL must lead to the server itself: a pooler that hands out connections per transaction breaks the lock.
 pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
+    migrate_after(url, async |_| Ok(())).await
+}
+
+/// The same, with something to do `before` a migration that changes the exportable tables of a schema that is
+/// there. It is done by the one process that migrates, and when it fails, nothing is migrated.
+pub async fn migrate_after<E: From<StoreError>>(
+    url: &str,
+    before: impl AsyncFnOnce(&SchemaState) -> Result<(), E>,
+) -> Result<Migrated, E> {
+    migrate_by(embedded::migrations::runner(), url, before).await
+}
+
+async fn migrate_by<E: From<StoreError>>(
+    runner: Runner,
+    url: &str,
+    before: impl AsyncFnOnce(&SchemaState) -> Result<(), E>,
+) -> Result<Migrated, E> {
     let mut client = session::connect(url, "mesh migrate").await?;
     client
         .execute("SELECT pg_advisory_lock($1)", &[&MIGRATION_LOCK])
         .await
         .map_err(StoreError::in_step("waiting for the migration lock"))?;
     // The lock ends with the session, so an early return gives it back too.
-    let result = migrate_locked(&mut client).await;
+    let state = state_by(&runner, &client).await?;
+    if state.will_change_exports() {
+        before(&state).await?;
+    }
+    let result = migrate_locked(&runner, &mut client, state).await;
     client
         .execute("SELECT pg_advisory_unlock($1)", &[&MIGRATION_LOCK])
         .await
         .map_err(StoreError::in_step("giving the migration lock back"))?;
-    result
+    Ok(result?)
 }
 
-async fn migrate_locked(client: &mut Client) -> Result<Migrated, StoreError> {
-    let before = state(client).await?;
+async fn migrate_locked(
+    runner: &Runner,
+    client: &mut Client,
+    before: SchemaState,
+) -> Result<Migrated, StoreError> {
     if before.is_ready() && before.applied > before.newest {
         return Ok(Migrated { applied: Vec::new(), state: before });
     }
-    let report = embedded::migrations::runner()
-        .run_async(client)
-        .await
-        .map_err(|source| StoreError::Migrate { source })?;
+    let report = runner.run_async(client).await.map_err(|source| StoreError::Migrate { source })?;
     let applied = report.applied_migrations().iter().map(ToString::to_string).collect();
-    Ok(Migrated { applied, state: state(client).await? })
+    Ok(Migrated { applied, state: state_by(runner, client).await? })
 }
 
 /// Tells how far the schema of the database at `url` is.
@@ -92,6 +122,10 @@ pub async fn pending(url: &str) -> Result<SchemaState, StoreError> {
 
 /// Tells how far the schema of the connected database is; a database without any schema is a valid answer.
 pub async fn state(client: &impl GenericClient) -> Result<SchemaState, StoreError> {
+    state_by(&embedded::migrations::runner(), client).await
+}
+
+async fn state_by(runner: &Runner, client: &impl GenericClient) -> Result<SchemaState, StoreError> {
     let step = StoreError::in_step("reading the schema version");
     let there = client
         .query_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL", &[])
@@ -106,11 +140,10 @@ pub async fn state(client: &impl GenericClient) -> Result<SchemaState, StoreErro
             .map_err(&step)?;
         applied.extend(rows.iter().map(|row| (row.get(0), row.get(1))));
     }
-    Ok(state_of(&applied))
+    Ok(state_of(runner, &applied))
 }
 
-fn state_of(applied: &[(i32, String)]) -> SchemaState {
-    let runner = embedded::migrations::runner();
+fn state_of(runner: &Runner, applied: &[(i32, String)]) -> SchemaState {
     let mut known: Vec<_> = runner.get_migrations().iter().collect();
     known.sort();
     let missing = known
@@ -128,8 +161,15 @@ fn state_of(applied: &[(i32, String)]) -> SchemaState {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use mesh_testbed::Database;
+    use refinery::Migration;
+
+    fn state_of(applied: &[(i32, String)]) -> SchemaState {
+        super::state_of(&embedded::migrations::runner(), applied)
+    }
 
     fn applied(names: &[(i32, &str)]) -> Vec<(i32, String)> {
         names.iter().map(|(version, name)| (*version, (*name).to_owned())).collect()
@@ -159,5 +199,48 @@ mod tests {
         let state = state_of(&history);
         assert!(state.is_ready());
         assert_eq!(state.applied, newest + 1);
+    }
+
+    /// This build's migrations and one more.
+    fn with_one_more(name: &str) -> Runner {
+        let more = Migration::unapplied(name, "ALTER TABLE trades ADD COLUMN venue text").unwrap();
+        let embedded = embedded::migrations::runner();
+        let all: Vec<Migration> = embedded.get_migrations().iter().cloned().chain([more]).collect();
+        Runner::new(&all)
+    }
+
+    /// Whether the table was the old one when something could be done before, if it could.
+    async fn migrated(database: &Database, runner: Runner) -> Option<bool> {
+        let has_venue = "SELECT EXISTS (SELECT FROM pg_attribute WHERE attname = 'venue' AND attrelid = 'trades'::regclass)";
+        let client = database.connect().await;
+        let mut was_old = None;
+        let before = async |state: &SchemaState| -> Result<(), StoreError> {
+            assert_eq!(state.exportable, 1);
+            was_old = Some(!client.query_one(has_venue, &[]).await.unwrap().get::<_, bool>(0));
+            Ok(())
+        };
+        migrate_by(runner, database.url(), before).await.unwrap();
+        was_old
+    }
+
+    #[tokio::test]
+    async fn something_is_done_before_a_migration_that_changes_exports_and_no_other() {
+        let database = Database::fresh().await;
+        assert_eq!(migrated(&database, with_one_more("V900__exportable_venue")).await, Some(true));
+        assert_eq!(migrated(&database, with_one_more("V900__exportable_venue")).await, None, "it is done");
+        let database = Database::fresh().await;
+        assert_eq!(migrated(&database, with_one_more("V900__venue")).await, None);
+        // The first schema of all changes nothing.
+        let empty = Database::empty().await;
+        migrate_after(empty.url(), async |_| Err(StoreError::Busy)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_fails_before_a_migration_leaves_the_schema_as_it_is() {
+        let database = Database::fresh().await;
+        let runner = || with_one_more("V900__exportable_venue");
+        let error = migrate_by(runner(), database.url(), async |_| Err(StoreError::Busy)).await;
+        assert!(matches!(error, Err(StoreError::Busy)));
+        assert_eq!(migrated(&database, runner()).await, Some(true), "nor is the lock kept");
     }
 }

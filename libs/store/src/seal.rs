@@ -25,7 +25,7 @@ const PIECE: usize = 256 << 10;
 const SILENT_AT_MOST: Duration = Duration::from_secs(300);
 
 /// Settings that make CSV text the same on every server (DATA_MODEL 6).
-const SETTINGS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=1 \
+pub(crate) const SETTINGS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=1 \
     -c bytea_output=hex -c statement_timeout=0 -c jit=off -c idle_in_transaction_session_timeout=10min \
     -c client_connection_check_interval=1s";
 
@@ -99,8 +99,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// When the statement fails.
     pub async fn copy(&self, sql: &'static str) -> Result<Copy, StoreError> {
-        let rows = within("copying rows", self.transaction.copy_out(sql)).await?;
-        Ok(Copy { rows: Box::pin(rows), piece: BytesMut::with_capacity(PIECE), is_over: false })
+        Copy::begin(&self.transaction, sql).await
     }
 }
 
@@ -112,6 +111,11 @@ pub struct Copy {
 }
 
 impl Copy {
+    pub(crate) async fn begin(transaction: &Transaction<'_>, sql: &str) -> Result<Self, StoreError> {
+        let rows = within("copying rows", transaction.copy_out(sql)).await?;
+        Ok(Self { rows: Box::pin(rows), piece: BytesMut::with_capacity(PIECE), is_over: false })
+    }
+
     /// The next piece, about 256 KiB long unless a row is longer or it is the last; nothing at the end.
     ///
     /// # Errors
@@ -134,7 +138,7 @@ impl Copy {
 }
 
 /// Waits for the server within its deadline, and names the step in what goes wrong.
-async fn within<T>(
+pub(crate) async fn within<T>(
     step: &'static str,
     asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, StoreError> {

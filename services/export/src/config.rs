@@ -2,10 +2,14 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use mesh_chassis::Env;
+use mesh_chassis::{Env, Registry};
+use mesh_history::{Deadlines, SegmentStore};
 use mesh_store::StoreConfig;
 
-use crate::seal::Rules;
+use crate::{
+    metrics::Metrics,
+    seal::{Rules, Sealing},
+};
 
 /// See the README's table.
 pub(crate) struct Config {
@@ -17,13 +21,46 @@ pub(crate) struct Config {
     pub(crate) in_flight: usize,
 }
 
+fn rules(env: &mut Env) -> Rules {
+    let interval = env.positive("MESH_HISTORY_INTERVAL_BLOCKS", 1000);
+    let interval = i64::try_from(interval).ok().filter(|blocks| *blocks <= Rules::INTERVAL_AT_MOST);
+    if interval.is_none() {
+        env.mistake("MESH_HISTORY_INTERVAL_BLOCKS is too large");
+    }
+    Rules {
+        interval_blocks: interval.unwrap_or(1000),
+        retention_blocks: env.or("MESH_HISTORY_RETENTION_BLOCKS", 0),
+    }
+}
+
+fn history_root(env: &mut Env) -> String {
+    env.or("MESH_HISTORY_URL", ".mesh".to_owned())
+}
+
+fn scratch(env: &Env) -> PathBuf {
+    env.optional("MESH_EXPORT_SCRATCH").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+impl Sealing {
+    /// The sealing that a replica with these variables does, for whoever seals without one.
+    ///
+    /// # Errors
+    /// Says what is wrong with the variables, or that the segment store cannot be opened.
+    pub fn configured(variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, String> {
+        let mut env = Env::of(variables);
+        let (database_url, root) = (env.required("MESH_DATABASE_URL"), history_root(&mut env));
+        let (rules, scratch) = (rules(&mut env), scratch(&env));
+        if !env.mistakes().is_empty() {
+            return Err(env.mistakes().join("; "));
+        }
+        let segments = SegmentStore::open(&root, Deadlines::default()).map_err(|error| error.to_string())?;
+        let metrics = Metrics::register(&mut Registry::default());
+        Ok(Self { database_url, segments, rules, scratch, metrics })
+    }
+}
+
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
-        let interval = env.positive("MESH_HISTORY_INTERVAL_BLOCKS", 1000);
-        let interval = i64::try_from(interval).ok().filter(|blocks| *blocks <= Rules::INTERVAL_AT_MOST);
-        if interval.is_none() {
-            env.mistake("MESH_HISTORY_INTERVAL_BLOCKS is too large");
-        }
         Self {
             store: StoreConfig {
                 url: env.required("MESH_DATABASE_URL"),
@@ -33,13 +70,10 @@ impl mesh_chassis::Config for Config {
                 list_connections: env.positive("MESH_EXPORT_LIST_CONNECTIONS", 4),
                 name: "mesh export".to_owned(),
             },
-            history_root: env.or("MESH_HISTORY_URL", ".mesh".to_owned()),
+            history_root: history_root(env),
             refresh: env.milliseconds("MESH_HISTORY_REFRESH_MS", 1000),
-            rules: Rules {
-                interval_blocks: interval.unwrap_or(1000),
-                retention_blocks: env.or("MESH_HISTORY_RETENTION_BLOCKS", 0),
-            },
-            scratch: env.optional("MESH_EXPORT_SCRATCH").map_or_else(std::env::temp_dir, PathBuf::from),
+            rules: rules(env),
+            scratch: scratch(env),
             in_flight: env.positive("MESH_EXPORT_IN_FLIGHT", 64),
         }
     }

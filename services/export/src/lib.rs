@@ -10,7 +10,7 @@ mod ops;
 mod seal;
 mod sealer;
 
-use std::{cell::RefCell, process::ExitCode, rc::Rc};
+use std::{cell::RefCell, process::ExitCode, rc::Rc, sync::Arc};
 
 use actix::{Actor, Addr, Context, Supervisor};
 use mesh_bus::Limits;
@@ -24,7 +24,7 @@ pub use crate::{
     metrics::Metrics,
     seal::{Rules, SealError, Sealed, Sealing, Until},
 };
-use crate::{config::Config, layouts::Layouts, sealer::Sealer};
+use crate::{config::Config, layouts::Layouts, ops::ledger::accounts::Accounts, sealer::Sealer};
 
 /// Opens downloads and answers their pulls. It remembers nothing of a download between two pulls.
 pub struct Export {
@@ -33,6 +33,7 @@ pub struct Export {
     listing: watch::Receiver<Listing>,
     catalogue: Addr<Catalogue>,
     layouts: Rc<RefCell<Layouts>>,
+    ledger_accounts: Arc<Accounts>,
     metrics: Metrics,
     mailbox: usize,
 }
@@ -48,7 +49,16 @@ impl Export {
         metrics: Metrics,
         in_flight: usize,
     ) -> Self {
-        Self { store, segments, listing, catalogue, layouts: Rc::default(), metrics, mailbox: in_flight }
+        Self {
+            store,
+            segments,
+            listing,
+            catalogue,
+            layouts: Rc::default(),
+            ledger_accounts: Arc::default(),
+            metrics,
+            mailbox: in_flight,
+        }
     }
 }
 

@@ -18,6 +18,13 @@ pub struct Metrics {
     pulled: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
+impl Default for Metrics {
+    /// Counts that nobody sees.
+    fn default() -> Self {
+        Self::register(&mut Registry::default())
+    }
+}
+
 impl Metrics {
     /// Adds them to what `/metrics` shows.
     pub fn register(registry: &mut Registry) -> Self {

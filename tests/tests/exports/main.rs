@@ -3,18 +3,18 @@
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
+mod damage;
 mod history;
 mod ledger;
-
-use std::time::Duration;
+mod made;
+mod ranges;
+mod traps;
+mod versions;
 
 use mesh_testbed::{Answer, Database, Mesh};
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{copied::Copier, fixture, outside::Outside};
 use reqwest::Method;
-use tokio::{
-    sync::OnceCell,
-    time::{Instant, sleep},
-};
+use tokio::sync::OnceCell;
 
 const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
@@ -29,15 +29,8 @@ impl Sealed {
         let database = fixture::database().await;
         let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", "1").start().await;
         let sealed = Self { database, mesh };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
-            let answer = sealed.outside().get(SEGMENTS).await;
-            if answer.status == 200 && answer.json()["segments"].as_array().unwrap().len() == 3 {
-                return sealed;
-            }
-            assert!(Instant::now() < deadline, "the history is not sealed: {answer:?}");
-            sleep(Duration::from_millis(20)).await;
-        }
+        sealed.outside().until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
+        sealed
     }
 
     /// The one that all tests of this process share. They only read.
@@ -51,14 +44,8 @@ impl Sealed {
     }
 
     /// What PostgreSQL itself prints.
-    async fn copy(&self, query: &str) -> Vec<u8> {
-        use futures_util::TryStreamExt;
-        let client = self.database.connect().await;
-        client.batch_execute("SET TimeZone = 'UTC'").await.unwrap();
-        let copied =
-            client.copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT csv, HEADER)")).await.unwrap();
-        let rows: Vec<_> = copied.try_collect().await.unwrap();
-        rows.concat()
+    async fn copy(&self, table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
+        Copier::of(&self.database).await.spans(table, spans).await
     }
 }
 

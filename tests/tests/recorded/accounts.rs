@@ -11,7 +11,7 @@ use crate::recording::{Recording, with_recording};
 const PATH: &str = "/accounts";
 
 /// The contract's names of account types (4.9).
-const TYPES: [(i32, &str); 17] = [
+pub(crate) const TYPES: [(i32, &str); 17] = [
     (0, "UNSPECIFIED"),
     (1, "INSURANCE"),
     (2, "SETTLEMENT"),

@@ -1,12 +1,12 @@
 //! The mesh that all these tests ask: the recording loaded once into a database of its own, and the services on it.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use mesh_store::load::{LoadReport, load_folder};
 use mesh_testbed::{Database, Mesh};
+pub(crate) use mesh_tests::say;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
@@ -14,13 +14,13 @@ use crate::files::Table;
 
 /// The recording and the mesh that answers for it.
 pub(crate) struct Recording {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     pub(crate) mesh: Mesh,
     pub(crate) report: LoadReport,
     pub(crate) loaded_in: Duration,
     /// The newest block.
     pub(crate) head: Block,
-    _database: Database,
+    pub(crate) database: Database,
 }
 
 /// What a read says about the block it was made at.
@@ -58,7 +58,7 @@ impl Recording {
             time_ns: newest.ns("block_time"),
             hash: newest.text("hash").to_owned(),
         };
-        Self { folder, mesh, report, loaded_in, head, _database: database }
+        Self { folder, mesh, report, loaded_in, head, database }
     }
 }
 
@@ -72,9 +72,4 @@ pub(crate) fn with_recording(test: impl AsyncFnOnce(&Recording)) {
         return say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
     }
     RUNTIME.block_on(async { test(RECORDING.get_or_init(|| Recording::start(folder)).await).await });
-}
-
-/// Tells the reader something also when the test passes: unlike `println!` this is not captured.
-pub(crate) fn say(line: &str) {
-    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }

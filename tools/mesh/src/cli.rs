@@ -1,5 +1,6 @@
 //! The forms of the command line, as data. Outside checks drive the project through them, so they stay.
 
+mod history;
 mod rig;
 
 use std::net::IpAddr;
@@ -10,7 +11,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use mesh_launcher::home::Home;
 use mesh_launcher::{MOST_REPLICAS, services};
 
+use crate::bench::sections::{SectionName, Suite};
+use crate::export::args::ExportArgs;
 use crate::failure::Failure;
+pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 pub(crate) use rig::{Drill, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, StreamsArgs};
 
 /// Runs and drives a mesh on this machine.
@@ -39,6 +43,12 @@ pub(crate) enum Command {
     Scale(ScaleArgs),
     /// Loads the CSV files of a folder, one per table, into an empty database
     Load(LoadArgs),
+    /// Seals every complete segment of the history that is not sealed yet
+    Seal(SealArgs),
+    /// Checks sealed history, or loads it into a database
+    History(HistoryArgs),
+    /// Downloads a table of the sealed history, going on where an earlier call broke off
+    Export(ExportArgs),
     /// Measures the product on this machine and prints a table
     Bench(BenchArgs),
     /// Puts a mesh through a long drill and says what did not hold
@@ -184,6 +194,9 @@ pub(crate) struct LoadArgs {
     /// The database; it is migrated first
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: String,
+    /// The database's own history, whose running span is sealed before a migration that changes exports
+    #[arg(long, value_name = "URL")]
+    pub(crate) history: Option<String>,
 }
 
 /// Options of `bench`.
@@ -204,6 +217,12 @@ pub(crate) struct BenchArgs {
     /// Timed requests of each page of the depth section
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
+    /// Size of the stored history of the exports suite, in megabytes of segment files
+    #[arg(long, value_name = "MB", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=100_000))]
+    pub(crate) megabytes: u64,
+    /// Rows that the sealing section seals; the ledger section exports half as many
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=10_000_000))]
+    pub(crate) rows: u64,
 }
 
 /// Options of `baseline`.
@@ -212,30 +231,6 @@ pub(crate) struct BaselineArgs {
     /// What to serve
     #[arg(value_enum)]
     pub(crate) kind: Baseline,
-}
-
-/// A family of measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Suite {
-    /// Reads of the store: single rows, hot rows, pages
-    Reads,
-}
-
-/// One measurement of a family, in the order in which they are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum SectionName {
-    /// Single rows under load, with the bus and without
-    Point,
-    /// What the bus adds to one read when nothing else runs
-    Hop,
-    /// The same few rows again and again, against the least that warp can answer
-    Hot,
-    /// Single rows in one process, against pgbench
-    Store,
-    /// A page of candles as JSON, against plain serde_json
-    Page,
-    /// The first page of a long list, against a deep one
-    Depth,
 }
 
 /// A process that `bench` compares the product with.
@@ -340,7 +335,7 @@ fn no_such(name: &str, names: &[&str]) -> String {
 
 /// Reads the command line. Asking for help is not a failure: then there is nothing left to do.
 pub(crate) fn read() -> Result<Option<Cli>, Failure> {
-    use clap::error::ErrorKind;
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
     let error = match Cli::try_parse() {
         Ok(cli) => return Ok(Some(cli)),
         Err(error) => error,
@@ -357,7 +352,11 @@ pub(crate) fn read() -> Result<Option<Cli>, Failure> {
         _ => {
             let text = error.to_string();
             let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-            Err(Failure::usage(format!("{what}; `mesh --help` lists the forms")))
+            let nearest = match error.get(ContextKind::SuggestedValue) {
+                Some(ContextValue::String(value)) => format!("; the nearest is {value}"),
+                _ => String::new(),
+            };
+            Err(Failure::usage(format!("{what}{nearest}; `mesh --help` lists the forms")))
         }
     }
 }

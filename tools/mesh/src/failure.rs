@@ -3,6 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
+use mesh_history::HistoryError;
+use mesh_store::error::StoreError;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -30,6 +33,26 @@ impl Failure {
     /// A needed server is not there and cannot be installed.
     pub(crate) fn missing(message: impl Into<String>) -> Self {
         Self { code: 69, message: message.into() }
+    }
+
+    /// The same, and something more that its reader wants to know.
+    #[must_use]
+    pub(crate) fn and(mut self, more: &str) -> Self {
+        self.message.push_str("; ");
+        self.message.push_str(more);
+        self
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::failed(with_causes(&error))
+    }
+}
+
+impl From<HistoryError> for Failure {
+    fn from(error: HistoryError) -> Self {
+        Self::failed(with_causes(&error))
     }
 }
 

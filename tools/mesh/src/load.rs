@@ -3,17 +3,18 @@
 use std::path::Path;
 
 use mesh_store::load::{LoadReport, load_folder};
-use mesh_store::migrate::migrate;
 
 use crate::cli::LoadArgs;
 use crate::failure::{Failure, with_causes};
+use crate::migrate::migrate;
+use crate::seal::variables;
 use crate::up::backing::reach_postgres;
 use crate::up::say;
 
 /// Migrates the database and loads a folder into it.
 pub(crate) async fn load(args: &LoadArgs) -> Result<(), Failure> {
     reach_postgres(&args.postgres).await?;
-    migrate(&args.postgres).await.map_err(|error| Failure::failed(with_causes(&error)))?;
+    migrate(&args.postgres, args.history.as_deref().map(|root| variables(&args.postgres, root))).await?;
     load_into(&args.postgres, &args.folder).await
 }
 

@@ -1,18 +1,21 @@
-//! The one command line: starts a mesh, drives it, loads data, runs what CI runs.
+//! The one command line: starts a mesh, drives it, loads and downloads data, runs what CI runs.
 
 mod bench;
 mod cli;
 mod devnode;
 mod drill;
+mod export;
 mod failure;
 mod group;
+mod history;
 mod load;
+mod migrate;
 mod open_files;
 mod private;
+mod progress;
 mod rig;
+mod seal;
 mod signals;
-// The rigs and the benchmark of exports come to use it.
-#[allow(dead_code)]
 mod synthetic;
 mod table;
 mod test;
@@ -48,6 +51,9 @@ fn run() -> Result<(), Failure> {
             Command::Restart(args) => drill::restart(args).await,
             Command::Scale(args) => drill::scale(args).await,
             Command::Load(args) => load::load(&args).await,
+            Command::Seal(args) => seal::seal(&args).await,
+            Command::History(args) => history::history(&args).await,
+            Command::Export(args) => export::export(args).await,
             Command::Bench(args) => bench::bench(&args).await,
             Command::Rig(args) => rig::rig(&args).await,
             Command::Test => test::test().await,

@@ -71,17 +71,27 @@ pub(crate) struct Synthetic {
 /// What was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
+    /// The large table.
+    pub(crate) table: LargeTable,
+    /// The first block of the first segment.
+    pub(crate) first_block: u64,
     /// The last block of the last segment.
     pub(crate) last_block: u64,
     /// Plain bytes of the table's CSV in all segments, each with its header.
     pub(crate) plain: u64,
     /// Bytes of all segment files.
     pub(crate) files: u64,
+    last_id: Option<Digest>,
 }
 
 impl Synthetic {
     /// Writes the segments into the folder of a segment store in which none of them is yet. Blocks the thread.
     pub(crate) fn write(&self, folder: &Path) -> Result<Written, Failure> {
+        self.write_behind(None, folder)
+    }
+
+    /// The same behind what was written before.
+    pub(crate) fn write_behind(&self, before: Option<Written>, folder: &Path) -> Result<Written, Failure> {
         let segments = folder.join("segments");
         fs::create_dir_all(&segments).map_err(|error| cannot("make the folder of segments", &error))?;
         let large = self.large_member(folder)?;
@@ -91,16 +101,17 @@ impl Synthetic {
         }
         small.push(small_member("currentstate/accounts.csv", folder)?);
 
-        let mut written = Written { last_block: 0, plain: 0, files: 0 };
-        let mut previous = None;
+        let (last_block, last_id) = before.map_or((0, None), |before| (before.last_block, before.last_id));
+        let first_block = last_block + 1;
+        let mut written = Written { table: self.table, first_block, last_block, plain: 0, files: 0, last_id };
         for _ in 0..self.segments {
             let mut members = vec![large.again().map_err(|error| cannot("share a member", &error))?];
             for member in &small {
                 members.push(member.again().map_err(|error| cannot("share a member", &error))?);
             }
-            let span = self.span(written.last_block, previous);
+            let span = self.span(written.last_block, written.last_id);
             let (id, length) = put(&span, members, &segments)?;
-            previous = Some(id);
+            written.last_id = Some(id);
             written.last_block = span.height_to;
             written.plain += large.metadata().bytes;
             written.files += length;
@@ -125,6 +136,12 @@ impl Synthetic {
         let wrong = |error| cannot("deflate synthetic rows", &error);
         let name = format!("history/{}.csv", self.table.name());
         let mut member = StagedMember::new(&name, DEFAULT_LEVEL, folder).map_err(wrong)?;
+        self.text(|piece| member.write(piece).map_err(wrong))?;
+        member.finish().map_err(wrong)
+    }
+
+    /// Gives the table's CSV of one segment in pieces.
+    pub(crate) fn text(&self, mut give: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
         let mut rows = Rows::new();
         let mut text = Vec::with_capacity(PIECE + 1024);
         text.extend_from_slice(match self.table {
@@ -137,12 +154,11 @@ impl Synthetic {
                 LargeTable::Orders => rows.order(number, &mut text),
             }
             if text.len() >= PIECE {
-                member.write(&text).map_err(wrong)?;
+                give(&text)?;
                 text.clear();
             }
         }
-        member.write(&text).map_err(wrong)?;
-        member.finish().map_err(wrong)
+        give(&text)
     }
 }
 
@@ -251,14 +267,16 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let plan = Synthetic { table, segments: 3, blocks: 10, rows: 2000 };
             let written = plan.write(folder.path()).unwrap();
-            assert_eq!(written.last_block, 30);
+            let more = Synthetic { segments: 1, ..plan }.write_behind(Some(written), folder.path()).unwrap();
+            assert_eq!((written.first_block, written.last_block), (1, 30));
+            assert_eq!((more.first_block, more.last_block), (31, 40));
 
             let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
             let held = store.held().await.unwrap();
-            assert_eq!((held.segments.len(), held.unreadable.len()), (3, 0));
-            assert!(held.broken_link().is_none());
+            assert_eq!((held.segments.len(), held.unreadable.len()), (4, 0));
+            assert_eq!(held.chain_faults().len(), 0);
             let lengths = held.segments.iter().map(|segment| segment.length);
-            assert_eq!(lengths.sum::<u64>(), written.files);
+            assert_eq!(lengths.sum::<u64>(), written.files + more.files);
             for segment in &held.segments {
                 let verified = store.verify(&segment.name).await.unwrap();
                 let member = verified.history(table.name()).unwrap();
@@ -268,7 +286,7 @@ mod tests {
                 assert!(member.figures.rows.stored > member.figures.rows.plain * 3 / 10);
                 assert!(member.figures.rows.stored < member.figures.rows.plain * 6 / 10);
             }
-            Layout::of(&held, table.name(), 1, 30).unwrap();
+            Layout::of(&held, table.name(), 1, 40).unwrap();
         }
     }
 }

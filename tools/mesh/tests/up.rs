@@ -68,8 +68,13 @@ impl Installed {
     }
 
     async fn order(&self, args: &[&str]) {
+        self.told(args).await;
+    }
+
+    async fn told(&self, args: &[&str]) -> String {
         let output = timeout(PATIENCE * 2, self.mesh(args).output()).await.unwrap().unwrap();
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     async fn rows(&self) -> Vec<Row> {
@@ -170,11 +175,19 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     assert_eq!(installed.rows().await.iter().filter(|row| row.service == "query").count(), 2);
     up.answers().await;
 
+    // As the replicas do it: their interval is not reached.
+    assert_eq!(installed.told(&["seal"]).await, "nothing to seal\n");
     let rows = installed.rows().await;
     let said = up.stop(Signal::INT).await;
     assert!(said.contains("writing the demo network: 40 of 40 blocks"), "{said}");
     assert!(rows.iter().all(|row| !runs(row.pid)));
     assert_eq!(installed.rows().await, []);
+
+    // Without a mesh, its database runs for the time.
+    let sealed = installed.told(&["seal", "--newest"]).await;
+    assert!(sealed.starts_with("sealed ") && sealed.lines().count() == 1, "{sealed}");
+    assert!(installed.home().join("segments").read_dir().unwrap().count() == 1);
+    assert!(!installed.home().join("postgres/data/postmaster.pid").exists());
 
     let again = installed.up().await;
     assert_eq!(again.status().await, 200);

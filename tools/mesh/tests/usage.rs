@@ -29,11 +29,32 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["restart"], 2, &["SERVICE"]);
     fails(&["stop", "query=first"], 2, &["REPLICA"]);
     fails(&["load", "folder"], 2, &["--postgres"]);
+    fails(&["history"], 2, &["--help"]);
+    fails(&["history", "import", "folder"], 2, &["--postgres"]);
+    fails(&["seal", "--interval", "0"], 2, &["--interval"]);
     fails(&["bench", "nothing"], 2, &["nothing"]);
     fails(&["bench", "reads", "--runs", "0"], 2, &["--runs"]);
     fails(&["bench", "reads", "--seconds", "0"], 2, &["--seconds"]);
     fails(&["bench", "reads", "--section", "width"], 2, &["width"]);
-    fails(&["rig"], 2, &["reads", "streams"]);
+    let export = |table, from| ["export", table, "--from-block", from, "--to-block", "9"];
+    fails(&export("trade", "1"), 2, &["trade", "nearest is trades", "balances", "withdrawals"]);
+    fails(&export("TABLE_UNSPECIFIED", "1"), 2, &["TABLE_UNSPECIFIED", "market_data"]);
+    fails(&export("trades", "-1"), 2, &["--from-block"]);
+    fails(&export("trades", "x"), 2, &["--from-block", "first"]);
+    fails(&["export", "trades", "--from-block", "1"], 2, &["--to-block"]);
+    fails(
+        &["export", "trades", "--from-block", "1", "--to-block", "2", "--url", "h"],
+        2,
+        &["--url", "http://"],
+    );
+    fails(&["bench", "reads", "--section", "splice"], 2, &["splice", "another suite", "point, hop, hot"]);
+    fails(
+        &["bench", "exports", "--section", "ledger", "--section", "hot"],
+        2,
+        &["hot", "splice, first-byte"],
+    );
+    fails(&["bench", "exports", "--megabytes", "0"], 2, &["--megabytes"]);
+    fails(&["rig"], 2, &["reads", "kill", "streams"]);
     fails(&["rig", "nothing"], 2, &["nothing"]);
     fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
     fails(&["rig", "streams", "--runs", "0"], 2, &["--runs"]);
@@ -45,7 +66,10 @@ fn help_and_version_are_no_failures() {
     let help = mesh(&["--help"]);
     let text = String::from_utf8(help.stdout).unwrap();
     assert!(help.status.success());
-    for command in ["up", "ps", "stop", "start", "restart", "scale", "load", "bench", "rig", "test"] {
+    for command in [
+        "up", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "bench", "rig",
+        "test",
+    ] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
     assert!(!text.contains("devnode") && !text.contains("baseline"), "{text}");
@@ -70,6 +94,15 @@ fn without_a_running_mesh_ps_shows_nothing_and_orders_fail() {
 fn servers_that_do_not_answer_are_missing_and_unreadable_addresses_wrong() {
     fails(&["load", "/nonexistent", "--postgres", "postgres://127.0.0.1:1/mesh"], 69, &["--postgres"]);
     fails(&["load", "/nonexistent", "--postgres", "database"], 64, &["postgres://"]);
+}
+
+#[test]
+fn sealing_needs_a_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("none");
+    fails(&["seal", "--home", home.to_str().unwrap()], 1, &["no database", "mesh up", "--postgres"]);
+    assert!(!home.exists());
+    fails(&["seal", "--postgres", "postgres://127.0.0.1:1/mesh"], 69, &["--postgres"]);
 }
 
 #[test]

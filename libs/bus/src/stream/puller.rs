@@ -42,8 +42,10 @@ pub struct PullLimits {
     pub chunk_bytes: u32,
     /// Greatest window, in chunks of the greatest length: what is asked for, or there and not yet read.
     pub window_chunks: u32,
-    /// The window grows by one in so many of the bytes that its reader had to wait for. Few make a quick start, many
-    /// leave little behind for a reader that takes a few megabytes (into buffers on its way) and then nothing.
+    /// The window stays as it is until its reader has taken so many bytes: more than the buffers on the way to a reader
+    /// take who then takes nothing, of whom there may be thousands.
+    pub unproven_bytes: u64,
+    /// Then it grows by one in so many of the bytes that its reader had to wait for.
     pub growth: u32,
     /// The stream breaks when its reader has waited this long for the next chunk.
     pub idle: Duration,
@@ -53,7 +55,14 @@ impl Default for PullLimits {
     fn default() -> Self {
         let chunk_bytes = 512 << 10;
         let idle = Duration::from_secs(30);
-        Self { first_bytes: 64 << 10, chunk_bytes, window_chunks: 8, growth: 16, idle }
+        Self {
+            first_bytes: 64 << 10,
+            chunk_bytes,
+            window_chunks: 8,
+            unproven_bytes: 8 << 20,
+            growth: 4,
+            idle,
+        }
     }
 }
 
@@ -366,7 +375,8 @@ impl Puller {
                 if self.plan.total_bytes.is_some_and(|total| self.at_byte > total) {
                     return Some(Err(Err(data_lost("the stream is longer than it should be"))));
                 }
-                if mem::take(&mut self.is_dry) && self.failures == 0 {
+                let is_proven = self.at_byte - self.plan.from_byte >= self.limits.unproven_bytes;
+                if mem::take(&mut self.is_dry) && self.failures == 0 && is_proven {
                     let grown = self.window + bytes.len() as u64 / u64::from(self.limits.growth);
                     self.window = grown.min(self.limits.window_at_most());
                 }

@@ -23,6 +23,7 @@ const LIMITS: PullLimits = PullLimits {
     first_bytes: 64,
     chunk_bytes: 512,
     window_chunks: 8,
+    unproven_bytes: 512,
     growth: 2,
     idle: Duration::from_secs(30),
 };

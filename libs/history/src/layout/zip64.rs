@@ -85,6 +85,7 @@ fn segment(number: u64, version: u32, stored: u64) -> Arc<Segment> {
         database_version: version,
         height_from: number,
         height_to: number,
+        block_time_from: 1_700_000_000_000_000_000,
         block_time_to: 1_700_000_000_000_000_000,
         members: vec![member],
         length: 0,

@@ -10,3 +10,4 @@ mod publish;
 mod ranges;
 mod readers;
 mod splice;
+mod whole;

@@ -1,31 +1,18 @@
 //! What a folder offers to a load: its CSV files, each with the table it is for and the columns it names.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tokio::io::AsyncReadExt;
 
 use super::{SkipReason, SkippedFile, header};
 use crate::error::StoreError;
-
-/// Tables kept by triggers: a file of that name repeats what loading the history gives anyway.
-pub(super) const DERIVED: [&str; 6] = [
-    "current_balances",
-    "delegations_current",
-    "last_block",
-    "network_parameters_current",
-    "protocol_upgrade_proposals_current",
-    "trades_candle",
-];
+use crate::tables::{Catalog, DERIVED};
 
 /// Views over derived tables, one per interval, begin so.
 const DERIVED_VIEWS: &str = "trades_candle_";
 
 /// A header may not be longer; a file without any line break is not read to its end in search of one.
 const HEADER_LIMIT: u64 = 1 << 20;
-
-/// The columns of each table that can be loaded, by table.
-pub(super) type Catalog = BTreeMap<String, Vec<String>>;
 
 /// One file and where its columns go.
 pub(super) struct Source {

@@ -1,5 +1,7 @@
 //! ExportLedgerEntries: the ledger of one party and asset as CSV, by keyset reads up to a bound fixed at the opening.
 
+use std::sync::Arc;
+
 use actix::{Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -108,7 +110,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
     type Result = WhileAwaited<Result<Chunks, Problem>>;
 
     fn handle(&mut self, pull: Pull<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
-        let store = self.store.clone();
+        let from = (self.store.clone(), Arc::clone(&self.ledger_accounts));
         let pulled = self.metrics.pulled("ExportLedgerEntries");
         WhileAwaited::by(async move {
             let Pull { request, position, budget } = pull;
@@ -118,7 +120,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
             let filter = Filter { party: request.party_id, asset: request.asset_id, until };
             let chunk = budget.chunk_bytes();
             let room = chunk.saturating_mul(budget.chunks as usize);
-            let walk = Walk::from(store, filter, place, chunk, room);
+            let walk = Walk::from(from, filter, place, chunk, room);
             let pieces = stream::try_unfold(walk, move |mut walk| {
                 let pulled = pulled.clone();
                 async move {

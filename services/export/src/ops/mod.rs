@@ -2,7 +2,7 @@
 
 mod export_ledger_entries;
 mod export_network_history;
-mod ledger;
+pub(crate) mod ledger;
 mod list_all_network_history_segments;
 
 use actix::Addr;

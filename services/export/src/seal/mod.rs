@@ -127,6 +127,18 @@ impl Sealing {
     /// # Errors
     /// See [`SealError`]. What was published before stays.
     pub async fn run(&self, until: Until) -> Result<Sealed, SealError> {
+        self.run_telling(until, &mut |_| {}).await
+    }
+
+    /// The same; tells of each segment as soon as it is published.
+    ///
+    /// # Errors
+    /// See [`SealError`]. What was published before stays.
+    pub async fn run_telling(
+        &self,
+        until: Until,
+        told: &mut (dyn FnMut(&Segment) + Send),
+    ) -> Result<Sealed, SealError> {
         let mut session = SealSession::open(&self.database_url, "mesh seal").await?;
         if !session.try_lock(SEAL_LOCK).await? {
             return Ok(Sealed::Elsewhere);
@@ -135,7 +147,7 @@ impl Sealing {
         loop {
             // Listed anew under the lock: what another writer published counts.
             let held = self.segments.held().await?;
-            let Some(name) = self.seal_next(&mut session, &held, until).await? else {
+            let Some(name) = self.seal_next(&mut session, &held, until, told).await? else {
                 let last = newest_end(&held);
                 session.execute(include_str!("../../sql/clear_upgrade_flag.sql"), &[]).await?;
                 session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
@@ -151,6 +163,7 @@ impl Sealing {
         session: &mut SealSession,
         held: &Held,
         until: Until,
+        told: &mut (dyn FnMut(&Segment) + Send),
     ) -> Result<Option<SegmentName>, SealError> {
         let started = Instant::now();
         let last = newest_end(held);
@@ -190,6 +203,7 @@ impl Sealing {
             segment = %made.name, id = %segment.id, rows, bytes = segment.length,
             seconds = started.elapsed().as_secs_f64(), "sealed"
         );
+        told(segment);
         Ok(Some(made.name))
     }
 

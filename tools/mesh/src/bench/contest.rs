@@ -160,14 +160,18 @@ pub(super) fn tables(title: &str, outcomes: &[Outcome]) -> String {
     });
     let heading = ["process", "CPU us/request", "peak MiB"];
     let spent: Vec<_> = spent.collect();
-    let noise = outcomes.iter().filter_map(Outcome::others_percent).fold(0.0, f64::max);
-    let note = match noise > OTHERS_AT_MOST {
+    let note = warning(outcomes.iter().filter_map(Outcome::others_percent).fold(0.0, f64::max));
+    format!("{sides}{}{note}", table::laid_out("", &heading, &spent))
+}
+
+/// What to say when others took so many percent of the machine.
+pub(super) fn warning(others: f64) -> String {
+    match others > OTHERS_AT_MOST {
         true => format!(
-            "other processes took up to {noise:.0} % of the machine: measure again when it is quiet\n"
+            "other processes took up to {others:.0} % of the machine: measure again when it is quiet\n"
         ),
         false => String::new(),
-    };
-    format!("{sides}{}{note}", table::laid_out("", &heading, &spent))
+    }
 }
 
 /// A figure that may be unknown.

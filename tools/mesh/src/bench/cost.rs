@@ -34,6 +34,16 @@ pub(super) fn thread_cpu() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
+/// The same in microseconds.
+pub(super) fn thread_cpu_us() -> u64 {
+    u64::try_from(thread_cpu().as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Processor time of this process, without its children, microseconds.
+pub(super) fn own_cpu_us() -> Option<u64> {
+    Some(Stat::read(&fs::read_to_string("/proc/self/stat").ok()?)?.own_us)
+}
+
 /// Processor time of the whole machine since it started: what was used, and what there was, microseconds.
 pub(super) fn machine_cpu_us() -> Option<(u64, u64)> {
     machine(&fs::read_to_string("/proc/stat").ok()?)

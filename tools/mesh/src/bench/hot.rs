@@ -34,7 +34,7 @@ pub(super) async fn measure(
     let hot = withdrawals::paths(servers, ROWS).await?;
     let side = |name, address, paths: &[String], processes: &[&str]| Side {
         name,
-        load: Load { address, paths: paths.into(), connections: CONNECTIONS, length },
+        load: Load { address, paths: paths.into(), connections: CONNECTIONS, length, period: None },
         processes: mesh.watch(processes),
     };
     let sides = vec![

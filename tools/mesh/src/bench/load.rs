@@ -15,9 +15,10 @@ use rand::{Rng as _, SeedableRng as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use super::cost::{self, Watched};
+use super::meter::{Meter, Spent};
 
 /// How long the load runs before it counts.
 const WARM_UP: Duration = Duration::from_millis(400);
@@ -37,6 +38,8 @@ pub(super) struct Load {
     pub(super) connections: u64,
     /// How long the load counts.
     pub(super) length: Duration,
+    /// Time from one request of a connection to its next one; without it the next follows the answer.
+    pub(super) period: Option<Duration>,
 }
 
 /// What came of a round.
@@ -82,13 +85,12 @@ impl Load {
             .map(|seed| tokio::task::spawn_local(drive(self.clone(), Rc::clone(&shared), seed)))
             .collect();
         sleep(WARM_UP).await;
-        let before = Spent::until_now(watched);
-        let begun = Instant::now();
+        let (meter, own) = (Meter::start(watched), cost::thread_cpu_us());
         shared.counts.set(true);
         sleep(self.length).await;
         shared.counts.set(false);
-        let seconds = begun.elapsed().as_secs_f64();
-        let after = Spent::until_now(watched);
+        let load_cpu_us = cost::thread_cpu_us() - own;
+        let Spent { seconds, cpu_us, others } = meter.stop(load_cpu_us);
         shared.stop.set(true);
         let ended = timeout(PATIENCE, join_all(drivers)).await.map_err(|_| "a request was not answered")?;
         for driver in ended {
@@ -96,32 +98,7 @@ impl Load {
         }
         let mut took_ns = shared.took_ns.take();
         took_ns.sort_unstable();
-        let load_cpu_us = after.load_us - before.load_us;
-        let spent = |(before, after): (&u64, &u64)| after.saturating_sub(*before);
-        let processes = before.processes_us.zip(after.processes_us);
-        let cpu_us: Option<Vec<u64>> =
-            processes.map(|(before, after)| before.iter().zip(&after).map(spent).collect());
-        let others =
-            before.machine_us.zip(after.machine_us).zip(cpu_us.as_ref()).map(|((before, after), own)| {
-                let used = (after.0 - before.0) as f64;
-                let own = (own.iter().sum::<u64>() + load_cpu_us) as f64;
-                (used - own).max(0.0) / (after.1 - before.1).max(1) as f64
-            });
         Ok(Round { took_ns, seconds, cpu_us, load_cpu_us, others })
-    }
-}
-
-/// Processor time at one moment, microseconds.
-struct Spent {
-    machine_us: Option<(u64, u64)>,
-    processes_us: Option<Vec<u64>>,
-    load_us: u64,
-}
-
-impl Spent {
-    fn until_now(watched: &[Watched]) -> Self {
-        let load_us = u64::try_from(cost::thread_cpu().as_micros()).unwrap_or(u64::MAX);
-        Self { machine_us: cost::machine_cpu_us(), processes_us: cost::cpu_us(watched), load_us }
     }
 }
 
@@ -141,14 +118,24 @@ async fn drive(load: Load, shared: Rc<Shared>, seed: u64) -> Result<(), String> 
     let mut random = SmallRng::seed_from_u64(seed);
     let mut request = Vec::with_capacity(256);
     let mut answer = vec![0; ANSWER_BYTES];
+    // Connections take turns.
+    let turn = seed as f64 / load.connections as f64;
+    let mut due = Instant::now() + load.period.unwrap_or_default().mul_f64(turn);
     while !shared.stop.get() {
+        let mut is_late = false;
+        if let Some(period) = load.period {
+            due += period;
+            is_late = Instant::now() > due;
+            sleep_until(due.into()).await;
+        }
         let path = &load.paths[random.random_range(0..load.paths.len())];
         request.clear();
         for part in ["GET ", path, " HTTP/1.1\r\nHost: bench\r\n\r\n"] {
             request.extend_from_slice(part.as_bytes());
         }
         let counts = shared.counts.get();
-        let begun = Instant::now();
+        // An answer that came late has kept the next request waiting, whose time counts from when it was due.
+        let begun = if is_late { due } else { Instant::now() };
         stream.write_all(&request).await.map_err(lost)?;
         read_answer(&mut stream, &mut answer).await.map_err(|why| format!("{path}: {why}"))?;
         if counts && shared.counts.get() {
@@ -248,6 +235,7 @@ mod tests {
             paths: Arc::from(["/a".to_owned(), "/b".to_owned()]),
             connections: 1,
             length: Duration::from_millis(100),
+            period: None,
         };
         load.run(&[])
     }

@@ -9,45 +9,52 @@ mod compared;
 mod contest;
 mod cost;
 mod depth;
+mod exports;
 mod hot;
 mod load;
+mod meter;
 mod page;
 mod point;
+mod reads;
+pub(crate) mod sections;
 mod store;
+mod transfer;
 mod withdrawals;
 
-use std::time::Duration;
-
-use clap::ValueEnum as _;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
-use crate::cli::{BenchArgs, SectionName, Suite};
+use self::bar::Bar;
+use self::sections::{ExportsSection, ReadsSection, SectionName};
+use crate::cli::BenchArgs;
 use crate::failure::Failure;
-use crate::private::{Edges, Layout, PrivateMesh, Servers};
+use crate::private::PrivateMesh;
 use crate::signals::Signals;
 
 /// Measures, prints and keeps the figures.
 pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
+    let names = args.sections()?;
     let mut signals = Signals::watch()?;
-    let mesh = PrivateMesh::new()?;
-    let outcome = tokio::select! {
-        outcome = measure(&mesh, args) => outcome,
-        () = signals.stop() => Err(Failure::failed("the benchmark was interrupted; run it again for figures")),
-    };
-    mesh.stop().await;
-    outcome
-}
-
-async fn measure(mesh: &PrivateMesh, args: &BenchArgs) -> Result<(), Failure> {
-    let Suite::Reads = args.suite;
-    let mut names = args.section.clone();
-    if names.is_empty() {
-        names = SectionName::value_variants().to_vec();
+    let (mut reads, mut exports) = (Vec::new(), Vec::new());
+    for name in names {
+        match name {
+            SectionName::Reads(name) => reads.push(name),
+            SectionName::Exports(name) => exports.push(name),
+        }
     }
-    names.sort();
-    names.dedup();
-    let sections = reads(mesh, &names, args).await?;
+    let mut sections = Vec::new();
+    for suite in [Chosen::Reads(reads), Chosen::Exports(exports)] {
+        if suite.is_empty() {
+            continue;
+        }
+        // Each suite has a mesh of its own: what one has filled in and started does not weigh on the other.
+        let mesh = PrivateMesh::new()?;
+        let outcome = tokio::select! {
+            outcome = suite.measure(&mesh, args) => outcome,
+            () = signals.stop() => Err(Failure::failed("the benchmark was interrupted; run it again for figures")),
+        };
+        mesh.stop().await;
+        sections.extend(outcome?);
+    }
     if let Some(file) = &args.json {
         let figures: Vec<&Value> = sections.iter().map(|section| &section.figures).collect();
         let figures = json!({ "sections": figures });
@@ -60,61 +67,25 @@ async fn measure(mesh: &PrivateMesh, args: &BenchArgs) -> Result<(), Failure> {
     if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) }
 }
 
-/// Measures reads, and prints each section as soon as it is known.
-async fn reads(mesh: &PrivateMesh, names: &[SectionName], args: &BenchArgs) -> Result<Vec<Section>, Failure> {
-    let stage = match names {
-        // It needs no server.
-        [SectionName::Page] => None,
-        _ => Some(Stage::set(mesh, args).await?),
-    };
-    let mut sections = Vec::new();
-    for name in names {
-        let measured = match &stage {
-            None => page::measure().await,
-            Some(stage) => stage.measure(*name).await,
-        };
-        let section = measured.unwrap_or_else(|failure| Section::failed(*name, failure));
-        println!("{}", section.table);
-        sections.push(section);
-    }
-    Ok(sections)
+/// The chosen sections of one suite.
+enum Chosen {
+    Reads(Vec<ReadsSection>),
+    Exports(Vec<ExportsSection>),
 }
 
-/// Where reads are measured: everything runs and is filled.
-struct Stage<'a> {
-    mesh: &'a PrivateMesh,
-    args: &'a BenchArgs,
-    servers: Servers,
-    edges: Edges,
-    sides: OnceCell<point::Sides>,
-}
-
-impl<'a> Stage<'a> {
-    async fn set(mesh: &'a PrivateMesh, args: &'a BenchArgs) -> Result<Self, Failure> {
-        let servers = mesh.start_servers().await?;
-        withdrawals::fill(&servers).await?;
-        let points = ("MESH_QUERY_POINT_CONNECTIONS".to_owned(), baseline::POINT_CONNECTIONS.to_string());
-        let edges = mesh.start_services(&servers, &Layout { replicas: &[], env: vec![points] }).await?;
-        Ok(Self { mesh, args, servers, edges, sides: OnceCell::new() })
-    }
-
-    async fn measure(&self, name: SectionName) -> Result<Section, Failure> {
-        let (mesh, servers, edges) = (self.mesh, &self.servers, &self.edges);
-        let length = Duration::from_secs(self.args.seconds.into());
-        match name {
-            SectionName::Point => self.sides().await?.point(mesh, length).await,
-            SectionName::Hop => self.sides().await?.hop(mesh, length / 2).await,
-            SectionName::Hot => hot::measure(mesh, servers, edges.cached, length).await,
-            SectionName::Store => store::measure(mesh, servers, length).await,
-            SectionName::Page => page::measure().await,
-            SectionName::Depth => depth::measure(servers, edges.uncached, self.args.runs).await,
+impl Chosen {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Reads(names) => names.is_empty(),
+            Self::Exports(names) => names.is_empty(),
         }
     }
 
-    /// Who is compared in two sections.
-    async fn sides(&self) -> Result<&point::Sides, Failure> {
-        let start = || point::Sides::start(self.mesh, &self.servers, self.edges.uncached);
-        self.sides.get_or_try_init(start).await
+    async fn measure(&self, mesh: &PrivateMesh, args: &BenchArgs) -> Result<Vec<Section>, Failure> {
+        match self {
+            Self::Reads(names) => reads::measure(mesh, names, args).await,
+            Self::Exports(names) => exports::measure(mesh, names, args).await,
+        }
     }
 }
 
@@ -127,9 +98,31 @@ struct Section {
 }
 
 impl Section {
+    /// A section of sides and bars.
+    fn of(name: &str, table: &str, sides: &[Value], bars: &[Bar]) -> Self {
+        let failures: Vec<String> =
+            bars.iter().filter_map(|bar| Some(bar.verdict().err()?.to_string())).collect();
+        let lines: String = bars.iter().map(Bar::line).collect();
+        let bars: Vec<Value> = bars.iter().map(Bar::figures).collect();
+        Self {
+            table: format!("{table}{lines}"),
+            figures: json!({ "section": name, "sides": sides, "bars": bars }),
+            verdict: if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) },
+        }
+    }
+
+    /// A section without what it needs on this machine.
+    fn skipped(name: &str, why: &str) -> Self {
+        Self {
+            table: format!("{name}: skipped, {why}\n"),
+            figures: json!({ "section": name, "skipped": why }),
+            verdict: Ok(()),
+        }
+    }
+
     /// A section that came to no figures.
     fn failed(name: SectionName, failure: Failure) -> Self {
-        let name = name.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let name = name.to_string();
         Self {
             table: format!("{name}: failed, {failure}\n"),
             figures: json!({ "section": name, "failed": failure.to_string() }),

@@ -53,7 +53,7 @@ impl Sides {
     ) -> Result<Vec<Outcome>, Failure> {
         let sides = self.names.iter().map(|(name, address, processes)| Side {
             name,
-            load: Load { address: *address, paths: self.paths.clone(), connections, length },
+            load: Load { address: *address, paths: self.paths.clone(), connections, length, period: None },
             processes: mesh.watch(processes),
         });
         contest::in_turns(sides.collect()).await

@@ -47,7 +47,7 @@ pub(super) async fn measure(
 ) -> Result<Section, Failure> {
     let pgbench = servers.postgres.with_file_name("pgbench");
     if !pgbench.is_file() {
-        return Ok(skipped(&pgbench));
+        return Ok(Section::skipped("store", &format!("there is no {}", pgbench.display())));
     }
     say("reading single rows by the store library and by pgbench");
     let script = tempfile::NamedTempFile::new().map_err(|error| cannot("write a script", &error))?;
@@ -197,15 +197,6 @@ fn section(rounds: &[Vec<Round>; 2]) -> Section {
         table: format!("{table}{}", bar.line()),
         figures: json!({ "section": "store", "sides": sides, "bar": bar.figures() }),
         verdict: bar.verdict(),
-    }
-}
-
-fn skipped(pgbench: &Path) -> Section {
-    let why = format!("there is no {}", pgbench.display());
-    Section {
-        table: format!("store: skipped, {why}\n"),
-        figures: json!({ "section": "store", "skipped": why }),
-        verdict: Ok(()),
     }
 }
 

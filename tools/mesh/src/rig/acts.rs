@@ -22,7 +22,7 @@ impl PrivateMesh {
     pub(super) async fn order(&self, request: Request) -> Result<(), Failure> {
         match self.supervisor.answer(request).await {
             Answer::Refused { reason } => Err(Failure::failed(reason)),
-            Answer::Done { .. } | Answer::Rows { .. } => Ok(()),
+            Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => Ok(()),
         }
     }
 

@@ -24,7 +24,10 @@ use tokio::sync::oneshot;
 use crate::cli::{DEVNODE, UpArgs};
 use crate::devnode;
 use crate::failure::{Failure, with_causes};
+use crate::migrate::migrate;
 use crate::open_files;
+use crate::progress;
+use crate::seal::variables;
 use crate::signals::Signals;
 use backing::Bus;
 
@@ -57,7 +60,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
         () = signals.stop() => Ok(()),
         () = mesh.supervisor.shutdown_asked() => Ok(()),
     };
-    status::end();
+    progress::end();
     if is_watched() {
         say("stopping");
     }
@@ -97,9 +100,9 @@ impl Mesh {
         };
         let contents = async {
             let (database_url, bus) = self.start_backing().await?;
-            mesh_store::migrate::migrate(&database_url)
-                .await
-                .map_err(|error| Failure::failed(with_causes(&error)))?;
+            let mut closing = variables(&database_url, &self.home.root().to_string_lossy());
+            closing.extend(self.env());
+            migrate(&database_url, Some(closing)).await?;
             // Nobody listens any more only when the other branch has failed.
             let _ = tell_backing.send(Backing { database_url: database_url.clone(), bus });
             let data = data::fill(&self.home, &database_url, &self.args).await?;

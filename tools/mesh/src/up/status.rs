@@ -1,12 +1,12 @@
 //! The short status of a mesh that is up: one line, kept fresh, for somebody at a terminal and nobody else.
 
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use mesh_launcher::supervisor::Supervisor;
 
 use super::is_watched;
 use crate::failure::Failure;
+use crate::progress;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -30,16 +30,8 @@ pub(super) async fn show(supervisor: &Supervisor) -> Result<(), Failure> {
             .collect();
         let line = format!("up: {} (Ctrl-C stops)", groups.join(", "));
         if line != shown {
-            // A terminal that went away says so by a signal.
-            let _ = write!(io::stderr(), "\r\x1b[2K{line}");
+            progress::show(&line);
             shown = line;
         }
-    }
-}
-
-/// Leaves the line of the status.
-pub(super) fn end() {
-    if is_watched() {
-        let _ = write!(io::stderr(), "\r\x1b[2K");
     }
 }

@@ -38,7 +38,8 @@ fn chunk(asked: &Asked, index: u32) -> Event {
 
 /// As a reader who takes everything at once sees it after a while.
 fn grown() -> (Puller, Asked, Duration) {
-    let (mut puller, mut now) = (puller(PullLimits { growth: 1, ..PullLimits::default() }), ms(0));
+    let limits = PullLimits { unproven_bytes: 1 << 20, growth: 1, ..PullLimits::default() };
+    let (mut puller, mut now, mut delivered) = (puller(limits), ms(0), 0);
     loop {
         now += ms(1);
         match puller.next(now, FAR) {
@@ -48,8 +49,13 @@ fn grown() -> (Puller, Asked, Duration) {
                 return (puller, asked, now);
             }
             Action::Pull(asked) => {
+                assert!(
+                    delivered >= 1 << 20 || asked.budget.bytes == 64 << 10,
+                    "nobody knows the reader yet"
+                );
                 // The reader waits for it.
                 while let Action::Deliver(_) = puller.next(now, 0) {}
+                delivered += u64::from(asked.budget.bytes);
                 (0..asked.budget.chunks).for_each(|index| puller.on(chunk(&asked, index), now));
             }
             Action::Deliver(_) | Action::Wait(_) => {}

@@ -1,5 +1,7 @@
 //! What the ledger export is made of: positions, records, and the walk that pulls are answered from.
 
+pub(crate) mod accounts;
+mod merge;
 pub(super) mod position;
-pub(super) mod record;
+mod record;
 pub(super) mod walk;

@@ -2,34 +2,76 @@
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use mesh_store::{ReadError, Row, TimeUs};
-use proto_msgs::v2::AccountType;
+
+use super::accounts::Account;
 
 /// The header record.
 pub(crate) const HEADER: &[u8] = b"block_time,quantity,effect,transfer_type,asset_id,\
 account_from_market_id,account_from_party_id,account_from_account_type,account_from_balance,\
 account_to_market_id,account_to_party_id,account_to_account_type,account_to_balance\n";
 
-/// Writes the record of an entry.
-///
-/// # Errors
-/// When the row does not hold what its statement promises.
-pub(crate) fn write(out: &mut Vec<u8>, row: &Row, block_time: TimeUs) -> Result<(), ReadError> {
-    write_time(out, block_time)?;
-    for column in ["quantity", "effect", "transfer_type", "asset_id", "from_market", "from_party"] {
-        write_text(out, row.try_get(column)?);
+/// Writes records; keeps the text of the last block time, which many entries have in common.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    written: Option<TimeUs>,
+    time: Vec<u8>,
+}
+
+impl Writer {
+    /// Writes the record of an entry as a party sees it.
+    ///
+    /// # Errors
+    /// When the row does not hold what its statement promises.
+    pub(crate) fn write(
+        &mut self,
+        out: &mut Vec<u8>,
+        row: &Row,
+        party: &str,
+        (block_time, from, to): (TimeUs, &Account, &Account),
+    ) -> Result<(), ReadError> {
+        if self.written != Some(block_time) {
+            self.time.clear();
+            write_time(&mut self.time, block_time)?;
+            self.written = Some(block_time);
+        }
+        out.extend_from_slice(&self.time);
+        let quantity: &str = row.try_get("quantity")?;
+        write_text(out, Some(quantity));
+        out.push(b',');
+        match (is_of(from, party), is_of(to, party)) {
+            (true, true) => out.push(b'0'),
+            (true, false) => write_negated(out, quantity),
+            (false, _) => out.extend_from_slice(quantity.as_bytes()),
+        }
+        write_text(out, row.try_get("type")?);
+        write_text(out, from.asset.as_deref());
+        out.extend_from_slice(&from.fields);
+        write_text(out, row.try_get("from_balance")?);
+        out.extend_from_slice(&to.fields);
+        write_text(out, row.try_get("to_balance")?);
+        out.push(b'\n');
+        Ok(())
     }
-    write_text(out, account_type(row.try_get("from_type")?));
-    for column in ["from_balance", "to_market", "to_party"] {
-        write_text(out, row.try_get(column)?);
+}
+
+fn is_of(account: &Account, party: &str) -> bool {
+    account.party.as_deref() == Some(party)
+}
+
+/// A whole number with the other sign; zero has none.
+fn write_negated(out: &mut Vec<u8>, number: &str) {
+    match number.strip_prefix('-') {
+        Some(positive) => out.extend_from_slice(positive.as_bytes()),
+        None if number == "0" => out.push(b'0'),
+        None => {
+            out.push(b'-');
+            out.extend_from_slice(number.as_bytes());
+        }
     }
-    write_text(out, account_type(row.try_get("to_type")?));
-    write_text(out, row.try_get("to_balance")?);
-    out.push(b'\n');
-    Ok(())
 }
 
 /// A further field: nothing for NULL, quoted when it is empty or holds what means something to CSV.
-fn write_text(out: &mut Vec<u8>, text: Option<&str>) {
+pub(super) fn write_text(out: &mut Vec<u8>, text: Option<&str>) {
     out.push(b',');
     let Some(text) = text else { return };
     let is_plain = |byte: u8| !matches!(byte, b',' | b'"' | b'\r' | b'\n');
@@ -70,17 +112,6 @@ fn write_time(out: &mut Vec<u8>, time: TimeUs) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// The name of a type without its prefix (L4).
-fn account_type(number: Option<i32>) -> Option<&'static str> {
-    let number = number?;
-    let known = AccountType::try_from(number).unwrap_or_else(|_| {
-        tracing::warn!(number, "an account has a type that nobody knows");
-        AccountType::Unspecified
-    });
-    let name = known.as_str_name();
-    Some(name.strip_prefix("ACCOUNT_TYPE_").unwrap_or(name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,9 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn an_account_type_is_a_name_without_its_prefix() {
-        assert_eq!(account_type(Some(3)), Some("MARGIN"));
-        assert_eq!(account_type(Some(99)), Some("UNSPECIFIED"));
-        assert_eq!(account_type(None), None);
+    fn a_number_changes_its_sign_and_zero_has_none() {
+        for (number, negated) in [("5", "-5"), ("-5", "5"), ("0", "0")] {
+            let mut out = Vec::new();
+            write_negated(&mut out, number);
+            assert_eq!(String::from_utf8(out).unwrap(), negated);
+        }
     }
 }

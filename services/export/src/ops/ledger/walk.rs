@@ -1,18 +1,23 @@
-//! The walk of one pull: reads entries behind a place in batches, and cuts their records into pieces.
+//! The walk of one pull: reads entries behind a place ahead of what is given, and cuts their records into pieces.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use mesh_bus::{Piece, Totals};
 use mesh_problem::Problem;
-use mesh_store::{ReadError, Row, Store, TimeUs};
+use mesh_store::{Parameter, ReadError, Row, Store, TimeUs, head_of};
 
-use super::{position::Place, record};
+use super::{
+    accounts::{Accounts, Met},
+    merge::{Key, Merge, Wanted},
+    position::Place,
+    record,
+};
 
 /// The export failed.
 pub(crate) const FAILED: u32 = 260_002;
 
-/// Rows of one read; few for a reader that takes little.
+/// Rows to read at a time; few for a reader that takes little.
 const ROWS_AT_LEAST: usize = 64;
 const ROWS_AT_MOST: usize = 2048;
 
@@ -28,9 +33,6 @@ pub(crate) struct Filter {
     pub(crate) until: Option<TimeUs>,
 }
 
-/// What entries are ordered by: block time, entry time.
-type Key = (TimeUs, TimeUs);
-
 /// One pull under way.
 pub(crate) struct Walk {
     store: Store,
@@ -39,25 +41,45 @@ pub(crate) struct Walk {
     chunk: usize,
     /// Bytes that the pull may still give.
     room: usize,
-    /// Records behind the place, with the key of each; the header has none.
-    pending: VecDeque<(Vec<u8>, Option<Key>)>,
-    /// Behind which key to read on.
-    read_to: Key,
-    /// Whether there is nothing behind that.
-    is_all_read: bool,
+    /// Absent until the first read.
+    entries: Option<Entries>,
+    accounts: Met,
+    writer: record::Writer,
+    /// The record under way, empty when there is none, and its key, which the header has not.
+    record: Vec<u8>,
+    key: Option<Key>,
     has_ended: bool,
+}
+
+/// The entries of every account of the party, as one walk.
+struct Entries {
+    /// Account, and whether it is the sender, of each walk.
+    walks: Vec<(Arc<str>, bool)>,
+    merge: Merge<Row>,
 }
 
 impl Walk {
     /// Walks on from `place`, in pieces of at most `chunk` bytes, at most `room` bytes in all.
-    pub(crate) fn from(store: Store, filter: Filter, place: Place, chunk: usize, room: usize) -> Self {
-        let mut pending = VecDeque::new();
-        if !place.has_header {
-            pending.push_back((record::HEADER.to_vec(), None));
+    pub(crate) fn from(
+        (store, accounts): (Store, Arc<Accounts>),
+        filter: Filter,
+        place: Place,
+        chunk: usize,
+        room: usize,
+    ) -> Self {
+        Self {
+            store,
+            filter,
+            place,
+            chunk,
+            room,
+            entries: None,
+            accounts: Met::none(accounts),
+            writer: record::Writer::default(),
+            record: if place.has_header { Vec::new() } else { record::HEADER.to_vec() },
+            key: None,
+            has_ended: false,
         }
-        let is_all_read = filter.until.is_none();
-        let read_to = place.after;
-        Self { store, filter, place, chunk, room, pending, read_to, is_all_read, has_ended: false }
     }
 
     /// The next piece; nothing behind the end or when the pull has given all it may.
@@ -69,17 +91,10 @@ impl Walk {
             return Ok(None);
         }
         let most = self.chunk.min(self.room);
-        let mut bytes = Vec::with_capacity(most.min(64 << 10));
-        loop {
-            let Some((record, key)) = self.pending.front() else {
-                if self.is_all_read {
-                    break;
-                }
-                self.read().await?;
-                continue;
-            };
+        let mut bytes = Vec::with_capacity(most);
+        while !self.record.is_empty() || self.write_next().await? {
             let skip = usize::try_from(self.place.skip).unwrap_or(usize::MAX);
-            let rest = record.get(skip..).ok_or_else(|| failed("the position is inside no record"))?;
+            let rest = self.record.get(skip..).ok_or_else(|| failed("the position is inside no record"))?;
             if rest.len() > most - bytes.len() {
                 // Only a record that is longer than a piece is cut.
                 if bytes.is_empty() {
@@ -90,57 +105,141 @@ impl Walk {
             }
             bytes.extend_from_slice(rest);
             self.place.skip = 0;
-            match key {
+            match self.key {
                 Some(key) => {
-                    self.place.after = *key;
+                    self.place.after = key;
                     self.place.rows += 1;
                 }
                 None => self.place.has_header = true,
             }
-            self.pending.pop_front();
+            self.record.clear();
         }
         self.place.bytes += bytes.len() as u64;
         self.room -= bytes.len();
-        self.has_ended = self.pending.is_empty() && self.is_all_read;
+        self.has_ended = self.record.is_empty() && self.is_all_given();
         let totals = Totals { bytes: self.place.bytes, rows: Some(self.place.rows) };
         let end = self.has_ended.then_some(totals);
         Ok(Some(Piece { bytes: Bytes::from(bytes), after: self.place.write()?, end }))
     }
 
-    /// Reads the next batch, which may be empty although more follows.
+    fn is_all_given(&self) -> bool {
+        match &self.entries {
+            Some(entries) => entries.merge.has_ended(),
+            None => self.filter.until.is_none(),
+        }
+    }
+
+    /// Writes the record of the next entry; says whether there was one.
+    async fn write_next(&mut self) -> Result<bool, Problem> {
+        while !self.is_all_given() {
+            let Some((key, row)) = self.entries.as_mut().and_then(|entries| entries.merge.next()) else {
+                self.read().await?;
+                continue;
+            };
+            if self.write(key, &row).map_err(|error| error.problem(FAILED))? {
+                self.key = Some(key);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Writes the record of an entry, if it is one of the export's (L2).
+    fn write(&mut self, key: Key, row: &Row) -> Result<bool, ReadError> {
+        let Self { accounts, filter, writer, record, .. } = self;
+        let (from, to) =
+            (accounts.get(row.try_get("account_from_id")?), accounts.get(row.try_get("account_to_id")?));
+        let (Some(from), Some(to)) = (from, to) else { return Ok(false) };
+        if from.asset.as_deref() != Some(filter.asset.as_str()) {
+            return Ok(false);
+        }
+        writer.write(record, row, &filter.party, (key.0, from, to))?;
+        Ok(true)
+    }
+
+    /// Reads on: first the party's accounts, then entries.
     async fn read(&mut self) -> Result<(), Problem> {
-        let Filter { party, asset, until: Some(until) } = &self.filter else {
-            self.is_all_read = true;
+        let Some(mut entries) = self.entries.take() else {
+            let sql = include_str!("../../../sql/ledger_accounts_of.sql");
+            let rows = self.list(sql, &[&self.filter.party, &self.filter.asset]).await?;
+            let ids = self.accounts.learn(&rows).map_err(|error| error.problem(FAILED))?;
+            self.entries = Some(Entries::along(ids, self.place.after));
             return Ok(());
         };
-        let rows = (self.room / BYTES_PER_ROW).clamp(ROWS_AT_LEAST, ROWS_AT_MOST) as i64;
-        let sql = include_str!("../../../sql/export_ledger_entries.sql");
-        let (block, entry) = self.read_to;
-        let rows = self.store.list(sql, &[party, asset, &block, &entry, until, &rows]).await;
-        let rows = rows.map_err(|error| error.problem(FAILED))?;
-        self.take(&rows).map_err(|error| error.problem(FAILED))?;
-        let head =
-            rows.first().map(mesh_store::head_of).transpose().map_err(|error| error.problem(FAILED))?;
+        let wanted = entries.merge.wanted((self.room / BYTES_PER_ROW).clamp(ROWS_AT_LEAST, ROWS_AT_MOST));
+        let rows = self.list_entries(&entries, &wanted).await?;
+        self.meet(&rows).await?;
+        entries.take(&wanted, rows).map_err(|error| error.problem(FAILED))?;
+        self.entries = Some(entries);
+        Ok(())
+    }
+
+    async fn list_entries(&self, entries: &Entries, wanted: &[Wanted]) -> Result<Vec<Row>, Problem> {
+        let walks = || wanted.iter().filter_map(|wanted| entries.walks.get(wanted.walk));
+        let accounts: Vec<&str> = walks().map(|(account, _)| &**account).collect();
+        let sends: Vec<bool> = walks().map(|(_, sends)| *sends).collect();
+        let (blocks, times): (Vec<TimeUs>, Vec<TimeUs>) = wanted.iter().map(|wanted| wanted.behind).unzip();
+        let most: Vec<i64> = wanted.iter().map(|wanted| wanted.rows as i64).collect();
+        let sql = include_str!("../../../sql/ledger_entries.sql");
+        self.list(sql, &[&accounts, &sends, &blocks, &times, &most, &self.filter.until]).await
+    }
+
+    /// Reads the accounts that entries name and nobody knows yet.
+    async fn meet(&mut self, rows: &[Row]) -> Result<(), Problem> {
+        let mut lacking = Vec::new();
+        for row in rows {
+            for column in ["account_from_id", "account_to_id"] {
+                let id: Option<&str> =
+                    row.try_get(column).map_err(|error| ReadError::from(error).problem(FAILED))?;
+                if let Some(id) = id.filter(|id| self.accounts.lacks(id)) {
+                    lacking.push(id.to_owned());
+                }
+            }
+        }
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        lacking.sort_unstable();
+        lacking.dedup();
+        let sql = include_str!("../../../sql/ledger_accounts_named.sql");
+        let rows = self.list(sql, &[&lacking]).await?;
+        self.accounts.learn(&rows).map_err(|error| error.problem(FAILED))?;
+        self.accounts.are_absent(lacking);
+        Ok(())
+    }
+
+    /// Rows of a statement that says its head, from a database that has reached the bound of the export (L7).
+    async fn list(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Problem> {
+        let rows = self.store.list(sql, parameters).await.map_err(|error| error.problem(FAILED))?;
+        let head = rows.first().map(head_of).transpose().map_err(|error| error.problem(FAILED))?;
         let head = head.flatten().map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
         if head < self.place.bound {
             return Err(Problem::unavailable("the database is behind this export"));
         }
-        Ok(())
+        Ok(rows)
+    }
+}
+
+impl Entries {
+    /// What these accounts sent and received behind a key.
+    fn along(accounts: Vec<String>, behind: Key) -> Self {
+        let accounts = accounts.into_iter().map(Arc::from);
+        let walks: Vec<_> =
+            accounts.flat_map(|account: Arc<str>| [(Arc::clone(&account), true), (account, false)]).collect();
+        Self { merge: Merge::new(walks.len(), behind), walks }
     }
 
-    fn take(&mut self, rows: &[Row]) -> Result<(), ReadError> {
+    /// Takes rows that were read as wanted.
+    fn take(&mut self, wanted: &[Wanted], rows: Vec<Row>) -> Result<(), ReadError> {
+        let mut read: Vec<Vec<(Key, Row)>> = wanted.iter().map(|_| Vec::new()).collect();
         for row in rows {
-            let Some(block_time) = row.try_get::<_, Option<TimeUs>>("block_time")? else { continue };
-            let mut record = Vec::with_capacity(BYTES_PER_ROW);
-            record::write(&mut record, row, block_time)?;
-            self.pending.push_back((record, Some((block_time, row.try_get("ledger_entry_time")?))));
+            let Some(number) = row.try_get::<_, Option<i64>>("walk")? else { continue };
+            let key = (row.try_get("block_time")?, row.try_get("ledger_entry_time")?);
+            let walk = usize::try_from(number - 1).ok().and_then(|number| read.get_mut(number));
+            walk.ok_or_else(|| ReadError::Unreadable(format!("walk {number}")))?.push((key, row));
         }
-        let Some(first) = rows.first() else { return Err(ReadError::Unreadable("no row".to_owned())) };
-        let reached: (Option<TimeUs>, Option<TimeUs>) =
-            (first.try_get("reached_block_time")?, first.try_get("reached_entry_time")?);
-        match reached {
-            (Some(block), Some(entry)) => self.read_to = (block, entry),
-            _ => self.is_all_read = true,
+        for (wanted, read) in wanted.iter().zip(read) {
+            self.merge.take(*wanted, read);
         }
         Ok(())
     }

@@ -1,0 +1,143 @@
+//! The plain text of a member, piece by piece: checked blocks are read, inflated and held against the figures.
+//! Memory stays at a few blocks, whatever the member's length.
+
+use std::mem;
+
+use bytes::Bytes;
+use flate2::{Decompress, FlushDecompress, Status};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    digest::Digest,
+    error::HistoryError,
+    figures::{BLOCK_BYTES, PartFigures},
+    name::SegmentName,
+    segment::{Member, Segment},
+    store::SegmentStore,
+};
+
+/// Stored bytes that are read at a time.
+const READ_BYTES: u64 = 4 * BLOCK_BYTES;
+/// The longest piece of plain text.
+const PIECE: usize = 256 << 10;
+
+/// A member's CSV text on its way out of a segment.
+pub struct MemberText {
+    store: SegmentStore,
+    segment: SegmentName,
+    member: Member,
+    sha256: Sha256,
+    /// Nothing at the end, and after a failure.
+    part: Option<Part>,
+    /// Bounded by its figures, which were checked.
+    header: Vec<u8>,
+    is_behind_header: bool,
+    is_whole: bool,
+}
+
+/// The part under way.
+struct Part {
+    figures: PartFigures,
+    inflate: Decompress,
+    /// Read and not inflated yet.
+    input: Bytes,
+    /// Stored bytes that have been read.
+    read: u64,
+    plain: u64,
+    crc32: crc32fast::Hasher,
+}
+
+impl Part {
+    fn new(figures: &PartFigures) -> Part {
+        Part {
+            figures: figures.clone(),
+            inflate: Decompress::new(false),
+            input: Bytes::new(),
+            read: 0,
+            plain: 0,
+            crc32: crc32fast::Hasher::new(),
+        }
+    }
+}
+
+impl SegmentStore {
+    /// Reads the text of a member of an open segment, header record first.
+    pub fn text(&self, segment: &Segment, member: &Member) -> MemberText {
+        MemberText {
+            store: self.clone(),
+            segment: segment.name.clone(),
+            part: Some(Part::new(&member.figures.header)),
+            member: member.clone(),
+            sha256: Sha256::new(),
+            header: Vec::new(),
+            is_behind_header: false,
+            is_whole: false,
+        }
+    }
+}
+
+impl MemberText {
+    /// The next piece, up to 256 KiB; nothing at the end, which comes only when all of the text was that which
+    /// was sealed: what came before may be used for good only then. Inflates on the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// The segment is gone or damaged, or the object store fails. Nothing more comes then.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, HistoryError> {
+        while let Some(mut part) = self.part.take() {
+            let piece = self.piece(&mut part).await?;
+            if !piece.is_empty() {
+                self.sha256.update(&piece);
+                if !self.is_behind_header {
+                    self.header.extend_from_slice(&piece);
+                }
+                self.part = Some(part);
+                return Ok(Some(piece));
+            }
+            let figures = &part.figures;
+            if part.plain != figures.plain || part.crc32.finalize() != figures.crc32 {
+                return Err(self.damaged("the text has changed"));
+            }
+            if !mem::replace(&mut self.is_behind_header, true) {
+                let header = mem::take(&mut self.header);
+                self.member.check_header(&header).map_err(|what| self.damaged(&what))?;
+                self.part = Some(Part::new(&self.member.figures.rows));
+            } else if Digest(mem::take(&mut self.sha256).finalize().into()) != self.member.sha256 {
+                return Err(self.damaged("its hash is not the metadata's"));
+            } else {
+                self.is_whole = true;
+            }
+        }
+        if self.is_whole { Ok(None) } else { Err(self.damaged("the reading was broken off")) }
+    }
+
+    /// The next piece of a part; empty at its end.
+    async fn piece(&self, part: &mut Part) -> Result<Bytes, HistoryError> {
+        let mut out = Vec::with_capacity(PIECE);
+        while out.len() < PIECE {
+            if part.input.is_empty() && part.read < part.figures.stored {
+                let end = part.figures.stored.min(part.read + READ_BYTES);
+                part.input = self.store.read_part(&self.segment, &part.figures, part.read..end).await?;
+                part.read = end;
+            }
+            let (taken, given) = (part.inflate.total_in(), out.len());
+            let status = part.inflate.decompress_vec(&part.input, &mut out, FlushDecompress::None);
+            let taken = (part.inflate.total_in() - taken) as usize;
+            part.input = part.input.slice(taken..);
+            // The stream of a part has no end of its own.
+            if !matches!(status, Ok(Status::Ok | Status::BufError)) {
+                return Err(self.damaged("the stored bytes cannot be inflated"));
+            }
+            if taken == 0 && out.len() == given {
+                break;
+            }
+        }
+        part.plain += out.len() as u64;
+        part.crc32.update(&out);
+        Ok(out.into())
+    }
+
+    fn damaged(&self, what: &str) -> HistoryError {
+        HistoryError::damaged(&self.segment, format!("{}: {what}", self.member.figures.name))
+    }
+}

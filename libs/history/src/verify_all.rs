@@ -1,0 +1,80 @@
+//! Verification of a whole history: every byte of every segment, and the chain that they form.
+
+use std::sync::Arc;
+
+use crate::{
+    chain::Fault,
+    error::HistoryError,
+    name::SegmentName,
+    segment::{Held, Segment},
+    store::SegmentStore,
+};
+
+/// What a verification found.
+#[derive(Debug)]
+pub struct Verification {
+    /// Everything that is wrong, by rising height; objects with other names come last.
+    pub faults: Vec<Fault>,
+    /// The segments that are sound by themselves.
+    pub sound: Vec<Arc<Segment>>,
+    /// Whether something came before the first segment, which is not here.
+    pub begins_late: bool,
+}
+
+impl SegmentStore {
+    /// Verifies all segments and their chain. `progress` is told of each segment before it is read: its name,
+    /// its number from 1, and how many there are.
+    ///
+    /// # Errors
+    ///
+    /// The object store fails or is late. What is wrong with single segments is among the faults.
+    pub async fn verify_all(
+        &self,
+        mut progress: impl FnMut(&SegmentName, usize, usize),
+    ) -> Result<Verification, HistoryError> {
+        let Held { segments, unreadable } = &self.held().await?;
+        let mut faults = Vec::new();
+        for unreadable in unreadable {
+            faults.push((unreadable.name.clone(), fault(&unreadable.name, &unreadable.error)?));
+        }
+        let mut sound = Vec::with_capacity(segments.len());
+        for (number, segment) in (1..).zip(segments) {
+            progress(&segment.name, number, segments.len());
+            match self.verify(&segment.name).await {
+                Ok(verified) if verified == **segment => sound.push(segment.clone()),
+                Ok(_) => {
+                    let what = "it was replaced while it was verified";
+                    faults.push((segment.name.clone(), Fault::of(&segment.name, what)));
+                }
+                Err(error) => faults.push((segment.name.clone(), fault(&segment.name, &error)?)),
+            }
+        }
+        let held = self.held().await?;
+        for fault in held.chain_faults() {
+            let name = SegmentName::parse(&fault.object);
+            faults.extend(name.map(|name| (name, fault)));
+        }
+        faults.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut faults: Vec<Fault> = faults.into_iter().map(|(_, fault)| fault).collect();
+        for name in self.misnamed().await? {
+            faults.push(Fault::of(name, "it is not named as a segment"));
+        }
+        let begins_late = held.segments.first().is_some_and(|first| {
+            let is_first = held.unreadable.iter().all(|other| other.name > first.name);
+            is_first && first.previous_id.is_some()
+        });
+        Ok(Verification { faults, sound, begins_late })
+    }
+}
+
+/// A segment's own fault; what the object store did is none.
+fn fault(name: &SegmentName, error: &HistoryError) -> Result<Fault, HistoryError> {
+    match error {
+        HistoryError::Damaged { what, .. } => Ok(Fault::of(name, what.clone())),
+        HistoryError::Gone { .. } => Ok(Fault::of(name, "it is not there any more")),
+        HistoryError::Late { object, after } => {
+            Err(HistoryError::Late { object: object.clone(), after: *after })
+        }
+        other => Ok(Fault::of(name, format!("it cannot be read ({other})"))),
+    }
+}

@@ -1,0 +1,84 @@
+//! CSV text into a table with COPY, and what PostgreSQL says of rows that do not fit, in words for a person.
+
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures_util::{SinkExt, Stream, StreamExt};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{CopyInSink, Error, Transaction};
+
+use crate::error::StoreError;
+
+/// Beginning of the names of staging tables and of the columns in them that are dropped.
+pub(crate) const STAGING: &str = "mesh_load_";
+
+/// Copies text with a header into the columns of a table, both given as SQL, and says how many rows. `file` is
+/// how the text is called in what goes wrong.
+pub(crate) async fn copy_in(
+    transaction: &Transaction<'_>,
+    file: &str,
+    table: &str,
+    columns: &[String],
+    text: impl Stream<Item = Result<Bytes, StoreError>>,
+) -> Result<u64, StoreError> {
+    let statement = format!("COPY {table} ({}) FROM STDIN (FORMAT csv, HEADER true)", columns.join(", "));
+    let sink: CopyInSink<Bytes> =
+        transaction.copy_in(&statement).await.map_err(|error| bad_row(file, error))?;
+    let (mut sink, mut text) = (pin!(sink), pin!(text));
+    while let Some(piece) = text.next().await {
+        sink.send(piece?).await.map_err(|error| bad_row(file, error))?;
+    }
+    sink.finish().await.map_err(|error| bad_row(file, error))
+}
+
+/// Tells a row that does not fit from a server that fails.
+pub(crate) fn bad_row(file: &str, error: Error) -> StoreError {
+    let Some(told) = error.as_db_error() else {
+        return StoreError::Database { step: "copying a file into its table", source: error };
+    };
+    // Classes 22 and 23 of SQLSTATE: data exceptions and constraint violations.
+    if !matches!(told.code().code().get(..2), Some("22" | "23")) {
+        return StoreError::Database { step: "copying a file into its table", source: error };
+    }
+    let message = told.message().replace(STAGING, "");
+    let reason = match told.detail() {
+        // "Key (height)=(5) already exists." Other details repeat the whole row.
+        Some(detail) if *told.code() == SqlState::UNIQUE_VIOLATION => {
+            format!("{message}, {}", detail.trim_end_matches('.'))
+        }
+        _ => message,
+    };
+    StoreError::BadFile { file: file.to_owned(), place: told.where_().and_then(place), reason }
+}
+
+/// An identifier as SQL text.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The place in PostgreSQL's context `COPY trades, line 3, column price: "abc"`: what stands between the table
+/// and the value. Untouched words, so it works in whatever language the server speaks.
+fn place(context: &str) -> Option<String> {
+    let copy = context.lines().find(|line| line.starts_with("COPY "))?;
+    let (_, place) = copy.split_once(", ")?;
+    let place = place.split_once(':').map_or(place, |(place, _)| place);
+    Some(place.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_the_line_and_column_without_the_value() {
+        for (context, found) in [
+            ("COPY trades, line 3, column price: \"a: b, c\"", Some("line 3, column price")),
+            ("COPY trades, line 3: \"a,b\"", Some("line 3")),
+            ("COPY trades, line 3", Some("line 3")),
+            ("JSON data, line 1: x\nCOPY markets, line 7, column fees: \"x\"", Some("line 7, column fees")),
+            ("SQL statement \"INSERT\"\nPL/pgSQL function keep_last_block() line 5", None),
+        ] {
+            assert_eq!(place(context).as_deref(), found);
+        }
+    }
+}

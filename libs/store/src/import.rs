@@ -1,0 +1,163 @@
+//! The way back from sealed segments into a database (H11): one transaction per segment, so that the head never
+//! stands above a row that is missing (W1).
+//!
+//! Rows come as the CSV text of a segment's members, go through a temporary table and are inserted in the order
+//! of the primary key where they are not there yet; triggers keep the derived tables. Whatever the database
+//! holds of the same heights must be the same rows: a segment is refused as a whole otherwise.
+
+mod member;
+
+use std::collections::BTreeSet;
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Transaction};
+
+use crate::copy_in::quoted;
+use crate::error::StoreError;
+use crate::migrate::{self, SchemaState};
+use crate::seal::{SETTINGS, within};
+use crate::session;
+use crate::staging::Staging;
+use crate::tables::{Catalog, DERIVED, catalog, primary_keys};
+use crate::time::TimeUs;
+
+pub use member::{MemberText, Scope, Taken};
+
+/// A connection that imports.
+pub struct ImportSession {
+    client: Client,
+    schema: SchemaState,
+    catalog: Catalog,
+    keys: Catalog,
+    filled: BTreeSet<String>,
+}
+
+/// What the database holds before an import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The chain, when one is named.
+    pub chain_id: Option<String>,
+    /// The lowest and the highest block, when there is one.
+    pub heights: Option<(i64, i64)>,
+    /// The schema version that segments of this database would carry.
+    pub version: i32,
+}
+
+/// Which segment it is, and what it holds.
+#[derive(Debug, Clone)]
+pub struct ImportSpan {
+    /// The name of its object, for words.
+    pub segment: String,
+    /// The chain's id.
+    pub chain_id: String,
+    /// First and last height.
+    pub heights: (i64, i64),
+    /// Times of the first and the last block.
+    pub times: (TimeUs, TimeUs),
+}
+
+/// One segment under way. Dropped before [`SegmentImport::commit`], nothing of it stays.
+pub struct SegmentImport<'a> {
+    transaction: Transaction<'a>,
+    span: ImportSpan,
+    catalog: &'a Catalog,
+    keys: &'a Catalog,
+    filled: &'a mut BTreeSet<String>,
+    /// Inserted last, so that the head appears together with everything below it.
+    blocks: Option<(Staging, u64)>,
+}
+
+impl ImportSession {
+    /// Connects to the migrated database at `url`.
+    ///
+    /// # Errors
+    /// When nobody answers there, or a migration is missing.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        let client = session::connect_with(url, "mesh import", SETTINGS).await?;
+        let schema = migrate::state(&client).await?;
+        if !schema.is_ready() {
+            return Err(StoreError::SchemaBehind { missing: schema.missing });
+        }
+        let (catalog, keys) = (catalog(&client).await?, primary_keys(&client).await?);
+        Ok(Self { client, schema, catalog, keys, filled: BTreeSet::new() })
+    }
+
+    /// Says what is there.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn stored(&self) -> Result<Stored, StoreError> {
+        let sql = "SELECT (SELECT id FROM chain), min(height), max(height) FROM blocks";
+        let row = within("reading what is stored", self.client.query_one(sql, &[])).await?;
+        let heights = row.get::<_, Option<i64>>(1).zip(row.get(2));
+        Ok(Stored { chain_id: row.get(0), heights, version: self.schema.exportable })
+    }
+
+    /// Begins a segment, and waits until no other session writes blocks.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] when that does not come, [`StoreError::Disagrees`] on another chain.
+    pub async fn begin(&mut self, span: ImportSpan) -> Result<SegmentImport<'_>, StoreError> {
+        const STEP: &str = "beginning an import";
+        let transaction = within(STEP, self.client.transaction()).await?;
+        let locked = transaction
+            .batch_execute("SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '1h'; LOCK TABLE blocks IN SHARE ROW EXCLUSIVE MODE");
+        within(STEP, locked).await.map_err(|error| match error {
+            StoreError::Database { source, .. } if source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                StoreError::Busy
+            }
+            error => error,
+        })?;
+        // COPY takes no parameters.
+        let bounds = "SELECT set_config('mesh.time_from', $1::timestamptz::text, true),
+            set_config('mesh.time_to', $2::timestamptz::text, true)";
+        within(STEP, transaction.query_one(bounds, &[&span.times.0, &span.times.1])).await?;
+        let named = "INSERT INTO chain (id) VALUES ($1) ON CONFLICT DO NOTHING";
+        within(STEP, transaction.execute(named, &[&span.chain_id])).await?;
+        let chain: String = within(STEP, transaction.query_one("SELECT id FROM chain", &[])).await?.get(0);
+        if chain != span.chain_id {
+            let what = format!("it holds the chain {chain:?}, the segment {:?}", span.chain_id);
+            return Err(StoreError::Disagrees { segment: span.segment, what });
+        }
+        Ok(SegmentImport {
+            transaction,
+            span,
+            catalog: &self.catalog,
+            keys: &self.keys,
+            filled: &mut self.filled,
+            blocks: None,
+        })
+    }
+
+    /// Ends the import: without statistics the first readers would get plans made for empty tables.
+    ///
+    /// # Errors
+    /// When the statement fails; what was imported stays.
+    pub async fn finish(self) -> Result<(), StoreError> {
+        if self.filled.is_empty() {
+            return Ok(());
+        }
+        let tables = self.filled.iter().map(String::as_str).chain(DERIVED);
+        let tables: Vec<String> = tables.map(quoted).collect();
+        let sql = format!("ANALYZE {}", tables.join(", "));
+        within("analysing the imported tables", self.client.batch_execute(&sql)).await
+    }
+}
+
+impl SegmentImport<'_> {
+    /// Makes the segment's rows last, its blocks among them.
+    ///
+    /// # Errors
+    /// The blocks disagree, or the connection is lost; then nothing of the segment is there.
+    pub async fn commit(mut self) -> Result<(), StoreError> {
+        if let Some((staging, rows)) = self.blocks.take() {
+            self.insert("blocks", Scope::Span, &staging, rows).await?;
+        }
+        let committed = self.transaction.commit().await;
+        committed.map_err(StoreError::in_step("committing a segment"))
+    }
+
+    fn disagrees(&self, what: impl Into<String>) -> StoreError {
+        StoreError::Disagrees { segment: self.span.segment.clone(), what: what.into() }
+    }
+}

@@ -1,0 +1,54 @@
+//! The tables of the schema as the database itself describes them, for whoever writes CSV text into them.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::GenericClient;
+
+use crate::error::StoreError;
+
+/// Tables kept by triggers: a file of that name repeats what loading the history gives anyway.
+pub(crate) const DERIVED: [&str; 6] = [
+    "current_balances",
+    "delegations_current",
+    "last_block",
+    "network_parameters_current",
+    "protocol_upgrade_proposals_current",
+    "trades_candle",
+];
+
+/// The columns of each table that can be loaded, by table.
+pub(crate) type Catalog = BTreeMap<String, Vec<String>>;
+
+/// The tables of the schema and the columns that can be written.
+pub(crate) async fn catalog(client: &impl GenericClient) -> Result<Catalog, StoreError> {
+    let rows = client
+        .query(
+            "SELECT relation.relname::text, array_agg(attname::text ORDER BY attnum)
+             FROM pg_class AS relation JOIN pg_attribute ON attrelid = relation.oid
+             WHERE relation.relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+                 AND relname <> 'refinery_schema_history'
+                 AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+             GROUP BY 1",
+            &[],
+        )
+        .await
+        .map_err(StoreError::in_step("reading the tables of the schema"))?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+/// The columns of each table's primary key in their order, by table.
+pub(crate) async fn primary_keys(client: &impl GenericClient) -> Result<Catalog, StoreError> {
+    let rows = client
+        .query(
+            "SELECT relation.relname::text, array_agg(attname::text ORDER BY place)
+             FROM pg_index JOIN pg_class AS relation ON relation.oid = indrelid
+                 CROSS JOIN LATERAL unnest(indkey::int2[]) WITH ORDINALITY AS key (number, place)
+                 JOIN pg_attribute ON attrelid = indrelid AND attnum = key.number
+             WHERE indisprimary AND relation.relnamespace = current_schema()::regnamespace
+             GROUP BY 1",
+            &[],
+        )
+        .await
+        .map_err(StoreError::in_step("reading the keys of the schema"))?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}

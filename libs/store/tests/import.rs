@@ -1,0 +1,209 @@
+//! Segments on their way back into a database: whole or not at all, by columns that other schemas had, beside
+//! rows that are there.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+use bytes::Bytes;
+use futures_util::stream;
+use mesh_store::TimeUs;
+use mesh_store::error::StoreError;
+use mesh_store::import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken};
+use mesh_testbed::Database;
+use tokio_postgres::Client;
+
+const BLOCKS: &str = "block_time,height,hash\n2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n";
+const BALANCES: &str =
+    "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,5\na,2024-01-01 00:00:02+00,t,7\n";
+/// 2024-01-01 00:00:00 in microseconds.
+const MIDNIGHT: i64 = 1_704_067_200_000_000;
+
+/// A segment of the heights 1 and 2, or with other names in its place.
+fn span() -> ImportSpan {
+    ImportSpan {
+        segment: "test-1-1-2.zip".to_owned(),
+        chain_id: "test".to_owned(),
+        heights: (1, 2),
+        times: (TimeUs(MIDNIGHT + 1_000_000), TimeUs(MIDNIGHT + 2_000_000)),
+    }
+}
+
+type Broken = Box<dyn std::error::Error + Send + Sync>;
+
+/// Imports a segment of these tables, `blocks` first.
+async fn import(
+    session: &mut ImportSession,
+    tables: &[(&str, Scope, &str)],
+) -> Result<Vec<Taken>, StoreError> {
+    let mut import = session.begin(span()).await?;
+    let mut taken = Vec::new();
+    for (table, scope, text) in tables {
+        let (header, rows) = text.split_once('\n').unwrap();
+        let columns: Vec<String> = header.split(',').map(str::to_owned).collect();
+        let rows = rows.lines().filter(|line| *line != "BROKEN").count() as u64;
+        let member = MemberText { table, scope: *scope, columns: &columns, rows, sha256: [0; 32] };
+        let pieces = text.split_inclusive('\n').map(|line| match line {
+            "BROKEN\n" => Err(Broken::from("the block at byte 7 is damaged")),
+            line => Ok(Bytes::from(line.to_owned())),
+        });
+        taken.push(import.take(member, stream::iter(pieces)).await?);
+    }
+    import.commit().await?;
+    Ok(taken)
+}
+
+fn new(rows: u64) -> Taken {
+    Taken::Rows { new: rows, skipped_columns: Vec::new(), defaulted_columns: Vec::new() }
+}
+
+async fn text(client: &Client, query: &str) -> String {
+    client.query_one(query, &[]).await.unwrap().get(0)
+}
+
+async fn is_empty(client: &Client) -> bool {
+    text(
+        client,
+        "SELECT count(*)::text FROM (SELECT height::text FROM blocks UNION ALL SELECT id FROM chain
+        UNION ALL SELECT account_id FROM balances UNION ALL SELECT hash FROM last_block) AS every_row",
+    )
+    .await
+        == "0"
+}
+
+#[tokio::test]
+async fn a_segment_fills_an_empty_database_and_is_there_the_next_time() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let mut session = ImportSession::open(database.url()).await.unwrap();
+    assert_eq!(session.stored().await.unwrap(), Stored { chain_id: None, heights: None, version: 1 });
+    let tables = [
+        ("blocks", Scope::Span, BLOCKS),
+        ("balances", Scope::Span, BALANCES),
+        ("orders", Scope::Span, "id\n"),
+        (
+            "epochs",
+            Scope::UpToEnd,
+            "id,start_time,expire_time,end_time,tx_hash,block_time\n0,2023-01-01,2023-01-02,,ab,2023-01-01\n",
+        ),
+        ("current_balances", Scope::UpToEnd, "account_id,tx_hash,block_time,balance\nb,t,2024-01-01,1\n"),
+        ("chain", Scope::UpToEnd, "id,onerow_check\nother,t\n"),
+        ("sightings", Scope::Span, "id\n1\n"),
+    ];
+    let taken = import(&mut session, &tables).await.unwrap();
+    let expected = [new(2), new(2), Taken::There, new(1), Taken::Derived, Taken::There, Taken::NoSuchTable];
+    assert_eq!(taken, expected);
+    assert_eq!(text(&client, "SELECT height || hash FROM last_block").await, "2bb");
+    assert_eq!(
+        text(&client, "SELECT string_agg(account_id || balance, ',') FROM current_balances").await,
+        "a7"
+    );
+    assert_eq!(text(&client, "SELECT id FROM chain").await, "test");
+    let stored = Stored { chain_id: Some("test".to_owned()), heights: Some((1, 2)), version: 1 };
+    assert_eq!(session.stored().await.unwrap(), stored);
+    // By the rows this time: the hashes of these texts are made up.
+    let again = import(&mut session, &tables[..2]).await.unwrap();
+    assert_eq!(again, [new(0), new(0)]);
+    session.finish().await.unwrap();
+    let analysed = "SELECT reltuples::text FROM pg_class WHERE oid = 'balances'::regclass";
+    assert_eq!(text(&client, analysed).await, "2");
+}
+
+#[tokio::test]
+async fn columns_of_other_schemas_are_skipped_or_left_to_their_default() {
+    let database = Database::fresh().await;
+    let mut session = ImportSession::open(database.url()).await.unwrap();
+    let orders = "block_time,colour,seq_num,id,market_id,party_id,side,price,size,remaining,time_in_force,type,status,\
+        version,batch_id,created_at,tx_hash\n2024-01-01 00:00:02+00,red,0,o,m,p,1,5,1,1,1,1,1,1,1,2024-01-01 00:00:02+00,t\n";
+    let taken = import(&mut session, &[("blocks", Scope::Span, BLOCKS), ("orders", Scope::Span, orders)])
+        .await
+        .unwrap();
+    let Taken::Rows { new: 1, skipped_columns, defaulted_columns } = &taken[1] else { panic!("{taken:?}") };
+    assert_eq!(*skipped_columns, ["colour"]);
+    for column in ["post_only", "reduce_only", "reference"] {
+        assert!(defaulted_columns.iter().any(|name| name == column), "{defaulted_columns:?}");
+    }
+    let client = database.connect().await;
+    assert_eq!(
+        text(&client, "SELECT id || post_only || (reference IS NULL) FROM orders").await,
+        "ofalsetrue"
+    );
+    // And they are compared by the columns that both have.
+    assert!(matches!(
+        import(&mut session, &[("orders", Scope::Span, orders)]).await.unwrap()[..],
+        [Taken::Rows { new: 0, .. }]
+    ));
+    let other = orders.replace(",o,m,", ",o,n,");
+    let error = import(&mut session, &[("orders", Scope::Span, &other)]).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the database does not agree with test-1-1-2.zip: 1 rows of orders are stored otherwise"
+    );
+}
+
+#[tokio::test]
+async fn whatever_goes_wrong_leaves_nothing_of_the_segment() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let mut session = ImportSession::open(database.url()).await.unwrap();
+    let cases = [
+        (
+            "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,5\nBROKEN\n",
+            "balances of test-1-1-2.zip cannot be read",
+        ),
+        ("account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,x\n", "line 2, column balance"),
+        (
+            "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:03+00,t,5\n",
+            "balances holds 0 rows where the segment has 1",
+        ),
+        (
+            "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,5\na,2024-01-01 00:00:01+00,t,6\n",
+            "1 rows of balances are stored otherwise",
+        ),
+    ];
+    for (balances, what) in cases {
+        let tables = [("blocks", Scope::Span, BLOCKS), ("balances", Scope::Span, balances)];
+        let error = import(&mut session, &tables).await.unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+        assert!(is_empty(&client).await, "{what}");
+    }
+    // Nor of one that is given up before its end.
+    let mut given_up = session.begin(span()).await.unwrap();
+    let columns: Vec<String> = ["block_time", "height", "hash"].map(str::to_owned).to_vec();
+    let member =
+        MemberText { table: "blocks", scope: Scope::Span, columns: &columns, rows: 2, sha256: [0; 32] };
+    given_up.take(member, stream::iter([Ok(Bytes::from_static(BLOCKS.as_bytes()))])).await.unwrap();
+    drop(given_up);
+    import(&mut session, &[("blocks", Scope::Span, BLOCKS)]).await.unwrap();
+    assert!(!is_empty(&client).await);
+}
+
+#[tokio::test]
+async fn blocks_that_differ_or_that_the_segment_has_not_are_named() {
+    let other_hash = BLOCKS.replace("bb", "cc");
+    let other_time = BLOCKS.replace("00:00:02", "00:00:01.5");
+    let fewer = BLOCKS.split_inclusive('\n').take(2).collect::<String>();
+    for (stored, height) in [(&other_hash, 2), (&other_time, 2)] {
+        let database = Database::fresh().await;
+        let mut session = ImportSession::open(database.url()).await.unwrap();
+        import(&mut session, &[("blocks", Scope::Span, stored)]).await.unwrap();
+        let error = import(&mut session, &[("blocks", Scope::Span, BLOCKS)]).await.unwrap_err();
+        assert!(error.to_string().ends_with(&format!("it holds another block {height}")), "{error}");
+    }
+    let database = Database::fresh().await;
+    let mut session = ImportSession::open(database.url()).await.unwrap();
+    import(&mut session, &[("blocks", Scope::Span, &fewer)]).await.unwrap();
+    assert_eq!(import(&mut session, &[("blocks", Scope::Span, BLOCKS)]).await.unwrap(), [new(1)]);
+    let error = import(&mut session, &[("blocks", Scope::Span, &fewer)]).await.unwrap_err();
+    assert!(error.to_string().ends_with("it holds another block 2"), "{error}");
+}
+
+#[tokio::test]
+async fn another_chain_is_refused_and_a_schema_that_is_behind_not_written_to() {
+    let database = Database::fresh().await;
+    database.connect().await.batch_execute("INSERT INTO chain (id) VALUES ('mine')").await.unwrap();
+    let mut session = ImportSession::open(database.url()).await.unwrap();
+    let error = import(&mut session, &[]).await.unwrap_err();
+    assert!(error.to_string().contains("the chain \"mine\", the segment \"test\""), "{error}");
+    let empty = Database::empty().await;
+    let error = ImportSession::open(empty.url()).await.err().unwrap();
+    assert!(matches!(error, StoreError::SchemaBehind { .. }), "{error}");
+}

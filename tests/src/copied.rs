@@ -1,0 +1,64 @@
+//! What PostgreSQL itself prints of the exportable tables: the text that downloads are held against.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+use futures_util::TryStreamExt;
+use mesh_testbed::Database;
+use proto_msgs::v2::Table;
+use tokio_postgres::Client;
+
+/// The 15 exportable tables: name of the enum's value, name of the table.
+pub fn tables() -> Vec<(&'static str, String)> {
+    let names = (1..=15).map(|number| Table::try_from(number).unwrap().as_str_name());
+    names.map(|name| (name, name.strip_prefix("TABLE_").unwrap().to_lowercase())).collect()
+}
+
+/// A session that copies from a database.
+#[derive(Debug)]
+pub struct Copier(Client);
+
+impl Copier {
+    /// Of this database.
+    pub async fn of(database: &Database) -> Self {
+        let client = database.connect().await;
+        client.batch_execute("SET TimeZone = 'UTC'").await.unwrap();
+        Self(client)
+    }
+
+    /// A query's rows as CSV, a header before them.
+    pub async fn query(&self, query: &str) -> Vec<u8> {
+        let copied =
+            self.0.copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT csv, HEADER)")).await.unwrap();
+        let rows: Vec<_> = copied.try_collect().await.unwrap();
+        rows.concat()
+    }
+
+    /// A table's rows of these spans of heights, one after the other, each in order of the primary key, behind one
+    /// header.
+    pub async fn spans(&self, table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
+        let order = self.primary_key(table).await;
+        let header = self.query(&format!("SELECT * FROM {table} LIMIT 0")).await;
+        let mut text = header.clone();
+        for (from, to) in spans {
+            let time = |which| {
+                format!("(SELECT {which}(block_time) FROM blocks WHERE height BETWEEN {from} AND {to})")
+            };
+            let (first, last) = (time("min"), time("max"));
+            let rows =
+                format!("SELECT * FROM {table} WHERE block_time BETWEEN {first} AND {last} ORDER BY {order}");
+            let rows = self.query(&rows).await;
+            text.extend(rows.strip_prefix(&header[..]).unwrap());
+        }
+        text
+    }
+
+    /// The columns of a table's primary key, text in C collation.
+    async fn primary_key(&self, table: &str) -> String {
+        let columns = "SELECT string_agg(quote_ident(attname)
+                || CASE WHEN attcollation <> 0 THEN ' COLLATE \"C\"' ELSE '' END,
+                ', ' ORDER BY array_position(indkey::int2[], attnum))
+            FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+            WHERE indisprimary AND indrelid = to_regclass($1)";
+        self.0.query_one(columns, &[&table]).await.unwrap().get(0)
+    }
+}

@@ -1,0 +1,145 @@
+//! ZIPs as others read them: by `async_zip` in this process, and by the programs that are on the machine.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+use std::{fs, path::Path, process::Command};
+
+use async_zip::{
+    base::read1::{ZipOptions, seek::ZipArchiveReader},
+    error::Result,
+    spec::constructs::CDR,
+};
+use futures_util::{AsyncReadExt, io::Cursor};
+
+use crate::say;
+
+/// A member of a ZIP: its name and its text.
+pub type Member = (String, Vec<u8>);
+
+/// Reads the members of a ZIP in its order.
+///
+/// # Errors
+/// It is no whole ZIP, or a length or a checksum is wrong.
+pub async fn read(zip: &[u8]) -> Result<Vec<Member>> {
+    let mut reader = ZipArchiveReader::open_with_options(Cursor::new(zip), ZipOptions::untrusted()).await?;
+    let name = |cdr: &CDR| cdr.insecure_file_name.as_str().unwrap_or("not UTF-8").to_owned();
+    let names: Vec<String> = reader.cdrs().iter().map(name).collect();
+    let mut members = Vec::new();
+    for (number, name) in names.into_iter().enumerate() {
+        let mut text = Vec::new();
+        reader.file(number).await?.read_to_end(&mut text).await?;
+        members.push((name, text));
+    }
+    Ok(members)
+}
+
+/// The members of a ZIP that must be whole.
+pub async fn members(zip: &[u8]) -> Vec<Member> {
+    read(zip).await.unwrap_or_else(|error| panic!("a ZIP of {} bytes: {error}", zip.len()))
+}
+
+/// Whether somebody could take these bytes for a whole ZIP: they hold an end-of-directory record where readers
+/// look for one.
+pub fn looks_whole(bytes: &[u8]) -> bool {
+    let tail = &bytes[bytes.len().saturating_sub(22 + usize::from(u16::MAX))..];
+    let Some(at) = tail.windows(4).rposition(|window| window == b"PK\x05\x06") else { return false };
+    // Behind the record comes a comment of the length that it names.
+    tail.len() >= at + 22
+        && tail.len() == at + 22 + usize::from(tail[at + 20]) + (usize::from(tail[at + 21]) << 8)
+}
+
+/// Holds every ZIP against its members with Python's `zipfile`, and lets `unzip` and `7z` test it, each in one call.
+/// A program that is not on the machine is skipped, and said to be.
+///
+/// # Panics
+/// When a program refuses a ZIP, or reads something else.
+pub fn assert_read_by_programs(what: &str, zips: &[(&[u8], &[Member])]) {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (zip, members)) in zips.iter().enumerate() {
+        let path = folder.path().join(format!("{number}.zip"));
+        fs::write(&path, zip).unwrap();
+        let texts = path.with_extension("members");
+        fs::create_dir(&texts).unwrap();
+        for (name, text) in *members {
+            fs::write(texts.join(name), text).unwrap();
+        }
+    }
+    let all = folder.path().join("*.zip");
+    let (folder, all) = (folder.path().to_str().unwrap(), all.to_str().unwrap());
+    let count = zips.len();
+    let python = run("python3", &["-c", PYTHON, folder]);
+    assert!(python.is_none_or(|said| said.trim() == format!("{count} as expected")), "{what}");
+    // With one archive it says nothing of their number.
+    run("unzip", &["-tqq", all]);
+    let seven = run("7z", &["t", all]);
+    let counted = format!("OK archives: {count}");
+    assert!(seven.is_none_or(|said| count == 1 || said.contains(&counted)), "{what}");
+    let programs = ["python3", "unzip", "7z"].map(|program| match is_here(program) {
+        true => format!("{program} takes all"),
+        false => format!("skipped: no {program} on this machine"),
+    });
+    say(&format!("{what}: {count} ZIPs; {}", programs.join(", ")));
+}
+
+const PYTHON: &str = r#"
+import os, sys, zipfile
+zips = [os.path.join(sys.argv[1], name) for name in os.listdir(sys.argv[1]) if name.endswith(".zip")]
+for path in zips:
+    with zipfile.ZipFile(path) as opened:
+        assert opened.testzip() is None, path
+        folder = path[:-len("zip")] + "members"
+        assert sorted(opened.namelist()) == sorted(os.listdir(folder)), (path, opened.namelist())
+        for name in opened.namelist():
+            with open(os.path.join(folder, name), "rb") as text:
+                assert opened.read(name) == text.read(), (path, name)
+print(len(zips), "as expected")
+"#;
+
+/// Whether a program is on this machine.
+pub fn is_here(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
+}
+
+/// Runs a program, if it is there, and returns what it says.
+///
+/// # Panics
+/// When it fails.
+pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
+    if !is_here(program) {
+        return None;
+    }
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {said}\n{complaint}");
+    Some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMPTY: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+    #[test]
+    fn only_what_has_an_end_record_at_its_end_looks_whole() {
+        assert!(looks_whole(EMPTY));
+        assert!(looks_whole(&[b"PK\x05\x06 somewhere before", EMPTY].concat()));
+        assert!(!looks_whole(&EMPTY[..21]) && !looks_whole(&[EMPTY, b"x"].concat()) && !looks_whole(b""));
+    }
+
+    #[tokio::test]
+    async fn programs_and_the_reader_refuse_what_is_cut() {
+        assert!(read(EMPTY).await.unwrap().is_empty());
+        assert!(read(&EMPTY[..21]).await.is_err());
+        assert_read_by_programs("an empty one", &[]);
+        let member = ("a.csv".to_owned(), b"id\n".to_vec());
+        for program in ["python3", "unzip", "7z"].into_iter().filter(|program| is_here(program)) {
+            let refused = std::panic::catch_unwind(|| {
+                assert_read_by_programs(program, &[(&EMPTY[..21], std::slice::from_ref(&member))]);
+            });
+            assert!(refused.is_err(), "{program}");
+        }
+    }
+}

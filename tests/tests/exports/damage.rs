@@ -1,0 +1,274 @@
+//! Segments that are damaged, cut or gone, before a download and in the middle of it (X3, X10, H10): it is refused
+//! or visibly broken, never a whole-looking ZIP of other bytes.
+//!
+//! `MESH_TEST_FLIPS` flips more bits than usual, `MESH_TEST_SEED` others.
+
+use std::{collections::BTreeMap, env, fs, path::Path};
+
+use mesh_tests::{
+    problem::assert_problem,
+    raw::Connection,
+    say,
+    zip::{self, looks_whole},
+};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use tokio::io::AsyncReadExt;
+
+use super::made::{Made, Plan, Served, noise};
+use super::*;
+
+/// How a download ended, as its client sees it.
+#[derive(Debug)]
+enum Outcome {
+    /// Status and number of the error.
+    Refused(Answer),
+    /// What came before the transfer broke.
+    Broken(Vec<u8>),
+    /// All that was promised.
+    Whole(Vec<u8>),
+}
+
+async fn download(outside: &Outside, path: &str) -> Outcome {
+    let mut response = outside.request(Method::GET, path).send().await.unwrap();
+    if response.status() != 200 {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        return Outcome::Refused(Answer { status, headers, body: response.bytes().await.unwrap() });
+    }
+    let mut came = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => came.extend_from_slice(&chunk),
+            Ok(None) => return Outcome::Whole(came),
+            Err(_) => return Outcome::Broken(came),
+        }
+    }
+}
+
+/// What came of a broken transfer: less than the whole, and nothing that opens.
+async fn assert_broken(came: &[u8], whole: &[u8], what: &str) {
+    assert!(came.len() < whole.len() && whole.starts_with(came), "{what}: {} bytes", came.len());
+    assert!(!looks_whole(came) && zip::read(came).await.is_err(), "{what}");
+}
+
+fn plans(bytes: usize) -> Vec<Plan> {
+    let mut dice = SmallRng::seed_from_u64(5);
+    let plan = |number: u64| {
+        let plan = Plan::new(1, number * 10 + 1, number * 10 + 10).with("orders", "id\n1\n");
+        plan.with("trades", noise(&mut dice, bytes))
+    };
+    (0..3).map(plan).collect()
+}
+
+/// Where the parts of a segment's file lie: header and rows of trades, `layout.json`, the directory, its end.
+fn places(file: &[u8]) -> BTreeMap<&'static str, usize> {
+    let find = |bytes: &[u8], from: usize| {
+        from + file[from..].windows(bytes.len()).position(|window| window == bytes).unwrap()
+    };
+    let trades = find(b"history/trades.csv", 0) + "history/trades.csv".len();
+    let layout = find(b"layout.json", trades);
+    BTreeMap::from([
+        ("metadata.json", "metadata.json".len() + 30 + 20),
+        ("another table", find(b"history/orders.csv", 0) + "history/orders.csv".len() + 2),
+        ("the header", trades + 2),
+        ("the first rows", trades + 100),
+        ("rows in the middle", usize::midpoint(trades, layout)),
+        ("the last rows", layout - 100),
+        ("layout.json", layout + "layout.json".len() + 20),
+        ("the directory", find(b"PK\x01\x02", layout) + 20),
+        ("the end of the directory", file.len() - 10),
+    ])
+}
+
+/// A damage to a segment's file; nothing is left of it for none.
+type Damage = Box<dyn Fn(&[u8]) -> Option<Vec<u8>>>;
+
+fn flip(place: usize, bit: u8) -> Damage {
+    Box::new(move |file| {
+        let mut file = file.to_vec();
+        file[place] ^= 1 << bit;
+        Some(file)
+    })
+}
+
+fn cut(length: usize) -> Damage {
+    Box::new(move |file| Some(file[..length].to_vec()))
+}
+
+fn vanish() -> Damage {
+    Box::new(|_| None)
+}
+
+/// Puts other bytes in a file's place, as a disk does that loses some: without a new name.
+fn put(path: &Path, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => fs::write(path, bytes).unwrap(),
+        None => fs::remove_file(path).unwrap(),
+    }
+}
+
+/// Lets the replica list its segments anew: it does so before it says that a range is not held.
+async fn look_again(outside: &Outside) {
+    assert_eq!(outside.get(&Served::path("trades", 1_000_000, 1_000_000)).await.status, 404);
+}
+
+#[tokio::test]
+async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
+    let served = Made::of(plans(720_000)).await.serve(1).await;
+    let (outside, path) = (served.outside(), served.whole("trades"));
+    let Outcome::Whole(whole) = download(&outside, &path).await else { panic!("it is whole at first") };
+    let (mut refused, mut broken, mut harmless) = (0, 0, 0);
+    for plan in &served.made.plans {
+        let file = served.made.path(plan);
+        let good = fs::read(&file).unwrap();
+        let places = places(&good);
+        let mut damages: Vec<(String, Damage)> =
+            places.iter().map(|(name, place)| ((*name).to_owned(), flip(*place, 0))).collect();
+        for length in [0, 1, 100, places["rows in the middle"], good.len() - 1] {
+            damages.push((format!("cut to {length}"), cut(length)));
+        }
+        damages.push(("vanished".to_owned(), vanish()));
+        for (name, damage) in damages {
+            // As it was when it was listed last.
+            put(&file, Some(&good));
+            look_again(&outside).await;
+            put(&file, damage(&good).as_deref());
+            for is_known in [false, true] {
+                if is_known {
+                    look_again(&outside).await;
+                }
+                let what = format!("{name} in {} (known: {is_known})", plan.from);
+                match download(&outside, &path).await {
+                    Outcome::Refused(answer) if name == "vanished" => {
+                        let (from, to) = (plan.from, plan.to);
+                        let problem = assert_problem(&answer, 404, 5, 240_013);
+                        assert_eq!(problem.inner, format!("missing blocks {from}-{to}"), "{what}");
+                        refused += 1;
+                    }
+                    Outcome::Refused(answer) => {
+                        assert_problem(&answer, 500, 13, 240_014);
+                        refused += 1;
+                    }
+                    Outcome::Broken(came) => {
+                        assert_broken(&came, &whole, &what).await;
+                        broken += 1;
+                        let in_bytes = ["header", "rows"].iter().any(|part| name.contains(part));
+                        assert!(!is_known || in_bytes, "{what} is known and not refused");
+                    }
+                    Outcome::Whole(bytes) => {
+                        // Bytes that this download does not need: nobody has looked at the figures since, the table
+                        // is another one, or the header is in the file already.
+                        assert!(bytes == whole, "{what}");
+                        let unused = name == "another table" || (name == "the header" && plan.from > 1);
+                        let figures = ["metadata.json", "layout.json", "the directory", "the end"];
+                        let is_unread = !is_known
+                            && (name.contains("cut") || figures.iter().any(|part| name.contains(part)));
+                        assert!(unused || is_unread, "{what} was not seen");
+                        harmless += 1;
+                    }
+                }
+            }
+        }
+        put(&file, Some(&good));
+        look_again(&outside).await;
+        let mended = download(&outside, &path).await;
+        assert!(matches!(mended, Outcome::Whole(bytes) if bytes == whole), "{} is mended", plan.from);
+    }
+    assert!(refused > 0 && broken > 0 && harmless > 0);
+    say(&format!("damage before a download: {refused} refused, {broken} broken, {harmless} without effect"));
+}
+
+#[tokio::test]
+async fn a_flipped_bit_anywhere_never_makes_another_whole_file() {
+    let number = |name, default| env::var(name).ok().map_or(default, |text: String| text.parse().unwrap());
+    let (flips, seed) = (number("MESH_TEST_FLIPS", 60), number("MESH_TEST_SEED", 20_230_620));
+    let mut dice = SmallRng::seed_from_u64(seed);
+    // Small, so that figures are hit as often as rows.
+    let served = Made::of(plans(3_000)).await.serve(1).await;
+    let (outside, path) = (served.outside(), served.whole("trades"));
+    let Outcome::Whole(whole) = download(&outside, &path).await else { panic!("it is whole at first") };
+    let (mut refused, mut broken, mut harmless) = (0, 0, 0);
+    for _ in 0..flips {
+        let plan = &served.made.plans[dice.random_range(0..3)];
+        let file = served.made.path(plan);
+        let good = fs::read(&file).unwrap();
+        let (place, bit) = (dice.random_range(0..good.len()), dice.random_range(0..8));
+        put(&file, flip(place, bit)(&good).as_deref());
+        if dice.random() {
+            look_again(&outside).await;
+        }
+        let what = format!("bit {bit} of byte {place} in {}, seed {seed}", plan.from);
+        match download(&outside, &path).await {
+            Outcome::Refused(answer) => {
+                assert_problem(&answer, 500, 13, 240_014);
+                refused += 1;
+            }
+            Outcome::Broken(came) => {
+                assert_broken(&came, &whole, &what).await;
+                broken += 1;
+            }
+            Outcome::Whole(bytes) => {
+                assert!(bytes == whole, "{what}");
+                harmless += 1;
+            }
+        }
+        put(&file, Some(&good));
+        look_again(&outside).await;
+    }
+    assert!(refused > 0 && broken > 0 && harmless > 0, "{refused} {broken} {harmless}");
+    say(&format!("{flips} flipped bits: {refused} refused, {broken} broken, {harmless} without effect"));
+}
+
+#[tokio::test]
+async fn what_is_damaged_in_the_middle_of_a_download_breaks_it() {
+    let served = Made::of(plans(5 << 20)).await.serve(1).await;
+    let (outside, path) = (served.outside(), served.whole("trades"));
+    let Outcome::Whole(whole) = download(&outside, &path).await else { panic!("it is whole at first") };
+    let last = &served.made.plans[2];
+    let file = served.made.path(last);
+    let good = fs::read(&file).unwrap();
+    let places = places(&good);
+    for (what, damage) in [
+        ("flipped", flip(places["the last rows"], 3)),
+        ("cut", cut(places["rows in the middle"])),
+        ("vanished", vanish()),
+    ] {
+        let mut connection = Connection::open_narrow(&served.mesh.url(), 64 << 10).await.unwrap();
+        connection.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+        let (head, mut stream) = connection.head_then_stream().await.unwrap();
+        assert_eq!(head.status, 200);
+        assert_eq!(head.header("content-length"), Some(&*whole.len().to_string()));
+        let mut came = head.body;
+        while came.len() < 1 << 20 {
+            assert!(stream.read_buf(&mut came).await.unwrap() > 0);
+        }
+        put(&file, damage(&good).as_deref());
+        // An end or a reset: both are visible beside the length that was promised.
+        while matches!(stream.read_buf(&mut came).await, Ok(1..)) {}
+        assert!(came.len() > 1 << 20, "{what}: it went on for a while");
+        assert_broken(&came, &whole, what).await;
+        put(&file, Some(&good));
+        look_again(&outside).await;
+        let mended = download(&outside, &path).await;
+        assert!(matches!(mended, Outcome::Whole(bytes) if bytes == whole), "{what} is mended");
+    }
+}
+
+#[tokio::test]
+async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
+    let served = Made::of(plans(720_000)).await.serve(1).await;
+    let (outside, path) = (served.outside(), served.whole("trades"));
+    let accept = [("accept", "application/x-ndjson")];
+    let whole = bytes(&lines(&get(&outside, &path, &accept).await));
+    let file = served.made.path(&served.made.plans[2]);
+    let good = fs::read(&file).unwrap();
+    put(&file, flip(places(&good)["the last rows"], 3)(&good).as_deref());
+    let mut lines = lines(&get(&outside, &path, &accept).await);
+    let error = lines.pop().unwrap();
+    assert_eq!(error.as_object().unwrap().keys().collect::<Vec<_>>(), ["error"]);
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["details"][0]["code"]),
+        (&13.into(), &240_014.into())
+    );
+    assert!(lines.iter().all(|line| line.get("error").is_none()) && !lines.is_empty());
+    assert_broken(&bytes(&lines), &whole, "chunks").await;
+}

@@ -1,0 +1,145 @@
+//! A large download in parts and from every replica (X4, X4a, X9): of a few megabytes, and ranges by the dozen.
+//!
+//! `MESH_TEST_EXPORT_MB` and `MESH_TEST_EXPORT_RANGES` choose other numbers, such as 150 and 1000; `MESH_TEST_SEED`
+//! other ranges.
+
+use std::{env, fs};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use mesh_testbed::Service;
+use mesh_tests::{
+    say,
+    zip::{is_here, members, run},
+};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+use super::made::{Made, Plan, Served, expected, noise};
+use super::*;
+
+fn number(variable: &str, default: usize) -> usize {
+    env::var(variable).ok().map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// Three versions in seven segments, one of them without a row.
+fn plans(megabytes: usize, dice: &mut SmallRng) -> Vec<Plan> {
+    let sixth = (megabytes << 20) / 6;
+    let plan = |(number, version): (u64, u32)| {
+        let bytes = if number == 4 { 0 } else { sixth };
+        Plan::new(version, number * 10 + 1, number * 10 + 10).with("trades", noise(dice, bytes))
+    };
+    (0..7).zip([1, 1, 1, 2, 2, 3, 3]).map(plan).collect()
+}
+
+/// The whole as its client keeps it, once it is known to be right.
+async fn whole(served: &Served, path: &str) -> Answer {
+    let answer = served.outside().get(path).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("content-length"), Some(&*answer.body.len().to_string()));
+    assert_eq!(answer.header("repr-digest"), Some(&*history::digest(&answer.body)));
+    assert!(members(&answer.body).await == expected(&served.made.plans, "trades"));
+    answer
+}
+
+#[tokio::test]
+async fn parts_of_a_large_download_make_the_whole() {
+    let (megabytes, ranges) = (number("MESH_TEST_EXPORT_MB", 6), number("MESH_TEST_EXPORT_RANGES", 50));
+    let mut dice = SmallRng::seed_from_u64(number("MESH_TEST_SEED", 20_230_620) as u64);
+    let served = Made::of(plans(megabytes, &mut dice)).await.serve(3).await;
+    let (outside, path) = (served.outside(), served.whole("trades"));
+    let whole = whole(&served, &path).await;
+    let (length, etag) = (whole.body.len(), whole.header("etag").unwrap());
+
+    let mut bytes = 0;
+    for _ in 0..ranges {
+        let first = dice.random_range(0..length);
+        let longest = [1, 100, 70_000, 3 << 20][dice.random_range(0..4)];
+        let last = first + dice.random_range(0..longest);
+        let end = length.min(last + 1);
+        let (range, first, end) = match dice.random_range(0..8) {
+            0 => (format!("bytes=-{}", last - first + 1), length.saturating_sub(last - first + 1), length),
+            1 if length - first < 8 << 20 => (format!("bytes={first}-"), first, length),
+            _ => (format!("bytes={first}-{last}"), first, end),
+        };
+        let part = get(&outside, &path, &[("range", &range), ("if-range", etag)]).await;
+        assert_eq!(part.status, 206, "{range}: {part:?}");
+        assert!(part.body == whole.body.slice(first..end), "{range}");
+        assert_eq!(part.header("content-range"), Some(&*format!("bytes {first}-{}/{length}", end - 1)));
+        bytes += part.body.len();
+    }
+
+    let quarter = length.div_ceil(4);
+    let quarters = (0..4).map(|number| {
+        let (first, last) = (number * quarter, ((number + 1) * quarter).min(length) - 1);
+        let (outside, path) = (&outside, &path);
+        async move { get(outside, path, &[("range", &format!("bytes={first}-{last}"))]).await.body }
+    });
+    assert!(join_all(quarters).await.concat() == whole.body, "four at a time");
+
+    let cuts = [1, dice.random_range(0..length), length - 1];
+    let resumed = resumed_by_curl(&format!("{}{path}", served.mesh.url()), &whole.body, &cuts).await;
+    say(&format!(
+        "a download of {length} bytes: {ranges} ranges of {bytes} bytes are slices of it, four parallel ones the whole; \
+         {resumed}"
+    ));
+}
+
+/// Lets curl resume downloads that broke off at these bytes.
+async fn resumed_by_curl(url: &str, whole: &Bytes, cuts: &[usize]) -> String {
+    if !is_here("curl") {
+        return "skipped: no curl on this machine".to_owned();
+    }
+    for cut in cuts {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("part.zip");
+        fs::write(&file, &whole[..*cut]).unwrap();
+        let arguments = ["-sS", "-f", "--noproxy", "*", "-C", "-", "-o", file.to_str().unwrap(), url];
+        let arguments = arguments.map(str::to_owned);
+        // The mesh's client lives on this thread.
+        tokio::task::spawn_blocking(move || run("curl", &arguments.each_ref().map(String::as_str)))
+            .await
+            .unwrap();
+        assert!(fs::read(&file).unwrap() == *whole, "curl from byte {cut}");
+    }
+    format!("curl resumes from {cuts:?}")
+}
+
+/// What must be the same wherever it comes from.
+fn headers(answer: &Answer) -> Vec<Option<String>> {
+    let names =
+        ["etag", "repr-digest", "x-total-rows", "content-length", "content-disposition", "accept-ranges"];
+    names.map(|name| answer.header(name).map(str::to_owned)).to_vec()
+}
+
+/// The bytes of history that a replica has given in its life.
+async fn pulled(replica: &Service) -> usize {
+    let page = replica.admin("/metrics").await;
+    let mut counts = page.text().lines().filter(|line| line.starts_with("mesh_export_pulled_bytes"));
+    let count = counts.find(|line| line.contains("ExportNetworkHistory"));
+    count.map_or(0, |line| line.rsplit_once(' ').unwrap().1.parse().unwrap())
+}
+
+#[tokio::test]
+async fn every_replica_gives_the_same_file_also_after_a_restart() {
+    const REPLICAS: usize = 3;
+    let mut served = Made::of(plans(2, &mut SmallRng::seed_from_u64(3))).await.serve(REPLICAS).await;
+    let path = served.whole("trades");
+    let before = whole(&served, &path).await;
+    for _ in 0..4 * REPLICAS {
+        assert_eq!(headers(&served.outside().send("HEAD", &path).await), headers(&before));
+    }
+    for alone in 0..REPLICAS {
+        // One is in its second life, the others are gone.
+        for (number, replica) in served.replicas().into_iter().enumerate() {
+            match number == alone {
+                true => replica.restart().await,
+                false => _ = replica.kill().await,
+            }
+        }
+        let answer = served.outside().get(&path).await;
+        assert_eq!(headers(&answer), headers(&before), "replica {alone}");
+        assert!(answer.body == before.body, "replica {alone}");
+        let replica = &*served.replicas()[alone];
+        assert!(pulled(replica).await >= answer.body.len(), "replica {alone} gave it");
+    }
+}

@@ -1,0 +1,167 @@
+//! A history of traps, sealed and downloaded by a mesh: what CSV and ZIP trip over, told in one database.
+
+use std::collections::BTreeMap;
+
+use mesh_tests::{
+    copied::tables,
+    problem::assert_problem,
+    zip::{Member, assert_read_by_programs, members},
+};
+
+use super::*;
+
+/// Blocks up to 45, a segment each 10; an upgrade at block 26 closes one early; blocks 41-45 wait for more.
+const SEGMENTS: [(u64, u64); 5] = [(1, 10), (11, 20), (21, 25), (26, 30), (31, 40)];
+
+const CHAIN: &str = "odd/ch\u{e4}in \"1\";\r\n%2e..-2";
+/// The chain id as file names carry it (X5).
+const CHAIN_IN_NAMES: &str = "odd_ch_in__1_____2e..-2";
+
+/// The header of orders, which rows repeat.
+const ORDERS: &str = "id,market_id,party_id,side,price,size,remaining,time_in_force,type,status,reference,reason,\
+version,batch_id,pegged_offset,pegged_reference,lp_id,created_at,updated_at,expires_at,tx_hash,block_time,seq_num,\
+post_only,reduce_only";
+
+/// Rows of orders at heights: the id and the reference of each, as SQL.
+fn orders(heights: (u64, u64), values: &str) -> String {
+    let (from, to) = heights;
+    format!(
+        "INSERT INTO orders (id, market_id, party_id, side, price, size, remaining, time_in_force, type, status,
+            reference, version, batch_id, created_at, tx_hash, block_time, seq_num)
+        SELECT id, '', 'p', 1, -5, 1, 1, 1, 1, 1, reference, 1, 1, '1999-12-31 23:59:59.5+14', 'ab',
+            (SELECT block_time FROM blocks WHERE height = {from} + place % ({to} - {from} + 1)), place
+        FROM ({values}) AS traps (place, id, reference)"
+    )
+}
+
+async fn database() -> Database {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    client.execute("INSERT INTO chain (id) VALUES ($1)", &[&CHAIN]).await.unwrap();
+    let noise = |rows| format!("(SELECT string_agg(md5(n::text), '') FROM generate_series(1, {rows}) AS n)");
+    let noise_of = [3_200, 60_000].map(noise);
+    let statements = [
+        "INSERT INTO blocks (height, block_time, hash)
+            SELECT height, timestamptz '2024-01-01 00:00:00.5+00' + height * interval '1 s', 'ab'
+            FROM generate_series(1, 45) AS height"
+            .to_owned(),
+        "INSERT INTO protocol_upgrade_proposals VALUES (26, 'v2', '{}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED',
+            'ab', (SELECT block_time FROM blocks WHERE height = 24))"
+            .to_owned(),
+        // Whatever means something to CSV or to COPY's other format, and what only looks so.
+        orders(
+            (1, 10),
+            "VALUES (1, 'a', NULL), (2, 'b', ''), (3, 'c', 'NULL'), (4, 'd', E'\\\\N'), (5, 'e', E'a\\r\\nb'),
+                (6, 'f', '\"'), (7, 'g', ',\",\"\"'), (8, 'h', E'\\\\.'), (9, 'i', E'\\n'), (10, 'j', E'\\r'),
+                (11, 'k', 'é 文 \u{1f600} \u{feff}'), (12, 'l', ' '), (13, 'm', '\"\"'), (14, 'n', E'x\\n'),
+                (15, E'o\\n,', E'\\t\\x01'), (16, '', E'\\\\'), (17, 'é', E'\\n\\n\"\\r\\n\"')",
+        ),
+        // Nothing in 11-20. Long ones in 21-25: with line breaks, and such as deflate makes little shorter.
+        orders((21, 25), &format!("VALUES (1, 'a', repeat('x,', 40000)), (2, 'b', {})", noise_of[0])),
+        orders(
+            (21, 25),
+            &format!(
+                "VALUES (3, 'c', repeat(md5('a') || E'\\r\\n', 500000)), (4, 'd', {}), (5, 'e', NULL)",
+                noise_of[1]
+            ),
+        ),
+        // Right behind the header: itself, many times, and in 31-40 once before noise.
+        orders((26, 30), &format!("SELECT n, '{ORDERS}', E'{ORDERS}\\n' FROM generate_series(1, 300) AS n")),
+        orders((31, 40), &format!("VALUES (0, '{ORDERS}', {}), (1, '', '{ORDERS}')", noise_of[0])),
+        "INSERT INTO checkpoints SELECT E'hash,block_hash\\n' || n, '', n, '', block_time, n
+            FROM generate_series(1, 9) AS n JOIN blocks ON height = n * 4"
+            .to_owned(),
+        r#"INSERT INTO withdrawals SELECT id, 'p', 1.50, '', 'STATUS_OPEN', E'\\N', '', '-infinity', 'infinity',
+            jsonb_build_object('é"', E'a\r\n"b"', 'null', NULL), '', block_time
+            FROM unnest('{é,Z,a,_,ab,"a b",A,"",文}'::text[]) WITH ORDINALITY AS ids (id, n)
+            JOIN blocks ON height = 30 + (n * 7) % 10"#
+            .to_owned(),
+    ];
+    for statement in statements {
+        client.batch_execute(&statement).await.unwrap_or_else(|error| {
+            panic!("{:?}: {}", error.as_db_error(), &statement[..statement.len().min(300)])
+        });
+    }
+    database
+}
+
+#[tokio::test]
+async fn a_history_of_traps_is_downloaded_as_postgresql_prints_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = database().await;
+    let mesh = Mesh::configure(&database)
+        .env("MESH_HISTORY_URL", folder.path().to_str().unwrap())
+        .env("MESH_HISTORY_INTERVAL_BLOCKS", "10")
+        .env("MESH_HISTORY_REFRESH_MS", "20")
+        .start()
+        .await;
+    let outside = Outside::of(&mesh);
+    outside.until_sealed(&SEGMENTS).await;
+    let copier = Copier::of(&database).await;
+    let mut downloads: BTreeMap<(String, usize, usize), (Answer, Vec<Member>)> = BTreeMap::new();
+    for (name, table) in tables() {
+        let header = copier.spans(&table, &[]).await;
+        let (mut of_segment, mut rows_of_segment) = (Vec::new(), Vec::new());
+        for span in SEGMENTS {
+            let text = copier.spans(&table, &[span]).await;
+            rows_of_segment.push(csv::Reader::from_reader(&text[..]).byte_records().count());
+            of_segment.push(text[header.len()..].to_vec());
+        }
+        let ranges = [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (0, 1), (1, 3), (3, 4), (0, 4)];
+        for (first, last) in ranges {
+            let (from, to) = (SEGMENTS[first].0, SEGMENTS[last].1);
+            let path = format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table={name}");
+            let answer = outside.get(&path).await;
+            assert_eq!(answer.status, 200, "{path}: {answer:?}");
+            let members = members(&answer.body).await;
+            let expected = [&[header.clone()], &of_segment[first..=last]].concat().concat();
+            assert_eq!(members.len(), 1, "{path}");
+            let (member, text) = &members[0];
+            assert_eq!(*member, format!("{CHAIN_IN_NAMES}-{table}-1-{from}-{to}.csv"));
+            assert!(*text == expected, "{path}: {} bytes, not {}", text.len(), expected.len());
+            let file = format!("attachment; filename=\"{CHAIN_IN_NAMES}-{table}-{from}-{to}.zip\"");
+            assert_eq!(answer.header("content-disposition"), Some(&*file));
+            let rows: usize = rows_of_segment[first..=last].iter().sum();
+            assert_eq!(answer.header("x-total-rows"), Some(&*rows.to_string()), "{path}");
+            downloads.insert((table.clone(), first, last), (answer, members));
+        }
+    }
+    // What the traps are there for: rows of orders by segment, and how long they are.
+    let orders = [0, 1, 2, 3, 4].map(|number| &downloads[&("orders".to_owned(), number, number)]);
+    let rows = orders.map(|(answer, _)| answer.header("x-total-rows").unwrap());
+    assert_eq!(rows, ["17", "0", "5", "300", "2"]);
+    let lengths = orders.map(|(_, members)| members[0].1.len());
+    assert!(lengths[1] == ORDERS.len() + 1 && lengths[2] > 18 << 20, "{lengths:?}");
+    assert_eq!(downloads[&("deposits".to_owned(), 0, 4)].0.header("x-total-rows"), Some("0"));
+    let zips: Vec<(&[u8], &[Member])> =
+        downloads.values().map(|(answer, members)| (&answer.body[..], &members[..])).collect();
+    assert_read_by_programs("traps", &zips);
+    a_gap_is_refused_and_what_lies_beside_it_is_not(&outside, folder.path(), &downloads).await;
+}
+
+/// One segment goes; what it was needed for is refused, everything else stays as it was.
+async fn a_gap_is_refused_and_what_lies_beside_it_is_not(
+    outside: &Outside,
+    folder: &std::path::Path,
+    downloads: &BTreeMap<(String, usize, usize), (Answer, Vec<Member>)>,
+) {
+    std::fs::remove_file(folder.join(format!("segments/{CHAIN_IN_NAMES}-1-11-20.zip"))).unwrap();
+    outside.until_sealed(&[SEGMENTS[0], SEGMENTS[2], SEGMENTS[3], SEGMENTS[4]]).await;
+    let (mut refused, mut same) = (0, 0);
+    for ((table, first, last), (before, _)) in downloads {
+        let (from, to) = (SEGMENTS[*first].0, SEGMENTS[*last].1);
+        let table = table.to_uppercase();
+        let path = format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table=TABLE_{table}");
+        if (*first..=*last).contains(&1) {
+            let problem = assert_problem(&outside.get(&path).await, 404, 5, 240_013);
+            assert_eq!(problem.inner, "missing blocks 11-20", "{path}");
+            refused += 1;
+        } else {
+            let answer = outside.get(&path).await;
+            assert_eq!(answer.header("etag"), before.header("etag"), "{path}");
+            assert!(answer.body == before.body, "{path}");
+            same += 1;
+        }
+    }
+    assert_eq!((refused, same), (15 * 4, 15 * 5));
+}

@@ -1,0 +1,201 @@
+//! Clients that download and throw away what comes, each on a thread of its own.
+//!
+//! They share the processors with what they feed on and are therefore lean: of an answer only its head is read, of its
+//! body the length is checked.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::super::cost::{self, Watched};
+use super::super::meter::Meter;
+use super::super::transfer::Moved;
+
+/// How long clients download before it counts.
+const WARM_UP: Duration = Duration::from_millis(500);
+/// How long a client waits for the next bytes.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes that a client takes at once.
+const TAKEN: usize = 512 << 10;
+const HEAD_AT_MOST: usize = 16 << 10;
+
+/// Clients that download over and over.
+pub(super) struct Drain {
+    shared: Arc<Shared>,
+    clients: Vec<JoinHandle<Result<(), String>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    /// Body bytes that came, and the clients' processor time in microseconds.
+    bytes: AtomicU64,
+    cpu_us: AtomicU64,
+}
+
+impl Drain {
+    /// Starts one client for each path.
+    pub(super) fn start(address: SocketAddr, paths: &[String]) -> Self {
+        let shared = Arc::<Shared>::default();
+        let client = |path: &String| {
+            let (path, shared) = (path.clone(), Arc::clone(&shared));
+            thread::spawn(move || {
+                while !shared.stop.load(Ordering::Relaxed) {
+                    download(address, &path, &shared)?;
+                }
+                Ok(())
+            })
+        };
+        let clients = paths.iter().map(client).collect();
+        Self { shared, clients }
+    }
+
+    /// Counts for a while what comes.
+    pub(super) fn count(&self, watched: &[Watched], length: Duration) -> Moved {
+        thread::sleep(WARM_UP);
+        let now = || (self.shared.bytes.load(Ordering::Relaxed), self.shared.cpu_us.load(Ordering::Relaxed));
+        let (meter, before) = (Meter::start(watched), now());
+        thread::sleep(length);
+        let after = now();
+        let cpu_us = after.1 - before.1;
+        Moved { amount: after.0 - before.0, spent: meter.stop(cpu_us), own_us: vec![("load", cpu_us)] }
+    }
+
+    /// Stops all clients. A download that failed, or had another length than it said, is an error.
+    pub(super) fn stop(self) -> Result<(), String> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().map_err(|_| "a client died")??;
+        }
+        Ok(())
+    }
+}
+
+/// Downloads for a while, once for each path at the same time.
+pub(super) fn drain(
+    address: SocketAddr,
+    paths: &[String],
+    watched: &[Watched],
+    length: Duration,
+) -> Result<Moved, String> {
+    let drain = Drain::start(address, paths);
+    let moved = drain.count(watched, length);
+    drain.stop()?;
+    if moved.amount == 0 { Err("nothing came".to_owned()) } else { Ok(moved) }
+}
+
+/// The length that an export has, and the time from asking for it to its first byte.
+pub(super) fn first_byte(address: SocketAddr, path: &str) -> Result<(u64, Duration), String> {
+    let mut stream = connect(address)?;
+    let asked = Instant::now();
+    let (length, body) = ask(&mut stream, path)?;
+    if body.is_empty() {
+        let read = stream.read(&mut [0]).map_err(|error| broken(path, &error))?;
+        if read == 0 {
+            return Err(format!("{path}: no byte came"));
+        }
+    }
+    Ok((length, asked.elapsed()))
+}
+
+fn download(address: SocketAddr, path: &str, shared: &Shared) -> Result<(), String> {
+    let mut stream = connect(address)?;
+    let (length, body) = ask(&mut stream, path)?;
+    let mut left = length.saturating_sub(body.len() as u64);
+    shared.bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+    let mut taken = vec![0; TAKEN];
+    let mut spent_us = cost::thread_cpu_us();
+    while left > 0 && !shared.stop.load(Ordering::Relaxed) {
+        let read = stream.read(&mut taken).map_err(|error| broken(path, &error))? as u64;
+        if read == 0 || read > left {
+            return Err(format!("{path}: {left} bytes were left, {read} came"));
+        }
+        left -= read;
+        let now_us = cost::thread_cpu_us();
+        shared.bytes.fetch_add(read, Ordering::Relaxed);
+        shared.cpu_us.fetch_add(now_us - spent_us, Ordering::Relaxed);
+        spent_us = now_us;
+    }
+    Ok(())
+}
+
+fn connect(address: SocketAddr) -> Result<TcpStream, String> {
+    let connected = TcpStream::connect(address).and_then(|stream| {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    });
+    connected.map_err(|error| format!("cannot connect to {address}: {error}"))
+}
+
+/// Asks, and gives the length of the body with what has come of it.
+fn ask(stream: &mut TcpStream, path: &str) -> Result<(u64, Vec<u8>), String> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(|error| broken(path, &error))?;
+    let mut answer = Vec::with_capacity(HEAD_AT_MOST);
+    loop {
+        let filled = answer.len();
+        answer.resize(HEAD_AT_MOST, 0);
+        let read = stream.read(&mut answer[filled..]).map_err(|error| broken(path, &error))?;
+        answer.truncate(filled + read);
+        if let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            return match (head.starts_with("http/1.1 200 "), length) {
+                (true, Some(length)) => Ok((length, answer.split_off(end + 4))),
+                _ => Err(format!("{path}: {}", String::from_utf8_lossy(&answer))),
+            };
+        }
+        if read == 0 || answer.len() >= HEAD_AT_MOST {
+            return Err(format!("{path}: the answer is no HTTP"));
+        }
+    }
+}
+
+fn broken(path: &str, error: &std::io::Error) -> String {
+    format!("{path}: the connection broke: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server of one answer for each connection.
+    fn serve(answer: &'static [u8]) -> SocketAddr {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 1024]);
+                // Whoever has stopped reading has read enough.
+                let _ = stream.write_all(answer);
+            }
+        });
+        address
+    }
+
+    fn drained(answer: &'static [u8]) -> Result<Moved, String> {
+        drain(serve(answer), &["/a".to_owned(), "/b".to_owned()], &[], Duration::from_millis(50))
+    }
+
+    #[test]
+    fn whole_bodies_count_and_short_ones_fail() {
+        let moved = drained(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbytes").unwrap();
+        assert_eq!(moved.amount % 5, 0);
+        let short = drained(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbytes").unwrap_err();
+        assert!(short.contains("1 bytes were left"), "{short}");
+        let refused = drained(b"HTTP/1.1 404 Not Found\r\nContent-Length: 1\r\n\r\n-").unwrap_err();
+        assert!(refused.contains("404"), "{refused}");
+    }
+
+    #[test]
+    fn the_first_byte_is_one_of_the_body() {
+        let address = serve(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbytes");
+        assert_eq!(first_byte(address, "/").unwrap().0, 5);
+        first_byte(serve(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"), "/").unwrap_err();
+    }
+}

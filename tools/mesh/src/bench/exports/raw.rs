@@ -1,0 +1,148 @@
+//! The bus alone: one connection publishes, another one reads, on threads of their own, through the same server.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use async_nats::{Client, ConnectOptions};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use tokio::time::timeout;
+
+use super::super::cost::{self, Watched};
+use super::super::meter::Meter;
+use super::super::transfer::Moved;
+use crate::up::backing;
+
+/// Bytes of a message, those of a chunk of the product.
+pub(super) const MESSAGE: usize = 512 << 10;
+
+const WARM_UP: Duration = Duration::from_millis(500);
+/// How long the last messages may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Messages that wait to be written, and those that wait to be read, as in the product.
+const UNSENT: usize = 16;
+const UNREAD: usize = 2048;
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    published: AtomicU64,
+    received: AtomicU64,
+    publisher_us: AtomicU64,
+    subscriber_us: AtomicU64,
+}
+
+/// Publishes these messages over and over for a while, and counts what comes.
+pub(super) fn publish(
+    bus: &backing::Bus,
+    messages: Vec<Bytes>,
+    server: &[Watched],
+    length: Duration,
+) -> Result<Moved, String> {
+    let subject = format!("bench.{}", std::process::id());
+    let shared = Arc::<Shared>::default();
+    let (tell, subscribed) = std::sync::mpsc::channel();
+    let subscriber = {
+        let (bus, subject, shared) = (bus.clone(), subject.clone(), Arc::clone(&shared));
+        thread::spawn(move || {
+            alone(async {
+                let client = connect(&bus).await?;
+                let mut arriving = client.subscribe(subject).await.map_err(said)?;
+                client.flush().await.map_err(said)?;
+                let _ = tell.send(());
+                read(&mut arriving, &shared).await
+            })
+        })
+    };
+    if subscribed.recv_timeout(PATIENCE).is_err() {
+        return Err(ended(subscriber).err().unwrap_or_else(|| "nobody subscribed".to_owned()));
+    }
+    let publisher = {
+        let (bus, shared) = (bus.clone(), Arc::clone(&shared));
+        thread::spawn(move || {
+            alone(async {
+                let client = connect(&bus).await?;
+                for message in messages.iter().cycle() {
+                    if shared.stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    client.publish(subject.clone(), message.clone()).await.map_err(said)?;
+                    shared.published.fetch_add(message.len() as u64, Ordering::Relaxed);
+                    shared.publisher_us.store(cost::thread_cpu_us(), Ordering::Relaxed);
+                }
+                client.flush().await.map_err(said)
+            })
+        })
+    };
+    thread::sleep(WARM_UP);
+    let now = || {
+        [&shared.received, &shared.publisher_us, &shared.subscriber_us].map(|one| one.load(Ordering::Relaxed))
+    };
+    let (meter, before) = (Meter::start(server), now());
+    thread::sleep(length);
+    let after = now();
+    let [amount, publisher_us, subscriber_us] = std::array::from_fn(|place| after[place] - before[place]);
+    let spent = meter.stop(publisher_us + subscriber_us);
+    shared.stop.store(true, Ordering::Relaxed);
+    ended(publisher)?;
+    ended(subscriber)?;
+    let own_us = vec![("publisher", publisher_us), ("subscriber", subscriber_us)];
+    Ok(Moved { amount, spent, own_us })
+}
+
+/// Reads until everything that was published has come.
+async fn read(arriving: &mut async_nats::Subscriber, shared: &Shared) -> Result<(), String> {
+    let mut last = Instant::now();
+    loop {
+        let stopped = shared.stop.load(Ordering::Relaxed);
+        if stopped && shared.received.load(Ordering::Relaxed) >= shared.published.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match timeout(Duration::from_millis(100), arriving.next()).await {
+            Ok(Some(message)) => {
+                shared.received.fetch_add(message.payload.len() as u64, Ordering::Relaxed);
+                shared.subscriber_us.store(cost::thread_cpu_us(), Ordering::Relaxed);
+                last = Instant::now();
+            }
+            Ok(None) => return Err("the bus closed the connection that reads".to_owned()),
+            Err(_) if last.elapsed() > PATIENCE => {
+                return Err("the bus dropped messages of a reader that was too slow".to_owned());
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+async fn connect(bus: &backing::Bus) -> Result<Client, String> {
+    let options = ConnectOptions::new().client_capacity(UNSENT).subscription_capacity(UNREAD);
+    let options = match &bus.credentials {
+        None => options,
+        Some(file) => {
+            let (user, password) = credentials(file)?;
+            options.user_and_password(user, password)
+        }
+    };
+    options.connect(bus.url.as_str()).await.map_err(said)
+}
+
+fn credentials(file: &Path) -> Result<(String, String), String> {
+    let text = std::fs::read_to_string(file).map_err(said)?;
+    let (user, password) = text.trim().split_once(':').ok_or("the bus has no password")?;
+    Ok((user.to_owned(), password.to_owned()))
+}
+
+fn alone(what: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(said)?.block_on(what)
+}
+
+fn ended(thread: thread::JoinHandle<Result<(), String>>) -> Result<(), String> {
+    thread.join().map_err(|_| "a thread died")?
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    format!("the bus alone: {error}")
+}

@@ -1,0 +1,48 @@
+//! What processes spend between two moments, and what the machine spends on others meanwhile.
+
+use std::time::Instant;
+
+use super::cost::{self, Watched};
+
+/// One that runs.
+pub(super) struct Meter {
+    begun: Instant,
+    watched: Vec<Watched>,
+    machine_us: Option<(u64, u64)>,
+    processes_us: Option<Vec<u64>>,
+}
+
+/// What was spent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spent {
+    /// How long it took.
+    pub(super) seconds: f64,
+    /// Processor time of each watched process, microseconds.
+    pub(super) cpu_us: Option<Vec<u64>>,
+    /// The share of the machine's processor time that went to others than the load and the watched processes.
+    pub(super) others: Option<f64>,
+}
+
+impl Meter {
+    /// Begins.
+    pub(super) fn start(watched: &[Watched]) -> Self {
+        let (machine_us, processes_us) = (cost::machine_cpu_us(), cost::cpu_us(watched));
+        Self { begun: Instant::now(), watched: watched.to_vec(), machine_us, processes_us }
+    }
+
+    /// Ends; `load_us` is the processor time that the load itself took meanwhile.
+    pub(super) fn stop(self, load_us: u64) -> Spent {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let processes = self.processes_us.zip(cost::cpu_us(&self.watched));
+        let spent = |(before, after): (&u64, &u64)| after.saturating_sub(*before);
+        let cpu_us: Option<Vec<u64>> =
+            processes.map(|(before, after)| before.iter().zip(&after).map(spent).collect());
+        let machine = self.machine_us.zip(cost::machine_cpu_us());
+        let others = machine.zip(cpu_us.as_ref()).map(|((before, after), own)| {
+            let used = (after.0 - before.0) as f64;
+            let own = (own.iter().sum::<u64>() + load_us) as f64;
+            (used - own).max(0.0) / (after.1 - before.1).max(1) as f64
+        });
+        Spent { seconds, cpu_us, others }
+    }
+}

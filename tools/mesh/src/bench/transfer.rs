@@ -1,0 +1,178 @@
+//! Sides that move bytes or rows: how many a second, and what each process spends on them.
+//!
+//! Comes in: rounds of each side, which the caller plays in turns. Goes out: medians, a table and its figures.
+
+use serde_json::{Value, json};
+
+use super::contest::{self, figure, median, rounded};
+use super::cost::{self, Watched};
+use super::meter::Spent;
+use crate::table;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    /// How the rate is called.
+    rate: &'static str,
+    /// How many make one of the rate's.
+    per: f64,
+    /// How the cost is called.
+    cost: &'static str,
+    /// Makes a cost of microseconds of one.
+    factor: f64,
+}
+
+/// Bytes, in millions a second.
+pub(super) const BYTES: Unit = Unit { rate: "MB/s", per: 1e6, cost: "CPU s/GB", factor: 1e3 };
+/// Rows.
+pub(super) const ROWS: Unit = Unit { rate: "rows/s", per: 1.0, cost: "CPU us/row", factor: 1.0 };
+
+/// What came of a round.
+#[derive(Clone, Debug)]
+pub(super) struct Moved {
+    /// How many bytes or rows.
+    pub(super) amount: u64,
+    /// What the watched processes spent.
+    pub(super) spent: Spent,
+    /// Processor time of what runs in this process, by name, microseconds.
+    pub(super) own_us: Vec<(&'static str, u64)>,
+}
+
+/// One side and its rounds.
+pub(super) struct Transfer {
+    name: &'static str,
+    unit: Unit,
+    processes: Vec<Watched>,
+    rounds: Vec<Moved>,
+}
+
+impl Moved {
+    fn rate(&self) -> f64 {
+        self.amount as f64 / self.spent.seconds
+    }
+}
+
+impl Transfer {
+    /// A side that these processes do.
+    pub(super) fn new(name: &'static str, unit: Unit, processes: Vec<Watched>) -> Self {
+        Self { name, unit, processes, rounds: Vec::new() }
+    }
+
+    /// The processes.
+    pub(super) fn processes(&self) -> &[Watched] {
+        &self.processes
+    }
+
+    /// Replaces the processes, which must have the same names: some were started anew.
+    pub(super) fn watch(&mut self, processes: Vec<Watched>) {
+        self.processes = processes;
+    }
+
+    /// Notes a round.
+    pub(super) fn add(&mut self, round: Moved) {
+        self.rounds.push(round);
+    }
+
+    /// What people call the side.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Bytes or rows a second, the median of the rounds.
+    pub(super) fn rate(&self) -> f64 {
+        median(self.rounds.iter().map(Moved::rate).collect())
+    }
+
+    /// Processor time of each process for one byte or row in the unit's measure, with the most memory it had.
+    fn costs(&self) -> Vec<(String, Option<f64>, Option<u64>)> {
+        let amount: u64 = self.rounds.iter().map(|round| round.amount).sum();
+        let each = |total: u64| total as f64 / amount.max(1) as f64 * self.unit.factor;
+        let of_process = |(place, process): (usize, &Watched)| {
+            let of_round = |round: &Moved| round.spent.cpu_us.as_ref()?.get(place).copied();
+            let total = self.rounds.iter().map(of_round).sum::<Option<u64>>();
+            (process.name.clone(), total.map(each), cost::peak_memory_kib(process.pid))
+        };
+        let names = self.rounds.first().map(|round| round.own_us.as_slice()).unwrap_or_default();
+        let of_own = |(name, _): &(&'static str, u64)| {
+            let own = self.rounds.iter().flat_map(|round| &round.own_us).filter(|(other, _)| other == name);
+            ((*name).to_owned(), Some(each(own.map(|(_, us)| us).sum())), None)
+        };
+        self.processes.iter().enumerate().map(of_process).chain(names.iter().map(of_own)).collect()
+    }
+
+    /// The share of the machine that went to others, percent, the median of the rounds.
+    fn others_percent(&self) -> Option<f64> {
+        let shares: Option<Vec<f64>> = self.rounds.iter().map(|round| round.spent.others).collect();
+        shares.map(|shares| 100.0 * median(shares))
+    }
+
+    /// The figures for a machine.
+    pub(super) fn figures(&self) -> Value {
+        let rates: Vec<f64> = self.rounds.iter().map(|round| rounded(round.rate() / self.unit.per)).collect();
+        let costs = self.costs().into_iter().map(|(process, cost, peak_kib)| {
+            json!({ "process": process, "cost": cost.map(rounded), "peakKiB": peak_kib })
+        });
+        json!({
+            "side": self.name, "rate": rounded(self.rate() / self.unit.per), "rateUnit": self.unit.rate,
+            "costUnit": self.unit.cost, "rounds": rates, "othersPercent": self.others_percent().map(rounded),
+            "processes": costs.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Lays out sides of one unit, and below them what each process spent.
+pub(super) fn tables(title: &str, sides: &[Transfer]) -> String {
+    let Some(unit) = sides.first().map(|side| side.unit) else { return String::new() };
+    let title = format!("{title}, medians of {} rounds in turns", contest::ROUNDS);
+    let (mut rows, mut spent) = (Vec::new(), Vec::new());
+    for side in sides {
+        let rates: Vec<f64> = side.rounds.iter().map(|round| round.rate() / unit.per).collect();
+        let costs = side.costs();
+        let total: Option<f64> = costs.iter().map(|(_, cost, _)| *cost).sum();
+        rows.push(vec![
+            side.name.to_owned(),
+            format!("{:.1}", side.rate() / unit.per),
+            format!("{:.1}", rates.iter().copied().fold(f64::INFINITY, f64::min)),
+            format!("{:.1}", rates.iter().copied().fold(0.0, f64::max)),
+            total.map_or_else(|| "-".to_owned(), |total| format!("{total:.3}")),
+            figure(side.others_percent()),
+        ]);
+        for (process, cost, peak_kib) in costs {
+            let cost = cost.map_or_else(|| "-".to_owned(), |cost| format!("{cost:.3}"));
+            let peak = peak_kib.map(|kib| kib as f64 / 1024.0);
+            spent.push(vec![format!("{}: {process}", side.name), cost, figure(peak)]);
+        }
+    }
+    let sides_table = table::laid_out(
+        &title,
+        &["side", unit.rate, "least", "most", &format!("all {}", unit.cost), "others %"],
+        &rows,
+    );
+    let spent = table::laid_out("", &["process", unit.cost, "peak MiB"], &spent);
+    let others = sides.iter().filter_map(Transfer::others_percent).fold(0.0, f64::max);
+    format!("{sides_table}{spent}{}", contest::warning(others))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_is_told_by_the_median_of_its_rounds_and_the_cost_of_all() {
+        let process = Watched { name: "edge".into(), pid: std::process::id() };
+        let mut side = Transfer::new("product", BYTES, vec![process]);
+        for (megabytes, cpu_us) in [(100, 100_000), (300, 200_000), (200, 300_000)] {
+            let spent = Spent { seconds: 1.0, cpu_us: Some(vec![cpu_us]), others: Some(0.25) };
+            side.add(Moved { amount: megabytes * 1_000_000, spent, own_us: vec![("load", 60_000)] });
+        }
+        let figures = side.figures();
+        assert_eq!(figures["rate"], 200.0);
+        // 0.6 s for 0.6 GB.
+        assert_eq!(figures["processes"][0]["cost"], 1.0);
+        assert_eq!(figures["processes"][1]["cost"], 0.3);
+        let text = tables("title", &[side]);
+        assert!(text.contains("product: edge") && text.contains("product: load"), "{text}");
+        assert!(text.contains("1.300"), "{text}");
+        assert!(text.contains("took up to 25 % of the machine"), "{text}");
+    }
+}

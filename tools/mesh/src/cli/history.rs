@@ -1,0 +1,75 @@
+//! The forms of the commands about sealed history.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::HomeArgs;
+
+/// Options of `seal`.
+#[derive(Debug, Args)]
+pub(crate) struct SealArgs {
+    /// Where the mesh lives.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Seal this database instead of that of the home
+    #[arg(long, value_name = "URL")]
+    pub(crate) postgres: Option<String>,
+    /// Put the segments there instead of into the home; a folder or a file: URL, in which they lie in segments/
+    #[arg(long, value_name = "URL")]
+    pub(crate) history: Option<String>,
+    /// Blocks of a segment [default: as the mesh of the home does, else 1000]
+    #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub(crate) interval: Option<u32>,
+    /// Also close the running span at the newest block
+    #[arg(long)]
+    pub(crate) newest: bool,
+    /// Print a JSON array of what was sealed
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `history`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: HistoryCommand,
+}
+
+/// What to do with sealed history.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HistoryCommand {
+    /// Checks every byte of every segment, and the chain that they form
+    Verify(VerifyArgs),
+    /// Loads segments into a database, all or those that it lacks
+    Import(ImportArgs),
+}
+
+/// Options of `history verify`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// A home, or the folder of the segments
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `history import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A home, or the folder of the segments
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// The database, empty or with the beginning of the same history; it is migrated first
+    #[arg(long, value_name = "URL")]
+    pub(crate) postgres: String,
+    /// The database's own history, whose running span is sealed before a migration that changes exports
+    #[arg(long, value_name = "URL")]
+    pub(crate) history: Option<String>,
+    /// Print a JSON array of the segments
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,150 @@
+//! What `mesh export` is asked for, as it is typed.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use proto_msgs::v2::Table;
+use reqwest::Url;
+
+/// Options of `export`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The table, also as TABLE_TRADES, in any case
+    #[arg(value_name = "TABLE", value_parser = table_parser(), ignore_case = true)]
+    pub(crate) table: Table,
+    /// First block: where a segment of the history begins; `first` is the first one of all
+    #[arg(long, value_name = "A", allow_negative_numbers = true)]
+    pub(crate) from_block: Height,
+    /// Last block: where a segment ends; `last` is the last one of all
+    #[arg(long, value_name = "B", allow_negative_numbers = true)]
+    pub(crate) to_block: Height,
+    /// The file or its folder, `-` for standard output [default: the name that the gateway gives, here]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The gateway
+    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
+    pub(crate) url: Url,
+    /// Take whole segments: from the start of the one that holds A to the end of the one that holds B
+    #[arg(long)]
+    pub(crate) snap: bool,
+    /// Replace FILE when it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Give up after so many tries in a row that brought nothing
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) retries: u32,
+    /// Try again when nothing has come for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) patience: u32,
+    /// Print the outcome as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A height, or the end of what is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Height {
+    /// This one.
+    At(u64),
+    /// The first of all.
+    First,
+    /// The last of all.
+    Last,
+}
+
+impl FromStr for Height {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "first" => Ok(Self::First),
+            "last" => Ok(Self::Last),
+            // Heights are signed on the wire.
+            _ => match text.parse::<u64>() {
+                Ok(height) if i64::try_from(height).is_ok() => Ok(Self::At(height)),
+                _ => Err("a height is a number from 0, `first` or `last`".to_owned()),
+            },
+        }
+    }
+}
+
+/// The tables and their short names, as the contract has them.
+static TABLES: LazyLock<Vec<(String, Table)>> = LazyLock::new(|| {
+    let tables = (1..).map_while(|number| Table::try_from(number).ok());
+    tables.map(|table| (short(table.as_str_name()), table)).collect()
+});
+
+/// The name of a table without `TABLE_`, lower case.
+pub(super) fn short(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    lower.strip_prefix("table_").map(str::to_owned).unwrap_or(lower)
+}
+
+fn table_parser() -> impl TypedValueParser<Value = Table> {
+    let names =
+        TABLES.iter().map(|(name, table)| PossibleValue::new(name.as_str()).alias(table.as_str_name()));
+    PossibleValuesParser::new(names).try_map(|typed| {
+        let found = TABLES.iter().find(|(name, _)| *name == short(&typed));
+        found.map(|(_, table)| *table).ok_or("there is no such table")
+    })
+}
+
+fn gateway(text: &str) -> Result<Url, String> {
+    let wrong =
+        || "write it as http://host:port, with a path when the gateway is below one (no TLS)".to_owned();
+    let url = Url::parse(text).map_err(|_| wrong())?;
+    let is_anonymous = url.username().is_empty() && url.password().is_none();
+    let is_plain = url.has_host() && is_anonymous && url.query().is_none() && url.fragment().is_none();
+    if url.scheme() == "http" && is_plain { Ok(url) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: ExportArgs,
+    }
+
+    fn typed(table: &str, from: &str, to: &str, url: &str) -> Result<ExportArgs, clap::Error> {
+        let typed = Typed::try_parse_from(["-", table, "--from-block", from, "--to-block", to, "--url", url]);
+        typed.map(|typed| typed.args)
+    }
+
+    #[test]
+    fn every_table_of_the_contract_is_known_by_both_names_in_any_case() {
+        assert_eq!(TABLES.len(), 15);
+        for (name, table) in &*TABLES {
+            let upper = name.to_ascii_uppercase();
+            for spelling in [name, &upper, table.as_str_name(), &format!("Table_{name}")] {
+                assert_eq!(typed(spelling, "1", "2", "http://h").unwrap().table, *table, "{spelling}");
+            }
+        }
+        for wrong in ["", "table_", "TABLE_UNSPECIFIED", "unspecified", "trade", "14"] {
+            typed(wrong, "1", "2", "http://h").unwrap_err();
+        }
+    }
+
+    #[test]
+    fn heights_are_numbers_or_the_ends() {
+        let args = typed("trades", "first", "9223372036854775807", "http://h").unwrap();
+        assert_eq!((args.from_block, args.to_block), (Height::First, Height::At(i64::MAX.unsigned_abs())));
+        for wrong in ["", "-1", "1.5", "First", "9223372036854775808"] {
+            typed("trades", wrong, "2", "http://h").unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_gateway_is_an_address_and_nothing_more() {
+        typed("trades", "1", "2", "http://h:1/below/").unwrap();
+        for wrong in ["h:1", "ftp://h", "http://", "http://h/?a=b", "http://h/#a", "http://me@h", "/api"] {
+            typed("trades", "1", "2", wrong).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Which blocks are meant: the ends of what is held by name, and whole segments instead of heights inside them.
+
+use proto_msgs::v2::HistorySegment;
+
+use super::args::Height;
+
+/// First and last height.
+pub(super) type Span = (u64, u64);
+
+/// The heights as numbers.
+pub(super) fn named(from: Height, to: Height, held: &[HistorySegment]) -> Result<Span, String> {
+    let spans = || held.iter().filter_map(span);
+    let height = |height| match height {
+        Height::At(height) => Some(height),
+        Height::First => spans().map(|(from, _)| from).min(),
+        Height::Last => spans().map(|(_, to)| to).max(),
+    };
+    height(from)
+        .zip(height(to))
+        .ok_or_else(|| "no segment of the history is sealed yet; wait for it, or name the blocks".to_owned())
+}
+
+/// The smallest run of whole segments that covers the heights. A height that no segment holds stays as it is, for the
+/// gateway to refuse: never are there fewer blocks than asked for.
+pub(super) fn snapped((from, to): Span, held: &[HistorySegment]) -> Span {
+    let holding = |height| held.iter().filter_map(span).find(|(from, to)| (*from..=*to).contains(&height));
+    let start = holding(from).map_or(from, |(start, _)| start);
+    let end = holding(to).map_or(to, |(_, end)| end);
+    (start, end)
+}
+
+fn span(segment: &HistorySegment) -> Option<Span> {
+    Some((segment.from_height.try_into().ok()?, segment.to_height.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1-10, one that an upgrade closed early, and a gap.
+    fn held() -> Vec<HistorySegment> {
+        let spans = [(31, 40), (15, 20), (11, 14), (1, 10)];
+        let segment =
+            |(from_height, to_height)| HistorySegment { from_height, to_height, ..Default::default() };
+        spans.into_iter().map(segment).collect()
+    }
+
+    #[test]
+    fn the_ends_have_names() {
+        let held = held();
+        assert_eq!(named(Height::First, Height::Last, &held), Ok((1, 40)));
+        assert_eq!(named(Height::At(5), Height::Last, &held), Ok((5, 40)));
+        assert_eq!(named(Height::At(5), Height::At(6), &[]), Ok((5, 6)));
+        named(Height::First, Height::At(6), &[]).unwrap_err();
+    }
+
+    #[test]
+    fn whole_segments_cover_what_was_asked_for() {
+        for (asked, taken) in [
+            ((1, 10), (1, 10)),
+            ((2, 10), (1, 10)),
+            ((5, 5), (1, 10)),
+            ((10, 11), (1, 14)),
+            ((12, 16), (11, 20)),
+            ((12, 25), (11, 25)),
+            ((0, 5), (0, 10)),
+            ((35, 99), (31, 99)),
+        ] {
+            assert_eq!(snapped(asked, &held()), taken, "{asked:?}");
+        }
+        assert_eq!(snapped((3, 4), &[]), (3, 4));
+    }
+}

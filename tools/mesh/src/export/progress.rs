@@ -1,0 +1,125 @@
+//! How far a download is, as one line for somebody at a terminal and nobody else; and figures as people read them.
+
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use crate::up::{is_watched, say};
+
+/// How often the line is written.
+pub(super) const PERIOD: Duration = Duration::from_millis(250);
+/// The speed is that of the last ten seconds.
+const SAMPLES: usize = 40;
+const BAR: u64 = 24;
+
+/// The line.
+#[derive(Debug)]
+pub(super) struct Progress {
+    is_watched: bool,
+    samples: VecDeque<(Instant, u64)>,
+}
+
+impl Progress {
+    /// A line that is not shown yet.
+    pub(super) fn new() -> Self {
+        Self { is_watched: is_watched(), samples: VecDeque::new() }
+    }
+
+    /// Shows how far the download is.
+    pub(super) fn show(&mut self, position: u64, bytes: u64) {
+        if !self.is_watched {
+            return;
+        }
+        let now = Instant::now();
+        // What was taken back is no speed.
+        if self.samples.back().is_some_and(|(_, last)| position < *last) {
+            self.samples.clear();
+        }
+        self.samples.push_back((now, position));
+        if self.samples.len() > SAMPLES {
+            self.samples.pop_front();
+        }
+        let speed = self.samples.front().map_or(0.0, |(start, from)| {
+            let seconds = now.duration_since(*start).as_secs_f64();
+            if seconds > 0.0 { (position - from) as f64 / seconds } else { 0.0 }
+        });
+        // A terminal that went away says so by a signal.
+        let _ = write!(io::stderr(), "\r\x1b[2K{}", line(position, bytes, speed));
+    }
+
+    /// Says something that stays.
+    pub(super) fn note(&self, text: &str) {
+        self.leave();
+        say(text);
+    }
+
+    /// Leaves the line.
+    pub(super) fn leave(&self) {
+        if self.is_watched {
+            let _ = write!(io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Short enough for the narrowest terminal: a line that wraps could not be written over.
+fn line(position: u64, bytes: u64, speed: f64) -> String {
+    let share = |of: u64| {
+        if bytes == 0 { of } else { (u128::from(position) * u128::from(of) / u128::from(bytes)) as u64 }
+    };
+    let done = share(BAR).min(BAR) as usize;
+    let bar = format!("{}{}", "=".repeat(done), " ".repeat(BAR as usize - done));
+    let rest = bytes.saturating_sub(position);
+    let left = if rest == 0 {
+        String::new()
+    } else if speed < 1.0 {
+        ", waiting".to_owned()
+    } else {
+        format!(", {} left", time(rest as f64 / speed))
+    };
+    format!("[{bar}] {:>3} % of {}, {}/s{left}", share(100), size(bytes as f64), size(speed))
+}
+
+/// Bytes, with three figures or more.
+pub(super) fn size(bytes: f64) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match units.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", bytes / unit),
+        None => format!("{bytes:.0} bytes"),
+    }
+}
+
+fn time(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    match (seconds / 3600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (hours @ 0..100, minutes) => format!("{hours} h {minutes} min"),
+        _ => "days".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_far_how_fast_and_how_long() {
+        let half = line(20_000_000, 40_000_000, 8_000_000.0);
+        assert_eq!(half, "[============            ]  50 % of 40.0 MB, 8.0 MB/s, 3 s left");
+        assert_eq!(line(0, 10, 0.0), "[                        ]   0 % of 10 bytes, 0 bytes/s, waiting");
+        assert_eq!(line(10, 10, 5.0), "[========================] 100 % of 10 bytes, 5 bytes/s");
+        assert!(line(u64::MAX / 2, u64::MAX, 1234.5).len() < 80, "{}", line(u64::MAX / 2, u64::MAX, 1234.5));
+    }
+
+    #[test]
+    fn figures_are_short() {
+        assert_eq!([999.0, 1000.0, 1.25e6, 4.67e9].map(size), ["999 bytes", "1.0 kB", "1.2 MB", "4.7 GB"]);
+        assert_eq!([0.2, 61.0, 7260.0, 1e9].map(time), ["1 s", "1 min 1 s", "2 h 1 min", "days"]);
+    }
+}

@@ -1,0 +1,373 @@
+//! Where a download goes: a `.part` file beside its later name, with a note beside it of what it is part of, or
+//! standard output. Knows how far it is and the checksum of that.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+
+use super::source::Offer;
+use crate::failure::Failure;
+
+const READ_BYTES: usize = 1 << 20;
+
+/// Where a download goes.
+#[derive(Debug)]
+pub(super) struct Sink {
+    place: Place,
+    /// Bytes of the file that are there.
+    pub(super) position: u64,
+    /// Their checksum.
+    pub(super) crc32c: u32,
+}
+
+#[derive(Debug)]
+enum Place {
+    Out,
+    File(Part),
+}
+
+/// An unfinished file. Its lock keeps a second download of the same file away.
+#[derive(Debug)]
+struct Part {
+    file: File,
+    paths: Paths,
+}
+
+/// The names of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Paths {
+    /// When it is whole.
+    pub(super) whole: PathBuf,
+    /// Until then.
+    pub(super) part: PathBuf,
+    /// What it is part of.
+    note: PathBuf,
+}
+
+/// What a part is part of. Equal figures mean equal bytes, from whichever gateway.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    /// Where it comes from, for the reader.
+    url: String,
+    etag: String,
+    bytes: u64,
+    crc32c: u32,
+}
+
+/// What was there when a sink was opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing of use.
+    Nothing,
+    /// The beginning of this file.
+    Beginning,
+    /// The beginning of another one, which is gone now.
+    Other,
+}
+
+impl Paths {
+    /// The names of a file that is called so when it is whole; refuses what is there and may not be replaced.
+    pub(super) fn of(whole: PathBuf, may_replace: bool) -> Result<Self, Failure> {
+        let beside = |ending: &str| {
+            let mut name = whole.clone().into_os_string();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        let paths = Self { part: beside(".part"), note: beside(".part.json"), whole };
+        paths.refuse_existing(may_replace)?;
+        Ok(paths)
+    }
+
+    fn refuse_existing(&self, may_replace: bool) -> Result<(), Failure> {
+        let name = self.whole.display();
+        match fs::metadata(&self.whole) {
+            Ok(found) if !found.is_file() => Err(Failure::failed(format!(
+                "{name} is no ordinary file; name another one with -o, where `-` is standard output"
+            ))),
+            Ok(_) if !may_replace => Err(exists(&self.whole)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Sink {
+    /// Standard output.
+    pub(super) fn out() -> Self {
+        Self { place: Place::Out, position: 0, crc32c: 0 }
+    }
+
+    /// Opens the part of a file. One that belongs to this offer is kept and read for its checksum.
+    pub(super) async fn open(paths: Paths, offer: &Offer, url: &str) -> Result<(Self, Found), Failure> {
+        let note = Note::of(offer, url);
+        let opened = spawn_blocking(move || Self::open_now(paths, &note)).await;
+        opened.map_err(|_| Failure::failed("the part of an earlier call cannot be read; remove it"))?
+    }
+
+    fn open_now(paths: Paths, note: &Note) -> Result<(Self, Found), Failure> {
+        let failed = |error: io::Error| cannot_write(&paths.part, &error);
+        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
+        let mut file = options.open(&paths.part).map_err(failed)?;
+        // Whoever finished it a moment ago has given it its name: then this is no part any more.
+        let is_named = |file: &File| -> io::Result<bool> {
+            Ok(file.metadata()?.ino() == fs::metadata(&paths.part)?.ino())
+        };
+        if file.try_lock().is_err() || !is_named(&file).unwrap_or(false) {
+            return Err(Failure::failed(format!(
+                "{} is being written by another download; wait for it, or name another file with -o",
+                paths.part.display()
+            )));
+        }
+        let held = file.metadata().map_err(failed)?.len();
+        let is_same = fs::read(&paths.note)
+            .ok()
+            .and_then(|text| serde_json::from_slice::<Note>(&text).ok())
+            .is_some_and(|old| old.is_same(note));
+        if is_same && (1..=note.bytes).contains(&held) {
+            let (position, crc32c) = checksum(&mut file).map_err(failed)?;
+            return Ok((
+                Self { place: Place::File(Part { file, paths }), position, crc32c },
+                Found::Beginning,
+            ));
+        }
+        let mut sink = Self { place: Place::File(Part { file, paths }), position: 0, crc32c: 0 };
+        sink.begin(note)?;
+        Ok((sink, if held > 0 { Found::Other } else { Found::Nothing }))
+    }
+
+    /// Whether what was written can be taken back.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.place, Place::File(_))
+    }
+
+    /// Takes back what is there, for this offer.
+    pub(super) fn restart(&mut self, offer: &Offer, url: &str) -> Result<(), Failure> {
+        self.begin(&Note::of(offer, url))
+    }
+
+    fn begin(&mut self, note: &Note) -> Result<(), Failure> {
+        let Place::File(part) = &mut self.place else {
+            return Err(Failure::failed("what went to standard output cannot be taken back; start again"));
+        };
+        // The bytes go before the note changes: never are there bytes under another file's note.
+        let emptied = part.file.set_len(0).and_then(|()| part.file.rewind());
+        emptied.map_err(|error| cannot_write(&part.paths.part, &error))?;
+        let text = serde_json::to_vec(note).map_err(|error| Failure::failed(error.to_string()))?;
+        fs::write(&part.paths.note, text).map_err(|error| cannot_write(&part.paths.note, &error))?;
+        (self.position, self.crc32c) = (0, 0);
+        Ok(())
+    }
+
+    /// Adds bytes.
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match &mut self.place {
+            Place::File(part) => {
+                part.file.write_all(bytes).map_err(|error| cannot_write(&part.paths.part, &error))?;
+            }
+            Place::Out => {
+                // Whoever reads may take as long as they like, and a wish to stop is heeded meanwhile.
+                let piece = bytes.to_vec();
+                let written = spawn_blocking(move || {
+                    let mut out = io::stdout().lock();
+                    out.write_all(&piece).and_then(|()| out.flush())
+                });
+                written.await.map_err(io::Error::other).flatten().map_err(|error| {
+                    Failure::failed(format!("cannot write to standard output ({error}); start again"))
+                })?;
+            }
+        }
+        self.position += bytes.len() as u64;
+        self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);
+        Ok(())
+    }
+
+    /// Removes a part that is of no use.
+    pub(super) fn remove(&mut self) {
+        if let Place::File(part) = &self.place {
+            // The lock goes last, with the open file. What cannot be removed is written over next time.
+            let _ = fs::remove_file(&part.paths.part);
+            let _ = fs::remove_file(&part.paths.note);
+        }
+    }
+
+    /// Brings a whole file to the disk and gives it its name.
+    pub(super) async fn finish(self, may_replace: bool) -> Result<(), Failure> {
+        let Place::File(part) = self.place else { return Ok(()) };
+        let finished = spawn_blocking(move || part.finish(may_replace)).await;
+        finished.map_err(|_| Failure::failed("the file cannot be given its name; try again"))?
+    }
+}
+
+impl Part {
+    fn finish(self, may_replace: bool) -> Result<(), Failure> {
+        let Self { file, paths: Paths { whole, part, note } } = self;
+        file.sync_all().map_err(|error| cannot_write(&part, &error))?;
+        let flags = if may_replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        let renamed = match renameat_with(CWD, &part, CWD, &whole, flags) {
+            // Not every file system can tell.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if !whole.exists() => {
+                rustix::fs::rename(&part, &whole)
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Err(Errno::EXIST),
+            renamed => renamed,
+        };
+        match renamed {
+            Err(Errno::EXIST) => return Err(exists(&whole)),
+            renamed => renamed.map_err(|error| cannot_write(&whole, &error.into()))?,
+        }
+        // The name lasts when its folder is on the disk.
+        let folder = whole.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|error| cannot_write(&whole, &error))?;
+        // Without its part the note says nothing.
+        let _ = fs::remove_file(note);
+        Ok(())
+    }
+}
+
+impl Note {
+    fn of(offer: &Offer, url: &str) -> Self {
+        Self { url: url.to_owned(), etag: offer.etag.clone(), bytes: offer.bytes, crc32c: offer.crc32c }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.etag, self.bytes, self.crc32c) == (&other.etag, other.bytes, other.crc32c)
+    }
+}
+
+/// Length and checksum of a file; the next write goes to its end.
+fn checksum(file: &mut File) -> io::Result<(u64, u32)> {
+    let (mut length, mut crc32c) = (0, 0);
+    let mut buffer = vec![0; READ_BYTES];
+    file.rewind()?;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok((length, crc32c)),
+            Ok(read) => {
+                length += read as u64;
+                crc32c = crc32c::crc32c_append(crc32c, &buffer[..read]);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A name that is safe in any folder, from one that somebody else chose: its last part, plain characters only.
+pub(super) fn plain_name(given: &str) -> Option<String> {
+    const LONGEST: usize = 200;
+    let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
+    let plain: String =
+        last.chars().take(LONGEST).map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    let name = plain.trim_start_matches(['.', '-']);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn exists(whole: &Path) -> Failure {
+    Failure::failed(format!(
+        "{} is there already; replace it with --force, or name another file with -o",
+        whole.display()
+    ))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    let next = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room on the disk",
+        ErrorKind::NotFound => "make its folder, or name another file with -o",
+        _ => "name another file with -o",
+    };
+    Failure::failed(format!("cannot write {} ({error}); {next}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(etag: &str, whole: &[u8]) -> Offer {
+        Offer {
+            name: None,
+            etag: etag.into(),
+            bytes: whole.len() as u64,
+            crc32c: crc32c::crc32c(whole),
+            rows: None,
+        }
+    }
+
+    async fn open(folder: &Path, offer: &Offer) -> Result<(Sink, Found), Failure> {
+        Sink::open(Paths::of(folder.join("f.zip"), false)?, offer, "http://h").await
+    }
+
+    #[tokio::test]
+    async fn a_part_is_kept_for_the_same_file_only_and_becomes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = b"0123456789";
+        let same = offer("\"a\"", whole);
+        let (mut sink, found) = open(folder.path(), &same).await.unwrap();
+        assert_eq!((found, sink.position), (Found::Nothing, 0));
+        sink.write(&whole[..4]).await.unwrap();
+        assert!(open(folder.path(), &same).await.unwrap_err().to_string().contains("another download"));
+        drop(sink);
+        let (sink, found) = open(folder.path(), &same).await.unwrap();
+        assert_eq!((found, sink.position, sink.crc32c), (Found::Beginning, 4, crc32c::crc32c(&whole[..4])));
+        drop(sink);
+        let (mut sink, found) = open(folder.path(), &offer("\"b\"", whole)).await.unwrap();
+        assert_eq!((found, sink.position, sink.crc32c), (Found::Other, 0, 0));
+        sink.write(whole).await.unwrap();
+        sink.finish(false).await.unwrap();
+        assert_eq!(fs::read(folder.path().join("f.zip")).unwrap(), whole);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(open(folder.path(), &same).await.unwrap_err().to_string().contains("--force"));
+    }
+
+    #[tokio::test]
+    async fn a_part_that_is_too_long_or_has_no_note_is_no_beginning() {
+        for (note, length) in [(true, 11), (false, 3)] {
+            let folder = tempfile::tempdir().unwrap();
+            let offer = offer("\"a\"", b"0123456789");
+            drop(open(folder.path(), &offer).await.unwrap());
+            fs::write(folder.path().join("f.zip.part"), vec![0; length]).unwrap();
+            if !note {
+                fs::write(folder.path().join("f.zip.part.json"), "{").unwrap();
+            }
+            let (sink, found) = open(folder.path(), &offer).await.unwrap();
+            assert_eq!((found, sink.position), (Found::Other, 0));
+            assert_eq!(fs::metadata(folder.path().join("f.zip.part")).unwrap().len(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_came_meanwhile_is_not_replaced() {
+        for (force, kept) in [(false, "old"), (true, "new")] {
+            let folder = tempfile::tempdir().unwrap();
+            let (mut sink, _) = open(folder.path(), &offer("\"a\"", b"new")).await.unwrap();
+            sink.write(b"new").await.unwrap();
+            fs::write(folder.path().join("f.zip"), "old").unwrap();
+            assert_eq!(sink.finish(force).await.is_ok(), force);
+            assert_eq!(fs::read_to_string(folder.path().join("f.zip")).unwrap(), kept);
+        }
+    }
+
+    #[test]
+    fn a_name_from_outside_has_no_path_and_nothing_odd() {
+        for (given, name) in [
+            ("n-trades-1-2.zip", Some("n-trades-1-2.zip")),
+            ("../../etc/passwd", Some("passwd")),
+            ("C:\\a\\b.zip", Some("b.zip")),
+            ("/", None),
+            ("..", None),
+            ("--force", Some("force")),
+            (".bashrc", Some("bashrc")),
+            ("a b\n\u{e9}.zip", Some("a_b__.zip")),
+        ] {
+            assert_eq!(plain_name(given).as_deref(), name, "{given}");
+        }
+        assert!(plain_name(&"a".repeat(1000)).unwrap().len() <= 200);
+    }
+}

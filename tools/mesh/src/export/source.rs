@@ -1,0 +1,336 @@
+//! The gateway as a source of downloads: asks for the list of segments and for files, and reads what the answers
+//! say of themselves. What may be otherwise next time is told apart from what stays refused.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mesh_problem::{NOT_MAPPED, Problem};
+use proto_msgs::v2::{
+    ExportNetworkHistoryRequest, HistorySegment, ListAllNetworkHistorySegmentsReply,
+    ListAllNetworkHistorySegmentsRequest, Table,
+};
+use proto_msgs::{Contract, Operation, StreamingOperation};
+use reqwest::header::{
+    CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE, RETRY_AFTER,
+};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use tokio::time::timeout;
+
+use crate::failure::{Failure, with_causes};
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// More of an error or of a list of segments is not read.
+const LONGEST_BODY: usize = 64 << 20;
+
+/// The application numbers of heights off the boundaries of segments, and of blocks that are not held.
+const OFF_BOUNDARY: u32 = 240_012;
+const NOT_HELD: u32 = 240_013;
+
+/// What is to be downloaded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The table.
+    pub(super) table: Table,
+    /// First height.
+    pub(super) from: u64,
+    /// Last height, included.
+    pub(super) to: u64,
+}
+
+/// What an answer says of the whole file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Offer {
+    /// The name that the gateway gives it, as it stands in the header.
+    pub(super) name: Option<String>,
+    /// The strong entity tag with its quotes.
+    pub(super) etag: String,
+    /// Length.
+    pub(super) bytes: u64,
+    /// Checksum.
+    pub(super) crc32c: u32,
+    /// Rows of the table, when told.
+    pub(super) rows: Option<u64>,
+}
+
+/// The file or its end, on its way.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// What it says of the whole file.
+    pub(super) offer: Offer,
+    /// Where in the file the body begins.
+    pub(super) from_byte: u64,
+    response: Response,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Missed {
+    /// It may be otherwise next time.
+    Passing {
+        /// In a few words.
+        why: String,
+        /// When to ask again, as the gateway says.
+        wait: Option<Duration>,
+    },
+    /// The file is shorter than the part that is held of it.
+    NoSuchPart,
+    /// It stays so: one sentence with what to do.
+    Refused(String),
+}
+
+/// A gateway.
+#[derive(Debug)]
+pub(super) struct Source {
+    client: Client,
+    base: String,
+    patience: Duration,
+}
+
+impl Source {
+    /// A gateway whose answers are waited for so long.
+    pub(super) fn new(base: &Url, patience: Duration) -> Result<Self, Failure> {
+        // A packed answer has no length, and a ZIP gains nothing by it.
+        let client = Client::builder().no_gzip().connect_timeout(CONNECT).build();
+        let client = client
+            .map_err(|error| Failure::failed(format!("cannot make requests ({})", with_causes(&error))))?;
+        Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience })
+    }
+
+    /// How long nothing may come.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Where a download is found.
+    pub(super) fn url(&self, wanted: &Wanted) -> String {
+        let path = path_of(ExportNetworkHistoryRequest::NAME);
+        let Wanted { table, from, to } = wanted;
+        format!("{}{path}?fromBlock={from}&toBlock={to}&table={}", self.base, table.as_str_name())
+    }
+
+    /// The segments that are held, newest first.
+    pub(super) async fn segments(&self) -> Result<Vec<HistorySegment>, Missed> {
+        let path = path_of(ListAllNetworkHistorySegmentsRequest::NAME);
+        let url = format!("{}{path}", self.base);
+        let answer = self.send(self.client.get(&url)).await?;
+        if answer.status() != StatusCode::OK {
+            return Err(self.missed(answer).await);
+        }
+        let body = self.body(answer).await?;
+        let reply: Result<ListAllNetworkHistorySegmentsReply, _> = serde_json::from_slice(&body);
+        reply.map(|reply| reply.segments).map_err(|_| foreign(&url))
+    }
+
+    /// The whole file, or what follows a part that is held of it: so many bytes under this tag.
+    pub(super) async fn file(&self, wanted: &Wanted, held: Option<(u64, &str)>) -> Result<Answer, Missed> {
+        let url = self.url(wanted);
+        let mut request = self.client.get(&url);
+        if let Some((bytes, etag)) = held {
+            request = request.header(RANGE, format!("bytes={bytes}-")).header(IF_RANGE, etag);
+        }
+        let response = self.send(request).await?;
+        let read = match response.status() {
+            StatusCode::OK => whole(response.headers()).map(|offer| (offer, 0)),
+            StatusCode::PARTIAL_CONTENT if held.is_some() => part(response.headers()),
+            StatusCode::RANGE_NOT_SATISFIABLE if held.is_some() => return Err(Missed::NoSuchPart),
+            _ => return Err(self.missed(response).await),
+        };
+        let (offer, from_byte) = read.ok_or_else(|| foreign(&url))?;
+        Ok(Answer { offer, from_byte, response })
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Missed> {
+        match timeout(self.patience, request.send()).await {
+            Ok(sent) => sent.map_err(|error| passing(root_of(&error))),
+            Err(_) => Err(passing(format!("no answer for {} s", self.patience.as_secs()))),
+        }
+    }
+
+    async fn body(&self, mut response: Response) -> Result<Vec<u8>, Missed> {
+        let mut body = Vec::new();
+        loop {
+            let piece = timeout(self.patience, response.chunk()).await;
+            match piece.map_err(|_| passing("the answer does not end".to_owned()))? {
+                Ok(Some(piece)) if body.len() + piece.len() <= LONGEST_BODY => body.extend_from_slice(&piece),
+                Ok(Some(_)) => return Err(Missed::Refused("the answer is too long; check --url".to_owned())),
+                Ok(None) => return Ok(body),
+                Err(error) => return Err(passing(root_of(&error))),
+            }
+        }
+    }
+
+    /// Reads an answer that is an error.
+    async fn missed(&self, response: Response) -> Missed {
+        let status = response.status();
+        let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let problem: Option<Problem> = match self.body(response).await {
+            Ok(body) => serde_json::from_slice(&body).ok(),
+            Err(_) => None,
+        };
+        let said = problem.as_ref().map_or_else(|| format!("HTTP {status}"), said);
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::TOO_MANY_REQUESTS => {
+                Missed::Passing { why: said, wait: after.map(Duration::from_secs) }
+            }
+            _ => {
+                let next = match problem.map(|problem| problem.number()) {
+                    Some(OFF_BOUNDARY) => "take one of these, or add --snap",
+                    Some(NOT_HELD) => "`first` and `last` are the ends of what is held",
+                    Some(_) if status.is_server_error() => "the gateway's log says why",
+                    Some(NOT_MAPPED) | None => "check --url",
+                    Some(_) => "ask for something else",
+                };
+                Missed::Refused(format!("refused: {said}; {next}"))
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// The next bytes of the body; nothing at its end.
+    pub(super) async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, String> {
+        self.response.chunk().await.map_err(|error| root_of(&error))
+    }
+}
+
+/// The path of an operation, which the contract has.
+fn path_of(operation: &str) -> String {
+    let mut operations = Contract::get().operations().iter();
+    operations.find(|row| row.name == operation).map(|row| row.template()).unwrap_or_default()
+}
+
+fn said(problem: &Problem) -> String {
+    let detail = problem.details.first().cloned().unwrap_or_default();
+    match detail.inner.as_str() {
+        "" => detail.message,
+        inner => format!("{} ({inner})", detail.message),
+    }
+}
+
+fn passing(why: String) -> Missed {
+    Missed::Passing { why, wait: None }
+}
+
+fn foreign(url: &str) -> Missed {
+    Missed::Refused(format!("{url} answers without what a download must tell of itself; check --url"))
+}
+
+/// The innermost cause: what the system or the protocol says.
+fn root_of(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    let mut text = None;
+    while let Some(error) = cause {
+        text = Some(error.to_string());
+        cause = error.source();
+    }
+    text.unwrap_or_else(|| error.to_string())
+}
+
+/// What the answer with a whole file says of it.
+fn whole(headers: &HeaderMap) -> Option<Offer> {
+    let bytes = text(headers, CONTENT_LENGTH.as_str())?.parse().ok()?;
+    offer(headers, bytes)
+}
+
+/// What the answer with the end of a file says: the file, and where the end begins.
+fn part(headers: &HeaderMap) -> Option<(Offer, u64)> {
+    let (range, bytes) = text(headers, CONTENT_RANGE.as_str())?.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last, bytes): (u64, u64, u64) =
+        (first.parse().ok()?, last.parse().ok()?, bytes.parse().ok()?);
+    let is_end = first <= last && last.checked_add(1) == Some(bytes);
+    if is_end { Some((offer(headers, bytes)?, first)) } else { None }
+}
+
+fn offer(headers: &HeaderMap, bytes: u64) -> Option<Offer> {
+    let etag = text(headers, ETAG.as_str()).filter(|etag| etag.starts_with('"'))?.to_owned();
+    let name = text(headers, CONTENT_DISPOSITION.as_str()).and_then(file_name);
+    let rows = text(headers, "x-total-rows").and_then(|rows| rows.parse().ok());
+    Some(Offer { name, etag, bytes, crc32c: crc32c_of(text(headers, "repr-digest")?)?, rows })
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The value of `filename="..."`.
+fn file_name(disposition: &str) -> Option<String> {
+    let (_, rest) = disposition.split_once("filename=\"")?;
+    Some(rest.split_once('"')?.0.to_owned())
+}
+
+/// The CRC-32C among the digests of a header, most significant byte first.
+fn crc32c_of(digests: &str) -> Option<u32> {
+    let value = digests.split(',').find_map(|digest| digest.trim().strip_prefix("crc32c=:"))?;
+    let bytes = STANDARD.decode(value.strip_suffix(':')?).ok()?;
+    bytes.try_into().ok().map(u32::from_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::header::{HeaderName, HeaderValue};
+
+    const GOOD: [(&str, &str); 5] = [
+        ("content-length", "10"),
+        ("content-disposition", "attachment; filename=\"n-trades-1-2.zip\""),
+        ("etag", "\"abc\""),
+        ("repr-digest", "sha-256=:AAAA:, crc32c=:AQIDBA==:"),
+        ("x-total-rows", "7"),
+    ];
+
+    fn headers(changes: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in GOOD.iter().chain(changes) {
+            map.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        map
+    }
+
+    #[test]
+    fn an_answer_tells_of_its_file() {
+        let offer = Offer {
+            name: Some("n-trades-1-2.zip".into()),
+            etag: "\"abc\"".into(),
+            bytes: 10,
+            crc32c: 0x0102_0304,
+            rows: Some(7),
+        };
+        assert_eq!(whole(&headers(&[])), Some(offer.clone()));
+        let part_of = |range| part(&headers(&[("content-length", "3"), ("content-range", range)]));
+        assert_eq!(part_of("bytes 7-9/10"), Some((offer, 7)));
+        for wrong in ["bytes 7-8/10", "bytes 7-9/*", "bytes */10", "rows 7-9/10", "bytes 9-7/8", ""] {
+            assert_eq!(part_of(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_checked_is_no_download() {
+        for (name, value) in [
+            ("content-length", "many"),
+            ("etag", "W/\"abc\""),
+            ("repr-digest", "sha-256=:AAAA:"),
+            ("repr-digest", "crc32c=:AQID:"),
+            ("repr-digest", "crc32c=AQIDBA=="),
+        ] {
+            assert_eq!(whole(&headers(&[(name, value)])), None, "{name}: {value}");
+        }
+        for name in ["content-length", "etag", "repr-digest"] {
+            let mut without = headers(&[]);
+            without.remove(name);
+            assert_eq!(whole(&without), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn both_paths_are_the_contracts() {
+        assert_eq!(path_of(ExportNetworkHistoryRequest::NAME), "/api/v2/networkhistory/export");
+        assert_eq!(path_of(ListAllNetworkHistorySegmentsRequest::NAME), "/api/v2/networkhistory/segments");
+    }
+}

@@ -1,0 +1,168 @@
+//! `mesh history import`: segments in rising order of height, each in one transaction, after their chain was
+//! checked and found to go on from what the database holds (H11).
+
+use std::collections::BTreeSet;
+
+use futures_util::stream;
+use mesh_history::{Deadlines, Held, Segment, SegmentStore};
+use mesh_store::TimeUs;
+use mesh_store::import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken};
+use serde_json::json;
+
+use crate::cli::ImportArgs;
+use crate::failure::{Failure, with_causes};
+use crate::migrate::migrate;
+use crate::progress;
+use crate::seal::{print, variables};
+use crate::up::backing::reach_postgres;
+use crate::up::say;
+
+/// Imports a folder of segments.
+pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
+    let segments = SegmentStore::found_in(&args.folder, Deadlines::default())?;
+    let held = segments.held().await?;
+    check_chain(&held).map_err(|what| refused(&what))?;
+    reach_postgres(&args.postgres).await?;
+    migrate(&args.postgres, args.history.as_deref().map(|root| variables(&args.postgres, root))).await?;
+    let mut session = ImportSession::open(&args.postgres).await?;
+    check_fit(&session.stored().await?, &held).map_err(|what| refused(&what))?;
+
+    let (mut told, mut notes) = (Vec::new(), BTreeSet::new());
+    let all = held.segments.len();
+    for (number, segment) in (1..).zip(&held.segments) {
+        progress::show(&format!("importing {number} of {all}: {}", segment.name));
+        let imported = import_one(&segments, segment, &mut session, &mut notes).await;
+        progress::end();
+        let rows = imported.map_err(|failure| {
+            let before = number - 1;
+            Failure::failed(format!("{before} of {all} segments are in the database; then: {failure}"))
+        })?;
+        if rows > 0 && !args.json {
+            print(&format!("imported {}: {rows} rows", segment.name));
+        }
+        told.push((segment.name.to_string(), rows));
+    }
+    notes.iter().for_each(|note| say(note));
+    session.finish().await?;
+    if args.json {
+        let told = told.iter().map(|(segment, rows)| json!({ "segment": segment, "rows": rows }));
+        print(&serde_json::Value::from(told.collect::<Vec<_>>()).to_string());
+    } else {
+        let rows: u64 = told.iter().map(|(_, rows)| rows).sum();
+        let there = told.iter().filter(|(_, rows)| *rows == 0).count();
+        print(&format!("{rows} rows from {} of {all} segments, {there} were there", all - there));
+    }
+    Ok(())
+}
+
+fn refused(what: &str) -> Failure {
+    Failure::failed(format!("nothing was imported: {what}"))
+}
+
+/// Refuses what is no whole chain.
+fn check_chain(held: &Held) -> Result<(), String> {
+    if let Some(unreadable) = held.unreadable.first() {
+        return Err(with_causes(&unreadable.error));
+    }
+    if let Some(fault) = held.chain_faults().first() {
+        return Err(fault.to_string());
+    }
+    if held.segments.is_empty() {
+        return Err("there is no segment in the folder; give a home or the folder of the segments".to_owned());
+    }
+    Ok(())
+}
+
+/// Refuses what does not go on from what is stored.
+fn check_fit(stored: &Stored, held: &Held) -> Result<(), String> {
+    let Some(first) = held.segments.first() else { return Ok(()) };
+    if let Some(chain) = stored.chain_id.as_ref().filter(|chain| **chain != first.chain_id) {
+        return Err(format!(
+            "the database holds the chain {chain:?}, the segments are of {:?}",
+            first.chain_id
+        ));
+    }
+    let newer =
+        |segment: &&std::sync::Arc<Segment>| i64::from(segment.database_version) > stored.version.into();
+    if let Some(newer) = held.segments.iter().find(newer) {
+        return Err(format!(
+            "{} is of schema version {}, this build knows {}; use a newer one",
+            newer.name, newer.database_version, stored.version
+        ));
+    }
+    let from = i64::try_from(first.height_from).unwrap_or(i64::MAX);
+    match stored.heights {
+        None if first.previous_id.is_some() => Err(format!(
+            "the database is empty, and what came before {} is not in the folder; bring those segments, too",
+            first.name
+        )),
+        None => Ok(()),
+        Some((_, newest)) if from > newest.saturating_add(1) => Err(format!(
+            "the database ends at height {newest} and {} begins at {from}; bring the segments in between",
+            first.name
+        )),
+        Some((oldest, _)) if from < oldest => Err(format!(
+            "the database begins at height {oldest}, later than {}; import into an empty one",
+            first.name
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Imports a segment and says how many rows were not there.
+async fn import_one(
+    segments: &SegmentStore,
+    segment: &Segment,
+    session: &mut ImportSession,
+    notes: &mut BTreeSet<String>,
+) -> Result<u64, Failure> {
+    let metadata = segments.metadata(&segment.name).await?;
+    let height = |height: u64| i64::try_from(height).unwrap_or(i64::MAX);
+    let time = |ns: u64| TimeUs::at_or_before_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+    let span = ImportSpan {
+        segment: segment.name.to_string(),
+        chain_id: segment.chain_id.clone(),
+        heights: (height(segment.height_from), height(segment.height_to)),
+        times: (time(segment.block_time_from), time(segment.block_time_to)),
+    };
+    let mut members: Vec<_> = segment.members.iter().zip(&metadata.members).collect();
+    // Blocks first: when they differ, nothing else needs to be looked at.
+    members.sort_by_key(|(member, _)| member.figures.name != "history/blocks.csv");
+    let mut import = session.begin(span).await?;
+    let mut rows = 0;
+    for (member, described) in members {
+        let name = &member.figures.name;
+        if *name != described.name || member.sha256 != described.sha256 {
+            return Err(Failure::failed(format!("{} was replaced meanwhile; try again", segment.name)));
+        }
+        let (scope, table) = match name.split_once('/') {
+            Some(("history", table)) => (Scope::Span, table),
+            Some((_, table)) => (Scope::UpToEnd, table),
+            None => continue,
+        };
+        let table = table.trim_end_matches(".csv");
+        let columns = &described.columns[..];
+        let described = MemberText { table, scope, columns, rows: member.rows, sha256: member.sha256.0 };
+        let text = stream::try_unfold(segments.text(segment, member), |mut text| async {
+            let piece = text.next().await?;
+            Ok(piece.map(|piece| (piece, text)))
+        });
+        match import.take(described, text).await? {
+            Taken::Rows { new, skipped_columns, defaulted_columns } => {
+                rows += new;
+                for (columns, what) in [(skipped_columns, "skipped"), (defaulted_columns, "left to default")]
+                {
+                    if !columns.is_empty() {
+                        notes.insert(format!("{what} in {table}: {}", columns.join(", ")));
+                    }
+                }
+            }
+            Taken::NoSuchTable => {
+                notes.insert(format!("skipped {name}: the schema has no such table"));
+            }
+            Taken::There | Taken::Derived => {}
+        }
+    }
+    import.commit().await?;
+    Ok(rows)
+}

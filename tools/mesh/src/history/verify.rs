@@ -1,0 +1,76 @@
+//! `mesh history verify`: a line for each thing that is wrong.
+
+use mesh_history::{Deadlines, SegmentStore, Verification};
+use serde_json::json;
+
+use crate::cli::VerifyArgs;
+use crate::failure::Failure;
+use crate::progress;
+use crate::seal::print;
+use crate::up::say;
+
+/// Verifies a folder of segments.
+pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
+    let segments = SegmentStore::found_in(&args.folder, Deadlines::default())?;
+    let verified = segments.verify_all(|name, number, all| {
+        progress::show(&format!("verifying {number} of {all}: {name}"));
+    });
+    let verified = verified.await;
+    progress::end();
+    let verified = verified?;
+    if args.json {
+        print(&as_json(&verified).to_string());
+    } else {
+        verified.faults.iter().for_each(|fault| print(&fault.to_string()));
+    }
+    if !verified.faults.is_empty() {
+        return Err(Failure::failed(format!(
+            "the history in {} is not whole, {} wrong; copy what is named anew from where it was published",
+            args.folder.display(),
+            counted(verified.faults.len(), "thing is", "things are")
+        )));
+    }
+    let (Some(first), Some(last)) = (verified.sound.first(), verified.sound.last()) else {
+        return Err(Failure::failed(format!(
+            "there is no segment in {}; give a home or the folder of the segments",
+            args.folder.display()
+        )));
+    };
+    if verified.begins_late {
+        let from = first.height_from;
+        say(&format!("what came before height {from} is not here, so the first previous id was not checked"));
+    }
+    if !args.json {
+        let members = verified.sound.iter().flat_map(|segment| &segment.members);
+        let rows: u64 = members.map(|member| member.rows).sum();
+        let segments = counted(verified.sound.len(), "segment", "segments");
+        print(&format!(
+            "{segments} from height {} to {} with {rows} rows: sound",
+            first.height_from, last.height_to
+        ));
+    }
+    Ok(())
+}
+
+fn as_json(verified: &Verification) -> serde_json::Value {
+    let segments = verified.sound.iter().map(|segment| {
+        json!({
+            "segment": segment.name.to_string(),
+            "id": segment.id.to_string(),
+            "heightFrom": segment.height_from,
+            "heightTo": segment.height_to,
+            "rows": segment.members.iter().map(|member| member.rows).sum::<u64>(),
+            "bytes": segment.length,
+        })
+    });
+    let faults = verified.faults.iter().map(|fault| json!({ "segment": fault.object, "what": fault.what }));
+    json!({
+        "sound": segments.collect::<Vec<_>>(),
+        "faults": faults.collect::<Vec<_>>(),
+        "beginsLate": verified.begins_late,
+    })
+}
+
+fn counted(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}

@@ -1,0 +1,174 @@
+//! `mesh seal`: what the replicas of `export` do as blocks arrive, done now and here.
+//!
+//! A mesh that runs says with what variables its replicas are started; without one the home's own database
+//! server runs for the time.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use mesh_export::{Sealed, Sealing, Until};
+use mesh_history::Segment;
+use mesh_launcher::RestartRule;
+use mesh_launcher::control::{Answer, ControlError, Request, ask};
+use mesh_launcher::home::Home;
+use mesh_launcher::supervisor::Supervisor;
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+
+use crate::cli::SealArgs;
+use crate::failure::{Failure, with_causes};
+use crate::private::cannot;
+use crate::signals::Signals;
+use crate::up::{backing, say};
+
+/// How long another writer may be at it before one gives up.
+const ANOTHERS_TURN: Duration = Duration::from_secs(600);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+const DATABASE: &str = "MESH_DATABASE_URL";
+const HISTORY: &str = "MESH_HISTORY_URL";
+
+/// A sealed segment as it is told.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    segment: String,
+    id: String,
+    height_from: u64,
+    height_to: u64,
+    rows: u64,
+    bytes: u64,
+}
+
+/// Seals what is complete.
+pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
+    let mut signals = Signals::watch()?;
+    if let Some(url) = &args.postgres {
+        backing::reach_postgres(url).await?;
+        let root = match &args.history {
+            Some(root) => root.clone(),
+            None => args.home.home()?.root().to_string_lossy().into_owned(),
+        };
+        return until_stopped(&mut signals, run(args, variables(url, &root))).await;
+    }
+    let home = args.home.home()?;
+    match ask(&home, &Request::Environment { name: "export".to_owned() }).await {
+        Ok(Answer::Environment { variables }) => until_stopped(&mut signals, run(args, variables)).await,
+        Ok(Answer::Refused { reason }) => Err(Failure::failed(reason)),
+        Ok(_) => Err(Failure::failed("the mesh answered something else; use the `mesh` that runs it")),
+        Err(ControlError::NotRunning(_)) => alone(args, &home, &mut signals).await,
+        Err(error) => Err(Failure::failed(error.to_string())),
+    }
+}
+
+/// With the database server of a home in which no mesh runs.
+async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<(), Failure> {
+    let place = home.root().display();
+    if !home.postgres().exists() {
+        return Err(Failure::failed(format!(
+            "there is no database in {place}; start a mesh with `mesh up --home {place}`, or give one with --postgres"
+        )));
+    }
+    home.create().map_err(|error| Failure::failed(error.to_string()))?;
+    let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
+    let memory = home.memory().map_err(|error| Failure::failed(error.to_string()))?;
+    if let Some(database) = memory.database {
+        return Err(Failure::failed(format!(
+            "the mesh of {place} uses the database at {database}; give its address with --postgres"
+        )));
+    }
+    let supervisor =
+        Supervisor::new(RestartRule::default()).map_err(|error| cannot("watch processes", &error))?;
+    let work = async {
+        let programs = backing::programs(home, true, false).await?;
+        let programs = programs.postgres.ok_or_else(|| Failure::missing("PostgreSQL is needed"))?;
+        let url = backing::start_postgres(home, &supervisor, &programs, &[]).await?;
+        run(args, variables(&url, &home.root().to_string_lossy())).await
+    };
+    let outcome = until_stopped(signals, work).await;
+    supervisor.shutdown().await;
+    outcome
+}
+
+async fn until_stopped(
+    signals: &mut Signals,
+    work: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    tokio::select! {
+        outcome = work => outcome,
+        () = signals.stop() => Err(Failure::failed("interrupted; what was sealed before stays")),
+    }
+}
+
+async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<(), Failure> {
+    let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));
+    if let Some(root) = &args.history {
+        set(HISTORY, root.clone());
+    }
+    if let Some(interval) = args.interval {
+        set("MESH_HISTORY_INTERVAL_BLOCKS", interval.to_string());
+    }
+    let sealing = Sealing::configured(variables).map_err(Failure::configuration)?;
+    let until = if args.newest { Until::Newest } else { Until::Complete };
+    let mut all = Vec::new();
+    let mut tell = |segment: &Segment| {
+        let told = Told {
+            segment: segment.name.to_string(),
+            id: segment.id.to_string(),
+            height_from: segment.height_from,
+            height_to: segment.height_to,
+            rows: segment.members.iter().map(|member| member.rows).sum(),
+            bytes: segment.length,
+        };
+        if !args.json {
+            print(&format!("sealed {}: {} rows, id {}", told.segment, told.rows, told.id));
+        }
+        all.push(told);
+    };
+    let sealed = seal_in_turn(&sealing, until, &mut tell).await;
+    if args.json {
+        print(&serde_json::to_string(&all).map_err(|error| Failure::failed(error.to_string()))?);
+    } else if all.is_empty() && sealed.is_ok() {
+        print("nothing to seal");
+    }
+    sealed
+}
+
+/// Seals, and while another writer is at it waits for its end.
+pub(crate) async fn seal_in_turn(
+    sealing: &Sealing,
+    until: Until,
+    told: &mut (dyn FnMut(&Segment) + Send),
+) -> Result<(), Failure> {
+    let deadline = Instant::now() + ANOTHERS_TURN;
+    let mut is_waiting = false;
+    loop {
+        match sealing.run_telling(until, told).await {
+            Ok(Sealed::Here(_)) => return Ok(()),
+            Ok(Sealed::Elsewhere) if Instant::now() >= deadline => {
+                return Err(Failure::failed("another writer is still sealing; try again when it is done"));
+            }
+            Ok(Sealed::Elsewhere) if !is_waiting => {
+                is_waiting = true;
+                say("another writer is sealing; waiting until it is done");
+            }
+            Ok(Sealed::Elsewhere) => {}
+            Err(error) => return Err(Failure::failed(with_causes(&error))),
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// The variables of this process as a replica of `export` would take them, with this database and history.
+pub(crate) fn variables(url: &str, root: &str) -> Vec<(String, String)> {
+    let own = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name.starts_with("MESH_"));
+    own.chain([(DATABASE.to_owned(), url.to_owned()), (HISTORY.to_owned(), root.to_owned())]).collect()
+}
+
+/// A line of what the command is for.
+pub(crate) fn print(line: &str) {
+    // Whoever closed the pipe has read enough.
+    let _ = writeln!(io::stdout(), "{line}");
+}

@@ -1,0 +1,329 @@
+//! Sealed history as it is handled by hand: sealed, verified, imported, sealed again.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use futures_util::TryStreamExt as _;
+use mesh_demo::{Plan, write_history};
+use mesh_store::load::load_folder;
+use mesh_testbed::Database;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
+use tokio::time::timeout;
+use tokio_postgres::Client;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Tables that follow from others.
+const DERIVED: [&str; 6] = [
+    "current_balances",
+    "delegations_current",
+    "last_block",
+    "network_parameters_current",
+    "protocol_upgrade_proposals_current",
+    "trades_candle",
+];
+
+/// Runs the command line; gives its exit code and both outputs.
+async fn mesh(args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
+    let output: Output =
+        timeout(PATIENCE, command.args(args).kill_on_drop(true).output()).await.unwrap().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+async fn done(args: &[&str]) -> String {
+    let (code, out, error) = mesh(args).await;
+    assert_eq!(code, 0, "{args:?}: {error}");
+    out
+}
+
+#[track_caller]
+fn is_refused((code, out, error): (i32, String, String), parts: &[&str]) {
+    assert_eq!((code, error.trim_end().lines().count()), (1, 1), "{out}{error}");
+    for part in parts {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+/// Every segment with its id.
+async fn ids(folder: &Path) -> Vec<(String, String)> {
+    let text = done(&["history", "verify", folder.to_str().unwrap(), "--json"]).await;
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(found["faults"], Value::Array(Vec::new()));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let segments = found["sound"].as_array().unwrap();
+    segments.iter().map(|segment| (text(&segment["segment"]), text(&segment["id"]))).collect()
+}
+
+/// A database with a demo network, and its history sealed with an interval of 50 blocks.
+struct Source {
+    database: Database,
+    folder: TempDir,
+}
+
+impl Source {
+    async fn of(blocks: u64) -> Self {
+        let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+        let plan = Plan { blocks, markets: 2, parties: 12, ..Plan::default() };
+        write_history(database.url(), &plan, |_, _| {}).await.unwrap();
+        seal(&database, folder.path()).await;
+        Self { database, folder }
+    }
+
+    fn segments(&self) -> PathBuf {
+        self.folder.path().join("segments")
+    }
+
+    fn path(&self) -> &str {
+        self.folder.path().to_str().unwrap()
+    }
+
+    /// A copy of the segments that a test may spoil.
+    fn copy(&self) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for entry in fs::read_dir(self.segments()).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+        }
+        folder
+    }
+
+    async fn import(&self, database: &Database) -> String {
+        done(&["history", "import", self.path(), "--postgres", database.url()]).await
+    }
+
+    /// Everything up to a height, loaded into a database of its own.
+    async fn first_blocks(&self, height: i64) -> Database {
+        let (client, folder) = (self.database.connect().await, tempfile::tempdir().unwrap());
+        client.batch_execute("SET TimeZone = 'UTC'").await.unwrap();
+        for table in tables(&client).await {
+            let rows = match table.as_str() {
+                "chain" => "chain".to_owned(),
+                _ => format!(
+                    "(SELECT * FROM {table} WHERE block_time <=
+                        (SELECT block_time FROM blocks WHERE height = {height}))"
+                ),
+            };
+            fs::write(folder.path().join(format!("{table}.csv")), copied(&client, &rows).await).unwrap();
+        }
+        let database = Database::fresh().await;
+        load_folder(database.url(), folder.path(), |_, _, _| ()).await.unwrap();
+        database
+    }
+}
+
+async fn seal(database: &Database, folder: &Path) -> String {
+    let folder = folder.to_str().unwrap();
+    let seal = ["seal", "--postgres", database.url(), "--history", folder, "--interval", "50", "--newest"];
+    done(&seal).await
+}
+
+async fn copied(client: &Client, rows: &str) -> Vec<u8> {
+    let rows = client.copy_out(&format!("COPY {rows} TO STDOUT (FORMAT csv, HEADER)")).await.unwrap();
+    let pieces: Vec<_> = rows.try_collect().await.unwrap();
+    pieces.concat()
+}
+
+/// The tables that a segment has rows of.
+async fn tables(client: &Client) -> Vec<String> {
+    let sql = "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+        AND relname NOT IN ('refinery_schema_history', 'node_state', 'last_snapshot_span') AND relname <> ALL ($1)";
+    let rows = client.query(sql, &[&DERIVED.as_slice()]).await.unwrap();
+    let tables: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(tables.len(), 22);
+    tables
+}
+
+/// All rows of all tables, each table's in an order of its own.
+async fn contents(database: &Database) -> Vec<(String, Vec<String>)> {
+    let client = database.connect().await;
+    client.batch_execute("SET TimeZone = 'UTC'").await.unwrap();
+    let mut contents = Vec::new();
+    for table in tables(&client).await.into_iter().chain(DERIVED.map(str::to_owned)) {
+        let rows = client.query(&format!("SELECT t::text FROM {table} AS t ORDER BY 1"), &[]).await.unwrap();
+        contents.push((table, rows.iter().map(|row| row.get(0)).collect()));
+    }
+    contents.sort();
+    contents
+}
+
+#[tokio::test]
+async fn a_history_that_is_imported_is_the_one_that_was_sealed() {
+    let source = Source::of(130).await;
+    assert_eq!(seal(&source.database, source.folder.path()).await, "nothing to seal\n");
+    let sealed = ids(source.folder.path()).await;
+    assert_eq!(sealed.len(), 3, "{sealed:?}");
+    let (empty, half) = (Database::empty().await, source.first_blocks(70).await);
+    let rows = contents(&source.database).await;
+    assert!(rows.iter().filter(|(_, rows)| !rows.is_empty()).count() > 20, "too little to tell");
+    for (database, there) in [(&empty, 0), (&half, 1)] {
+        let told = source.import(database).await;
+        assert!(told.ends_with(&format!("from {} of 3 segments, {there} were there\n", 3 - there)), "{told}");
+        assert!(contents(database).await == rows, "the rows differ");
+        let again = tempfile::tempdir().unwrap();
+        assert_eq!(seal(database, again.path()).await.lines().count(), 3);
+        assert_eq!(ids(again.path()).await, sealed);
+        assert_eq!(source.import(database).await, "0 rows from 0 of 3 segments, 3 were there\n");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_disagrees_is_left_as_it_is() {
+    let source = Source::of(60).await;
+    let first = ids(source.folder.path()).await[0].0.clone();
+    let spoilt = [
+        ("UPDATE chain SET id = 'other'", vec!["the chain \"other\""]),
+        ("UPDATE blocks SET hash = 'ff' WHERE height = 7", vec![&*first, "another block 7"]),
+        (
+            "UPDATE orders SET reference = 'mine' WHERE ctid = (SELECT min(ctid) FROM orders)",
+            vec!["1 rows of orders"],
+        ),
+        (
+            "INSERT INTO network_limits SELECT block_time, 'ab', true, true, true, true, true, now(), now()
+                FROM blocks WHERE height = 9",
+            vec!["network_limits holds"],
+        ),
+        ("DELETE FROM blocks WHERE height <= 2", vec!["begins at height 3", "an empty one"]),
+    ];
+    for (sql, parts) in spoilt {
+        let database = source.first_blocks(30).await;
+        database.connect().await.batch_execute(sql).await.unwrap();
+        let before = contents(&database).await;
+        let import = ["history", "import", source.path(), "--postgres", database.url()];
+        is_refused(mesh(&import).await, &parts);
+        assert!(contents(&database).await == before, "{sql} and an import change rows");
+    }
+}
+
+#[tokio::test]
+async fn a_history_with_a_part_missing_is_not_imported() {
+    let source = Source::of(130).await;
+    let names: Vec<String> = ids(source.folder.path()).await.into_iter().map(|(name, _)| name).collect();
+    let database = Database::empty().await;
+    let import = async |folder: &TempDir, database: &Database| {
+        mesh(&["history", "import", folder.path().to_str().unwrap(), "--postgres", database.url()]).await
+    };
+    let folder = source.copy();
+    fs::remove_file(folder.path().join(&names[1])).unwrap();
+    is_refused(import(&folder, &database).await, &["nothing was imported", "51 to 100", &names[2]]);
+    fs::remove_file(folder.path().join(&names[0])).unwrap();
+    is_refused(import(&folder, &database).await, &["the database is empty", &names[2]]);
+    let short = source.first_blocks(60).await;
+    is_refused(import(&folder, &short).await, &["ends at height 60", "begins at 101"]);
+    let long = source.first_blocks(105).await;
+    assert_eq!(import(&folder, &long).await.0, 0, "it goes on from within the segment");
+    assert!(contents(&long).await == contents(&source.database).await);
+
+    // A damage that shows only when the text is read: what came before stays, nothing of this one.
+    let folder = source.copy();
+    spoil(&folder.path().join(&names[1]), b"history/trades.csv", 60);
+    let refused = import(&folder, &database).await;
+    assert!(refused.1.contains(&names[0]));
+    is_refused(refused, &["1 of 3 segments", &names[1], "trades", "damaged"]);
+    let head = "SELECT max(height), (SELECT height FROM last_block) FROM blocks";
+    let head = database.connect().await.query_one(head, &[]).await.unwrap();
+    assert_eq!((head.get::<_, i64>(0), head.get::<_, i64>(1)), (50, 50));
+    source.import(&database).await;
+    assert!(contents(&database).await == contents(&source.database).await);
+}
+
+/// Flips a bit so many bytes behind the first mention of a member.
+fn spoil(path: &Path, member: &[u8], behind: usize) {
+    let mut object = fs::read(path).unwrap();
+    let at = object.windows(member.len()).position(|bytes| bytes == member).unwrap() + member.len() + behind;
+    object[at] ^= 4;
+    fs::write(path, object).unwrap();
+}
+
+#[tokio::test]
+async fn verification_names_what_is_wrong_and_with_which_segment() {
+    let source = Source::of(130).await;
+    let names: Vec<String> = ids(source.folder.path()).await.into_iter().map(|(name, _)| name).collect();
+    let verify = async |folder: &TempDir| mesh(&["history", "verify", folder.path().to_str().unwrap()]).await;
+    let members = [
+        "metadata.json",
+        "history/orders.csv",
+        "currentstate/accounts.csv",
+        "currentstate/current_balances.csv",
+    ];
+    for member in members.into_iter().chain(["layout.json"]) {
+        let folder = source.copy();
+        spoil(&folder.path().join(&names[1]), member.as_bytes(), 30);
+        let (code, out, error) = verify(&folder).await;
+        assert_eq!((code, out.lines().count(), error.lines().count()), (1, 1, 1), "{member}: {out}{error}");
+        assert!(out.starts_with(&format!("{}: ", names[1])) && out.contains(member), "{member}: {out}");
+    }
+    let folder = source.copy();
+    let cut = fs::File::options().write(true).open(folder.path().join(&names[2])).unwrap();
+    cut.set_len(cut.metadata().unwrap().len() - 1).unwrap();
+    let (code, out, _) = verify(&folder).await;
+    assert!(code == 1 && out.starts_with(&names[2]), "{out}");
+
+    let folder = source.copy();
+    fs::remove_file(folder.path().join(&names[1])).unwrap();
+    let (code, out, _) = verify(&folder).await;
+    assert!(code == 1 && out.starts_with(&format!("{}: no segment holds the heights 51", names[2])), "{out}");
+
+    // Sealed by somebody who did not have the first one: another previous id in the same place.
+    let (folder, alone) = (source.copy(), tempfile::tempdir().unwrap());
+    let client = source.database.connect().await;
+    client.batch_execute("DELETE FROM blocks WHERE height <= 50").await.unwrap();
+    seal(&source.database, alone.path()).await;
+    fs::copy(alone.path().join("segments").join(&names[1]), folder.path().join(&names[1])).unwrap();
+    let (code, out, _) = verify(&folder).await;
+    assert!(code == 1 && out.starts_with(&format!("{}: it names no previous segment", names[1])), "{out}");
+    assert!(out.contains(&format!("{}: its previous id is", names[2])), "{out}");
+
+    let empty = tempfile::tempdir().unwrap();
+    is_refused(verify(&empty).await, &["no segment"]);
+    is_refused(mesh(&["history", "verify", "/nonexistent"]).await, &["no such folder"]);
+}
+
+#[tokio::test]
+async fn sealing_waits_for_another_writer() {
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    let writer = database.connect().await;
+    // "meshseal", the lock of the one writer.
+    writer.execute("SELECT pg_advisory_lock(x'6d6573687365616c'::int8)", &[]).await.unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
+    command.args(["seal", "--postgres", database.url(), "--history", folder]).kill_on_drop(true);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut error = BufReader::new(child.stderr.take().unwrap());
+    timeout(PATIENCE, error.read_line(&mut said)).await.unwrap().unwrap();
+    assert_eq!(said, "another writer is sealing; waiting until it is done\n");
+    drop(writer);
+    let output = timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"nothing to seal\n"[..]));
+}
+
+#[tokio::test]
+async fn the_running_span_is_sealed_before_the_tables_of_exports_change() {
+    let source = Source::of(130).await;
+    let (folder, nothing) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let client = source.database.connect().await;
+    let import = async |history: &TempDir| {
+        let history = history.path().to_str().unwrap();
+        mesh(&["history", "import", source.path(), "--postgres", source.database.url(), "--history", history])
+            .await
+    };
+    assert_eq!(import(&folder).await.0, 0);
+    assert!(!folder.path().join("segments").exists(), "no migration was missing");
+    // The one migration there is that changes them is made to look missing; that it then cannot be applied
+    // shows that sealing came first.
+    client.batch_execute("DELETE FROM refinery_schema_history WHERE version = 1").await.unwrap();
+    let (code, _, error) = import(&folder).await;
+    assert!(code == 1 && error.contains("migrating the database failed"), "{error}");
+    assert_eq!(ids(folder.path()).await.len(), 1, "sealed with the interval of 1000 up to 130");
+    let (code, _, error) =
+        mesh(&["load", nothing.path().to_str().unwrap(), "--postgres", source.database.url()]).await;
+    assert!(code == 1 && !error.contains("sealing"), "a load without a history: {error}");
+}
