@@ -1,6 +1,7 @@
 //! The forms of the command line, as data. Outside checks drive the project through them, so they stay.
 
 mod history;
+mod rig;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use crate::bench::sections::{SectionName, Suite};
 use crate::export::args::ExportArgs;
 use crate::failure::Failure;
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
+pub(crate) use rig::{Drill, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, StreamsArgs};
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]
@@ -49,7 +51,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Measures the product on this machine and prints a table
     Bench(BenchArgs),
-    /// Puts a mesh through a long drill under load and says what did not hold
+    /// Puts a mesh through a long drill and says what did not hold
     Rig(RigArgs),
     /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
     Test,
@@ -221,63 +223,6 @@ pub(crate) struct BenchArgs {
     /// Rows that the sealing section seals; the ledger section exports half as many
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=10_000_000))]
     pub(crate) rows: u64,
-}
-
-/// Options of `rig`.
-#[derive(Debug, Args)]
-pub(crate) struct RigArgs {
-    /// What to put the mesh through
-    #[arg(value_enum)]
-    pub(crate) drill: Drill,
-    /// Source of every random choice; the same one repeats a run [default: a new one, which is printed]
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// How often, each time with the next seed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: u32,
-    /// Requests a second, whatever becomes of those before
-    #[arg(long, value_name = "R", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    pub(crate) rate: u32,
-    /// Only this, repeatable [default: all]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) phase: Vec<PhaseName>,
-    /// Look on for a shorter time and try fewer orders, as CI does
-    #[arg(long)]
-    pub(crate) short: bool,
-    /// Allow so many times the time that each bar allows, for builds without optimisation on a busy machine
-    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
-    pub(crate) slack: u32,
-    /// Write the figures into this file, too
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-}
-
-/// A drill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Drill {
-    /// Reads go on while replicas and servers do not
-    Reads,
-}
-
-/// One part of a drill. The first comes first and the last comes last, the others in an order chosen by the seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum PhaseName {
-    /// Nothing happens
-    Steady,
-    /// A replica is killed
-    Kill,
-    /// A replica is frozen and woken
-    Freeze,
-    /// The database is stopped and started
-    Postgres,
-    /// The bus is killed and comes back
-    Nats,
-    /// All replicas are replaced one after the other
-    Rolling,
-    /// Clients go away before slow answers come
-    Abort,
-    /// Services are started before their servers
-    Order,
 }
 
 /// Options of `baseline`.

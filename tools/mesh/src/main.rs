@@ -10,6 +10,7 @@ mod group;
 mod history;
 mod load;
 mod migrate;
+mod open_files;
 mod private;
 mod progress;
 mod rig;

@@ -67,14 +67,18 @@ pub(crate) const UNCACHED_EDGE: &str = "edge-uncached";
 impl PrivateMesh {
     /// Makes the folder; nothing runs yet.
     pub(crate) fn new() -> Result<Self, Failure> {
+        Self::restarting_by(RestartRule::default())
+    }
+
+    /// The same, where what dies is started again by another rule than the usual one.
+    pub(crate) fn restarting_by(rule: RestartRule) -> Result<Self, Failure> {
         // The owner of the database may be another user, who has to enter.
         let readable = Permissions::from_mode(0o755);
         let folder = tempfile::Builder::new().prefix("mesh-private-").permissions(readable).tempdir();
         let folder = folder.map_err(|error| cannot("make a temporary folder", &error))?;
         let home = Home::at(folder.path()).map_err(|error| cannot("use a temporary folder", &error))?;
         home.create().map_err(|error| Failure::failed(error.to_string()))?;
-        let supervisor =
-            Supervisor::new(RestartRule::default()).map_err(|error| cannot("watch processes", &error))?;
+        let supervisor = Supervisor::new(rule).map_err(|error| cannot("watch processes", &error))?;
         Ok(Self { home, supervisor, folder })
     }
 

@@ -1,5 +1,5 @@
-//! The short form of the long drill: the same phases and bars at a low rate. Bars of time are twice as wide (p99
-//! and refusals, service after a server's return, statements of clients that left), since services are built without
+//! The short forms of the long drills: the same phases and bars with less of everything. Bars of time are wider (pauses,
+//! refusals, service after a server's return, statements of clients that left), since services are built without
 //! optimisation here and other tests run beside; how old an answer may be is not stretched.
 #![allow(clippy::unwrap_used)]
 
@@ -9,12 +9,12 @@ use std::process::Command;
 use mesh_launcher::services::SERVICES;
 use serde_json::Value;
 
-#[test]
-fn reads_go_on_while_replicas_and_servers_do_not() {
+/// Plays a drill as if the mesh were installed, where it builds nothing, and gives what it found.
+fn play(args: &[&str]) -> (Value, String) {
     let folder = tempfile::tempdir().unwrap();
     let built = Path::new(env!("CARGO_BIN_EXE_mesh"));
-    // As if it were installed: there it builds nothing. Copied by another process, since a child that another test
-    // forks meanwhile would hold a file open that this one writes, and such a file cannot be run.
+    // Copied by another process, since a child that another test forks meanwhile would hold a file open that this one
+    // writes, and such a file cannot be run.
     for name in ["mesh"].into_iter().chain(SERVICES.iter().map(|service| service.name)) {
         let program = built.with_file_name(name);
         assert!(program.exists(), "there is no {}: run `cargo build --workspace` first", program.display());
@@ -22,17 +22,52 @@ fn reads_go_on_while_replicas_and_servers_do_not() {
     }
     let figures = folder.path().join("figures.json");
     let mut rig = Command::new(folder.path().join("mesh"));
-    rig.args(["rig", "reads", "--seed", "1", "--short", "--rate", "100", "--slack", "2", "--json"])
-        .arg(&figures);
+    rig.arg("rig").args(args).arg("--json").arg(&figures);
     let output = rig.output().unwrap();
     let (said, complaint) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{complaint}");
-    let figures: Value = serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap();
+    (serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap(), said.into_owned())
+}
+
+#[test]
+fn reads_go_on_while_replicas_and_servers_do_not() {
+    let (figures, said) = play(&["reads", "--seed", "1", "--short", "--rate", "100", "--slack", "2"]);
     let phases = figures["runs"][0]["phases"].as_array().unwrap();
     assert_eq!(phases.len(), 10, "{said}");
     for phase in phases {
         assert!(phase["requests"].as_u64().unwrap() >= 50, "{phase}");
         assert!(!phase["bars"].as_array().unwrap().is_empty(), "{phase}");
     }
+}
+
+/// Those phases that take seconds. Memory and speed beside stalled clients mean little without optimisation, and the
+/// large download takes its time.
+#[test]
+fn downloads_go_on_while_workers_servers_and_segments_do_not() {
+    let phases = ["steady", "kill", "freeze", "nats", "postgres", "damage", "scale"];
+    let mut args = vec!["kill", "--seed", "1", "--short", "--slack", "5"];
+    phases.iter().for_each(|phase| args.extend(["--phase", phase]));
+    let (figures, said) = play(&args);
+    let played = figures["runs"][0]["phases"].as_array().unwrap();
+    assert_eq!(played.len(), phases.len(), "{said}");
+    for phase in played {
+        let count = |name: &str| phase[name].as_u64().unwrap();
+        assert!(count("downloads") >= 40 && count("wrong") + count("late") == 0, "{phase}");
+        assert!(!phase["bars"].as_array().unwrap().is_empty(), "{phase}");
+    }
+}
+
+#[test]
+fn simulated_streams_meet_every_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().join("figures.json");
+    let mut rig = Command::new(env!("CARGO_BIN_EXE_mesh"));
+    rig.args(["rig", "streams", "--seed", "20000", "--runs", "1000", "--json"]).arg(&figures);
+    let output = rig.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let figures: Value = serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap();
+    let count = |name: &str| figures[name].as_u64().unwrap();
+    assert_eq!((count("firstSeed"), count("seeds"), count("whole") + count("broken")), (20_000, 1000, 1000));
+    assert!(count("again") > 100 && figures["failure"].is_null(), "{figures}");
 }

@@ -54,9 +54,11 @@ fn wrong_usage_is_one_sentence_and_code_2() {
         &["hot", "splice, first-byte"],
     );
     fails(&["bench", "exports", "--megabytes", "0"], 2, &["--megabytes"]);
-    fails(&["rig"], 2, &["DRILL"]);
+    fails(&["rig"], 2, &["reads", "kill", "streams"]);
     fails(&["rig", "nothing"], 2, &["nothing"]);
     fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
+    fails(&["rig", "streams", "--runs", "0"], 2, &["--runs"]);
+    fails(&["rig", "streams", "--phase", "kill"], 2, &["--phase"]);
 }
 
 #[test]

@@ -2,22 +2,31 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::samples::Figures;
 use crate::table;
 
 /// Texts that are shown of each phase.
 const SHOWN: usize = 6;
 
+/// What a drill counts in each phase.
+pub(super) trait Figures: Default {
+    /// What stands above each cell.
+    const HEADING: &'static [&'static str];
+
+    /// The cells of a row.
+    fn cells(&self) -> Vec<String>;
+
+    /// The same for a machine.
+    fn json(&self) -> Map<String, Value>;
+}
+
 /// What a phase found.
-pub(super) struct Report {
+pub(super) struct Report<F> {
     /// What happened.
     pub(super) name: String,
     /// Figures of the load while it happened.
-    pub(super) figures: Figures,
-    /// How long it took until every answer was as usual again.
-    pub(super) normal_after: Option<Duration>,
+    pub(super) figures: F,
     /// What must be the case.
     pub(super) bars: Vec<Bar>,
     /// What else is worth knowing.
@@ -32,22 +41,15 @@ pub(super) struct Bar {
     holds: bool,
 }
 
-impl Report {
+impl<F: Figures> Report<F> {
     /// Of these figures, with nothing to be kept so far.
-    pub(super) fn of(name: impl Into<String>, figures: Figures) -> Self {
-        Self {
-            name: name.into(),
-            figures,
-            normal_after: None,
-            bars: Vec::new(),
-            notes: Vec::new(),
-            said: Vec::new(),
-        }
+    pub(super) fn of(name: impl Into<String>, figures: F) -> Self {
+        Self { name: name.into(), figures, bars: Vec::new(), notes: Vec::new(), said: Vec::new() }
     }
 
     /// A phase that could not be gone through.
     pub(super) fn failed(name: impl Into<String>, why: &str) -> Self {
-        let mut report = Self::of(name, Figures::default());
+        let mut report = Self::of(name, F::default());
         report.bar(why.to_owned(), false);
         report
     }
@@ -62,43 +64,9 @@ impl Report {
         self.bar(format!("{what}: {}, at most {}", in_ms(found), in_ms(bound)), found <= bound);
     }
 
-    /// Adds that every request is answered as wished.
-    pub(super) fn none_fails(&mut self) {
-        let lost = self.figures.requests - self.figures.fine;
-        self.bar(format!("reads that failed: {lost} of {}, at most 0", self.figures.requests), lost == 0);
-    }
-
-    /// Adds that requests are answered as wished or refused politely, nothing else.
-    pub(super) fn none_but_200_and_503(&mut self) {
-        let failed = self.figures.failed;
-        self.bar(
-            format!("answers other than 200, and 503 with Retry-After: {failed}, at most 0"),
-            failed == 0,
-        );
-    }
-
     /// Whether everything is as it must be.
     pub(super) fn holds(&self) -> bool {
         self.bars.iter().all(|bar| bar.holds)
-    }
-
-    fn row(&self) -> Vec<String> {
-        let figures = &self.figures;
-        let after = self.normal_after.map_or_else(|| "-".to_owned(), |after| after.as_millis().to_string());
-        let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
-        vec![
-            self.name.clone(),
-            figures.requests.to_string(),
-            figures.fine.to_string(),
-            figures.refused.to_string(),
-            figures.failed.to_string(),
-            figures.again.to_string(),
-            ms(figures.p50),
-            ms(figures.worst_p50),
-            ms(figures.worst_p99),
-            ms(figures.longest),
-            after,
-        ]
     }
 
     /// Everything beside the row of the table.
@@ -115,35 +83,21 @@ impl Report {
 
     /// The figures for a machine.
     pub(super) fn json(&self) -> Value {
-        let figures = &self.figures;
-        let ms = |time: Duration| (time.as_secs_f64() * 1e5).round() / 100.0;
         let bars = self.bars.iter().map(|bar| json!({ "what": bar.what, "holds": bar.holds }));
-        json!({
-            "phase": self.name, "requests": figures.requests, "ok": figures.fine, "refused": figures.refused,
-            "failed": figures.failed, "askedAgain": figures.again, "p50Ms": ms(figures.p50),
-            "worstSecondP50Ms": ms(figures.worst_p50), "worstSecondP99Ms": ms(figures.worst_p99),
-            "longestMs": ms(figures.longest), "normalAfterMs": self.normal_after.map(ms),
-            "bars": bars.collect::<Vec<_>>(), "notes": self.notes, "said": self.said,
-        })
+        let mut json = self.figures.json();
+        json.insert("phase".to_owned(), json!(self.name));
+        json.insert("bars".to_owned(), bars.collect());
+        json.insert("notes".to_owned(), json!(self.notes));
+        json.insert("said".to_owned(), json!(self.said));
+        json.into()
     }
 }
 
 /// Lays out the figures of several phases.
-pub(super) fn laid_out(title: &str, reports: &[Report]) -> String {
-    let heading = [
-        "phase",
-        "reads",
-        "200",
-        "503",
-        "failed",
-        "again",
-        "p50 ms",
-        "worst p50",
-        "worst p99",
-        "longest",
-        "normal after ms",
-    ];
-    table::laid_out(title, &heading, &reports.iter().map(Report::row).collect::<Vec<_>>())
+pub(super) fn laid_out<F: Figures>(title: &str, reports: &[Report<F>]) -> String {
+    let heading = [&["phase"], F::HEADING].concat();
+    let row = |report: &Report<F>| [vec![report.name.clone()], report.figures.cells()].concat();
+    table::laid_out(title, &heading, &reports.iter().map(row).collect::<Vec<_>>())
 }
 
 /// A time as people read it here.
@@ -151,21 +105,41 @@ pub(super) fn in_ms(time: Duration) -> String {
     format!("{} ms", time.as_millis())
 }
 
+/// A time in milliseconds, for machines.
+pub(super) fn ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e5).round() / 100.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[derive(Default)]
+    struct Counted(u32);
+
+    impl Figures for Counted {
+        const HEADING: &'static [&'static str] = &["count"];
+
+        fn cells(&self) -> Vec<String> {
+            vec![self.0.to_string()]
+        }
+
+        fn json(&self) -> Map<String, Value> {
+            Map::from_iter([("count".to_owned(), json!(self.0))])
+        }
+    }
+
     #[test]
     fn a_report_holds_when_all_its_bars_do() {
-        let mut report =
-            Report::of("kill", Figures { requests: 2, fine: 1, refused: 1, ..Figures::default() });
-        report.none_but_200_and_503();
+        let mut report = Report::of("kill", Counted(7));
         report.keeps("p99", Duration::from_millis(5), Duration::from_millis(5));
         assert!(report.holds());
-        report.none_fails();
+        report.keeps("p50", Duration::from_millis(6), Duration::from_millis(5));
         assert!(!report.holds());
-        assert!(report.lines().contains("reads that failed: 1 of 2, at most 0: DOES NOT HOLD"));
-        assert_eq!(report.json()["bars"][2]["holds"], false);
-        assert!(!Report::failed("kill", "nobody to kill").holds());
+        assert!(report.lines().contains("p50: 6 ms, at most 5 ms: DOES NOT HOLD"));
+        assert_eq!(report.json()["bars"][1]["holds"], false);
+        assert_eq!(report.json()["count"], 7);
+        assert_eq!(laid_out("Title", &[report]), "Title\nphase  count\nkill       7\n");
+        assert!(!Report::<Counted>::failed("kill", "nobody to kill").holds());
     }
 }

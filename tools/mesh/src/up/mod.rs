@@ -19,13 +19,13 @@ use mesh_launcher::control::ControlSocket;
 use mesh_launcher::home::Home;
 use mesh_launcher::services::{SERVICES, Sockets, Surroundings};
 use mesh_launcher::supervisor::{Group, Supervisor};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::oneshot;
 
 use crate::cli::{DEVNODE, UpArgs};
 use crate::devnode;
 use crate::failure::{Failure, with_causes};
 use crate::migrate::migrate;
+use crate::open_files;
 use crate::progress;
 use crate::seal::variables;
 use crate::signals::Signals;
@@ -46,7 +46,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
     home.clear_run().map_err(|error| Failure::failed(error.to_string()))?;
     keep_log(&home);
-    raise_open_files();
+    open_files::raise();
     let sockets = Sockets::bind(args.host, args.port, args.grpc_port)
         .map_err(|(address, error)| taken(address, &error))?;
     let supervisor = Supervisor::new(RestartRule::default())
@@ -212,14 +212,5 @@ fn keep_log(home: &Home) {
             let _ = log.with_max_level(tracing::Level::INFO).try_init();
         }
         Err(error) => say(&format!("no log of the launcher: {} cannot be written ({error})", path.display())),
-    }
-}
-
-/// Thousands of clients need thousands of open files; what this process may have, its children may have.
-fn raise_open_files() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
     }
 }

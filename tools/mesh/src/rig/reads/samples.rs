@@ -3,6 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::{Map, Value, json};
+
+use super::Report;
+use crate::rig::report::{self, ms};
+
 /// What came of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
@@ -76,6 +81,8 @@ pub(super) struct Figures {
     pub(super) worst_p50: Duration,
     /// The longest time.
     pub(super) longest: Duration,
+    /// How long it took until every answer was as usual again.
+    pub(super) normal_after: Option<Duration>,
 }
 
 impl Figures {
@@ -101,7 +108,67 @@ impl Figures {
             worst_p99: worst(0.99),
             worst_p50: worst(0.5),
             longest: samples.iter().map(|sample| sample.took).max().unwrap_or_default(),
+            normal_after: None,
         }
+    }
+}
+
+impl report::Figures for Figures {
+    const HEADING: &'static [&'static str] = &[
+        "reads",
+        "200",
+        "503",
+        "failed",
+        "again",
+        "p50 ms",
+        "worst p50",
+        "worst p99",
+        "longest",
+        "normal after ms",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let after = self.normal_after.map_or_else(|| "-".to_owned(), |after| after.as_millis().to_string());
+        let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
+        vec![
+            self.requests.to_string(),
+            self.fine.to_string(),
+            self.refused.to_string(),
+            self.failed.to_string(),
+            self.again.to_string(),
+            ms(self.p50),
+            ms(self.worst_p50),
+            ms(self.worst_p99),
+            ms(self.longest),
+            after,
+        ]
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let figures = json!({
+            "requests": self.requests, "ok": self.fine, "refused": self.refused, "failed": self.failed,
+            "askedAgain": self.again, "p50Ms": ms(self.p50), "worstSecondP50Ms": ms(self.worst_p50),
+            "worstSecondP99Ms": ms(self.worst_p99), "longestMs": ms(self.longest),
+            "normalAfterMs": self.normal_after.map(ms),
+        });
+        figures.as_object().cloned().unwrap_or_default()
+    }
+}
+
+impl Report {
+    /// Adds that every request is answered as wished.
+    pub(super) fn none_fails(&mut self) {
+        let lost = self.figures.requests - self.figures.fine;
+        self.bar(format!("reads that failed: {lost} of {}, at most 0", self.figures.requests), lost == 0);
+    }
+
+    /// Adds that requests are answered as wished or refused politely, nothing else.
+    pub(super) fn none_but_200_and_503(&mut self) {
+        let failed = self.figures.failed;
+        self.bar(
+            format!("answers other than 200, and 503 with Retry-After: {failed}, at most 0"),
+            failed == 0,
+        );
     }
 }
 
@@ -138,6 +205,17 @@ mod tests {
         assert_eq!(figures.worst_p99, Duration::from_millis(900));
         assert_eq!((figures.p50, figures.worst_p50), (Duration::from_millis(1), Duration::from_millis(1)));
         assert_eq!(Figures::of(&[], Duration::ZERO, Duration::ZERO).requests, 0);
+    }
+
+    #[test]
+    fn refusals_are_polite_and_still_no_answers() {
+        let mut report =
+            Report::of("kill", Figures { requests: 2, fine: 1, refused: 1, ..Figures::default() });
+        report.none_but_200_and_503();
+        assert!(report.holds());
+        report.none_fails();
+        assert!(!report.holds());
+        assert!(report.lines().contains("reads that failed: 1 of 2, at most 0: DOES NOT HOLD"));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use tokio::time::sleep;
 use crate::cli::{NATS, POSTGRES};
 use crate::failure::Failure;
 use crate::private::UNCACHED_EDGE;
-use crate::rig::report::Report;
-use crate::rig::stage::Stage;
+use crate::rig::reads::Report;
+use crate::rig::reads::stage::Stage;
 
 /// Orders that are tried, and how many of them in the short form.
 const ORDERS: u32 = 3;
@@ -65,7 +65,7 @@ async fn one(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Tried, Failure>
         SERVICES.iter().map(|service| service.name).chain([UNCACHED_EDGE]).collect();
     let mut servers = [POSTGRES, NATS];
     for name in services.iter().chain(&servers) {
-        stage.order(Request::Stop { name: (*name).to_owned(), replica: None }).await?;
+        stage.mesh.order(Request::Stop { name: (*name).to_owned(), replica: None }).await?;
     }
     services.shuffle(random);
     servers.shuffle(random);
@@ -78,12 +78,12 @@ async fn one(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Tried, Failure>
     let standing = stage.mesh.supervisor.standing();
     let is_ready = |name: &str| standing.iter().any(|(other, ready, _)| other == name && *ready > 0);
     let waited = !services.iter().any(|name| is_ready(name));
-    let before = stage.service_pids();
+    let before = stage.mesh.service_pids();
     for name in servers {
         starts.push(start(stage, name));
         match name {
-            POSTGRES => stage.database_is_back().await?,
-            _ => stage.bus_is_back().await?,
+            POSTGRES => stage.servers.database_is_back().await?,
+            _ => stage.servers.bus_is_back().await?,
         }
         if name != servers[1] {
             pause(random).await;
@@ -92,7 +92,7 @@ async fn one(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Tried, Failure>
     let there = stage.load.now();
     stage.mesh.ready(&services).await?;
     let ready_after = stage.load.now() - there;
-    let same = before == stage.service_pids();
+    let same = before == stage.mesh.service_pids();
     for start in starts {
         // Whether it was in time is what was measured.
         let _ = start.await;

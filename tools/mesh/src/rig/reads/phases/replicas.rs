@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use crate::failure::Failure;
-use crate::rig::report::{Report, in_ms};
-use crate::rig::samples::normal_after;
-use crate::rig::stage::{Stage, send};
+use crate::rig::acts::send;
+use crate::rig::reads::Report;
+use crate::rig::reads::samples::normal_after;
+use crate::rig::reads::stage::Stage;
+use crate::rig::report::in_ms;
 use mesh_launcher::control::Request;
 use rand::rngs::SmallRng;
 use rustix::process::Signal;
@@ -23,10 +25,10 @@ const SLOW: Duration = Duration::from_millis(100);
 
 /// One replica is killed; the supervisor starts it again.
 pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-    let (pid, count) = (stage.one_of(SERVICE, random)?, stage.pids(SERVICE).len());
+    let (pid, count) = (stage.mesh.one_of(SERVICE, random)?, stage.mesh.pids(SERVICE).len());
     let from = stage.load.now();
     send(pid, Signal::KILL)?;
-    stage.replaced(SERVICE, pid, count).await?;
+    stage.mesh.replaced(SERVICE, pid, count).await?;
     stage.mesh.ready(&[SERVICE]).await?;
     let ready_after = stage.load.now() - from;
     stage.look_on(AFTER).await;
@@ -37,20 +39,20 @@ pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec
 
 /// One replica is frozen and woken.
 pub(super) async fn freeze(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-    let pid = stage.one_of(SERVICE, random)?;
+    let pid = stage.mesh.one_of(SERVICE, random)?;
     let from = stage.load.now();
     send(pid, Signal::STOP)?;
     stage.look_on(FROZEN).await;
     send(pid, Signal::CONT)?;
     stage.look_on(AFTER).await;
     let mut report = missed(stage, "freeze query", from).await;
-    report.bar("the frozen replica lives on", stage.pids(SERVICE).contains(&pid));
+    report.bar("the frozen replica lives on", stage.mesh.pids(SERVICE).contains(&pid));
     Ok(vec![report])
 }
 
 async fn missed(stage: &Stage<'_>, name: &str, from: Duration) -> Report {
     let (samples, mut report) = stage.report(name, from).await;
-    report.normal_after = Some(normal_after(&samples, from, stage.bound(SLOW)));
+    report.figures.normal_after = Some(normal_after(&samples, from, stage.bound(SLOW)));
     report.none_fails();
     report.keeps("p99 in the worst second", report.figures.worst_p99, stage.bound(P99));
     report
@@ -60,12 +62,12 @@ async fn missed(stage: &Stage<'_>, name: &str, from: Duration) -> Report {
 pub(super) async fn rolling(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     let mut reports = vec![restart(stage, "query").await?, restart(stage, "node-info").await?];
     let scale = |replicas| Request::Scale { name: "edge".to_owned(), replicas };
-    stage.order(scale(2)).await?;
+    stage.mesh.order(scale(2)).await?;
     let normal = stage.becomes_normal().await;
     let mut report = restart(stage, "edge").await?;
     report.bar("two edges serve as one does", normal);
     let from = stage.load.now();
-    stage.order(scale(1)).await?;
+    stage.mesh.order(scale(1)).await?;
     stage.look_on(AFTER / 2).await;
     let (_, fewer) = stage.report("fewer edges", from).await;
     report.notes.push(format!(
@@ -79,15 +81,15 @@ pub(super) async fn rolling(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
 }
 
 async fn restart(stage: &Stage<'_>, name: &str) -> Result<Report, Failure> {
-    let before = stage.pids(name);
+    let before = stage.mesh.pids(name);
     let from = stage.load.now();
-    stage.order(Request::Restart { name: name.to_owned() }).await?;
+    stage.mesh.order(Request::Restart { name: name.to_owned() }).await?;
     let took = stage.load.now() - from;
     stage.look_on(AFTER / 2).await;
     let (samples, mut report) = stage.report(&format!("restart {name}"), from).await;
-    report.normal_after = Some(normal_after(&samples, from, stage.bound(SLOW)));
+    report.figures.normal_after = Some(normal_after(&samples, from, stage.bound(SLOW)));
     report.none_fails();
-    let after = stage.pids(name);
+    let after = stage.mesh.pids(name);
     let all_new = after.len() == before.len() && !after.iter().any(|pid| before.contains(pid));
     report.bar(format!("all {} replicas are new", before.len()), all_new);
     report.notes.push(format!("the restart took {}", in_ms(took)));

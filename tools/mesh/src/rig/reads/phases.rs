@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 
-use super::report::Report;
+use super::Report;
 use super::stage::Stage;
-use crate::cli::PhaseName;
+use crate::cli::ReadsPhase;
 use crate::failure::Failure;
 
 /// How long service without an event is looked at.
@@ -20,18 +20,18 @@ const STEADY: Duration = Duration::from_secs(5);
 /// Goes through one phase.
 pub(super) async fn play(
     stage: &Stage<'_>,
-    name: PhaseName,
+    name: ReadsPhase,
     random: &mut SmallRng,
 ) -> Result<Vec<Report>, Failure> {
     match name {
-        PhaseName::Steady => steady(stage).await,
-        PhaseName::Kill => replicas::kill(stage, random).await,
-        PhaseName::Freeze => replicas::freeze(stage, random).await,
-        PhaseName::Rolling => replicas::rolling(stage).await,
-        PhaseName::Postgres => servers::postgres(stage).await,
-        PhaseName::Nats => servers::nats(stage).await,
-        PhaseName::Abort => aborted::abort(stage).await,
-        PhaseName::Order => order::order(stage, random).await,
+        ReadsPhase::Steady => steady(stage).await,
+        ReadsPhase::Kill => replicas::kill(stage, random).await,
+        ReadsPhase::Freeze => replicas::freeze(stage, random).await,
+        ReadsPhase::Rolling => replicas::rolling(stage).await,
+        ReadsPhase::Postgres => servers::postgres(stage).await,
+        ReadsPhase::Nats => servers::nats(stage).await,
+        ReadsPhase::Abort => aborted::abort(stage).await,
+        ReadsPhase::Order => order::order(stage, random).await,
     }
 }
 

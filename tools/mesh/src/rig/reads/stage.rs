@@ -5,21 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh_demo::{Plan, write_history};
-use mesh_launcher::control::{Answer, Request};
-use mesh_launcher::services::SERVICES;
-use rand::Rng as _;
-use rand::rngs::SmallRng;
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
+use super::Report;
 use super::load::{Asked, Class, Load};
-use super::report::{Report, in_ms};
 use super::samples::{Figures, Sample};
-use crate::cli::RigArgs;
+use crate::cli::ReadsArgs;
 use crate::devnode;
 use crate::failure::{Failure, with_causes};
 use crate::private::{Edges, Layout, PrivateMesh, Servers, cannot, this_program};
+use crate::rig::report::in_ms;
 use crate::up::say;
 
 /// Blocks of the demo network, of which every kind of row is read.
@@ -40,9 +36,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What is normal: no failure in this long, and times below the next figure.
 const NORMAL_FOR: Duration = Duration::from_secs(1);
 const NORMAL_P99: Duration = Duration::from_millis(250);
-/// How long something may take that a process does as soon as it runs.
-const SOON: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(5);
 
 /// Everything that a phase needs.
 pub(super) struct Stage<'a> {
@@ -54,13 +47,15 @@ pub(super) struct Stage<'a> {
     pub(super) hot: Vec<Arc<str>>,
     /// Whether it is the short form.
     pub(super) is_short: bool,
+    /// Requests a second.
+    pub(super) rate: u32,
     /// Times that each bar of time is stretched.
     slack: u32,
 }
 
 impl<'a> Stage<'a> {
     /// Starts everything, and the load.
-    pub(super) async fn set(mesh: &'a PrivateMesh, args: &RigArgs, seed: u64) -> Result<Self, Failure> {
+    pub(super) async fn set(mesh: &'a PrivateMesh, args: &ReadsArgs, seed: u64) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         say("filling in rows");
         let plan = Plan { blocks: DEMO_BLOCKS, ..Plan::default() }.ending_at(std::time::SystemTime::now());
@@ -77,7 +72,8 @@ impl<'a> Stage<'a> {
         let hot = mix.iter().filter(|asked| asked.class == Class::Hot);
         let hot = hot.flat_map(|asked| asked.paths.iter().cloned()).collect();
         let load = Load::start(mix, args.rate, seed)?;
-        Ok(Self { mesh, servers, edges, load, hot, is_short: args.short, slack: args.slack })
+        let (is_short, slack) = (args.play.short, args.play.slack);
+        Ok(Self { mesh, servers, edges, load, hot, is_short, rate: args.rate, slack })
     }
 
     /// A bar of time, stretched as asked.
@@ -123,75 +119,6 @@ impl<'a> Stage<'a> {
         }
         (samples, report)
     }
-
-    /// Gives an order as the command line does.
-    pub(super) async fn order(&self, request: Request) -> Result<(), Failure> {
-        match self.mesh.supervisor.answer(request).await {
-            Answer::Refused { reason } => Err(Failure::failed(reason)),
-            Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => Ok(()),
-        }
-    }
-
-    /// The processes of a name, by replica.
-    pub(super) fn pids(&self, name: &str) -> Vec<u32> {
-        let rows = self.mesh.supervisor.rows();
-        rows.iter().filter(|row| row.service == name).map(|row| row.pid).collect()
-    }
-
-    /// The processes of all services.
-    pub(super) fn service_pids(&self) -> Vec<u32> {
-        SERVICES.iter().flat_map(|service| self.pids(service.name)).collect()
-    }
-
-    /// One replica of a service, by chance.
-    pub(super) fn one_of(&self, name: &str, random: &mut SmallRng) -> Result<u32, Failure> {
-        let pids = self.pids(name);
-        let nobody = || Failure::failed(format!("no {name} runs"));
-        if pids.is_empty() { Err(nobody()) } else { Ok(pids[random.random_range(0..pids.len())]) }
-    }
-
-    /// Waits until a name has as many processes as before and this one is not among them.
-    pub(super) async fn replaced(&self, name: &str, pid: u32, count: usize) -> Result<(), Failure> {
-        let waited = timeout(SOON, async {
-            while self.pids(name).contains(&pid) || self.pids(name).len() < count {
-                sleep(LOOK).await;
-            }
-        });
-        waited.await.map_err(|_| Failure::failed(format!("{name} was not started again")))
-    }
-
-    /// Waits until the database takes connections.
-    pub(super) async fn database_is_back(&self) -> Result<(), Failure> {
-        let waited = timeout(SOON, async {
-            while self.answering_database().await.is_none() {
-                sleep(LOOK).await;
-            }
-        });
-        waited.await.map_err(|_| Failure::failed("the database did not come back"))
-    }
-
-    async fn answering_database(&self) -> Option<Client> {
-        let client = self.servers.connect("").await.ok()?;
-        client.simple_query("SELECT 1").await.ok()?;
-        Some(client)
-    }
-
-    /// Waits until the bus takes connections.
-    pub(super) async fn bus_is_back(&self) -> Result<(), Failure> {
-        let address = self.servers.bus.url.trim_start_matches("nats://");
-        let waited = timeout(SOON, async {
-            while tokio::net::TcpStream::connect(address).await.is_err() {
-                sleep(LOOK).await;
-            }
-        });
-        waited.await.map_err(|_| Failure::failed("the bus did not come back"))
-    }
-}
-
-/// Sends a signal to a process of the mesh.
-pub(super) fn send(pid: u32, signal: Signal) -> Result<(), Failure> {
-    let pid = Pid::from_raw(pid.cast_signed()).ok_or_else(|| Failure::failed("there is no such process"))?;
-    kill_process(pid, signal).map_err(|error| cannot("send a signal", &error))
 }
 
 fn start_devnode(mesh: &PrivateMesh, servers: &Servers) -> Result<(), Failure> {

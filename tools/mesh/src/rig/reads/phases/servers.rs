@@ -8,10 +8,12 @@ use tokio::time::sleep;
 
 use crate::cli::{NATS, POSTGRES};
 use crate::failure::Failure;
-use crate::rig::connection::Connection;
-use crate::rig::report::{Report, in_ms};
-use crate::rig::samples::{Sample, normal_after};
-use crate::rig::stage::{Stage, send};
+use crate::rig::acts::send;
+use crate::rig::reads::Report;
+use crate::rig::reads::connection::Connection;
+use crate::rig::reads::samples::{Sample, normal_after};
+use crate::rig::reads::stage::Stage;
+use crate::rig::report::in_ms;
 
 /// How long the database is away: somewhat longer than answers are kept.
 const AWAY: Duration = Duration::from_secs(12);
@@ -32,13 +34,13 @@ const AFTER: Duration = Duration::from_millis(500);
 
 /// PostgreSQL is stopped and started.
 pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
-    let before = stage.service_pids();
+    let before = stage.mesh.service_pids();
     let (name, replica) = (POSTGRES.to_owned(), None);
     if refused_hot(stage).await > 0 {
         return Err(Failure::failed("hot reads are refused although the database is there"));
     }
     let from = stage.load.now();
-    stage.order(Request::Stop { name: name.clone(), replica }).await?;
+    stage.mesh.order(Request::Stop { name: name.clone(), replica }).await?;
     let down = stage.load.now();
     let (mut asked, mut refused) = (0, 0);
     while stage.load.now() < from + KEPT - FRESH - BLUR {
@@ -48,8 +50,8 @@ pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> 
     }
     sleep((down + AWAY).saturating_sub(stage.load.now())).await;
     let ordered = stage.load.now();
-    let (started, back) = tokio::join!(stage.order(Request::Start { name, replica }), async {
-        stage.database_is_back().await.map(|()| stage.load.now())
+    let (started, back) = tokio::join!(stage.mesh.order(Request::Start { name, replica }), async {
+        stage.servers.database_is_back().await.map(|()| stage.load.now())
     });
     started?;
     let back = back?;
@@ -72,13 +74,13 @@ pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> 
 
 /// The bus is killed; the supervisor starts it again.
 pub(super) async fn nats(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
-    let before = stage.service_pids();
-    let pid = stage.pids(NATS).first().copied();
+    let before = stage.mesh.service_pids();
+    let pid = stage.mesh.pids(NATS).first().copied();
     let pid = pid.ok_or_else(|| Failure::failed("the bus does not run"))?;
     let from = stage.load.now();
     send(pid, Signal::KILL)?;
-    stage.replaced(NATS, pid, 1).await?;
-    stage.bus_is_back().await?;
+    stage.mesh.replaced(NATS, pid, 1).await?;
+    stage.servers.bus_is_back().await?;
     let back = stage.load.now();
     sleep(stage.bound(BACK_WITHIN) + AFTER).await;
     let (samples, mut report) = stage.report("nats killed", from).await;
@@ -108,7 +110,7 @@ fn came_back(stage: &Stage<'_>, report: &mut Report, samples: &[Sample], before:
     let slowest = refusals.map(|sample| sample.took).max().unwrap_or_default();
     report.keeps("the slowest refusal", slowest, stage.bound(REFUSED_WITHIN));
     let after = normal_after(samples, back, stage.bound(SLOW));
-    report.normal_after = Some(after);
+    report.figures.normal_after = Some(after);
     report.keeps("full service after the return", after, stage.bound(BACK_WITHIN));
-    report.bar("no service was restarted", stage.service_pids() == before);
+    report.bar("no service was restarted", stage.mesh.service_pids() == before);
 }

@@ -7,10 +7,11 @@ use tokio_postgres::Client;
 
 use crate::failure::Failure;
 use crate::private::cannot;
-use crate::rig::connection::Connection;
-use crate::rig::report::{Report, in_ms};
-use crate::rig::samples::normal_after;
-use crate::rig::stage::Stage;
+use crate::rig::reads::Report;
+use crate::rig::reads::connection::Connection;
+use crate::rig::reads::samples::normal_after;
+use crate::rig::reads::stage::Stage;
+use crate::rig::report::in_ms;
 
 /// Clients that go away.
 const CLIENTS: u32 = 100;
@@ -69,7 +70,7 @@ pub(super) async fn abort(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     stage.look_on(AFTER).await;
     let (samples, mut report) = stage.report("aborted lists", from).await;
     let normal = normal_after(&samples, aborted_at, stage.bound(SLOW));
-    report.normal_after = Some(normal);
+    report.figures.normal_after = Some(normal);
     report.none_but_200_and_503();
     report.bar(
         format!("statements left after {}: {left}, at most 0", in_ms(stage.bound(GONE_WITHIN))),

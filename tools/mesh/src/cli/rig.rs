@@ -1,0 +1,128 @@
+//! The forms of `mesh rig`: each drill has its own options, and its own list of phases.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Options of `rig`.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = false, subcommand_value_name = "DRILL")]
+pub(crate) struct RigArgs {
+    /// What to put through what
+    #[command(subcommand)]
+    pub(crate) drill: Drill,
+}
+
+/// A drill.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Drill {
+    /// Reads go on while replicas and servers do not
+    Reads(ReadsArgs),
+    /// Downloads go on while workers, servers, segments and clients do not
+    Kill(KillArgs),
+    /// Simulated streams meet every fault there is, a seed each
+    Streams(StreamsArgs),
+}
+
+/// Options of a drill that is played in phases on a private mesh.
+#[derive(Debug, Args)]
+pub(crate) struct PlayArgs {
+    /// Source of every random choice; the same one repeats a run [default: a new one, which is printed]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How often, each time with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Take less time and less of everything, as CI does
+    #[arg(long)]
+    pub(crate) short: bool,
+    /// Allow so many times the time that each bar allows, for builds without optimisation on a busy machine
+    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub(crate) slack: u32,
+    /// Write the figures into this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Options of `rig reads`.
+#[derive(Debug, Args)]
+pub(crate) struct ReadsArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// Only this, repeatable [default: all]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) phase: Vec<ReadsPhase>,
+    /// Requests a second, whatever becomes of those before
+    #[arg(long, value_name = "R", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) rate: u32,
+}
+
+/// One part of `rig reads`. The first comes first and the last comes last, the others in an order chosen by the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReadsPhase {
+    /// Nothing happens
+    Steady,
+    /// A replica is killed
+    Kill,
+    /// A replica is frozen and woken
+    Freeze,
+    /// The database is stopped and started
+    Postgres,
+    /// The bus is killed and comes back
+    Nats,
+    /// All replicas are replaced one after the other
+    Rolling,
+    /// Clients go away before slow answers come
+    Abort,
+    /// Services are started before their servers
+    Order,
+}
+
+/// Options of `rig kill`.
+#[derive(Debug, Args)]
+pub(crate) struct KillArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// Only this, repeatable [default: all]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) phase: Vec<KillPhase>,
+}
+
+/// One part of `rig kill`. The first comes first and the last comes last, the others in an order chosen by the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KillPhase {
+    /// Nothing happens
+    Steady,
+    /// A worker is killed every second
+    Kill,
+    /// A worker is frozen and woken, again and again
+    Freeze,
+    /// The bus is killed and comes back
+    Nats,
+    /// The database is away
+    Postgres,
+    /// Segments are damaged, cut and removed under a download
+    Damage,
+    /// A worker leaves while many downloads go on
+    Scale,
+    /// Thousands of clients take almost nothing
+    Stalled,
+    /// One download of many gigabytes
+    Large,
+}
+
+/// Options of `rig streams`.
+#[derive(Debug, Args)]
+pub(crate) struct StreamsArgs {
+    /// The first seed [default: a new one, which is printed]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How many seeds, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    pub(crate) runs: u64,
+    /// Write the figures into this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}

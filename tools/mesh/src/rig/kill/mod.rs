@@ -1,0 +1,70 @@
+//! `mesh rig kill`: downloads go on while workers, servers, segments and other clients do not.
+//!
+//! A history that nobody wrote is downloaded from three workers through one edge, in files of many sizes, by clients of
+//! many paces. Every byte is held against what it must be, and the longest wait of each client counts.
+
+mod client;
+mod crowd;
+mod files;
+mod memory;
+mod phases;
+mod seen;
+mod stage;
+
+use std::time::Duration;
+
+use mesh_launcher::RestartRule;
+use rand::rngs::SmallRng;
+
+use super::play::{self, on_private_mesh, play};
+use super::report;
+use super::seed;
+use crate::cli::{KillArgs, KillPhase};
+use crate::failure::Failure;
+use crate::open_files;
+use seen::Figures;
+use stage::Stage;
+
+/// What a phase found.
+type Report = report::Report<Figures>;
+
+/// What dies is started again after the shortest wait of the usual rule, however often it dies: with a kill every second
+/// nobody would be left to kill.
+const RESTARTS: RestartRule = RestartRule {
+    first: Duration::from_millis(200),
+    longest: Duration::from_millis(200),
+    settled: Duration::from_secs(10),
+};
+
+/// Plays the drill.
+pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
+    open_files::raise();
+    on_private_mesh(RESTARTS, async |mesh| {
+        let seed = seed(args.play.seed);
+        let stage = Stage::set(mesh, &args.play, seed).await?;
+        play(&stage, &args.play, &args.phase, seed).await
+    })
+    .await
+}
+
+impl play::Stage for Stage<'_> {
+    const DRILL: &'static str = "kill";
+    /// Ten gigabytes are written and read within.
+    const PHASE_PATIENCE: Duration = Duration::from_secs(1200);
+    type Phase = KillPhase;
+    type Figures = Figures;
+
+    fn told(&self) -> String {
+        let plan = self.files.plan();
+        let megabytes = self.files.largest().bytes.len() / 1_000_000;
+        format!("{} workers, {} segments of {megabytes} MB in all", stage::WORKERS, plan.segments)
+    }
+
+    async fn becomes_normal(&self) -> bool {
+        self.becomes_normal().await
+    }
+
+    async fn play(&self, phase: KillPhase, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+        phases::play(self, phase, random).await
+    }
+}

@@ -1,0 +1,56 @@
+//! What happens to the mesh while downloads go on, one function each, and what must hold meanwhile.
+
+mod damage;
+mod large;
+mod servers;
+mod stalled;
+mod workers;
+
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+
+use super::Report;
+use super::files::Files;
+use super::stage::{AT_ONCE, Stage};
+use crate::cli::KillPhase;
+use crate::failure::Failure;
+
+/// Downloads while nothing happens.
+const STEADY: usize = 300;
+const STEADY_SHORT: usize = 40;
+/// How long a slow client takes then.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// Goes through one phase.
+pub(super) async fn play(
+    stage: &Stage<'_>,
+    name: KillPhase,
+    random: &mut SmallRng,
+) -> Result<Vec<Report>, Failure> {
+    let before = stage.pulls().await;
+    let mut report = match name {
+        KillPhase::Steady => steady(stage, random).await,
+        KillPhase::Kill => workers::kill(stage, random).await?,
+        KillPhase::Freeze => workers::freeze(stage, random).await?,
+        KillPhase::Scale => workers::scale(stage, random).await?,
+        KillPhase::Nats => servers::nats(stage, random).await?,
+        KillPhase::Postgres => servers::postgres(stage, random).await?,
+        KillPhase::Damage => damage::damage(stage, random).await?,
+        KillPhase::Stalled => stalled::stalled(stage).await?,
+        KillPhase::Large => large::large(stage).await?,
+    };
+    if let (Some((pulls, again)), Some((all, all_again))) = (before, stage.pulls().await) {
+        let (pulls, again) = (all.saturating_sub(pulls), all_again.saturating_sub(again));
+        report.notes.push(format!("{pulls} pulls, {again} of them sent again"));
+    }
+    Ok(vec![report])
+}
+
+async fn steady(stage: &Stage<'_>, random: &mut SmallRng) -> Report {
+    let downloads = stage.mixed(stage.either(STEADY, STEADY_SHORT), SLOW, random, Files::any);
+    let seen = stage.crowd(downloads, AT_ONCE).seen().await;
+    let mut report = Report::of_downloads("steady", &seen);
+    report.none_fails();
+    report
+}

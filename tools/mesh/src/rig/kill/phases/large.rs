@@ -1,0 +1,180 @@
+//! One download of many gigabytes: neither the edge nor a worker holds more of it than a window.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mesh_history::{Deadlines, Layout, SegmentStore};
+use rustix::fs::statvfs;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::failure::Failure;
+use crate::private::cannot;
+use crate::rig::kill::Report;
+use crate::rig::kill::client::Download;
+use crate::rig::kill::files::export_of;
+use crate::rig::kill::memory::{Resident, while_watched};
+use crate::rig::kill::seen::{Outcome, Seen};
+use crate::rig::kill::stage::{EDGE, EXPORT, Stage};
+use crate::synthetic::Synthetic;
+use crate::up::say;
+
+/// Length of the file, about.
+const BYTES: u64 = 10_300_000_000;
+const BYTES_SHORT: u64 = 1_030_000_000;
+/// Segments that it is made of. Their spans are others than usual, so that nobody takes one for another.
+const SEGMENTS: u64 = 100;
+const BLOCKS: u64 = 777;
+/// How much room there must be besides.
+const ROOM_BESIDES: u64 = 2_000_000_000;
+/// What the edge and each worker may have more in memory than before, KiB.
+const GROWN_KIB: u64 = 64 << 10;
+/// How long the download may take.
+const PATIENCE: Duration = Duration::from_secs(900);
+/// How long the workers may take to see that the segments are others.
+const LISTED_WITHIN: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(50);
+const READ_BYTES: usize = 256 << 10;
+
+/// Ten gigabytes take the place of the segments for one download.
+pub(super) async fn large(stage: &Stage<'_>) -> Result<Report, Failure> {
+    let bytes = stage.either(BYTES, BYTES_SHORT);
+    let rows = bytes / SEGMENTS / stage.files.bytes_per_row() + 1;
+    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..stage.files.plan() };
+    let root = stage.mesh.home.root().join("large");
+    let room =
+        statvfs(stage.mesh.home.root()).map_err(|error| cannot("see how much room there is", &error))?;
+    if room.f_bavail * room.f_frsize < bytes + ROOM_BESIDES {
+        return Err(Failure::failed(format!(
+            "there is no room for {} GB in the temporary folder; name another one in TMPDIR",
+            (bytes + ROOM_BESIDES) / 1_000_000_000
+        )));
+    }
+    say(&format!("writing {:.1} GB", bytes as f64 / 1e9));
+    let guest = Guest { root: root.clone(), home: stage.mesh.home.segments(), is_in: false };
+    let written =
+        spawn_blocking(move || plan.write(&root)).await.map_err(|error| cannot("write", &error))??;
+    let store = SegmentStore::open(&guest.root.to_string_lossy(), Deadlines::default());
+    let store = store.map_err(|error| cannot("open the segments", &error))?;
+    let held = store.held().await.map_err(|error| cannot("list the segments", &error))?;
+    let layout = Layout::of(&held, plan.table.name(), 1, written.last_block);
+    let layout = layout.map_err(|error| cannot("lay the export out", &error))?;
+    let guest = spawn_blocking(move || guest.comes_in()).await.map_err(|error| cannot("swap", &error))??;
+    listed(stage, SEGMENTS).await?;
+
+    let mut processes: Vec<Resident> = [EDGE, EXPORT]
+        .into_iter()
+        .flat_map(|name| {
+            stage.mesh.pids(name).into_iter().filter_map(|pid| Resident::of(name.to_owned(), pid))
+        })
+        .collect();
+    let path = export_of(plan.table, 1, written.last_block);
+    let begun = Instant::now();
+    let seen = while_watched(&mut processes, download(stage, &path, &layout)).await;
+    let took = begun.elapsed();
+    spawn_blocking(move || drop(guest)).await.map_err(|error| cannot("swap", &error))?;
+    listed(stage, stage.files.plan().segments).await?;
+
+    let speed = seen.bytes as f64 / 1e6 / took.as_secs_f64();
+    let mut report = Report::of_downloads("large", &[seen]);
+    report.none_fails();
+    for Resident { name, pid, at_first, at_most } in &processes {
+        let grown = (at_most - at_first) >> 10;
+        let what = format!(
+            "memory of {name} ({pid}) above its {} MiB at first: {grown} MiB, at most {}",
+            at_first >> 10,
+            GROWN_KIB >> 10
+        );
+        report.bar(what, at_most - at_first < GROWN_KIB);
+    }
+    report.notes.push(format!("{:.2} GB at {speed:.0} MB a second", layout.length as f64 / 1e9));
+    Ok(report)
+}
+
+/// Downloads the file, counts its bytes and their checksum on the way.
+async fn download(stage: &Stage<'_>, path: &str, layout: &Layout) -> Seen {
+    let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0 };
+    let read = async {
+        let mut since = Instant::now();
+        let mut download = match Download::open(stage.edge, path, None, None).await {
+            Ok(download) if download.head.status == 200 => download,
+            Ok(mut refused) => {
+                return Outcome::Refused(refused.text().await.unwrap_or_else(|why| why));
+            }
+            Err(why) => return Outcome::Broken(why),
+        };
+        let (mut piece, mut crc) = (Vec::new(), 0);
+        loop {
+            match download.next(&mut piece, READ_BYTES).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(why) => return Outcome::Broken(why),
+            }
+            seen.pause = seen.pause.max(since.elapsed());
+            seen.bytes += piece.len() as u64;
+            crc = crc32c::crc32c_append(crc, &piece);
+            since = Instant::now();
+        }
+        if (seen.bytes, crc) == (layout.length, layout.crc32c) {
+            return Outcome::Whole;
+        }
+        Outcome::Wrong(format!("{} bytes of checksum {crc:08x}", seen.bytes))
+    };
+    let outcome = timeout_at(Instant::now() + PATIENCE, read).await;
+    seen.outcome = outcome.unwrap_or(Outcome::Late);
+    seen
+}
+
+/// Waits until so many segments are listed.
+async fn listed(stage: &Stage<'_>, count: u64) -> Result<(), Failure> {
+    let deadline = Instant::now() + LISTED_WITHIN;
+    while stage.listed().await != Ok(count) {
+        if Instant::now() >= deadline {
+            return Err(Failure::failed(format!("{count} segments are not listed within {LISTED_WITHIN:?}")));
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+/// The large segments, which take the place of the others for a while and are removed when this is dropped.
+struct Guest {
+    root: PathBuf,
+    /// Where segments are looked for.
+    home: PathBuf,
+    is_in: bool,
+}
+
+impl Guest {
+    fn comes_in(mut self) -> Result<Self, Failure> {
+        let swap = || {
+            fs::rename(&self.home, self.aside())?;
+            fs::rename(self.root.join("segments"), &self.home)
+        };
+        swap().map_err(|error| cannot("put other segments in place", &error))?;
+        self.is_in = true;
+        Ok(self)
+    }
+
+    fn aside(&self) -> PathBuf {
+        self.root.join("aside")
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let leave = || -> std::io::Result<()> {
+            if self.is_in {
+                fs::rename(&self.home, self.root.join("segments"))?;
+            }
+            if Path::exists(&self.aside()) {
+                fs::rename(self.aside(), &self.home)?;
+            }
+            fs::remove_dir_all(&self.root)
+        };
+        if let Err(error) = leave() {
+            say(&format!("{} could not be removed ({error})", self.root.display()));
+        }
+    }
+}

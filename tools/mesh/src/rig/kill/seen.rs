@@ -1,0 +1,189 @@
+//! What became of downloads.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::Report;
+use crate::rig::report::{self, ms};
+
+/// What came of a download.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Every byte, and its end.
+    Whole,
+    /// Another status than that of the file or its part.
+    Refused(String),
+    /// It broke so that its client sees it.
+    Broken(String),
+    /// It looks whole and is not, or has a wrong byte.
+    Wrong(String),
+    /// It had not come to anything when its time was over.
+    Late,
+}
+
+/// One download.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    /// What came of it.
+    pub(super) outcome: Outcome,
+    /// The longest time that its client waited for the head or the next bytes.
+    pub(super) pause: Duration,
+    /// Bytes of the body that came.
+    pub(super) bytes: u64,
+}
+
+/// Figures of many downloads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Figures {
+    /// All of them.
+    pub(super) downloads: usize,
+    /// Those that came whole.
+    pub(super) whole: usize,
+    /// Those that were refused.
+    pub(super) refused: usize,
+    /// Those that broke visibly.
+    pub(super) broken: usize,
+    /// Those that were wrong.
+    pub(super) wrong: usize,
+    /// Those that came to nothing in time.
+    pub(super) late: usize,
+    /// Bytes of all of them.
+    pub(super) bytes: u64,
+    /// Of the longest pauses of each, the median.
+    pub(super) pause_p50: Duration,
+    /// What 99 of 100 of them did not exceed.
+    pub(super) pause_p99: Duration,
+    /// The greatest.
+    pub(super) pause_longest: Duration,
+}
+
+impl Figures {
+    /// Of these downloads.
+    pub(super) fn of(seen: &[Seen]) -> Self {
+        let count = |test: fn(&Outcome) -> bool| seen.iter().filter(|seen| test(&seen.outcome)).count();
+        let mut pauses: Vec<Duration> = seen.iter().map(|seen| seen.pause).collect();
+        pauses.sort_unstable();
+        let last = pauses.len().saturating_sub(1);
+        let quantile = |share: f64| pauses.get((last as f64 * share).round() as usize).copied();
+        Self {
+            downloads: seen.len(),
+            whole: count(|outcome| matches!(outcome, Outcome::Whole)),
+            refused: count(|outcome| matches!(outcome, Outcome::Refused(_))),
+            broken: count(|outcome| matches!(outcome, Outcome::Broken(_))),
+            wrong: count(|outcome| matches!(outcome, Outcome::Wrong(_))),
+            late: count(|outcome| matches!(outcome, Outcome::Late)),
+            bytes: seen.iter().map(|seen| seen.bytes).sum(),
+            pause_p50: quantile(0.5).unwrap_or_default(),
+            pause_p99: quantile(0.99).unwrap_or_default(),
+            pause_longest: pauses.last().copied().unwrap_or_default(),
+        }
+    }
+}
+
+impl report::Figures for Figures {
+    const HEADING: &'static [&'static str] =
+        &["downloads", "whole", "refused", "broken", "wrong", "late", "MB", "pause p50 ms", "p99", "longest"];
+
+    fn cells(&self) -> Vec<String> {
+        let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
+        vec![
+            self.downloads.to_string(),
+            self.whole.to_string(),
+            self.refused.to_string(),
+            self.broken.to_string(),
+            self.wrong.to_string(),
+            self.late.to_string(),
+            (self.bytes / 1_000_000).to_string(),
+            ms(self.pause_p50),
+            ms(self.pause_p99),
+            ms(self.pause_longest),
+        ]
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let figures = json!({
+            "downloads": self.downloads, "whole": self.whole, "refused": self.refused, "broken": self.broken,
+            "wrong": self.wrong, "late": self.late, "bytes": self.bytes, "pauseP50Ms": ms(self.pause_p50),
+            "pauseP99Ms": ms(self.pause_p99), "pauseLongestMs": ms(self.pause_longest),
+        });
+        figures.as_object().cloned().unwrap_or_default()
+    }
+}
+
+impl Report {
+    /// Of these downloads; what was said to those that did not come whole is told.
+    pub(super) fn of_downloads(name: &str, seen: &[Seen]) -> Self {
+        let mut report = Self::of(name, Figures::of(seen));
+        let mut texts: BTreeMap<String, usize> = BTreeMap::new();
+        for seen in seen {
+            let text = match &seen.outcome {
+                Outcome::Whole => continue,
+                Outcome::Refused(said) => format!("refused: {said}"),
+                Outcome::Broken(why) => format!("broken: {why}"),
+                Outcome::Wrong(what) => format!("WRONG: {what}"),
+                Outcome::Late => "nothing in time".to_owned(),
+            };
+            *texts.entry(text).or_default() += 1;
+        }
+        report.said = texts.iter().map(|(text, count)| format!("{count} times: {text}")).collect();
+        report
+    }
+
+    /// Adds that every download comes whole.
+    pub(super) fn none_fails(&mut self) {
+        let Figures { downloads, whole, .. } = self.figures;
+        let failed = downloads - whole;
+        self.bar(
+            format!("downloads that failed: {failed} of {downloads}, at most 0"),
+            failed == 0 && downloads > 0,
+        );
+    }
+
+    /// Adds that downloads come whole, are refused or break so that one sees it.
+    pub(super) fn none_is_wrong(&mut self) {
+        let Figures { downloads, wrong, late, .. } = self.figures;
+        self.bar(
+            format!("downloads that were wrong: {wrong}, or came to nothing: {late}, at most 0"),
+            wrong + late == 0 && downloads > 0,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(outcome: Outcome, pause_ms: u64) -> Seen {
+        Seen { outcome, pause: Duration::from_millis(pause_ms), bytes: 10 }
+    }
+
+    #[test]
+    fn what_is_not_whole_has_failed_and_only_what_nobody_notices_is_wrong() {
+        let mut all: Vec<Seen> = (0..98).map(|number| seen(Outcome::Whole, number)).collect();
+        all.push(seen(Outcome::Refused("503".to_owned()), 500));
+        all.push(seen(Outcome::Broken("closed".to_owned()), 700));
+        let mut report = Report::of_downloads("nats", &all);
+        assert_eq!((report.figures.downloads, report.figures.whole, report.figures.bytes), (100, 98, 1000));
+        assert_eq!(report.figures.pause_p99, Duration::from_millis(500));
+        assert_eq!(report.figures.pause_longest, Duration::from_millis(700));
+        assert_eq!(report.said, ["1 times: broken: closed", "1 times: refused: 503"]);
+        report.none_is_wrong();
+        assert!(report.holds());
+        report.none_fails();
+        assert!(!report.holds());
+        for outcome in [Outcome::Wrong("byte 7".to_owned()), Outcome::Late] {
+            let mut report = Report::of_downloads("nats", &[seen(outcome, 1)]);
+            report.none_is_wrong();
+            assert!(!report.holds());
+        }
+    }
+
+    #[test]
+    fn no_download_at_all_proves_nothing() {
+        let mut report = Report::of_downloads("steady", &[]);
+        report.none_fails();
+        assert!(!report.holds());
+    }
+}
