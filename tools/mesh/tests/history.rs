@@ -62,19 +62,20 @@ async fn ids(folder: &Path) -> Vec<(String, String)> {
     segments.iter().map(|segment| (text(&segment["segment"]), text(&segment["id"]))).collect()
 }
 
-/// A database with a demo network, and its history sealed with an interval of 50 blocks.
+/// A database with a demo network, and its history sealed.
 struct Source {
     database: Database,
     folder: TempDir,
+    interval: u32,
 }
 
 impl Source {
-    async fn of(blocks: u64) -> Self {
+    async fn of(blocks: u64, interval: u32) -> Self {
         let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
         let plan = Plan { blocks, markets: 2, parties: 12, ..Plan::default() };
         write_history(database.url(), &plan, |_, _| {}).await.unwrap();
-        seal(&database, folder.path()).await;
-        Self { database, folder }
+        seal(&database, folder.path(), interval).await;
+        Self { database, folder, interval }
     }
 
     fn segments(&self) -> PathBuf {
@@ -119,9 +120,11 @@ impl Source {
     }
 }
 
-async fn seal(database: &Database, folder: &Path) -> String {
+async fn seal(database: &Database, folder: &Path, interval: u32) -> String {
+    let interval = interval.to_string();
     let folder = folder.to_str().unwrap();
-    let seal = ["seal", "--postgres", database.url(), "--history", folder, "--interval", "50", "--newest"];
+    let seal =
+        ["seal", "--postgres", database.url(), "--history", folder, "--interval", &interval, "--newest"];
     done(&seal).await
 }
 
@@ -156,8 +159,8 @@ async fn contents(database: &Database) -> Vec<(String, Vec<String>)> {
 
 #[tokio::test]
 async fn a_history_that_is_imported_is_the_one_that_was_sealed() {
-    let source = Source::of(130).await;
-    assert_eq!(seal(&source.database, source.folder.path()).await, "nothing to seal\n");
+    let source = Source::of(130, 50).await;
+    assert_eq!(seal(&source.database, source.folder.path(), source.interval).await, "nothing to seal\n");
     let sealed = ids(source.folder.path()).await;
     assert_eq!(sealed.len(), 3, "{sealed:?}");
     let (empty, half) = (Database::empty().await, source.first_blocks(70).await);
@@ -168,7 +171,7 @@ async fn a_history_that_is_imported_is_the_one_that_was_sealed() {
         assert!(told.ends_with(&format!("from {} of 3 segments, {there} were there\n", 3 - there)), "{told}");
         assert!(contents(database).await == rows, "the rows differ");
         let again = tempfile::tempdir().unwrap();
-        assert_eq!(seal(database, again.path()).await.lines().count(), 3);
+        assert_eq!(seal(database, again.path(), source.interval).await.lines().count(), 3);
         assert_eq!(ids(again.path()).await, sealed);
         assert_eq!(source.import(database).await, "0 rows from 0 of 3 segments, 3 were there\n");
     }
@@ -176,7 +179,7 @@ async fn a_history_that_is_imported_is_the_one_that_was_sealed() {
 
 #[tokio::test]
 async fn a_database_that_disagrees_is_left_as_it_is() {
-    let source = Source::of(60).await;
+    let source = Source::of(24, 20).await;
     let first = ids(source.folder.path()).await[0].0.clone();
     let spoilt = [
         ("UPDATE chain SET id = 'other'", vec!["the chain \"other\""]),
@@ -193,7 +196,7 @@ async fn a_database_that_disagrees_is_left_as_it_is() {
         ("DELETE FROM blocks WHERE height <= 2", vec!["begins at height 3", "an empty one"]),
     ];
     for (sql, parts) in spoilt {
-        let database = source.first_blocks(30).await;
+        let database = source.first_blocks(12).await;
         database.connect().await.batch_execute(sql).await.unwrap();
         let before = contents(&database).await;
         let import = ["history", "import", source.path(), "--postgres", database.url()];
@@ -204,7 +207,7 @@ async fn a_database_that_disagrees_is_left_as_it_is() {
 
 #[tokio::test]
 async fn a_history_with_a_part_missing_is_not_imported() {
-    let source = Source::of(130).await;
+    let source = Source::of(50, 20).await;
     let names: Vec<String> = ids(source.folder.path()).await.into_iter().map(|(name, _)| name).collect();
     let database = Database::empty().await;
     let import = async |folder: &TempDir, database: &Database| {
@@ -212,12 +215,12 @@ async fn a_history_with_a_part_missing_is_not_imported() {
     };
     let folder = source.copy();
     fs::remove_file(folder.path().join(&names[1])).unwrap();
-    is_refused(import(&folder, &database).await, &["nothing was imported", "51 to 100", &names[2]]);
+    is_refused(import(&folder, &database).await, &["nothing was imported", "21 to 40", &names[2]]);
     fs::remove_file(folder.path().join(&names[0])).unwrap();
     is_refused(import(&folder, &database).await, &["the database is empty", &names[2]]);
-    let short = source.first_blocks(60).await;
-    is_refused(import(&folder, &short).await, &["ends at height 60", "begins at 101"]);
-    let long = source.first_blocks(105).await;
+    let short = source.first_blocks(24).await;
+    is_refused(import(&folder, &short).await, &["ends at height 24", "begins at 41"]);
+    let long = source.first_blocks(45).await;
     assert_eq!(import(&folder, &long).await.0, 0, "it goes on from within the segment");
     assert!(contents(&long).await == contents(&source.database).await);
 
@@ -229,7 +232,7 @@ async fn a_history_with_a_part_missing_is_not_imported() {
     is_refused(refused, &["1 of 3 segments", &names[1], "trades", "damaged"]);
     let head = "SELECT max(height), (SELECT height FROM last_block) FROM blocks";
     let head = database.connect().await.query_one(head, &[]).await.unwrap();
-    assert_eq!((head.get::<_, i64>(0), head.get::<_, i64>(1)), (50, 50));
+    assert_eq!((head.get::<_, i64>(0), head.get::<_, i64>(1)), (20, 20));
     source.import(&database).await;
     assert!(contents(&database).await == contents(&source.database).await);
 }
@@ -244,7 +247,7 @@ fn spoil(path: &Path, member: &[u8], behind: usize) {
 
 #[tokio::test]
 async fn verification_names_what_is_wrong_and_with_which_segment() {
-    let source = Source::of(130).await;
+    let source = Source::of(50, 20).await;
     let names: Vec<String> = ids(source.folder.path()).await.into_iter().map(|(name, _)| name).collect();
     let verify = async |folder: &TempDir| mesh(&["history", "verify", folder.path().to_str().unwrap()]).await;
     let members = [
@@ -269,13 +272,13 @@ async fn verification_names_what_is_wrong_and_with_which_segment() {
     let folder = source.copy();
     fs::remove_file(folder.path().join(&names[1])).unwrap();
     let (code, out, _) = verify(&folder).await;
-    assert!(code == 1 && out.starts_with(&format!("{}: no segment holds the heights 51", names[2])), "{out}");
+    assert!(code == 1 && out.starts_with(&format!("{}: no segment holds the heights 21", names[2])), "{out}");
 
     // Sealed by somebody who did not have the first one: another previous id in the same place.
     let (folder, alone) = (source.copy(), tempfile::tempdir().unwrap());
     let client = source.database.connect().await;
-    client.batch_execute("DELETE FROM blocks WHERE height <= 50").await.unwrap();
-    seal(&source.database, alone.path()).await;
+    client.batch_execute("DELETE FROM blocks WHERE height <= 20").await.unwrap();
+    seal(&source.database, alone.path(), source.interval).await;
     fs::copy(alone.path().join("segments").join(&names[1]), folder.path().join(&names[1])).unwrap();
     let (code, out, _) = verify(&folder).await;
     assert!(code == 1 && out.starts_with(&format!("{}: it names no previous segment", names[1])), "{out}");
@@ -307,7 +310,7 @@ async fn sealing_waits_for_another_writer() {
 
 #[tokio::test]
 async fn the_running_span_is_sealed_before_the_tables_of_exports_change() {
-    let source = Source::of(130).await;
+    let source = Source::of(50, 20).await;
     let (folder, nothing) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let client = source.database.connect().await;
     let import = async |history: &TempDir| {
@@ -322,7 +325,7 @@ async fn the_running_span_is_sealed_before_the_tables_of_exports_change() {
     client.batch_execute("DELETE FROM refinery_schema_history WHERE version = 1").await.unwrap();
     let (code, _, error) = import(&folder).await;
     assert!(code == 1 && error.contains("migrating the database failed"), "{error}");
-    assert_eq!(ids(folder.path()).await.len(), 1, "sealed with the interval of 1000 up to 130");
+    assert_eq!(ids(folder.path()).await.len(), 1, "sealed with the interval of 1000 up to 50");
     let (code, _, error) =
         mesh(&["load", nothing.path().to_str().unwrap(), "--postgres", source.database.url()]).await;
     assert!(code == 1 && !error.contains("sealing"), "a load without a history: {error}");
