@@ -46,7 +46,7 @@ fn reads_go_on_while_replicas_and_servers_do_not() {
 #[test]
 fn downloads_go_on_while_workers_servers_and_segments_do_not() {
     let phases = ["steady", "kill", "freeze", "nats", "postgres", "damage", "scale"];
-    let mut args = vec!["kill", "--seed", "1", "--short", "--slack", "5"];
+    let mut args = vec!["kill", "--seed", "1", "--short", "--slack", "10"];
     phases.iter().for_each(|phase| args.extend(["--phase", phase]));
     let (figures, said) = play(&args);
     let played = figures["runs"][0]["phases"].as_array().unwrap();

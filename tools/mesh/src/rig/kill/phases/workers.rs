@@ -55,8 +55,8 @@ pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Rep
         hits.tick().await;
         loop {
             hits.tick().await;
-            // Where starting takes long, one of those that serve is always left.
-            while stage.serving() < 2 {
+            // Where starting takes long there would be nobody left soon: each kill finds all workers there.
+            while stage.serving() < WORKERS as usize {
                 sleep(LOOK).await;
             }
             let hit = stage.mesh.one_of(EXPORT, random).and_then(|pid| send(pid, Signal::KILL));
