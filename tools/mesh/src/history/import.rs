@@ -147,7 +147,8 @@ async fn import_one(
             let piece = text.next().await?;
             Ok(piece.map(|piece| (piece, text)))
         });
-        match import.take(described, text).await? {
+        // Large, and else part of every future above it.
+        match Box::pin(import.take(described, text)).await? {
             Taken::Rows { new, skipped_columns, defaulted_columns } => {
                 rows += new;
                 for (columns, what) in [(skipped_columns, "skipped"), (defaulted_columns, "left to default")]
