@@ -5,12 +5,20 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mesh_launcher::services::SERVICES;
 use serde_json::Value;
 
+/// Drills measure times and take all cores: one after the other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Plays a drill as if the mesh were installed, where it builds nothing, and gives what it found.
 fn play(args: &[&str]) -> (Value, String) {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let built = Path::new(env!("CARGO_BIN_EXE_mesh"));
     // Copied by another process, since a child that another test forks meanwhile would hold a file open that this one
@@ -60,6 +68,7 @@ fn downloads_go_on_while_workers_servers_and_segments_do_not() {
 
 #[test]
 fn simulated_streams_meet_every_fault() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let figures = folder.path().join("figures.json");
     let mut rig = Command::new(env!("CARGO_BIN_EXE_mesh"));
