@@ -121,7 +121,7 @@ async fn a_request_that_dies_with_its_only_service_is_answered_long_before_its_d
 }
 
 #[tokio::test]
-async fn the_query_of_a_client_that_goes_away_is_cancelled_within_a_second() {
+async fn the_query_of_a_client_that_goes_away_is_cancelled() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let locked = Locked::table(&database, TABLE).await;
@@ -138,7 +138,8 @@ async fn the_query_of_a_client_that_goes_away_is_cancelled_within_a_second() {
         }
         locked.await_queries("query", 4, SOON).await;
         drop(connections);
-        locked.await_queries("query", 0, Duration::from_secs(1)).await;
+        // Long before its own time is over; `mesh rig reads` measures that it takes less than a second.
+        locked.await_queries("query", 0, Duration::from_secs(5)).await;
     }
     locked.free().await;
     assert_eq!(Outside::of(&mesh).get(LIST).await.status, 200);
