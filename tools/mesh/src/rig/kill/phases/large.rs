@@ -79,14 +79,15 @@ pub(super) async fn large(stage: &Stage<'_>) -> Result<Report, Failure> {
     let speed = seen.bytes as f64 / 1e6 / took.as_secs_f64();
     let mut report = Report::of_downloads("large", &[seen]);
     report.none_fails();
-    for Resident { name, pid, at_first, at_most } in &processes {
-        let grown = (at_most - at_first) >> 10;
+    for process in &processes {
+        let Resident { name, pid, at_first, .. } = process;
         let what = format!(
-            "memory of {name} ({pid}) above its {} MiB at first: {grown} MiB, at most {}",
+            "memory of {name} ({pid}) above its {} MiB at first: {} MiB, at most {}",
             at_first >> 10,
+            process.grown() >> 10,
             GROWN_KIB >> 10
         );
-        report.bar(what, at_most - at_first < GROWN_KIB);
+        report.bar(what, process.grown() < GROWN_KIB);
     }
     report.notes.push(format!("{:.2} GB at {speed:.0} MB a second", layout.length as f64 / 1e9));
     Ok(report)
