@@ -1,6 +1,6 @@
 //! The contract as data: one row per operation with its HTTP route, and the rule of each field.
 
-use std::sync::OnceLock;
+use std::{sync::OnceLock, time::Duration};
 
 use prost_reflect::{
     DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, MessageDescriptor,
@@ -36,6 +36,8 @@ pub struct OperationInfo {
     pub request: MessageDescriptor,
     /// The reply message.
     pub reply: MessageDescriptor,
+    /// Longest time of an answer; `None` = that of a read.
+    pub answer_within: Option<Duration>,
 }
 
 /// HTTP method of an operation.
@@ -109,18 +111,24 @@ impl Contract {
         let pool = DescriptorPool::decode(crate::DESCRIPTORS).expect("the build wrote these descriptors");
         let extension = |name| pool.get_extension_by_name(name).expect("declared in proto/");
         let http = extension("google.api.http");
+        let within = extension("api.v2.answer_within_ms");
         let operations = pool
             .services()
             .flat_map(|service| service.methods().collect::<Vec<_>>())
-            .map(|method| operation(&method, &http))
+            .map(|method| operation(&method, &http, &within))
             .collect();
         let rule = extension("api.v2.rule");
         Self { pool, operations, rule }
     }
 }
 
-fn operation(method: &MethodDescriptor, http: &ExtensionDescriptor) -> OperationInfo {
+fn operation(
+    method: &MethodDescriptor,
+    http: &ExtensionDescriptor,
+    within: &ExtensionDescriptor,
+) -> OperationInfo {
     let options = method.options();
+    let within = options.get_extension(within).as_u32().filter(|ms| *ms > 0);
     let http =
         options.get_extension(http).as_message().cloned().expect("every rpc has a google.api.http path");
     let text = |name: &str| text_field(&http, name);
@@ -136,6 +144,7 @@ fn operation(method: &MethodDescriptor, http: &ExtensionDescriptor) -> Operation
         streaming: method.is_server_streaming(),
         request: method.input(),
         reply: method.output(),
+        answer_within: within.map(|ms| Duration::from_millis(ms.into())),
     }
 }
 

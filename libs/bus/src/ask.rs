@@ -212,6 +212,14 @@ impl<'a> Question<'a> {
         }
     }
 
+    fn late(&self) -> Problem {
+        let workload = &self.target.workload;
+        Problem::deadline_exceeded(match self.options.repeatable {
+            true => format!("{workload} did not answer in time"),
+            false => format!("{workload} did not answer in time; what became of the request is unknown"),
+        })
+    }
+
     fn nobody(&self) -> Problem {
         Problem::unavailable(format!("no replica of {} answers this operation", self.target.workload))
     }
@@ -243,7 +251,7 @@ impl<'a> Question<'a> {
             let Ok(Heard { replica, is_extra, said }) = timeout_at(again_at, answer).await else {
                 let now = Instant::now();
                 if now >= self.deadline {
-                    return Err(Problem::deadline_exceeded(format!("{workload} did not answer in time")));
+                    return Err(self.late());
                 }
                 again_at = self.again_at(now);
                 if extras < EXTRAS_AT_MOST && asking.budget.spend() {

@@ -21,7 +21,7 @@ use warp::reply::Response;
 use crate::{
     answer,
     cache::{Answer, Cache, Question},
-    config::Config,
+    config::{Config, ON_THE_WAY},
     download::Download,
     flights::{Flights, Landing},
     heads::Heads,
@@ -45,7 +45,6 @@ pub(crate) struct Asking {
     operations: HashMap<&'static str, Arc<Asked>>,
     /// See [`answer::places`].
     places: Arc<HeaderMap>,
-    answer_time: Duration,
 }
 
 /// What is known of one operation.
@@ -54,6 +53,8 @@ struct Asked {
     /// Whether its replies tell the height that they were read at, as far as seen. Others are asked for one by one:
     /// of two equal asks nobody could say which is the newer.
     tells_height: AtomicBool,
+    /// Longest time of an answer.
+    within: Duration,
     counted: Histogram,
 }
 
@@ -75,16 +76,18 @@ impl Asking {
         metrics: &Metrics,
         config: &Config,
     ) -> Self {
+        let answer_time = config.limits.answer_time;
         let asked = |operation: &'static proto_msgs::OperationInfo| Asked {
             target: bus.target(&operation.workload, &operation.name),
             tells_height: AtomicBool::new(false),
+            within: operation.answer_within.map_or(answer_time, |within| within + ON_THE_WAY),
             counted: metrics.answers(&operation.name, 200),
         };
         let operations = Contract::get().operations().iter();
         let operations =
             operations.map(|operation| (operation.name.as_str(), Arc::new(asked(operation)))).collect();
-        let (places, answer_time) = (Arc::new(answer::places(config)), config.limits.answer_time);
-        Self { bus, heads, cache, flights: Arc::default(), operations, places, answer_time }
+        let places = Arc::new(answer::places(config));
+        Self { bus, heads, cache, flights: Arc::default(), operations, places }
     }
 
     /// Answers a read: no older than what its client has seen, and no older than a second while the store is there.
@@ -124,7 +127,7 @@ impl Asking {
     /// Puts a submission once, whatever becomes of it.
     pub(crate) async fn submit(&self, question: &Question, asker: &Asker) -> Result<Answer, Problem> {
         let asked = &self.operations[question.operation];
-        let options = self.options(question, asker, false);
+        let options = asked.options(question, asker, false);
         let reply = self.bus.ask(&asked.target, question.message.clone(), &options).await?;
         Ok(answer::prepare(&self.places, reply, question, false, Instant::now(), asked.counted.clone()))
     }
@@ -138,19 +141,9 @@ impl Asking {
         is_head: bool,
     ) -> Result<Response, Refusal> {
         let asked = &self.operations[question.operation];
-        let (bus, target, open_time) = (&self.bus, &asked.target, self.answer_time);
+        let (bus, target, open_time) = (&self.bus, &asked.target, asked.within);
         let message = question.message.clone();
         Download { bus, target, message, asker, open_time, headers, is_head }.answer().await
-    }
-
-    fn options(&self, question: &Question, asker: &Asker, repeatable: bool) -> AskOptions {
-        AskOptions {
-            encoding: question.encoding,
-            timeout: self.answer_time,
-            request_id: asker.request_id.clone(),
-            traceparent: asker.traceparent.clone(),
-            repeatable,
-        }
     }
 
     /// What can be shown although the store is away.
@@ -165,7 +158,7 @@ impl Asking {
         question: &Arc<Question>,
         asker: &Asker,
     ) -> impl Future<Output = Landing> + Send + 'static {
-        let options = self.options(question, asker, true);
+        let options = asked.options(question, asker, true);
         let (bus, heads, cache) = (self.bus.clone(), Arc::clone(&self.heads), Arc::clone(&self.cache));
         let (asked, question, places) = (Arc::clone(asked), Arc::clone(question), Arc::clone(&self.places));
         async move {
@@ -179,6 +172,18 @@ impl Asking {
                 cache.keep(&question, &answer);
             }
             Ok(answer)
+        }
+    }
+}
+
+impl Asked {
+    fn options(&self, question: &Question, asker: &Asker, repeatable: bool) -> AskOptions {
+        AskOptions {
+            encoding: question.encoding,
+            timeout: self.within,
+            request_id: asker.request_id.clone(),
+            traceparent: asker.traceparent.clone(),
+            repeatable,
         }
     }
 }

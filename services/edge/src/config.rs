@@ -8,7 +8,7 @@ use mesh_chassis::{Env, Lag};
 const SERVICE_TIME_MS: u64 = 10_000;
 
 /// What an answer may take on the bus beyond the service's own time.
-const ON_THE_WAY: Duration = Duration::from_millis(250);
+pub(crate) const ON_THE_WAY: Duration = Duration::from_millis(250);
 
 /// See the README's table.
 #[derive(Debug)]

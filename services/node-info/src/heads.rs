@@ -8,13 +8,13 @@ use mesh_bus::{Bus, Head, News, NodeNews, REPEATED, StoreNews};
 use mesh_store::StoreState;
 use tokio::sync::watch;
 
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, node::Heard};
 
 /// Tells where store and node stand.
 pub(crate) struct Heads {
     bus: Bus,
     store: watch::Receiver<StoreState>,
-    node: Option<watch::Receiver<Option<u64>>>,
+    node: Option<watch::Receiver<Heard>>,
     metrics: Metrics,
 }
 
@@ -30,7 +30,7 @@ impl Heads {
     pub(crate) fn new(
         bus: Bus,
         store: watch::Receiver<StoreState>,
-        node: Option<watch::Receiver<Option<u64>>>,
+        node: Option<watch::Receiver<Heard>>,
         metrics: Metrics,
     ) -> Self {
         Self { bus, store, node, metrics }
@@ -45,9 +45,12 @@ impl Heads {
 
     /// A node that does not answer is no news.
     fn tell_node(&self, context: &mut Context<Self>) {
-        let Some(height) = self.node.as_ref().and_then(|node| *node.borrow()) else { return };
-        self.metrics.node(height);
-        self.announce(NodeNews { height }, context);
+        let Some(node) = &self.node else { return };
+        let state = node.borrow().state.clone();
+        self.metrics.node(&state);
+        if let Some(height) = state.height() {
+            self.announce(NodeNews { height }, context);
+        }
     }
 
     fn announce<N: News + Sync>(&self, news: N, context: &mut Context<Self>) {

@@ -5,19 +5,23 @@ mod heads;
 mod metrics;
 mod node;
 mod ops;
+mod subscription;
 
-use std::process::ExitCode;
+use std::{cell::RefCell, process::ExitCode, rc::Rc};
 
 use actix::{Actor, Context, Supervisor};
 use mesh_bus::{Limits, NodeNews};
 use mesh_chassis::{Failure, Heard, Lag, Running, Setup};
 use mesh_store::Store;
+use tokio::sync::watch;
 
 use crate::{config::Config, heads::Heads, metrics::Metrics};
 
-/// Answers from the store: newest block, limits, upgrade status.
+/// Answers from the node and the store: newest block, limits, upgrade status.
 pub(crate) struct NodeInfo {
     store: Store,
+    node: Option<watch::Receiver<node::Heard>>,
+    height: Rc<RefCell<Option<ops::View>>>,
     mailbox: usize,
 }
 
@@ -37,19 +41,25 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let Config { store, node, lag, in_flight } = setup.config;
     let limits = Limits { in_flight, timeout: store.query_timeout };
     let store = Store::open(&store)?;
-    let node = node.map(node::follow).transpose()?;
+    let node = node.as_ref().map(node::follow).transpose()?;
     let metrics = Metrics::register(&mut setup.registry.borrow_mut(), node.is_some());
-    let (bus, states) = (setup.bus.clone(), store.watch());
-    Supervisor::start(|_| Heads::new(bus, states, node, metrics));
+    let (bus, states, told) = (setup.bus.clone(), store.watch(), node.clone());
+    Supervisor::start(|_| Heads::new(bus, states, told, metrics));
     let heard = Heard::<NodeNews>::on(&setup.bus);
-    let node_info = NodeInfo { store: store.clone(), mailbox: in_flight }.start();
+    let node_info =
+        NodeInfo { store: store.clone(), node: node.clone(), height: Rc::default(), mailbox: in_flight }
+            .start();
     let router = ops::router(setup.bus, node_info, limits, &mut setup.registry.borrow_mut());
     let waiting = store.clone();
     let serving = router.serve(async move { waiting.until_ready().await });
     Ok(Running::serving(serving, move || {
         let (store, heard) = (store.clone(), heard.clone());
+        let state = node.as_ref().map(|node| node.borrow().state.clone());
         async move {
             store.ready().await.map_err(|error| error.to_string())?;
+            if let Some(state) = state {
+                state.check()?;
+            }
             let node = heard.within(Lag::NEWS_COUNT_FOR).map(|news| news.height);
             lag.check(node, store.state().head.map(|(height, _)| height))
         }

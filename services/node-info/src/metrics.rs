@@ -3,12 +3,15 @@
 use mesh_chassis::Registry;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::node::NodeState;
+
 /// Where store and node stand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Metrics {
     store_height: Gauge,
     store_is_there: Gauge,
     node_height: Gauge,
+    node_state: Gauge,
     lag: Gauge,
 }
 
@@ -33,6 +36,11 @@ impl Metrics {
                 metrics.node_height.clone(),
             );
             registry.register(
+                "mesh_node_state",
+                "How the consensus node is: 2 answers, 1 catches up, 0 is away",
+                metrics.node_state.clone(),
+            );
+            registry.register(
                 "mesh_chain_lag_blocks",
                 "How many blocks the store is behind the node",
                 metrics.lag.clone(),
@@ -47,8 +55,15 @@ impl Metrics {
         self.set_lag();
     }
 
-    pub(crate) fn node(&self, height: u64) {
-        self.node_height.set(whole(height));
+    pub(crate) fn node(&self, state: &NodeState) {
+        self.node_state.set(match state {
+            NodeState::There(_) => 2,
+            NodeState::CatchingUp { .. } => 1,
+            NodeState::Away => 0,
+        });
+        if let Some(height) = state.height() {
+            self.node_height.set(whole(height));
+        }
         self.set_lag();
     }
 

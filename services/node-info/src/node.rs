@@ -1,4 +1,5 @@
-//! The consensus node's height, asked of its RPC again and again.
+//! Where the consensus node stands: its own status, asked at each block that it tells of, and twice a second all the
+//! same.
 
 use std::time::Duration;
 
@@ -7,10 +8,12 @@ use reqwest::{Client, Url};
 use serde::Deserialize;
 use tokio::{
     sync::watch,
-    time::{MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval},
 };
 
-/// Pause between two questions.
+use crate::subscription::Subscription;
+
+/// Pause between two questions while the node tells of no block.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// Longest time for an answer.
@@ -24,21 +27,75 @@ struct Answer {
 
 #[derive(Debug, Deserialize)]
 struct Status {
+    node_info: Network,
     sync_info: SyncInfo,
+}
+
+#[derive(Debug, Deserialize)]
+struct Network {
+    network: String,
 }
 
 #[derive(Debug, Deserialize)]
 struct SyncInfo {
     latest_block_height: String,
+    latest_block_hash: String,
     catching_up: bool,
 }
 
-/// How the node was found, for the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Condition {
-    Answers,
-    CatchesUp,
-    Silent,
+/// A node at one moment: height and hash are one block's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) height: u64,
+    /// 64 lower-case hex digits.
+    pub(crate) hash: String,
+    pub(crate) chain_id: String,
+}
+
+/// What is known of the node.
+#[derive(Debug, Clone)]
+pub(crate) enum NodeState {
+    /// It answers, with this newest block.
+    There(Block),
+    /// It answers and is catching up with the others, or has no block yet.
+    CatchingUp {
+        /// How far it is.
+        height: u64,
+    },
+    /// It does not answer.
+    Away,
+}
+
+impl NodeState {
+    /// Its newest height.
+    pub(crate) fn height(&self) -> Option<u64> {
+        match self {
+            Self::There(block) => Some(block.height),
+            Self::CatchingUp { height } => Some(*height),
+            Self::Away => None,
+        }
+    }
+
+    /// What is missing for transactions.
+    ///
+    /// # Errors
+    /// Says why the node cannot be used.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::There(_) => Ok(()),
+            Self::CatchingUp { height } => {
+                Err(format!("the consensus node is catching up, it is at {height}"))
+            }
+            Self::Away => Err("the consensus node does not answer".to_owned()),
+        }
+    }
+}
+
+/// What was heard of a node, and when.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    pub(crate) state: NodeState,
+    pub(crate) at: Instant,
 }
 
 /// Reads the address of a node's RPC.
@@ -50,42 +107,61 @@ pub(crate) fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Follows the newest height of a node; none while it does not answer. Must be called inside an actix system.
-pub(crate) fn follow(mut node: Url) -> Result<watch::Receiver<Option<u64>>, Failure> {
-    let path = format!("{}/status", node.path().trim_end_matches('/'));
-    node.set_path(&path);
+/// Follows a node. Must be called inside an actix system.
+pub(crate) fn follow(node: &Url) -> Result<watch::Receiver<Heard>, Failure> {
+    let status = below(node, "status");
+    let mut blocks = Subscription::to(&below(node, "websocket"));
     let client = Client::builder().timeout(ANSWER_WITHIN).no_proxy().build()?;
-    let (height, receiver) = watch::channel(None);
+    let (tell, heard) = watch::channel(Heard { state: NodeState::Away, at: Instant::now() });
     actix::spawn(async move {
-        let mut condition = None;
+        let mut known = None;
         let mut turn = interval(ASK_EVERY);
         turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while !height.is_closed() {
-            turn.tick().await;
-            let (seen, now) = match ask(&client, &node).await {
-                Ok((seen, true)) => (Some(seen), Condition::CatchesUp),
-                Ok((seen, false)) => (Some(seen), Condition::Answers),
-                Err(error) => {
-                    if condition != Some(Condition::Silent) {
-                        tracing::warn!(error = error.as_ref(), "the consensus node does not answer");
-                    }
-                    (None, Condition::Silent)
-                }
-            };
-            if condition.replace(now) != Some(now) && now != Condition::Silent {
-                tracing::info!(height = seen, state = ?now, "the consensus node is there");
+        while !tell.is_closed() {
+            tokio::select! {
+                _ = turn.tick() => {}
+                () = blocks.next() => {}
             }
-            height.send_if_modified(|height| std::mem::replace(height, seen) != seen);
+            let asked = Instant::now();
+            let state = ask(&client, &status).await.unwrap_or_else(|error| {
+                if known != Some("away") {
+                    tracing::warn!(error = error.as_ref(), "the consensus node does not answer");
+                }
+                NodeState::Away
+            });
+            let now = match &state {
+                NodeState::There(_) => "there",
+                NodeState::CatchingUp { .. } => "catching up",
+                NodeState::Away => "away",
+            };
+            if known.replace(now) != Some(now) && now != "away" {
+                tracing::info!(height = state.height(), state = now, "the consensus node");
+            }
+            tell.send_replace(Heard { state, at: asked });
         }
     });
-    Ok(receiver)
+    Ok(heard)
 }
 
-/// The newest height, and whether the node is still catching up with the others.
-async fn ask(client: &Client, status: &Url) -> Result<(u64, bool), Failure> {
+/// A path of the node's RPC.
+fn below(node: &Url, path: &str) -> Url {
+    let mut url = node.clone();
+    url.set_path(&format!("{}/{path}", node.path().trim_end_matches('/')));
+    url
+}
+
+async fn ask(client: &Client, status: &Url) -> Result<NodeState, Failure> {
     let answer = client.get(status.clone()).send().await?.error_for_status()?;
-    let Answer { result: Status { sync_info } } = answer.json().await?;
-    Ok((sync_info.latest_block_height.parse()?, sync_info.catching_up))
+    let Answer { result: Status { node_info, sync_info } } = answer.json().await?;
+    let height = sync_info.latest_block_height.parse()?;
+    Ok(match sync_info.catching_up || height == 0 {
+        true => NodeState::CatchingUp { height },
+        false => NodeState::There(Block {
+            height,
+            hash: sync_info.latest_block_hash.to_ascii_lowercase(),
+            chain_id: node_info.network,
+        }),
+    })
 }
 
 #[cfg(test)]
@@ -100,5 +176,6 @@ mod tests {
         for bad in ["node:26657", "https://node", "tcp://node:26657", "http://", ""] {
             assert!(address(bad).is_err(), "{bad}");
         }
+        assert_eq!(below(&address("http://node/rpc/").unwrap(), "status").as_str(), "http://node/rpc/status");
     }
 }

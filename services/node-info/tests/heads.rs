@@ -208,9 +208,12 @@ async fn where_the_node_stands_is_told_and_a_store_far_behind_it_makes_services_
     }
     assert_eq!(careless.admin("/readyz").await.status, 200, "any lag is fine by default");
     drop(node);
-    for service in services {
+    for service in [&query, &edge] {
         await_readiness(service, 200, Duration::from_secs(10) + SOON).await;
     }
+    let said = await_readiness(&node_info, 503, SOON).await;
+    assert!(said.contains("does not answer"), "{said}");
+    assert_eq!(metric(&node_info, "mesh_node_state").await, Some(0));
     let said = node_info.log();
     assert_eq!(said.matches("does not answer").count(), 1, "told once: {said}");
 }

@@ -1,14 +1,19 @@
-//! LastBlockHeight: the newest block and the proof of work that a transaction needs now, of one moment.
+//! LastBlockHeight: the newest block and the proof of work that a transaction needs now, of one moment (contract
+//! 4.8). The block is the consensus node's, the parameters are the store's; without a node both are the store's.
 
-use std::{fmt::Debug, ops::RangeInclusive, str::FromStr};
+use std::{fmt::Debug, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use actix::{Context, Handler};
 use mesh_bus::{Answering, Ask};
 use mesh_problem::{Code, Problem};
 use mesh_store::{ReadError, Row, head_of};
 use proto_msgs::v2::{LastBlockHeightReply, LastBlockHeightRequest};
+use tokio::time::Instant;
 
-use crate::NodeInfo;
+use crate::{
+    NodeInfo,
+    node::{Block, NodeState},
+};
 
 /// The node is unreachable or initialising.
 const NODE: u32 = 90_001;
@@ -16,27 +21,70 @@ const NODE: u32 = 90_001;
 /// The only hash function there is.
 const HASH_FUNCTION: &str = "sha3_24_rounds";
 
+/// How long an answer is held while nothing is heard of a change.
+const HELD_FOR: Duration = Duration::from_millis(500);
+
+/// A node that was not heard of for so long is away: its answers may come late, not for ever.
+const SILENT_AT_MOST: Duration = Duration::from_secs(3);
+
+/// An answer that is held: nothing in it has changed as long as node and store stand where they stood.
+pub(crate) struct View {
+    reply: LastBlockHeightReply,
+    /// The store's height at that moment.
+    store: Option<u64>,
+    taken: Instant,
+}
+
 impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
     type Result = Answering<LastBlockHeightReply>;
 
     fn handle(&mut self, _: Ask<LastBlockHeightRequest>, _: &mut Context<Self>) -> Self::Result {
-        let store = self.store.clone();
+        let (store, node, held) = (self.store.clone(), self.node.clone(), self.height.clone());
         Answering::by(async move {
-            let row = store.point(include_str!("../../sql/last_block_height.sql"), &[]).await?;
-            match reply(&row)? {
-                Some(reply) => Ok(reply.into()),
-                None => Err(Problem::new(Code::Unavailable, NODE, "no block is known yet")),
+            let block = node.map(|node| newest(&node.borrow())).transpose()?;
+            let stands = store.state().head.map(|(height, _)| height);
+            let is_held = |view: &&View| {
+                view.taken.elapsed() < HELD_FOR
+                    && view.store == stands
+                    && block.as_ref().is_none_or(|block| block.height == view.reply.height)
+            };
+            if let Some(view) = held.borrow().as_ref().filter(is_held) {
+                return Ok(view.reply.clone().into());
             }
+            let taken = Instant::now();
+            let row = store.point(include_str!("../../sql/last_block_height.sql"), &[]).await?;
+            let (store_height, reply) = reply(&row, block)?
+                .ok_or_else(|| Problem::new(Code::Unavailable, NODE, "no block is known yet"))?;
+            *held.borrow_mut() = Some(View { reply: reply.clone(), store: store_height, taken });
+            Ok(reply.into())
         })
     }
 }
 
-fn reply(row: &Row) -> Result<Option<LastBlockHeightReply>, ReadError> {
-    let Some((height, _)) = head_of(row)? else { return Ok(None) };
+/// The node's newest block.
+fn newest(heard: &crate::node::Heard) -> Result<Block, Problem> {
+    let unavailable = |what: &str| Problem::new(Code::Unavailable, NODE, what);
+    match &heard.state {
+        NodeState::There(block) if heard.at.elapsed() < SILENT_AT_MOST => Ok(block.clone()),
+        NodeState::CatchingUp { .. } => Err(unavailable("the consensus node is catching up")),
+        NodeState::There(_) | NodeState::Away => Err(unavailable("the consensus node does not answer")),
+    }
+}
+
+/// The answer and the store's height; none while no block is known.
+fn reply(row: &Row, block: Option<Block>) -> Result<Option<(Option<u64>, LastBlockHeightReply)>, ReadError> {
+    let store_height = head_of(row)?.map(|(height, _)| height);
+    let block = match (block, store_height) {
+        (Some(block), _) => block,
+        (None, Some(height)) => {
+            Block { height, hash: row.try_get("hash")?, chain_id: row.try_get("chain_id")? }
+        }
+        (None, None) => return Ok(None),
+    };
     let text = |column: &str| row.try_get::<_, Option<String>>(column);
-    Ok(Some(LastBlockHeightReply {
-        height,
-        hash: row.try_get("hash")?,
+    let reply = LastBlockHeightReply {
+        height: block.height,
+        hash: block.hash,
         spam_pow_hash_function: text("hash_function")?.unwrap_or_else(|| HASH_FUNCTION.to_owned()),
         spam_pow_difficulty: parameter("spam.pow.difficulty", text("difficulty")?, 0..=256, 15),
         spam_pow_number_of_past_blocks: parameter(
@@ -57,8 +105,9 @@ fn reply(row: &Row) -> Result<Option<LastBlockHeightReply>, ReadError> {
             0..=1,
             0,
         ) == 1,
-        chain_id: row.try_get("chain_id")?,
-    }))
+        chain_id: block.chain_id,
+    };
+    Ok(Some((store_height, reply)))
 }
 
 /// A stored parameter, or its default when it is absent or outside its range (contract 4.8).

@@ -12,6 +12,7 @@ use proto_msgs::v2::{
     GetNetworkLimitsRequest, GetProtocolUpgradeStatusRequest, InfoRequest, LastBlockHeightRequest,
 };
 
+pub(crate) use self::last_block_height::View;
 use crate::NodeInfo;
 
 /// Every operation of the workload.
