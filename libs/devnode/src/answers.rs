@@ -1,0 +1,191 @@
+//! Answers in the shapes and encodings of CometBFT 0.38: hashes upper-case hex, heights and gas as text, `data` hex at
+//! the top of a broadcast's answer and base64 elsewhere.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use jiff::Timestamp;
+use mesh_transaction::{Block, Refusal, TxHash};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::chain::{Delivered, Held};
+
+/// The release whose answers these are.
+const VERSION: &str = "0.38.17";
+const BLOCK_PROTOCOL: &str = "11";
+/// SHA-256 of nothing: the hash of an empty list.
+const EMPTY: &str = "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855";
+
+/// `broadcast_tx_async` and `broadcast_tx_sync`.
+pub(crate) fn broadcast(hash: &TxHash, refusal: Option<&Refusal>) -> Value {
+    let (code, data) =
+        refusal.map_or((0, String::new()), |refusal| (refusal.code, hex::encode_upper(&refusal.reason)));
+    json!({"code": code, "data": data, "log": "", "codespace": "", "hash": hash.to_string()})
+}
+
+/// `broadcast_tx_commit`.
+pub(crate) fn commit(hash: &TxHash, outcome: &Result<Delivered, Refusal>) -> Value {
+    let (check_tx, tx_result, height) = match outcome {
+        Ok(delivered) => (result(None), result(delivered.refusal.as_ref()), delivered.height),
+        Err(refusal) => (result(Some(refusal)), result(None), 0),
+    };
+    json!({
+        "check_tx": check_tx,
+        "tx_result": tx_result,
+        "hash": hash.to_string(),
+        "height": height.to_string(),
+    })
+}
+
+/// `check_tx`, and what a check or a delivery gave inside other answers.
+pub(crate) fn result(refusal: Option<&Refusal>) -> Value {
+    let (code, data) = refusal
+        .map_or((0, Value::Null), |refusal| (refusal.code, Value::String(STANDARD.encode(&refusal.reason))));
+    json!({
+        "code": code,
+        "data": data,
+        "log": "",
+        "info": "",
+        "gas_wanted": "0",
+        "gas_used": "0",
+        "events": [],
+        "codespace": "",
+    })
+}
+
+/// `tx`.
+pub(crate) fn tx(hash: &TxHash, delivered: &Delivered) -> Value {
+    json!({
+        "hash": hash.to_string(),
+        "height": delivered.height.to_string(),
+        "index": delivered.index,
+        "tx_result": result(delivered.refusal.as_ref()),
+        "tx": STANDARD.encode(&delivered.tx),
+    })
+}
+
+/// `unconfirmed_txs`; without transactions `num_unconfirmed_txs`.
+pub(crate) fn waiting(total: usize, bytes: usize, txs: Option<&[Bytes]>) -> Value {
+    let shown = txs.map(|txs| txs.iter().map(|tx| STANDARD.encode(tx)).collect::<Vec<_>>());
+    json!({
+        "n_txs": txs.map_or(total, <[Bytes]>::len).to_string(),
+        "total": total.to_string(),
+        "total_bytes": bytes.to_string(),
+        "txs": shown,
+    })
+}
+
+/// `status`.
+pub(crate) fn status(
+    chain_id: &str,
+    address: &str,
+    oldest: Option<&Block>,
+    newest: Option<&Block>,
+    catching_up: bool,
+) -> Value {
+    let of = |block: Option<&Block>| {
+        let hash = block.map_or_else(String::new, |block| block.hash.to_ascii_uppercase());
+        let height = block.map_or(0, |block| block.height).to_string();
+        (hash, height, time(block))
+    };
+    let (latest_hash, latest_height, latest_time) = of(newest);
+    let (earliest_hash, earliest_height, earliest_time) = of(oldest);
+    json!({
+        "node_info": {
+            "protocol_version": {"p2p": "8", "block": BLOCK_PROTOCOL, "app": "0"},
+            "id": node_id(chain_id),
+            "listen_addr": "tcp://127.0.0.1:0",
+            "network": chain_id,
+            "version": VERSION,
+            "channels": "",
+            "moniker": "development node",
+            "other": {"tx_index": "on", "rpc_address": format!("tcp://{address}")},
+        },
+        "sync_info": {
+            "latest_block_hash": latest_hash,
+            "latest_app_hash": "",
+            "latest_block_height": latest_height,
+            "latest_block_time": latest_time,
+            "earliest_block_hash": earliest_hash,
+            "earliest_app_hash": "",
+            "earliest_block_height": earliest_height,
+            "earliest_block_time": earliest_time,
+            "catching_up": catching_up,
+        },
+        "validator_info": {
+            "address": validator(chain_id),
+            "pub_key": {"type": "tendermint/PubKeyEd25519", "value": STANDARD.encode(Sha256::digest(chain_id))},
+            "voting_power": "10",
+        },
+    })
+}
+
+/// `block`.
+pub(crate) fn block(chain_id: &str, held: &Held) -> Value {
+    let txs: Vec<String> = held.txs.iter().map(|tx| STANDARD.encode(tx)).collect();
+    let last = id_of(held.previous.as_ref());
+    json!({
+        "block_id": id_of(Some(&held.block)),
+        "block": {
+            "header": header(chain_id, held),
+            "data": {"txs": txs},
+            "evidence": {"evidence": []},
+            "last_commit": {
+                "height": held.block.height.saturating_sub(1).to_string(),
+                "round": 0,
+                "block_id": last,
+                "signatures": [],
+            },
+        },
+    })
+}
+
+/// The header inside `block` and inside the news of one.
+fn header(chain_id: &str, held: &Held) -> Value {
+    // Not the root of a tree as in CometBFT, but of these transactions, too; without any it is the same.
+    let hashes = held.txs.iter().fold(Sha256::new(), |all, tx| all.chain_update(Sha256::digest(tx)));
+    let data_hash = hex::encode_upper(hashes.finalize());
+    json!({
+        "version": {"block": BLOCK_PROTOCOL},
+        "chain_id": chain_id,
+        "height": held.block.height.to_string(),
+        "time": time(Some(&held.block)),
+        "last_block_id": id_of(held.previous.as_ref()),
+        "last_commit_hash": EMPTY,
+        "data_hash": data_hash,
+        "validators_hash": EMPTY,
+        "next_validators_hash": EMPTY,
+        "consensus_hash": EMPTY,
+        "app_hash": "",
+        "last_results_hash": EMPTY,
+        "evidence_hash": EMPTY,
+        "proposer_address": validator(chain_id),
+    })
+}
+
+/// `net_info`: a node by itself.
+pub(crate) fn net_info() -> Value {
+    json!({"listening": true, "listeners": [], "n_peers": "0", "peers": []})
+}
+
+fn id_of(block: Option<&Block>) -> Value {
+    let hash = block.map_or_else(String::new, |block| block.hash.to_ascii_uppercase());
+    json!({"hash": hash, "parts": {"total": u32::from(block.is_some()), "hash": hash}})
+}
+
+/// Times are in UTC, to the nanosecond where they have any; a block that is not there is of the year 1970.
+fn time(block: Option<&Block>) -> String {
+    let nanoseconds = block.map_or(0, |block| block.time.as_nanos());
+    let time = i128::try_from(nanoseconds).ok().and_then(|time| Timestamp::from_nanosecond(time).ok());
+    time.unwrap_or_default().to_string()
+}
+
+/// 20 bytes of the chain's own, lower case.
+fn node_id(chain_id: &str) -> String {
+    hex::encode(Sha256::digest(format!("node of {chain_id}")))[..40].to_owned()
+}
+
+fn validator(chain_id: &str) -> String {
+    hex::encode_upper(Sha256::digest(format!("validator of {chain_id}")))[..40].to_owned()
+}

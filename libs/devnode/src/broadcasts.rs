@@ -1,0 +1,59 @@
+//! The record of broadcast calls, for drills that count how often each transaction came in.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use mesh_transaction::TxHash;
+
+/// The open record: one line per call, the method and the hash. Each line is with the system before the call goes
+/// on, so that it survives the process.
+#[derive(Debug)]
+pub(crate) struct Broadcasts {
+    file: Mutex<File>,
+}
+
+impl Broadcasts {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self { file: Mutex::new(file) })
+    }
+
+    pub(crate) fn note(&self, method: &str, hash: &TxHash) {
+        let line = format!("{method} {hash}\n");
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = file.write_all(line.as_bytes()) {
+            tracing::error!(%error, "a broadcast call could not be recorded");
+        }
+    }
+}
+
+/// Counts the broadcast calls in a record per transaction. A line that a kill has torn is left out.
+pub fn received(record: &Path) -> io::Result<HashMap<TxHash, u64>> {
+    let mut counts = HashMap::new();
+    for line in std::fs::read_to_string(record)?.lines() {
+        if let Some(hash) = line.split_once(' ').and_then(|(_, hash)| hash.parse().ok()) {
+            *counts.entry(hash).or_default() += 1;
+        }
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_through_lives_of_the_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("broadcasts");
+        let (a, b) = (TxHash::of(b"a"), TxHash::of(b"b"));
+        for hash in [a, b, a] {
+            Broadcasts::open(&path).unwrap().note("broadcast_tx_sync", &hash);
+        }
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"broadcast_tx_sync 3F").unwrap();
+        assert_eq!(received(&path).unwrap(), HashMap::from([(a, 2), (b, 1)]));
+    }
+}

@@ -1,0 +1,324 @@
+//! The chain of one node: blocks are given to it from outside, transactions come in by broadcast, and each block
+//! takes those that wait. The table is locked for moments and never across a wait or a write to disk.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use mesh_transaction::{Admission, Block, Candidate, Refusal, Spam, SpamRules, TxHash};
+use sha2::{Digest, Sha256};
+use tokio::sync::{Mutex as Turn, Semaphore, watch};
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+
+use crate::broadcasts::Broadcasts;
+use crate::file::{BlockFile, BlockReader, StoredBlock, StoredTx};
+use crate::mempool::{Pending, Turned};
+use crate::open::Opened;
+use crate::settings::{Checks, Settings};
+use crate::table::Table;
+
+/// A handle on the chain; clones share it.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    table: Mutex<Table>,
+    /// One block at a time is written.
+    file: Turn<Arc<Mutex<BlockFile>>>,
+    reader: Arc<BlockReader>,
+    commits: Semaphore,
+    heads: watch::Sender<u64>,
+    broadcasts: Option<Broadcasts>,
+}
+
+/// Why a block was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// It is not higher than the newest one.
+    #[error("block {height} does not follow block {newest}")]
+    NotNewer {
+        /// Its height.
+        height: u64,
+        /// The newest one's.
+        newest: u64,
+    },
+    /// The file could not be written; the transactions wait on.
+    #[error("the block could not be kept")]
+    File(#[from] io::Error),
+}
+
+/// What a block made of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// The height of the block.
+    pub height: u64,
+    /// The place in the block.
+    pub index: u32,
+    /// The transaction.
+    pub tx: Bytes,
+    /// Nothing when it succeeded.
+    pub refusal: Option<Refusal>,
+}
+
+/// A block that is held, with its transactions in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) block: Block,
+    pub(crate) previous: Option<Block>,
+    pub(crate) txs: Vec<Bytes>,
+}
+
+impl Chain {
+    /// Opens the file and goes on where it ends. `recent` are the newest blocks as the store has them, in rising
+    /// order, and may be empty; a file that does not fit to them is set aside. `rules` hold for them.
+    pub async fn open(settings: Settings, recent: Vec<Block>, rules: SpamRules) -> io::Result<Self> {
+        let opening = spawn_blocking(move || {
+            let broadcasts = settings.broadcasts.as_deref().map(Broadcasts::open).transpose()?;
+            Ok((Opened::open(&settings, &recent, rules)?, broadcasts, settings))
+        });
+        let (opened, broadcasts, settings) = opening.await.unwrap_or_else(|_| Err(interrupted()))?;
+        let Opened { file, table } = opened;
+        let heads = watch::Sender::new(table.newest().map_or(0, |block| block.height));
+        let shared = Shared {
+            reader: Arc::new(file.reader()?),
+            table: Mutex::new(table),
+            file: Turn::new(Arc::new(Mutex::new(file))),
+            commits: Semaphore::new(settings.limits.commits),
+            heads,
+            broadcasts,
+            settings,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// A block was made, and these rules hold from it on: the transactions that wait come into it. Returns once
+    /// they are safe on disk, with their number.
+    pub async fn commit(&self, block: Block, rules: SpamRules) -> Result<usize, CommitError> {
+        let file = self.shared.file.lock().await;
+        let stored = self.deliver(&block, rules)?;
+        let writing = {
+            let (file, stored) = (Arc::clone(&file), stored.clone());
+            spawn_blocking(move || file.lock().unwrap_or_else(PoisonError::into_inner).push(&stored))
+        };
+        let place = writing.await.unwrap_or_else(|_| Err(interrupted()))?;
+        let delivered = stored.txs.len();
+        self.table().committed(block, &stored, place);
+        self.shared.heads.send_replace(stored.height);
+        Ok(delivered)
+    }
+
+    /// Makes the next block out of the one before and commits it, for chains without a store. The rules stay.
+    pub async fn next_block(&self) -> Result<Block, CommitError> {
+        let (newest, rules) = {
+            let table = self.table();
+            (table.newest().cloned(), *table.spam.rules())
+        };
+        let (height, before, earliest) = match &newest {
+            Some(block) => (block.height + 1, block.hash.as_str(), block.time + Duration::from_micros(1)),
+            None => (1, "", Duration::ZERO),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let hash = hex::encode(Sha256::digest(format!("{before}:{height}")));
+        let block = Block { height, hash, time: now.max(earliest) };
+        self.commit(block.clone(), rules).await?;
+        Ok(block)
+    }
+
+    /// The newest block.
+    pub fn newest(&self) -> Option<Block> {
+        self.table().newest().cloned()
+    }
+
+    /// Says at each new block which one it is; 0 before the first.
+    pub fn heights(&self) -> watch::Receiver<u64> {
+        self.shared.heads.subscribe()
+    }
+
+    /// Whether the node says that it is behind the others, as which it takes no transactions. For drills.
+    pub fn catch_up(&self, catching_up: bool) {
+        self.table().catching_up = catching_up;
+    }
+
+    /// Takes a broadcast transaction: the hash, and why it is refused when it is. What passes waits for a block.
+    pub async fn broadcast(&self, method: &str, tx: Bytes) -> Result<(TxHash, Option<Refusal>), Turned> {
+        let hash = TxHash::of(&tx);
+        if let Some(broadcasts) = &self.shared.broadcasts {
+            broadcasts.note(method, &hash);
+        }
+        {
+            let mut table = self.table();
+            if table.catching_up {
+                return Err(Turned::CatchingUp);
+            }
+            table.mempool.enter(hash, tx.len())?;
+        }
+        // From here on the hash is in the cache, so it has to be judged, whether or not the caller still waits.
+        let delay = self.shared.settings.check_delay;
+        if delay.is_zero() {
+            return Ok((hash, self.take(hash, tx)));
+        }
+        let chain = self.clone();
+        let judging = tokio::spawn(async move {
+            sleep(delay).await;
+            chain.take(hash, tx)
+        });
+        Ok((hash, judging.await.map_err(|_| Turned::Stopping)?))
+    }
+
+    /// Judges a transaction whose hash has entered the cache.
+    fn take(&self, hash: TxHash, tx: Bytes) -> Option<Refusal> {
+        let read = self.read(&tx);
+        let mut table = self.table();
+        match read.and_then(|candidate| table.admit(&candidate)) {
+            Ok(()) => {
+                if !table.mempool.keep(Pending { hash, tx }) {
+                    table.spam.withdraw(&hash);
+                }
+                None
+            }
+            Err(refusal) => {
+                table.mempool.refuse(&hash);
+                Some(refusal)
+            }
+        }
+    }
+
+    /// Broadcasts a transaction and waits until a block has it.
+    pub async fn broadcast_commit(&self, tx: Bytes) -> Result<(TxHash, Result<Delivered, Refusal>), Turned> {
+        let limits = &self.shared.settings.limits;
+        let _permit = self.shared.commits.try_acquire().map_err(|_| Turned::Commits(limits.commits))?;
+        let mut heights = self.heights();
+        let begun = *heights.borrow_and_update();
+        let (hash, refusal) = self.broadcast("broadcast_tx_commit", tx).await?;
+        if let Some(refusal) = refusal {
+            return Ok((hash, Err(refusal)));
+        }
+        let waiting = async {
+            loop {
+                if let Ok(Some(delivered)) = self.find(&hash).await
+                    && delivered.height > begun
+                {
+                    return Some(delivered);
+                }
+                heights.changed().await.ok()?;
+            }
+        };
+        match timeout(limits.commit_wait, waiting).await {
+            Ok(Some(delivered)) => Ok((hash, Ok(delivered))),
+            Ok(None) | Err(_) => Err(Turned::TimedOut),
+        }
+    }
+
+    /// Judges a transaction without any consequence.
+    pub fn check(&self, tx: &Bytes) -> Result<TxHash, Refusal> {
+        let candidate = self.read(tx)?;
+        self.table().judge(&candidate)?;
+        Ok(candidate.hash)
+    }
+
+    /// What became of a transaction that is in a block.
+    pub async fn find(&self, hash: &TxHash) -> io::Result<Option<Delivered>> {
+        let Some((place, index)) = self.table().place_of(hash) else { return Ok(None) };
+        let stored = self.stored(place).await?;
+        let tx = stored.txs.into_iter().nth(index as usize).ok_or_else(interrupted)?;
+        let refusal = (tx.code != 0).then_some(Refusal { code: tx.code, reason: tx.reason });
+        Ok(Some(Delivered { height: stored.height, index, tx: tx.tx, refusal }))
+    }
+
+    /// A block that is held, with its transactions.
+    pub(crate) async fn held(&self, height: u64) -> io::Result<Option<Held>> {
+        let Some((block, previous, place)) = self.table().block_at(height) else { return Ok(None) };
+        let txs = match place {
+            Some(place) => self.stored(place).await?.txs.into_iter().map(|tx| tx.tx).collect(),
+            None => Vec::new(),
+        };
+        Ok(Some(Held { block, previous, txs }))
+    }
+
+    /// The lowest block held, the newest one, and whether the node is behind.
+    pub(crate) fn standing(&self) -> (Option<Block>, Option<Block>, bool) {
+        let table = self.table();
+        (table.oldest().cloned(), table.newest().cloned(), table.catching_up)
+    }
+
+    /// How many transactions wait, their bytes, and the first of them.
+    pub fn waiting(&self, most: usize) -> (usize, usize, Vec<Bytes>) {
+        let table = self.table();
+        let (txs, bytes) = table.mempool.size();
+        (txs, bytes, table.mempool.first(most))
+    }
+
+    /// What the node was told.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    async fn stored(&self, place: u64) -> io::Result<StoredBlock> {
+        let reader = Arc::clone(&self.shared.reader);
+        spawn_blocking(move || reader.block(place)).await.unwrap_or_else(|_| Err(interrupted()))
+    }
+
+    fn read(&self, tx: &Bytes) -> Result<Candidate, Refusal> {
+        match self.shared.settings.checks {
+            Checks::All => Candidate::read(tx, &self.shared.settings.network),
+            Checks::None => Candidate::trusted(tx),
+        }
+    }
+
+    /// Begins a block and judges once more what waits for it.
+    fn deliver(&self, block: &Block, rules: SpamRules) -> Result<StoredBlock, CommitError> {
+        let mut table = self.table();
+        let newest = table.newest().map_or(0, |newest| newest.height);
+        if block.height <= newest {
+            return Err(CommitError::NotNewer { height: block.height, newest });
+        }
+        table.spam.begin(block.clone(), rules);
+        let deliver = |pending: Pending| {
+            let mut stored = StoredTx { tx: pending.tx, ..StoredTx::default() };
+            match table.stands(&pending.hash) {
+                Ok(Admission { height, bits }) => (stored.work_height, stored.work_bits) = (height, bits),
+                Err(refusal) => (stored.code, stored.reason) = (refusal.code, refusal.reason),
+            }
+            stored
+        };
+        let txs = table.mempool.reap().into_iter().map(deliver).collect();
+        Ok(StoredBlock::new(block, &rules, txs))
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn interrupted() -> io::Error {
+    io::Error::other("the file of blocks could not be read")
+}
+
+/// What became of each transaction of a block: whether it succeeded.
+pub(crate) fn outcomes(stored: &StoredBlock) -> HashMap<TxHash, bool> {
+    stored.txs.iter().map(|tx| (TxHash::of(&tx.tx), tx.code == 0)).collect()
+}
+
+/// The state of the rules against spam at the end of these blocks.
+pub(crate) fn replayed(
+    prefix: &str,
+    blocks: impl IntoIterator<Item = (Block, SpamRules, Vec<(Candidate, Admission)>)>,
+) -> Spam {
+    let mut spam = Spam::new(prefix);
+    let mut taken = Vec::new();
+    for (block, rules, txs) in blocks {
+        spam.begin(block, rules);
+        taken.extend(txs);
+    }
+    for (candidate, admission) in taken {
+        spam.restore(&candidate, admission);
+    }
+    spam
+}

@@ -1,0 +1,24 @@
+//! A development node: the RPC of a consensus node (CometBFT 0.38) over a chain of one, whose blocks somebody else
+//! makes.
+//!
+//! Transactions come in by broadcast, are judged by the network's rules (`mesh-transaction`), wait for the next block
+//! and are kept with it in a file that survives a crash. For `mesh up` and for tests; no consensus, no application.
+
+mod answers;
+mod broadcasts;
+mod call;
+mod chain;
+mod file;
+mod mempool;
+mod node;
+mod open;
+mod rpc;
+mod server;
+mod settings;
+mod table;
+
+pub use broadcasts::received;
+pub use chain::{Chain, CommitError, Delivered};
+pub use mempool::Turned;
+pub use node::DevNode;
+pub use settings::{Checks, Limits, Settings};

@@ -1,0 +1,81 @@
+//! A running node: its chain, and its RPC on a port of this machine.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mesh_transaction::{Block, SpamRules};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use crate::chain::Chain;
+use crate::server::serve;
+use crate::settings::Settings;
+
+const BACKLOG: u32 = 1024;
+/// How long a port may still be in use, as by connections of the life before.
+const BIND_PATIENCE: Duration = Duration::from_secs(5);
+const BIND_PAUSE: Duration = Duration::from_millis(50);
+
+/// A node that answers as long as this value lives.
+#[derive(Debug)]
+pub struct DevNode {
+    chain: Chain,
+    address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl DevNode {
+    /// Opens the chain as [`Chain::open`] does and answers on an address; port 0 takes a free one.
+    pub async fn start(
+        settings: Settings,
+        listen: SocketAddr,
+        recent: Vec<Block>,
+        rules: SpamRules,
+    ) -> io::Result<Self> {
+        let chain = Chain::open(settings, recent, rules).await?;
+        let listener = bind(listen).await?;
+        let address = listener.local_addr()?;
+        let served = chain.clone();
+        let serving = tokio::spawn(async move { match serve(listener, address, served).await {} });
+        Ok(Self { chain, address, serving })
+    }
+
+    /// Its chain, to which blocks are given.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// Where it answers.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The same as a URL: `http://127.0.0.1:<port>`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for DevNode {
+    /// Ends all connections, in the middle of whatever they do.
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// Listens on an address that its own earlier life may not have let go yet.
+async fn bind(listen: SocketAddr) -> io::Result<TcpListener> {
+    let deadline = Instant::now() + BIND_PATIENCE;
+    loop {
+        let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        match socket.bind(listen).and_then(|()| socket.listen(BACKLOG)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                sleep(BIND_PAUSE).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}

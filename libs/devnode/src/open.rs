@@ -1,0 +1,100 @@
+//! Opening a chain: the file's blocks, or none of them when the store has others, and the store's newest.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::Path;
+
+use mesh_transaction::{Admission, Block, Candidate, SpamRules};
+
+use crate::chain::replayed;
+use crate::file::{BlockFile, StoredBlock};
+use crate::mempool::Mempool;
+use crate::settings::Settings;
+use crate::table::{BLOCKS_HELD, Places, Table, hold, note_places};
+
+/// What is there when a chain begins.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: BlockFile,
+    pub(crate) table: Table,
+}
+
+/// A block as it is read from the file, without its transactions' bytes.
+struct Read {
+    frame: u64,
+    block: Block,
+    rules: SpamRules,
+    taken: Vec<(Candidate, Admission)>,
+}
+
+impl Opened {
+    pub(crate) fn open(settings: &Settings, recent: &[Block], rules: SpamRules) -> io::Result<Self> {
+        let (file, held, places) = match read(settings, recent)? {
+            Some(found) => found,
+            None => {
+                set_aside(&settings.file)?;
+                read(settings, recent)?.ok_or_else(|| io::Error::other("the file of blocks is foreign"))?
+            }
+        };
+        let mut blocks: BTreeMap<u64, (Block, SpamRules, Vec<_>, Option<u64>)> = BTreeMap::new();
+        for block in recent {
+            blocks.insert(block.height, (block.clone(), rules, Vec::new(), None));
+        }
+        for Read { frame, block, rules, taken } in held {
+            blocks.insert(block.height, (block, rules, taken, Some(frame)));
+        }
+        let mut standing = VecDeque::new();
+        for (block, _, _, frame) in blocks.values() {
+            hold(&mut standing, block.clone(), *frame);
+        }
+        let replay = blocks.into_values().map(|(block, rules, taken, _)| (block, rules, taken));
+        let spam = replayed(&settings.network.pow_prefix, replay);
+        let mempool = Mempool::new(settings.limits);
+        Ok(Self { file, table: Table::new(settings.checks, mempool, spam, standing, places) })
+    }
+}
+
+type Found = (BlockFile, VecDeque<Read>, Places);
+
+/// Reads the file; nothing when it is of another chain, or of another history of this one.
+fn read(settings: &Settings, recent: &[Block]) -> io::Result<Option<Found>> {
+    let (mut held, mut places) = (VecDeque::new(), Places::new());
+    let file = BlockFile::open(&settings.file, &settings.network.chain_id, |stored, frame| {
+        note_places(&mut places, &stored, frame);
+        let (block, rules) = (stored.block(), stored.rules());
+        held.push_back(Read { frame, block, rules, taken: taken(stored) });
+        if held.len() > BLOCKS_HELD {
+            held.pop_front();
+        }
+    })?;
+    let fits = match (recent.last(), held.back()) {
+        (Some(newest), Some(last)) => last.block.height <= newest.height && agrees(&held, recent),
+        _ => true,
+    };
+    Ok(file.filter(|_| fits).map(|file| (file, held, places)))
+}
+
+/// Whether blocks that both have are the same.
+fn agrees(held: &VecDeque<Read>, recent: &[Block]) -> bool {
+    recent.iter().all(|block| match held.binary_search_by_key(&block.height, |read| read.block.height) {
+        Ok(at) => held.get(at).is_some_and(|read| read.block.hash == block.hash),
+        Err(_) => true,
+    })
+}
+
+/// What the rules have to remember of a block.
+fn taken(stored: StoredBlock) -> Vec<(Candidate, Admission)> {
+    let succeeded = stored.txs.into_iter().filter(|tx| tx.code == 0);
+    succeeded
+        .filter_map(|tx| {
+            let admission = Admission { height: tx.work_height, bits: tx.work_bits };
+            Some((Candidate::trusted(&tx.tx).ok()?, admission))
+        })
+        .collect()
+}
+
+fn set_aside(file: &Path) -> io::Result<()> {
+    let aside = file.with_extension("other");
+    tracing::warn!(to = %aside.display(), "the file of blocks is of another chain, it is set aside");
+    std::fs::rename(file, aside)
+}

@@ -1,0 +1,132 @@
+//! The methods of the RPC: parameters in, result or error out.
+
+use mesh_transaction::TxHash;
+use serde_json::{Value, json};
+
+use crate::answers;
+use crate::call::{Params, RpcError};
+use crate::chain::Chain;
+
+/// As many transactions `unconfirmed_txs` shows, and as many at most.
+const USUAL_PAGE: i64 = 30;
+const GREATEST_PAGE: i64 = 100;
+
+/// A method and the names of its parameters in their order.
+const METHODS: &[(&str, &[&str])] = &[
+    ("health", &[]),
+    ("status", &[]),
+    ("net_info", &[]),
+    ("broadcast_tx_async", &["tx"]),
+    ("broadcast_tx_sync", &["tx"]),
+    ("broadcast_tx_commit", &["tx"]),
+    ("check_tx", &["tx"]),
+    ("tx", &["hash", "prove"]),
+    ("block", &["height"]),
+    ("unconfirmed_txs", &["limit"]),
+    ("num_unconfirmed_txs", &[]),
+];
+
+/// The names of a method's parameters, or nothing when there is no such method.
+pub(crate) fn parameters(method: &str) -> Option<&'static [&'static str]> {
+    METHODS.iter().find(|(name, _)| *name == method).map(|(_, parameters)| *parameters)
+}
+
+/// The names of all methods.
+pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
+    METHODS.iter().map(|(name, _)| *name)
+}
+
+/// Calls a method. `address` is where this node answers.
+pub(crate) async fn call(
+    chain: &Chain,
+    address: &str,
+    method: &str,
+    params: &Params,
+) -> Result<Value, RpcError> {
+    match method {
+        "health" => Ok(json!({})),
+        "status" => Ok(status(chain, address)),
+        "net_info" => Ok(answers::net_info()),
+        "broadcast_tx_async" => {
+            // Nobody is told what the check says.
+            let (hash, _) = broadcast(chain, method, params).await?;
+            Ok(answers::broadcast(&hash, None))
+        }
+        "broadcast_tx_sync" => {
+            let (hash, refusal) = broadcast(chain, method, params).await?;
+            Ok(answers::broadcast(&hash, refusal.as_ref()))
+        }
+        "broadcast_tx_commit" => {
+            let outcome = chain.broadcast_commit(params.bytes("tx")?).await;
+            let (hash, outcome) = outcome.map_err(|turned| RpcError::internal(&commit_error(&turned)))?;
+            Ok(answers::commit(&hash, &outcome))
+        }
+        "check_tx" => Ok(answers::result(chain.check(&params.bytes("tx")?).err().as_ref())),
+        "tx" => tx(chain, params).await,
+        "block" => block(chain, params).await,
+        "unconfirmed_txs" => {
+            let limit = params.number("limit")?.filter(|limit| *limit > 0).unwrap_or(USUAL_PAGE);
+            let (total, bytes, txs) = chain.waiting(limit.min(GREATEST_PAGE).unsigned_abs() as usize);
+            Ok(answers::waiting(total, bytes, Some(&txs)))
+        }
+        "num_unconfirmed_txs" => {
+            let (total, bytes, _) = chain.waiting(0);
+            Ok(answers::waiting(total, bytes, None))
+        }
+        _ => Err(RpcError::method_not_found()),
+    }
+}
+
+async fn broadcast(
+    chain: &Chain,
+    method: &str,
+    params: &Params,
+) -> Result<(TxHash, Option<mesh_transaction::Refusal>), RpcError> {
+    chain.broadcast(method, params.bytes("tx")?).await.map_err(|error| RpcError::internal(&error))
+}
+
+/// CometBFT says before some refusals in which call they happened.
+fn commit_error(turned: &crate::Turned) -> String {
+    use crate::Turned::{Cached, Full, TooLarge};
+    match turned {
+        Cached | Full { .. } | TooLarge { .. } => format!("error on broadcastTxCommit: {turned}"),
+        _ => turned.to_string(),
+    }
+}
+
+fn status(chain: &Chain, address: &str) -> Value {
+    let (oldest, newest, catching_up) = chain.standing();
+    let chain_id = &chain.settings().network.chain_id;
+    answers::status(chain_id, address, oldest.as_ref(), newest.as_ref(), catching_up)
+}
+
+async fn tx(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
+    let given = params.bytes("hash")?;
+    let not_found = || RpcError::internal(&format!("tx ({}) not found", hex::encode_upper(&given)));
+    let hash: [u8; 32] = given.as_ref().try_into().map_err(|_| not_found())?;
+    let hash = TxHash::from(hash);
+    let found = chain.find(&hash).await.map_err(|error| RpcError::internal(&error))?;
+    Ok(answers::tx(&hash, &found.ok_or_else(not_found)?))
+}
+
+async fn block(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
+    let (oldest, newest, _) = chain.standing();
+    let (oldest, newest) = (oldest.map_or(0, |block| block.height), newest.map_or(0, |block| block.height));
+    let height = match params.number("height")? {
+        None => newest,
+        Some(height @ ..=0) => {
+            return Err(RpcError::internal(&format!("height must be greater than 0, but got {height}")));
+        }
+        Some(height) if height.unsigned_abs() > newest => {
+            return Err(RpcError::internal(&format!(
+                "height {height} must be less than or equal to the current blockchain height {newest}"
+            )));
+        }
+        Some(height) => height.unsigned_abs(),
+    };
+    let held = chain.held(height).await.map_err(|error| RpcError::internal(&error))?;
+    let held = held.ok_or_else(|| {
+        RpcError::internal(&format!("height {height} is not available, lowest height is {oldest}"))
+    })?;
+    Ok(answers::block(&chain.settings().network.chain_id, &held))
+}

@@ -1,0 +1,152 @@
+//! The RPC over HTTP/1.1: bounded connections and bodies, and a time limit on everything that a client sends.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::call::{Answer, Body, Params, RpcError, URI_ID};
+use crate::chain::Chain;
+use crate::rpc;
+
+/// How long a head may take, and a body.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+/// After a connection could not be accepted, as when there are too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+type Reply = Response<Full<Bytes>>;
+
+/// Serves a chain until dropped; its connections end with it.
+pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, chain: Chain) -> Infallible {
+    let room = Arc::new(Semaphore::new(chain.settings().limits.connections));
+    let address: Arc<str> = address.to_string().into();
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return std::future::pending().await;
+        };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection to the development node could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (chain, address) = (chain.clone(), Arc::clone(&address));
+        connections.spawn(async move {
+            let _permit = permit;
+            connection(stream, &chain, &address).await;
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, chain: &Chain, address: &str) {
+    // A socket that is gone already is found out soon enough.
+    let _ = stream.set_nodelay(true);
+    let service =
+        service_fn(|request| async move { Ok::<_, Infallible>(answer(request, chain, address).await) });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(READ_WITHIN)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = serving.await {
+        tracing::debug!(%error, "a connection to the development node ended early");
+    }
+}
+
+async fn answer(request: Request<Incoming>, chain: &Chain, address: &str) -> Reply {
+    let path = request.uri().path().trim_matches('/').to_owned();
+    if path.is_empty() {
+        return match *request.method() {
+            Method::POST => posted(request.into_body(), chain, address).await,
+            _ => listing(),
+        };
+    }
+    if rpc::parameters(&path).is_none() {
+        return reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n");
+    }
+    let params = Params::of_query(request.uri().query());
+    let outcome = rpc::call(chain, address, &path, &params).await;
+    let status = if outcome.is_ok() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
+    json(status, &Answer::new(Some(URI_ID.into()), outcome))
+}
+
+/// Answers what was posted. A method that fails is an error in a good answer, as CometBFT has it.
+async fn posted(body: Incoming, chain: &Chain, address: &str) -> Reply {
+    let body = match read(body, chain.settings().limits.body_bytes).await {
+        Ok(body) if body.is_empty() => return listing(),
+        Ok(body) => body,
+        Err(reason) => {
+            let error = RpcError::invalid_request(format!("error reading request body: {reason}"));
+            return json(StatusCode::BAD_REQUEST, &Answer::new(None, Err(error)));
+        }
+    };
+    let calls = match serde_json::from_slice(&body) {
+        Ok(Body::One(call)) => vec![call],
+        Ok(Body::Several(calls)) => calls,
+        Err(error) => {
+            let answer = Answer::new(None, Err(RpcError::parse(&error)));
+            return json(StatusCode::INTERNAL_SERVER_ERROR, &answer);
+        }
+    };
+    let mut answers = Vec::new();
+    for mut call in calls {
+        let Some(id) = call.id.take().filter(|id| !id.is_null()) else { continue };
+        let outcome = match rpc::parameters(&call.method) {
+            None => Err(RpcError::method_not_found()),
+            Some(names) => match call.params(names) {
+                Ok(params) => rpc::call(chain, address, &call.method, &params).await,
+                Err(error) => Err(error),
+            },
+        };
+        answers.push(Answer::new(Some(id), outcome));
+    }
+    match &answers[..] {
+        [] => reply(StatusCode::OK, "application/json", ""),
+        [answer] => json(StatusCode::OK, answer),
+        answers => json(StatusCode::OK, &answers),
+    }
+}
+
+async fn read(body: Incoming, most: usize) -> Result<Bytes, String> {
+    match timeout(READ_WITHIN, Limited::new(body, most).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            Err("http: request body too large".to_owned())
+        }
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("i/o timeout".to_owned()),
+    }
+}
+
+/// What there is to call, for a person.
+fn listing() -> Reply {
+    let links: String = rpc::methods().map(|name| format!("<a href=\"/{name}\">{name}</a><br>")).collect();
+    let page = format!("<html><body>Available endpoints:<br>{links}</body></html>");
+    reply(StatusCode::OK, "text/html", page)
+}
+
+fn json(status: StatusCode, answer: &impl serde::Serialize) -> Reply {
+    reply(status, "application/json", Answer::json(answer))
+}
+
+fn reply(status: StatusCode, form: &'static str, body: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(Full::new(body.into()));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(form));
+    reply
+}

@@ -1,0 +1,89 @@
+//! What a development node is told when it starts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mesh_transaction::Network;
+
+/// How a node is started.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The chain that it is a node of.
+    pub network: Network,
+    /// The file that keeps its blocks and their transactions through restarts.
+    pub file: PathBuf,
+    /// What it asks of a transaction.
+    pub checks: Checks,
+    /// Its bounds.
+    pub limits: Limits,
+    /// How long each check of a broadcast transaction takes longer than it has to, for drills.
+    pub check_delay: Duration,
+    /// The file to which every broadcast call is written as it comes in, for drills; see
+    /// [`received`](crate::received).
+    pub broadcasts: Option<PathBuf>,
+}
+
+impl Settings {
+    /// The usual: all checks, the bounds of a consensus node.
+    pub fn new(network: Network, file: impl Into<PathBuf>) -> Self {
+        Self {
+            network,
+            file: file.into(),
+            checks: Checks::All,
+            limits: Limits::default(),
+            check_delay: Duration::ZERO,
+            broadcasts: None,
+        }
+    }
+}
+
+/// What a node asks of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// Signature, replay, proof of work.
+    All,
+    /// That it can be decoded.
+    None,
+}
+
+/// Bounds; the defaults are a consensus node's own unless said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Transactions that wait for a block.
+    pub mempool_txs: usize,
+    /// Their bytes: 64 MiB, where a consensus node has 1 GiB.
+    pub mempool_bytes: usize,
+    /// Bytes of one transaction.
+    pub tx_bytes: usize,
+    /// Hashes of transactions seen that are turned away when they come again.
+    pub cache: usize,
+    /// Whether hashes of refused transactions stay there.
+    pub keep_refused: bool,
+    /// Bytes of transactions of one block; a single larger one has a block to itself.
+    pub block_bytes: usize,
+    /// How long a commit call waits for its block.
+    pub commit_wait: Duration,
+    /// Commit calls that wait.
+    pub commits: usize,
+    /// Connections; one more waits until another ends.
+    pub connections: usize,
+    /// Bytes of a request: 2 MiB, so that the largest transaction fits in base64, where a consensus node has 1 MB.
+    pub body_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            mempool_txs: 5000,
+            mempool_bytes: 64 << 20,
+            tx_bytes: 1 << 20,
+            cache: 10_000,
+            keep_refused: false,
+            block_bytes: 4 << 20,
+            commit_wait: Duration::from_secs(10),
+            commits: 100,
+            connections: 900,
+            body_bytes: 2 << 20,
+        }
+    }
+}

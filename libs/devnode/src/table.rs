@@ -1,0 +1,125 @@
+//! What a chain knows at a moment: the blocks held, where transactions are, what waits, what the rules remember.
+
+use std::collections::{HashMap, VecDeque};
+
+use mesh_transaction::{Admission, Block, Candidate, Refusal, Spam, TxHash};
+
+use crate::chain::outcomes;
+use crate::file::StoredBlock;
+use crate::mempool::Mempool;
+use crate::settings::Checks;
+
+/// As many blocks are held as the window of the rules can be long.
+pub(crate) const BLOCKS_HELD: usize = 500;
+
+/// The table. Places of transactions are kept for all of them: some 60 bytes each, a small part of the file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) mempool: Mempool,
+    pub(crate) spam: Spam,
+    pub(crate) catching_up: bool,
+    checks: Checks,
+    /// In rising height, each with the place of its frame when the file has it.
+    blocks: VecDeque<(Block, Option<u64>)>,
+    places: Places,
+}
+
+/// Where transactions are: the place of their block's frame, and which of its transactions it is.
+pub(crate) type Places = HashMap<TxHash, Place>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) frame: u64,
+    pub(crate) index: u32,
+    pub(crate) has_succeeded: bool,
+}
+
+impl Table {
+    pub(crate) fn new(
+        checks: Checks,
+        mempool: Mempool,
+        spam: Spam,
+        blocks: VecDeque<(Block, Option<u64>)>,
+        places: Places,
+    ) -> Self {
+        Self { mempool, spam, catching_up: false, checks, blocks, places }
+    }
+
+    pub(crate) fn newest(&self) -> Option<&Block> {
+        self.blocks.back().map(|(block, _)| block)
+    }
+
+    pub(crate) fn oldest(&self) -> Option<&Block> {
+        self.blocks.front().map(|(block, _)| block)
+    }
+
+    /// A block held, the one before it, and the place of its frame.
+    pub(crate) fn block_at(&self, height: u64) -> Option<(Block, Option<Block>, Option<u64>)> {
+        let at = self.blocks.binary_search_by_key(&height, |(block, _)| block.height).ok()?;
+        let (block, place) = self.blocks.get(at)?;
+        let previous = at.checked_sub(1).and_then(|at| self.blocks.get(at));
+        Some((block.clone(), previous.map(|(block, _)| block.clone()), *place))
+    }
+
+    /// The place of the frame with a transaction's block, and its place in the block.
+    pub(crate) fn place_of(&self, hash: &TxHash) -> Option<(u64, u32)> {
+        self.places.get(hash).map(|place| (place.frame, place.index))
+    }
+
+    /// Judges a transaction.
+    pub(crate) fn judge(&self, candidate: &Candidate) -> Result<(), Refusal> {
+        if self.checks == Checks::None {
+            return Ok(());
+        }
+        self.unless_replayed(candidate)?;
+        self.spam.judge(candidate).map(|_| ())
+    }
+
+    /// Judges a transaction and remembers that it is taken.
+    pub(crate) fn admit(&mut self, candidate: &Candidate) -> Result<(), Refusal> {
+        if self.checks == Checks::None {
+            return Ok(());
+        }
+        self.unless_replayed(candidate)?;
+        self.spam.admit(candidate).map(|_| ())
+    }
+
+    /// Why a transaction that waits does not succeed any more, or the block of its work (0 without checks).
+    pub(crate) fn stands(&self, hash: &TxHash) -> Result<Admission, Refusal> {
+        match self.checks {
+            Checks::All => self.spam.stands(hash),
+            Checks::None => Ok(Admission { height: 0, bits: 0 }),
+        }
+    }
+
+    /// A block is written.
+    pub(crate) fn committed(&mut self, block: Block, stored: &StoredBlock, frame: u64) {
+        note_places(&mut self.places, stored, frame);
+        hold(&mut self.blocks, block, Some(frame));
+        let (checks, spam) = (self.checks, &self.spam);
+        let stands = |hash: &TxHash| checks == Checks::None || spam.stands(hash).is_ok();
+        self.mempool.settle(&outcomes(stored), stands);
+    }
+
+    fn unless_replayed(&self, candidate: &Candidate) -> Result<(), Refusal> {
+        match self.places.get(&candidate.hash) {
+            Some(Place { has_succeeded: true, .. }) => Err(Refusal::replay()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Remembers where the transactions of a block are.
+pub(crate) fn note_places(places: &mut Places, stored: &StoredBlock, frame: u64) {
+    for (tx, index) in stored.txs.iter().zip(0..) {
+        places.insert(TxHash::of(&tx.tx), Place { frame, index, has_succeeded: tx.code == 0 });
+    }
+}
+
+/// Holds one block more, and lets the oldest go when there are too many.
+pub(crate) fn hold(blocks: &mut VecDeque<(Block, Option<u64>)>, block: Block, frame: Option<u64>) {
+    blocks.push_back((block, frame));
+    if blocks.len() > BLOCKS_HELD {
+        blocks.pop_front();
+    }
+}

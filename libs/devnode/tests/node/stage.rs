@@ -1,0 +1,173 @@
+//! A node with a few blocks, and whoever talks to it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use mesh_devnode::{DevNode, Settings};
+use mesh_transaction::{ALGORITHM, Effort, Key, Network, Puzzle, SpamRules, TxHash, encode, search};
+use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+const CHAIN: &str = "net-1";
+
+/// Little work, a short window, and no quota that a test would meet by accident.
+pub(crate) fn rules() -> SpamRules {
+    SpamRules { difficulty: 3, past_blocks: 5, tx_per_block: 1000, ..SpamRules::default() }
+}
+
+pub(crate) struct Stage {
+    pub(crate) folder: TempDir,
+    pub(crate) node: DevNode,
+    settings: Settings,
+}
+
+impl Stage {
+    /// A node with 10 blocks.
+    pub(crate) async fn set() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let network =
+            Network { chain_id: CHAIN.into(), algorithm: ALGORITHM.into(), pow_prefix: String::new() };
+        let mut settings = Settings::new(network, folder.path().join("blocks"));
+        change(&mut settings);
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let node = DevNode::start(settings.clone(), anywhere, Vec::new(), rules()).await.unwrap();
+        let stage = Self { folder, node, settings };
+        stage.block_under(rules()).await;
+        stage.blocks(9).await;
+        stage
+    }
+
+    /// Kills the node and starts it again on its port.
+    pub(crate) async fn restart(self, between: impl FnOnce(&std::path::Path)) -> Self {
+        let Self { folder, node, settings } = self;
+        let address = node.address();
+        drop(node);
+        between(&settings.file);
+        let node = DevNode::start(settings.clone(), address, Vec::new(), rules()).await.unwrap();
+        Self { folder, node, settings }
+    }
+
+    /// Makes blocks; the last one's height comes back.
+    pub(crate) async fn blocks(&self, count: usize) -> u64 {
+        let mut height = 0;
+        for _ in 0..count {
+            height = self.node.chain().next_block().await.unwrap().height;
+        }
+        height
+    }
+
+    /// Makes the first block, with the rules that hold from then on.
+    async fn block_under(&self, rules: SpamRules) {
+        let block = mesh_transaction::Block { height: 1, hash: "a".repeat(64), time: Duration::from_secs(1) };
+        self.node.chain().commit(block, rules).await.unwrap();
+    }
+
+    /// A good transaction of a party on the newest block.
+    pub(crate) fn transaction(&self, party: u8, input: &str) -> Bytes {
+        self.transaction_on(&self.node.chain().newest().unwrap().hash, party, input)
+    }
+
+    /// A good transaction, with the work on a block.
+    pub(crate) fn transaction_on(&self, block_hash: &str, party: u8, input: &str) -> Bytes {
+        let tid = format!("tid of {party} {input}");
+        let puzzle = Puzzle::new("", block_hash, &tid);
+        let nonce = search(&puzzle, rules().difficulty, &Effort::default()).unwrap();
+        Bytes::from(encode(&signed(party, input, Some(ProofOfWork { tid, nonce }))))
+    }
+
+    /// Sends a request as it stands and gives the status and the body.
+    pub(crate) async fn raw(&self, request: &[u8]) -> (u16, String) {
+        let exchange = async {
+            let mut stream = TcpStream::connect(self.node.address()).await.unwrap();
+            stream.write_all(request).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            String::from_utf8(answer).unwrap()
+        };
+        let answer = timeout(PATIENCE, exchange).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    pub(crate) async fn get(&self, target: &str) -> (u16, Value) {
+        let request = format!("GET {target} HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n");
+        let (status, body) = self.raw(request.as_bytes()).await;
+        (status, serde_json::from_str(&body).unwrap())
+    }
+
+    pub(crate) async fn post(&self, body: &str) -> (u16, String) {
+        let length = body.len();
+        let head =
+            format!("POST / HTTP/1.1\r\nhost: node\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        self.raw(format!("{head}{body}").as_bytes()).await
+    }
+
+    /// Calls a method and gives the whole answer, whose id is that of the call.
+    pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let (status, body) = self.post(&call.to_string()).await;
+        assert_eq!(status, 200, "{body}");
+        let answer: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(7)), "{body}");
+        answer
+    }
+
+    /// The result of a call that takes a transaction.
+    pub(crate) async fn send(&self, method: &str, tx: &Bytes) -> Value {
+        let answer = self.call(method, json!({"tx": STANDARD.encode(tx)})).await;
+        assert!(answer.get("error").is_none(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// The text of a call's error, which is CometBFT's "Internal error".
+    pub(crate) async fn turned(&self, method: &str, tx: &Bytes) -> String {
+        let answer = self.call(method, json!({"tx": STANDARD.encode(tx)})).await;
+        assert!(answer.get("result").is_none(), "{answer}");
+        let error = &answer["error"];
+        assert_eq!((&error["code"], &error["message"]), (&json!(-32603), &json!("Internal error")));
+        error["data"].as_str().unwrap().to_owned()
+    }
+
+    /// The height of the block of a transaction, when it is in one.
+    pub(crate) async fn height_of(&self, tx: &Bytes) -> Option<u64> {
+        let hash = STANDARD.encode(TxHash::of(tx).bytes());
+        let answer = self.call("tx", json!({"hash": hash})).await;
+        answer["result"]["height"].as_str().map(|height| height.parse().unwrap())
+    }
+}
+
+pub(crate) fn signed(party: u8, input: &str, pow: Option<ProofOfWork>) -> Transaction {
+    let key = Key::from_seed(&[party; 32]);
+    let input_data = Bytes::from(input.to_owned());
+    Transaction {
+        signature: key.sign(TxVersion::V3, CHAIN, &input_data, ALGORITHM),
+        input_data,
+        version: TxVersion::V3.into(),
+        from: Some(Sender::PubKey(key.public())),
+        pow,
+    }
+}
+
+/// The reason of a refusal at the top of a broadcast's answer.
+pub(crate) fn reason(result: &Value) -> String {
+    let data = result["data"].as_str().unwrap();
+    assert_eq!(data, data.to_ascii_uppercase());
+    String::from_utf8(hex::decode(data).unwrap()).unwrap()
+}
+
+/// The same inside the answer of a check or delivery.
+pub(crate) fn inner_reason(result: &Value) -> String {
+    String::from_utf8(STANDARD.decode(result["data"].as_str().unwrap()).unwrap()).unwrap()
+}

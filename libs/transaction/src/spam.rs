@@ -1,0 +1,247 @@
+//! Who may send how many transactions (contract 5.5), as a state machine: blocks and transactions come in, each
+//! transaction is taken or refused. It reads no clock; time is that of the blocks.
+//!
+//! What it holds is bounded by the window: of a block that leaves it, nothing is kept.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use crate::candidate::Candidate;
+use crate::encoding::TxHash;
+use crate::refusal::Refusal;
+use crate::rules::SpamRules;
+use crate::work::Puzzle;
+
+/// Longer ones are refused: each is kept as long as its block is in the window. Bytes.
+const LONGEST_TID: usize = 256;
+
+/// A block, as work is done on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its height.
+    pub height: u64,
+    /// Its hash, 64 lower-case hex digits.
+    pub hash: String,
+    /// Its time, since 1970.
+    pub time: Duration,
+}
+
+/// What was found out about a transaction that is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// The height of the block that the work was done on.
+    pub height: u64,
+    /// How many zero bits the work has on it.
+    pub bits: u32,
+}
+
+/// The state: blocks of the window, and what was taken on each of them.
+#[derive(Clone, Debug)]
+pub struct Spam {
+    prefix: String,
+    rules: SpamRules,
+    now: Duration,
+    /// Oldest first, in rising height.
+    window: VecDeque<Standing>,
+    taken: HashMap<TxHash, Taken>,
+    tids: HashSet<String>,
+    /// Parties and when they may send again.
+    bars: HashMap<String, Duration>,
+}
+
+/// A block of the window. Work on it is judged by the rules that its reader saw together with it.
+#[derive(Clone, Debug)]
+struct Standing {
+    block: Block,
+    rules: SpamRules,
+    parties: HashMap<String, Use>,
+    hashes: HashSet<TxHash>,
+}
+
+/// What a party has sent with work on one block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    transactions: u64,
+    bits: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Taken {
+    party: String,
+    tid: String,
+    admission: Admission,
+}
+
+/// Why a transaction is not taken, and whether its party is to be barred for it.
+struct Refused {
+    refusal: Refusal,
+    bars: Option<Duration>,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, bars: None }
+    }
+}
+
+impl Spam {
+    /// Begins without a block: nothing can be taken yet. The prefix is that of the network's preimages.
+    #[must_use]
+    pub fn new(prefix: impl Into<String>) -> Self {
+        Self {
+            prefix: prefix.into(),
+            rules: SpamRules::default(),
+            now: Duration::ZERO,
+            window: VecDeque::new(),
+            taken: HashMap::new(),
+            tids: HashSet::new(),
+            bars: HashMap::new(),
+        }
+    }
+
+    /// A block was made, and these rules hold from it on. Must be higher than those before; others are passed over.
+    pub fn begin(&mut self, block: Block, rules: SpamRules) {
+        if self.window.back().is_some_and(|newest| block.height <= newest.block.height) {
+            return;
+        }
+        let newest = block.height;
+        self.now = self.now.max(block.time);
+        self.rules = rules;
+        let standing = Standing { block, rules, parties: HashMap::new(), hashes: HashSet::new() };
+        self.window.push_back(standing);
+        let past = u64::from(rules.past_blocks);
+        while self.window.front().is_some_and(|oldest| newest - oldest.block.height >= past) {
+            let Some(oldest) = self.window.pop_front() else { break };
+            for hash in &oldest.hashes {
+                if let Some(taken) = self.taken.remove(hash) {
+                    self.tids.remove(&taken.tid);
+                }
+            }
+        }
+        self.bars.retain(|_, until| *until > self.now);
+    }
+
+    /// What [`admit`](Self::admit) would say, without any consequence.
+    pub fn judge(&self, candidate: &Candidate) -> Result<Admission, Refusal> {
+        self.find(candidate).map_err(|refused| refused.refusal)
+    }
+
+    /// Takes a transaction or refuses it. Its party is barred when it is one too many where more work does not help.
+    pub fn admit(&mut self, candidate: &Candidate) -> Result<Admission, Refusal> {
+        match self.find(candidate) {
+            Ok(admission) => {
+                self.restore(candidate, admission);
+                Ok(admission)
+            }
+            Err(Refused { refusal, bars }) => {
+                if let Some(bar) = bars {
+                    self.bars.insert(candidate.party.clone(), self.now.saturating_add(bar));
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Remembers what was taken in an earlier life; nothing when its block is not in the window (any more).
+    pub fn restore(&mut self, candidate: &Candidate, admission: Admission) {
+        let Some(proof) = &candidate.proof else { return };
+        let Some(standing) = standing(&mut self.window, admission.height) else { return };
+        if !standing.hashes.insert(candidate.hash) {
+            return;
+        }
+        let used = standing.parties.entry(candidate.party.clone()).or_default();
+        used.transactions += 1;
+        used.bits += u64::from(admission.bits);
+        self.tids.insert(proof.tid.clone());
+        let (party, tid) = (candidate.party.clone(), proof.tid.clone());
+        self.taken.insert(candidate.hash, Taken { party, tid, admission });
+    }
+
+    /// Takes an admission back, of a transaction that came into no block.
+    pub fn withdraw(&mut self, hash: &TxHash) {
+        let Some(Taken { party, tid, admission }) = self.taken.remove(hash) else { return };
+        self.tids.remove(&tid);
+        let Some(standing) = standing(&mut self.window, admission.height) else { return };
+        standing.hashes.remove(hash);
+        if let Some(used) = standing.parties.get_mut(&party) {
+            used.transactions = used.transactions.saturating_sub(1);
+            used.bits = used.bits.saturating_sub(u64::from(admission.bits));
+            if used.transactions == 0 {
+                standing.parties.remove(&party);
+            }
+        }
+    }
+
+    /// Whether a transaction that was taken still counts: the block of its work is in the window.
+    pub fn stands(&self, hash: &TxHash) -> Result<Admission, Refusal> {
+        self.taken.get(hash).map(|taken| taken.admission).ok_or_else(|| self.off_window())
+    }
+
+    /// The rules since the newest block.
+    #[must_use]
+    pub fn rules(&self) -> &SpamRules {
+        &self.rules
+    }
+
+    fn find(&self, candidate: &Candidate) -> Result<Admission, Refused> {
+        if self.taken.contains_key(&candidate.hash) {
+            return Err(Refusal::replay().into());
+        }
+        if let Some(until) = self.bars.get(&candidate.party) {
+            let left = until.saturating_sub(self.now).as_secs_f64().ceil();
+            return Err(Refusal::spam(format!("party is barred for {left} more seconds")).into());
+        }
+        let proof = candidate.proof.as_ref().ok_or_else(|| Refusal::spam("proof of work is missing"))?;
+        if proof.tid.is_empty() || proof.tid.len() > LONGEST_TID {
+            return Err(Refusal::spam(format!("proof of work tid must have 1 to {LONGEST_TID} bytes")).into());
+        }
+        if self.tids.contains(&proof.tid) {
+            return Err(Refusal::spam("proof of work tid already used").into());
+        }
+        // The newest block first: most work is done on it.
+        let found = self.window.iter().rev().find_map(|standing| {
+            let bits = Puzzle::new(&self.prefix, &standing.block.hash, &proof.tid).bits(proof.nonce);
+            (bits >= standing.rules.difficulty).then_some((standing, bits))
+        });
+        let (standing, bits) = found.ok_or_else(|| self.off_window())?;
+        self.within_quota(standing, &candidate.party, bits)?;
+        Ok(Admission { height: standing.block.height, bits })
+    }
+
+    fn within_quota(&self, standing: &Standing, party: &str, bits: u32) -> Result<(), Refused> {
+        let rules = &standing.rules;
+        let used = standing.parties.get(party).copied().unwrap_or_default();
+        let transactions = used.transactions + 1;
+        if transactions <= u64::from(rules.tx_per_block) {
+            return Ok(());
+        }
+        if !rules.increasing {
+            let reason =
+                format!("more than {} transactions for one block, party is barred", rules.tx_per_block);
+            return Err(Refused { refusal: Refusal::spam(reason), bars: Some(self.rules.bar) });
+        }
+        let (needed, shown) = (rules.bits_needed(transactions), used.bits + u64::from(bits));
+        match shown >= needed {
+            true => Ok(()),
+            false => Err(Refusal::spam(format!(
+                "proof of work is too small for {transactions} transactions for one block: {shown} of {needed} bits"
+            ))
+            .into()),
+        }
+    }
+
+    fn off_window(&self) -> Refusal {
+        Refusal::spam(format!(
+            "proof of work is not good for any of the last {} blocks",
+            self.rules.past_blocks
+        ))
+    }
+}
+
+fn standing(window: &mut VecDeque<Standing>, height: u64) -> Option<&mut Standing> {
+    let at = window.binary_search_by_key(&height, |standing| standing.block.height).ok()?;
+    window.get_mut(at)
+}
+
+#[cfg(test)]
+mod tests;
