@@ -1,0 +1,82 @@
+//! Configuration of the `tx-relay` workload; the table is in its README.
+
+use std::time::Duration;
+
+use mesh_chassis::Env;
+use reqwest::Url;
+
+/// See the README's table.
+pub(crate) struct Config {
+    pub(crate) nodes: Vec<Url>,
+    pub(crate) rules: Rules,
+    pub(crate) signatures: Option<Signatures>,
+    pub(crate) in_flight: usize,
+    pub(crate) commits: usize,
+}
+
+/// How submissions are treated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    /// Whether TYPE_COMMIT is offered.
+    pub(crate) allow_commit: bool,
+    /// Whether the node keeps refused transactions in its cache, so that "already in cache" says nothing (5.3).
+    pub(crate) node_keeps_refused: bool,
+    /// For how long a result is remembered.
+    pub(crate) remember: Duration,
+    /// How many are, at most.
+    pub(crate) remember_at_most: usize,
+}
+
+/// The relay checks signatures itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Signatures {
+    /// The only algorithm that the network knows.
+    pub(crate) algorithm: String,
+}
+
+impl mesh_chassis::Config for Config {
+    fn read(env: &mut Env) -> Self {
+        let algorithm = env.or("MESH_RELAY_SIGNATURE_ALGO", "ed25519".to_owned());
+        let verifies = flag(env, "MESH_RELAY_VERIFY_SIGNATURE", false);
+        Self {
+            nodes: nodes(env),
+            rules: Rules {
+                allow_commit: flag(env, "MESH_RELAY_ALLOW_COMMIT", true),
+                node_keeps_refused: flag(env, "MESH_RELAY_NODE_KEEPS_REFUSED", false),
+                remember: env.seconds("MESH_RELAY_REMEMBER_S", 600),
+                remember_at_most: env.positive("MESH_RELAY_REMEMBER_AT_MOST", 100_000),
+            },
+            signatures: verifies.then_some(Signatures { algorithm }),
+            in_flight: env.positive("MESH_RELAY_IN_FLIGHT", 1024),
+            commits: env.positive("MESH_RELAY_COMMITS", 64),
+        }
+    }
+}
+
+fn nodes(env: &mut Env) -> Vec<Url> {
+    let text = env.required("MESH_NODE_URL");
+    let mut nodes = Vec::new();
+    for address in text.split(',').map(str::trim).filter(|address| !address.is_empty()) {
+        match address.parse::<Url>() {
+            Ok(url) if url.scheme() == "http" && url.has_host() => nodes.push(url),
+            _ => {
+                let form = "write it as http://host:port, several with commas";
+                env.mistake(format!("MESH_NODE_URL cannot be read: {form}"));
+            }
+        }
+    }
+    nodes
+}
+
+/// `true`, `false`, `1` or `0`.
+fn flag(env: &mut Env, name: &str, default: bool) -> bool {
+    match env.optional(name).as_deref() {
+        None => default,
+        Some("true" | "1") => true,
+        Some("false" | "0") => false,
+        Some(_) => {
+            env.mistake(format!("{name} must be true or false"));
+            default
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The `tx-relay` workload: takes signed transactions to the consensus node and gives each one fate.
+
+mod config;
+mod fates;
+mod metrics;
+mod node;
+mod ops;
+mod relay;
+mod request;
+mod submission;
+
+use std::{process::ExitCode, time::Duration};
+
+use actix::{Actor, Addr};
+use bytes::Bytes;
+use mesh_bus::{Answering, Limits};
+use mesh_chassis::{Failure, Running, Setup};
+use mesh_problem::Problem;
+use mesh_transaction::TxHash;
+use proto_msgs::v2::SubmitTransactionReply;
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::{
+    config::Config,
+    metrics::Metrics,
+    node::{Condition, Nodes},
+    relay::Relay,
+    submission::Submission,
+};
+
+/// Longest time for one request: a commit with what may come before and after it.
+const REQUEST: Duration = Duration::from_secs(17);
+
+/// How often the nodes are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+fn main() -> ExitCode {
+    mesh_chassis::run("tx-relay", env!("CARGO_PKG_VERSION"), start)
+}
+
+async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
+    let Config { nodes, rules, signatures, in_flight, commits } = setup.config;
+    let nodes = Nodes::new(nodes)?;
+    let metrics = Metrics::register(&mut setup.registry.borrow_mut());
+    let condition = watch_nodes(nodes.clone(), metrics.clone());
+    let relay = Relay::new(nodes, rules, signatures, (in_flight, commits), metrics).start();
+    let limits = Limits { in_flight, timeout: REQUEST };
+    let router = ops::router(setup.bus, relay, limits, &mut setup.registry.borrow_mut());
+    // It answers without a node, too: that there is none.
+    let serving = router.serve(std::future::ready(()));
+    Ok(Running::serving(serving, move || {
+        let condition = *condition.borrow();
+        std::future::ready(match condition {
+            Condition::Takes => Ok(()),
+            Condition::CatchingUp => Err("the consensus node is catching up".to_owned()),
+            Condition::Away => Err("the consensus node is away".to_owned()),
+        })
+    }))
+}
+
+/// Looks at the nodes again and again, so that one that returns is used at once.
+fn watch_nodes(nodes: Nodes, metrics: Metrics) -> watch::Receiver<Condition> {
+    let (tell, condition) = watch::channel(Condition::Away);
+    actix::spawn(async move {
+        let mut turn = interval(LOOK_EVERY);
+        turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut known = None;
+        while !tell.is_closed() {
+            turn.tick().await;
+            let now = nodes.look().await;
+            if known.replace(now) != Some(now) {
+                tracing::info!(node = ?now, "the consensus node");
+                metrics.node(now);
+                tell.send_replace(now);
+            }
+        }
+    });
+    condition
+}
+
+impl Relay {
+    /// Submits an encoded transaction.
+    fn submit(
+        &self,
+        kind: i32,
+        tx: Result<Bytes, Problem>,
+        relay: Addr<Self>,
+    ) -> Answering<SubmitTransactionReply> {
+        let wanted = request::wanted(kind, &self.rules);
+        let (nodes, signatures) = (self.nodes.clone(), self.signatures.clone());
+        Answering::by(async move {
+            let (tx, wanted) = (tx?, wanted?);
+            if let Some(signatures) = signatures {
+                request::verify(&tx, &signatures, &nodes).await?;
+            }
+            let hash = TxHash::of(&tx);
+            Ok(relay::submit(&relay, Submission { tx, hash, wanted }).await?.into())
+        })
+    }
+}

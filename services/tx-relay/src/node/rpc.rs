@@ -1,0 +1,150 @@
+//! One node's JSON-RPC over HTTP: a call, its answer, and what is known of a call that failed.
+
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use futures_util::TryFutureExt;
+use reqwest::{Client, Url, header::CONTENT_TYPE};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::said::{Envelope, Refusal};
+
+/// A node that does not take a connection in this time is away.
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+
+/// Kept connections are given up before the node closes them (CometBFT does after 10 s): a request that meets a
+/// closing connection would have an unknown fate.
+const KEPT_FOR: Duration = Duration::from_secs(5);
+
+/// Longest answer that is read. A committed transaction's carries its events.
+const ANSWER_BYTES: usize = 8 << 20;
+
+/// Why a call has no result.
+#[derive(Debug, Clone)]
+pub(crate) enum Failed {
+    /// The node refused it.
+    Refused(Refusal),
+    /// No byte of it has left.
+    NotSent(String),
+    /// It may have reached the node, which did not answer in time.
+    Late,
+    /// It may have reached the node; the connection broke, or what came is no answer.
+    Broken(String),
+}
+
+/// Calls nodes over kept connections.
+#[derive(Debug, Clone)]
+pub(super) struct Rpc {
+    client: Client,
+}
+
+impl Rpc {
+    pub(super) fn new() -> reqwest::Result<Self> {
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(CONNECT_WITHIN)
+            .pool_idle_timeout(KEPT_FOR)
+            .tcp_nodelay(true)
+            .build()?;
+        Ok(Self { client })
+    }
+
+    /// Calls a method with a transaction's bytes.
+    pub(super) async fn with_tx<T: DeserializeOwned>(
+        &self,
+        node: &Url,
+        method: &str,
+        tx: &[u8],
+        within: Duration,
+    ) -> Result<T, Failed> {
+        self.call(node, method, json!({"tx": STANDARD.encode(tx)}), within).await
+    }
+
+    /// Calls a method with parameters.
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        node: &Url,
+        method: &str,
+        parameters: Value,
+        within: Duration,
+    ) -> Result<T, Failed> {
+        let request = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": parameters}).to_string();
+        let answer = timeout(within, self.exchange(node, request)).await.map_err(|_| Failed::Late)??;
+        read(&answer)
+    }
+
+    async fn exchange(&self, node: &Url, request: String) -> Result<Vec<u8>, Failed> {
+        let request = self.client.post(node.clone()).header(CONTENT_TYPE, "application/json").body(request);
+        let mut response = request.send().map_err(|error| failed(&error)).await?;
+        let mut answer = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|error| broken(&error))? {
+            take(&mut answer, &piece)?;
+        }
+        Ok(answer)
+    }
+}
+
+fn take(answer: &mut Vec<u8>, piece: &Bytes) -> Result<(), Failed> {
+    if answer.len() + piece.len() > ANSWER_BYTES {
+        return Err(Failed::Broken("the answer is too long".to_owned()));
+    }
+    answer.extend_from_slice(piece);
+    Ok(())
+}
+
+/// A node answers errors with status 500 and a JSON-RPC body: the body decides. What is none comes from something
+/// that stands before the node.
+fn read<'de, T: Deserialize<'de>>(answer: &'de [u8]) -> Result<T, Failed> {
+    let envelope: Envelope<T> = serde_json::from_slice(answer)
+        .map_err(|error| Failed::Broken(format!("that is no answer of a node: {error}")))?;
+    match (envelope.result, envelope.error) {
+        (_, Some(fault)) => Err(Failed::Refused(fault.meaning())),
+        (Some(result), None) => Ok(result),
+        (None, None) => Err(Failed::Broken("the answer has no result".to_owned())),
+    }
+}
+
+fn failed(error: &reqwest::Error) -> Failed {
+    match error.is_connect() {
+        true => Failed::NotSent(with_causes(error)),
+        false => broken(error),
+    }
+}
+
+fn broken(error: &reqwest::Error) -> Failed {
+    Failed::Broken(with_causes(error))
+}
+
+/// An error with what lies below it, for the log.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(cause) = below {
+        text = format!("{text}: {cause}");
+        below = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::said::Broadcast;
+
+    #[test]
+    fn the_body_decides() {
+        let refused = read::<Broadcast>(
+            br#"{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"Internal error","data":"mempool is full"}}"#,
+        );
+        assert!(matches!(refused, Err(Failed::Refused(Refusal::Full))), "{refused:?}");
+        for none in [&b"<html>"[..], b"{}", br#"{"result":null}"#, br#"{"result":7}"#, b""] {
+            assert!(matches!(read::<Broadcast>(none), Err(Failed::Broken(_))));
+        }
+        assert!(read::<Broadcast>(br#"{"result":{"code":0,"hash":"A"},"error":null}"#).is_ok());
+    }
+}

@@ -1,0 +1,19 @@
+//! CheckRawTransaction: the node's dry check of an encoded transaction; nothing is submitted.
+
+use actix::{Context, Handler};
+use mesh_bus::{Answering, Ask};
+use proto_msgs::v2::{CheckRawTransactionRequest, CheckTransactionReply};
+
+use crate::{Relay, request};
+
+impl Handler<Ask<CheckRawTransactionRequest>> for Relay {
+    type Result = Answering<CheckTransactionReply>;
+
+    fn handle(&mut self, Ask(asked): Ask<CheckRawTransactionRequest>, _: &mut Context<Self>) -> Self::Result {
+        let nodes = self.nodes.clone();
+        Answering::by(async move {
+            let tx = request::raw(asked.tx)?;
+            Ok(super::check(&nodes, &tx).await?.into())
+        })
+    }
+}

@@ -1,0 +1,19 @@
+//! CheckTransaction: the node's dry check of a transaction; nothing is submitted.
+
+use actix::{Context, Handler};
+use mesh_bus::{Answering, Ask};
+use proto_msgs::v2::{CheckTransactionReply, CheckTransactionRequest};
+
+use crate::{Relay, request};
+
+impl Handler<Ask<CheckTransactionRequest>> for Relay {
+    type Result = Answering<CheckTransactionReply>;
+
+    fn handle(&mut self, Ask(asked): Ask<CheckTransactionRequest>, _: &mut Context<Self>) -> Self::Result {
+        let nodes = self.nodes.clone();
+        Answering::by(async move {
+            let tx = request::encoded(asked.tx)?;
+            Ok(super::check(&nodes, &tx).await?.into())
+        })
+    }
+}

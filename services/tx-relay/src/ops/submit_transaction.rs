@@ -1,0 +1,19 @@
+//! SubmitTransaction: a signed transaction, checked, encoded and taken to the node.
+
+use actix::{AsyncContext, Context, Handler};
+use mesh_bus::{Answering, Ask};
+use proto_msgs::v2::{SubmitTransactionReply, SubmitTransactionRequest};
+
+use crate::{Relay, request};
+
+impl Handler<Ask<SubmitTransactionRequest>> for Relay {
+    type Result = Answering<SubmitTransactionReply>;
+
+    fn handle(
+        &mut self,
+        Ask(asked): Ask<SubmitTransactionRequest>,
+        context: &mut Context<Self>,
+    ) -> Self::Result {
+        self.submit(asked.r#type, request::encoded(asked.tx), context.address())
+    }
+}
