@@ -32,6 +32,8 @@ pub struct OperationInfo {
     pub path: Vec<Segment>,
     /// Whether the answer is a stream of chunks (an export).
     pub streaming: bool,
+    /// The declaration itself, with its options and its comment.
+    pub rpc: MethodDescriptor,
     /// The request message.
     pub request: MessageDescriptor,
     /// The reply message.
@@ -142,6 +144,7 @@ fn operation(
         method: http_method,
         path: template.trim_start_matches('/').split('/').map(segment).collect(),
         streaming: method.is_server_streaming(),
+        rpc: method.clone(),
         request: method.input(),
         reply: method.output(),
         answer_within: within.map(|ms| Duration::from_millis(ms.into())),

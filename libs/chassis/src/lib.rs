@@ -5,12 +5,14 @@ mod admin;
 mod env;
 mod heard;
 mod lag;
+mod rows;
 mod run;
 
 pub use env::Env;
 pub use heard::Heard;
 pub use lag::Lag;
 pub use prometheus_client::registry::Registry;
+pub use rows::Rows;
 pub use run::{Config, Failure, Running, Setup, run};
 
 /// A request makes many small allocations that live shortly; the system's allocator took an eighth of the time.

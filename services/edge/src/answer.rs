@@ -200,14 +200,6 @@ pub(crate) fn allow(response: &mut Response, methods: &'static str) {
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
 }
 
-/// The edge's own word for load balancers.
-pub(crate) fn health() -> Response {
-    let mut response = Response::new("ok".into());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
 /// The answer to `OPTIONS` (J14).
 pub(crate) fn preflight(methods: &'static str) -> Response {
     let mut response = Response::default();

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use mesh_chassis::{Env, Lag};
+use mesh_chassis::{Env, Lag, Rows};
 
 /// What a service may take for an answer, unless it is set.
 const SERVICE_TIME_MS: u64 = 10_000;
@@ -25,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) cache_bytes: u64,
     /// How far the store may be behind the node for this edge to be ready.
     pub(crate) lag: Lag,
+    /// How many rows services give; `/limits` tells it.
+    pub(crate) rows: Rows,
     pub(crate) limits: Limits,
 }
 
@@ -77,6 +79,7 @@ impl mesh_chassis::Config for Config {
             cors_origins: origins.collect(),
             cache_bytes: env.or("MESH_EDGE_CACHE_BYTES", 64 << 20),
             lag: Lag::read(env),
+            rows: Rows::read(env),
             limits: Limits::read(env),
         }
     }
@@ -96,6 +99,11 @@ impl Limits {
         idle: Duration::from_secs(60),
         answer_time: Duration::from_millis(SERVICE_TIME_MS).saturating_add(ON_THE_WAY),
     };
+
+    /// For a query, in a service.
+    pub(crate) fn query_time(&self) -> Duration {
+        self.answer_time.saturating_sub(ON_THE_WAY)
+    }
 
     /// The figures of this process: some can be set.
     fn read(env: &mut Env) -> Self {

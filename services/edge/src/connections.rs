@@ -37,18 +37,18 @@ const BUFFER_BYTES: usize = 64 << 10;
 const UNSENT_BYTES: u32 = 128 << 10;
 
 /// A client that takes nothing of its answer for so long is gone (contract section 7).
-const STALLED: Duration = Duration::from_secs(120);
+pub(crate) const STALLED: Duration = Duration::from_secs(120);
 
 /// How long kept connections are served on at a stop, so that their clients learn of it by an answer and not by
 /// a request that nobody takes; at most a third of the time there is.
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// What one HTTP/2 connection may hold.
-mod http2 {
+pub(crate) mod http2 {
     use std::time::Duration;
 
     /// Requests at the same time.
-    pub(super) const STREAMS: u32 = 128;
+    pub(crate) const STREAMS: u32 = 128;
     /// Body bytes of one request that nobody has read yet.
     pub(super) const STREAM_WINDOW: u32 = 64 << 10;
     /// Body bytes of all of them.

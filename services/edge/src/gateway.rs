@@ -109,11 +109,7 @@ impl Shared {
             response = answer::without_body(response);
         }
         answer::finish(&mut response, call.id, &self.config, &call.headers);
-        let operation = match &matched {
-            Some(Matched::Operation(operation, _)) => operation.name.as_str(),
-            Some(Matched::Health) => "health",
-            None => "none",
-        };
+        let operation = matched.as_ref().map_or("none", Matched::name);
         self.metrics.answered(operation, response.status().as_u16(), started.elapsed());
         if is_sending(&call.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {
             tokio::spawn(discard(call.body, self.config.limits));
@@ -132,7 +128,7 @@ impl Shared {
         }
         let is_read = matches!(call.method, Method::GET | Method::HEAD);
         match matched {
-            Matched::Health if is_read => Ok(answer::health()),
+            Matched::Page(page) if is_read => Ok(page.answer(&call.query, &call.headers)?),
             Matched::Operation(operation, path)
                 if is_read == (operation.method == proto_msgs::Method::Get)
                     && (is_read || call.method == Method::POST) =>

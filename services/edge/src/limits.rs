@@ -5,6 +5,9 @@ use mesh_problem::{NOT_MAPPED, Problem};
 
 use crate::config::Limits;
 
+/// Most headers of a request. hyper refuses one more by itself.
+pub(crate) const HEADERS: u32 = 100;
+
 /// Why a request gets no reply of a service.
 #[derive(Debug)]
 pub(crate) struct Refusal {

@@ -19,6 +19,7 @@ mod http;
 mod limits;
 mod listen;
 mod metrics;
+mod pages;
 mod patience;
 mod range;
 mod request;
@@ -56,7 +57,8 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let cache = Arc::new(Cache::new(config.cache_bytes, Arc::clone(&heads)));
     setup.bus.register_asking(&mut setup.registry.borrow_mut());
     let asking = Asking::new(setup.bus, Arc::clone(&heads), Arc::clone(&cache), &metrics, &config);
-    let gateway = Gateway::new(asking, Routes::of_contract(), Arc::clone(&config), metrics.clone()).start();
+    let routes = Routes::of_contract(pages::all(&config)?);
+    let gateway = Gateway::new(asking, routes, Arc::clone(&config), metrics.clone()).start();
     let service = Hot::new(http::service(gateway, Arc::clone(&config)), cache, Arc::clone(&config));
     let connections = Connections::accept(listeners, service, &config, &metrics, ready);
     let lag = config.lag;

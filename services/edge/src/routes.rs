@@ -1,7 +1,11 @@
-//! One table of routes, read off the contract: a request matches one row or none.
+//! One table of routes, read off the contract, and the pages beside it: a request matches one row or none.
+
+use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
 use proto_msgs::{Contract, Method, OperationInfo, Segment};
+
+use crate::pages::{Page, Pages};
 
 /// All routes, fixed paths before patterns.
 #[derive(Debug, Clone)]
@@ -9,6 +13,7 @@ pub(crate) struct Routes {
     rows: &'static [OperationInfo],
     /// Indexes of `rows`, those with more fixed segments first.
     order: Vec<usize>,
+    pages: Pages,
 }
 
 /// What a path matches.
@@ -16,25 +21,25 @@ pub(crate) struct Routes {
 pub(crate) enum Matched {
     /// An operation, and the values of its path's fields.
     Operation(&'static OperationInfo, Vec<(&'static str, String)>),
-    /// `/health`: the edge's own word for load balancers.
-    Health,
+    /// What the edge answers by itself.
+    Page(Arc<Page>),
 }
 
 impl Routes {
-    /// The contract's routes.
-    pub(crate) fn of_contract() -> Self {
+    /// The contract's routes, and these pages.
+    pub(crate) fn of_contract(pages: Pages) -> Self {
         let rows = Contract::get().operations();
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by_key(|row| {
             rows[*row].path.iter().filter(|segment| matches!(segment, Segment::Field(_))).count()
         });
-        Self { rows, order }
+        Self { rows, order, pages }
     }
 
     /// The row of a path. Segments are compared percent-decoded.
     pub(crate) fn find(&self, path: &str) -> Option<Matched> {
-        if path == "/health" {
-            return Some(Matched::Health);
+        if let Some(page) = self.pages.get(path) {
+            return Some(Matched::Page(Arc::clone(page)));
         }
         let segments: Vec<String> = path
             .strip_prefix('/')?
@@ -49,6 +54,14 @@ impl Routes {
 }
 
 impl Matched {
+    /// What it is counted as.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Operation(operation, _) => &operation.name,
+            Self::Page(page) => page.name,
+        }
+    }
+
     /// What `Allow` says.
     pub(crate) fn allow(&self) -> &'static str {
         match self {
@@ -75,13 +88,21 @@ fn fields<'a>(pattern: &'a [Segment], segments: &[String]) -> Option<Vec<(&'a st
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use mesh_chassis::{Config as _, Env};
+
     use super::*;
+    use crate::{config::Config, pages};
+
+    fn routes() -> &'static Routes {
+        static ROUTES: LazyLock<Routes> =
+            LazyLock::new(|| Routes::of_contract(pages::all(&Config::read(&mut Env::default())).unwrap()));
+        &ROUTES
+    }
 
     fn name(path: &str) -> Option<&'static str> {
-        match Routes::of_contract().find(path)? {
-            Matched::Operation(row, _) => Some(&row.name),
-            Matched::Health => Some("health"),
-        }
+        Some(routes().find(path)?.name())
     }
 
     #[test]
@@ -93,6 +114,8 @@ mod tests {
         assert_eq!(name("/api/v2/withdrawal/a/b"), None);
         assert_eq!(name("/api/v2/withdrawal"), None);
         assert_eq!(name("/health"), Some("health"));
+        assert_eq!(name("/docs"), Some("docs"));
+        assert_eq!(name("/docs/"), None);
         assert_eq!(name("accounts"), None);
         assert_eq!(name("/"), None);
     }
@@ -105,8 +128,7 @@ mod tests {
 
     #[test]
     fn the_value_of_a_path_is_decoded_after_it_is_cut() {
-        let Some(Matched::Operation(_, fields)) = Routes::of_contract().find("/api/v2/withdrawal/a%2Fb%20")
-        else {
+        let Some(Matched::Operation(_, fields)) = routes().find("/api/v2/withdrawal/a%2Fb%20") else {
             panic!("no match")
         };
         assert_eq!(fields, [("id", "a/b ".to_owned())]);

@@ -1,6 +1,6 @@
 //! Configuration of the `query` workload; the table is in its README.
 
-use mesh_chassis::{Env, Lag};
+use mesh_chassis::{Env, Lag, Rows};
 use mesh_store::{PageSizes, StoreConfig};
 
 /// See the README's table.
@@ -14,13 +14,7 @@ pub(crate) struct Config {
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
-        let sizes = PageSizes {
-            default: env.positive("MESH_PAGE_DEFAULT", 1000),
-            greatest: env.positive("MESH_PAGE_MAX", 5000),
-        };
-        if sizes.default > sizes.greatest {
-            env.mistake("MESH_PAGE_DEFAULT must not exceed MESH_PAGE_MAX");
-        }
+        let rows = Rows::read(env);
         Self {
             store: StoreConfig {
                 url: env.required("MESH_DATABASE_URL"),
@@ -31,8 +25,8 @@ impl mesh_chassis::Config for Config {
                 name: "mesh query".to_owned(),
             },
             lag: Lag::read(env),
-            sizes,
-            accounts_at_most: env.positive("MESH_ACCOUNTS_MAX_ROWS", 100_000),
+            sizes: PageSizes { default: rows.page_default, greatest: rows.page_greatest },
+            accounts_at_most: rows.accounts_greatest,
             in_flight: env.positive("MESH_QUERY_IN_FLIGHT", 256),
         }
     }

@@ -27,13 +27,31 @@ pub(super) fn checked(value: Value, rule: &Rule) -> Result<Value, String> {
         Format::PartyOrZeros => hex64(&text).map(zeros_are_the_network).ok_or("64 hex digits or `network`"),
         Format::Asset => asset(text).ok_or("64 hex digits or a short word of letters, digits, `_` and `-`"),
         Format::CandleId => candle_id(&text).ok_or("trades_candle_<interval>_<64 hex digits>"),
+        Format::Hex128 => hex(&text, 128).ok_or("128 hex digits"),
+        Format::Decimal => decimal(text).ok_or("a decimal integer without leading zeros"),
+        Format::Address => address(&text).ok_or("0x and 40 hex digits"),
     };
     text.map(Value::String).map_err(str::to_owned)
 }
 
 fn hex64(text: &str) -> Option<String> {
-    let hex = text.len() == 64 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    hex(text, 64)
+}
+
+fn hex(text: &str, digits: usize) -> Option<String> {
+    let hex = text.len() == digits && text.bytes().all(|digit| digit.is_ascii_hexdigit());
     hex.then(|| text.to_ascii_lowercase())
+}
+
+fn address(text: &str) -> Option<String> {
+    Some(format!("0x{}", hex(text.strip_prefix("0x")?, 40)?))
+}
+
+fn decimal(text: String) -> Option<String> {
+    let digits = text.strip_prefix('-').unwrap_or(&text);
+    let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let short = text == "0" || !digits.starts_with('0');
+    (plain && short).then_some(text)
 }
 
 fn zeros_are_the_network(party: String) -> String {
@@ -88,6 +106,23 @@ mod tests {
         assert_eq!(text(Format::Party, &zeros).as_deref(), Some(zeros.as_str()));
         assert_eq!(text(Format::Party, "network").as_deref(), Some("network"));
         assert_eq!(text(Format::Hex64, "network"), None);
+    }
+
+    #[test]
+    fn amounts_have_one_spelling_and_addresses_are_handed_on_in_lower_case() {
+        for right in ["0", "7", "-10", "123456789012345678901234567890"] {
+            assert_eq!(text(Format::Decimal, right).as_deref(), Some(right));
+        }
+        for wrong in ["", "-", "-0", "00", "01", "+1", "1.0", "1e3"] {
+            assert_eq!(text(Format::Decimal, wrong), None, "{wrong}");
+        }
+        let address = format!("0x{}", &HEX[..40]);
+        assert_eq!(text(Format::Address, &address), Some(address.to_lowercase()));
+        for wrong in [&HEX[..40], &address[..41], &format!("{address}0"), "0x"] {
+            assert_eq!(text(Format::Address, wrong), None, "{wrong}");
+        }
+        assert_eq!(text(Format::Hex128, &HEX.repeat(2)), Some(HEX.repeat(2).to_lowercase()));
+        assert_eq!(text(Format::Hex128, HEX), None);
     }
 
     #[test]

@@ -7,6 +7,8 @@ mod query;
 mod required;
 mod scalar;
 
+pub(crate) use query::pretty;
+
 use bytes::Bytes;
 use mesh_problem::Problem;
 use prost_reflect::{DynamicMessage, prost::Message};

@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use form_urlencoded::parse;
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
-use proto_msgs::{Contract, Rule};
+use proto_msgs::{Contract, LIST_AT_MOST, Rule};
 
 use super::{format, scalar};
 
-/// Most elements of a list parameter, and the number of the refusal (contract section 7).
-const LIST_AT_MOST: usize = 50;
+/// The number of the refusal of a list with too many elements (contract section 7).
 const LIST_TOO_LONG: u32 = 10_029;
 
 /// Longest value that an error repeats.
@@ -49,7 +48,7 @@ pub(super) fn fill(
 }
 
 /// Whether the answer is to be indented: `?pretty`, `?pretty=true` (J12).
-pub(super) fn pretty(query: &str) -> Result<bool, Problem> {
+pub(crate) fn pretty(query: &str) -> Result<bool, Problem> {
     let mut given = parse(query.as_bytes()).filter(|(name, _)| name == "pretty").map(|(_, text)| text);
     let Some(text) = given.next() else { return Ok(false) };
     if given.next().is_some() {

@@ -1,0 +1,64 @@
+//! The headers of answers.
+
+use crate::json::{Json, object};
+
+/// Name, type, meaning. All are in `components.headers`.
+const ALL: [(&str, &str, &str); 16] = [
+    ("Accept-Ranges", "string", "`bytes` when parts can be had, else `none`."),
+    ("Allow", "string", "The methods that the path has."),
+    (
+        "Cache-Control",
+        "string",
+        "How long the answer may be kept. `no-cache`: as long as it is asked for again by its tag.",
+    ),
+    ("Content-Disposition", "string", "The name under which to save the file."),
+    ("Content-Length", "string", "Length of the body, bytes."),
+    (
+        "Content-Range",
+        "string",
+        "Which bytes of how many these are: `bytes 0-99/1234`, or `bytes */1234` when there are none.",
+    ),
+    (
+        "ETag",
+        "string",
+        "Tag of the answer, for `If-None-Match`. A strong one (without `W/`) names the very bytes, for `If-Range`.",
+    ),
+    ("RateLimit-Limit", "string", "Requests that may come at once."),
+    ("RateLimit-Remaining", "string", "Requests that may still come now."),
+    ("RateLimit-Reset", "string", "Seconds until all may come again."),
+    (
+        "Repr-Digest",
+        "string",
+        "CRC-32C of the whole file (RFC 9530), its four bytes in base64: `crc32c=:AQIDBA==:`. Tells a broken transfer, not an attack.",
+    ),
+    ("Retry-After", "integer", "Seconds after which to try again."),
+    (
+        "X-Block-Height",
+        "string",
+        "Height of the newest block in the store when this was read. Absent while the store has none.",
+    ),
+    ("X-Block-Timestamp", "string", "Time of that block, nanoseconds since the Unix epoch."),
+    (
+        "X-Request-Id",
+        "string",
+        "Id of the request, to look for in logs: the client's own, when it sent a short plain one.",
+    ),
+    ("X-Total-Rows", "string", "Rows in the whole file, header lines not counted."),
+];
+
+/// `components.headers`.
+pub(crate) fn shared() -> Json {
+    let header = |(name, kind, meaning): &(&str, &str, &str)| {
+        let schema = object! { "type" => *kind };
+        ((*name).to_owned(), object! { "description" => *meaning, "schema" => schema })
+    };
+    Json::Object(ALL.iter().map(header).collect())
+}
+
+/// The headers of a response: these, and what every one has.
+pub(crate) fn of(names: &[&str]) -> Json {
+    let names = names.iter().chain(&["X-Request-Id"]);
+    let reference =
+        |name: &&str| ((*name).to_owned(), object! { "$ref" => format!("#/components/headers/{name}") });
+    Json::Object(names.map(reference).collect())
+}

@@ -1,0 +1,140 @@
+//! The API's own document, OpenAPI 3.1, out of the contract: operations, parameters, schemas, errors and examples come
+//! from the descriptors, their prose from the comments. What the edge answers by itself is here, too.
+
+mod comments;
+mod edge;
+mod headers;
+mod json;
+mod notes;
+mod operation;
+mod parameters;
+mod refusals;
+mod schema;
+
+use proto_msgs::Contract;
+use serde::{Serialize, Serializer};
+
+use crate::{
+    comments::Comments,
+    json::{Json, object},
+    schema::{Schemas, Way},
+};
+
+/// The document. Serializes as its JSON, members in an order that suits readers.
+#[derive(Debug)]
+pub struct Document(Json);
+
+impl Document {
+    /// The document of the contract that this was built with.
+    pub fn of_contract() -> Self {
+        let contract = Contract::get();
+        let mut schemas = Schemas::new(Comments::read(contract.pool()));
+        let mut paths = object! {};
+        for operation in contract.operations() {
+            paths.put(&operation::path(operation), operation::path_item(operation, &mut schemas));
+        }
+        for (path, item) in edge::path_items(&mut schemas) {
+            paths.put(path, item);
+        }
+        let tags = tags(&schemas);
+        name_others(&mut schemas);
+        Self(object! {
+            "openapi" => "3.1.0",
+            "info" => object! {
+                "title" => "Tradewind",
+                "summary" => "The public gateway of a trading network",
+                "description" => include_str!("introduction.md"),
+                "version" => env!("CARGO_PKG_VERSION"),
+                "license" => object! { "name" => "MIT OR Apache-2.0", "identifier" => env!("CARGO_PKG_LICENSE") },
+            },
+            "servers" => vec![object! { "url" => "/", "description" => "This gateway" }],
+            "tags" => tags,
+            "paths" => paths,
+            "components" => object! {
+                "schemas" => schemas.into_named(),
+                "responses" => refusals::shared().with("Unchanged", unchanged()),
+                "parameters" => parameters::shared(),
+                "headers" => headers::shared(),
+            },
+        })
+    }
+}
+
+impl Serialize for Document {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// One tag for each workload, and one for the edge.
+fn tags(schemas: &Schemas) -> Vec<Json> {
+    let mut tags: Vec<Json> = Vec::new();
+    let mut last = "";
+    for operation in Contract::get().operations() {
+        if operation.workload != last {
+            let description = schemas.comments.of(operation.rpc.parent_service());
+            tags.push(object! { "name" => operation.workload.as_str(), "description" => description });
+            last = &operation.workload;
+        }
+    }
+    tags.push(object! { "name" => edge::TAG, "description" => "What the gateway says of itself." });
+    tags
+}
+
+fn unchanged() -> Json {
+    object! {
+        "description" => "Nothing has changed since the answer with this tag.",
+        "headers" => headers::of(&["ETag"]),
+    }
+}
+
+/// Schemas of what is no message of an operation: errors, and the chunks of a download.
+fn name_others(schemas: &mut Schemas) {
+    for name in ["ErrorDetail", "ExportInfo"] {
+        let kind = format!("type.googleapis.com/api.v2.{name}");
+        let kind = object! { "type" => "string", "const" => kind, "description" => "Which object this is." };
+        let Some(message) = schema::described(name) else { continue };
+        let mut described = schemas.message_itself(&message, Way::Received);
+        described.prepend("properties", "@type", kind);
+        described.require("@type");
+        schemas.name(name, described);
+    }
+    let text = |description: &str| object! { "type" => "string", "description" => description };
+    schemas.name("Error", object! {
+        "description" => "What is wrong. Every refusal has this shape.",
+        "type" => "object",
+        "properties" => object! {
+            "code" => object! {
+                "type" => "integer", "format" => "int32",
+                "description" => "Canonical RPC status code: 3 invalid argument, 4 deadline exceeded, 5 not found, 6 already \
+                                  exists, 8 resource exhausted, 9 failed precondition, 12 unimplemented, 13 internal, 14 \
+                                  unavailable.",
+            },
+            "message" => text("The name of the code and the word `error`; `details` has the reason."),
+            "details" => object! {
+                "type" => "array", "minItems" => 1_u32, "items" => schema::reference("ErrorDetail"),
+                "description" => "The reasons. Several when several fields of one transaction are wrong.",
+            },
+        },
+        "required" => vec!["code", "message", "details"],
+    });
+    let result = object! {
+        "type" => "object",
+        "properties" => object! {
+            "contentType" => text("Media type of the file."),
+            "data" => text("Bytes of the file.").with("contentEncoding", "base64"),
+            "extensions" => object! {
+                "type" => "array", "items" => schema::reference("ExportInfo"),
+                "description" => "What the file is; in the first chunk only.",
+            },
+        },
+        "required" => vec!["contentType", "data"],
+    };
+    let arm = |name: &str, schema: Json| {
+        object! { "type" => "object", "properties" => object! { name => schema }, "required" => vec![name] }
+    };
+    schemas.name("Chunk", object! {
+        "description" => "One line of a download as JSON lines: some bytes of the file, or why it broke off.",
+        "oneOf" => vec![arm("result", result), arm("error", schema::reference("Error"))],
+    });
+}

@@ -1,0 +1,166 @@
+//! An operation of the contract: how it is asked and what it answers.
+
+use proto_msgs::{Method, OperationInfo, Segment, v2::OperationNote};
+
+use crate::{
+    headers,
+    json::{Json, object},
+    notes, parameters,
+    refusals::{self, Refusals},
+    schema::{self, Schemas, Way},
+};
+
+/// Headers of the answer to a read that says its block (J13).
+const AT_HEIGHT: [&str; 4] = ["X-Block-Height", "X-Block-Timestamp", "ETag", "Cache-Control"];
+/// Headers of a file whose length is known in advance (X4).
+const FILE: [&str; 7] = [
+    "Content-Length",
+    "Content-Disposition",
+    "Accept-Ranges",
+    "ETag",
+    "Repr-Digest",
+    "X-Total-Rows",
+    "Cache-Control",
+];
+/// Headers of a file that is made on the way (L7).
+const STREAM: [&str; 3] = ["Content-Disposition", "Accept-Ranges", "Cache-Control"];
+
+/// The path of an operation as the document spells it, e.g. `/api/v2/oracle/spec/{oracleSpecId}`.
+pub(crate) fn path(operation: &OperationInfo) -> String {
+    let segments = operation.path.iter().map(|segment| match segment {
+        Segment::Fixed(text) => format!("/{text}"),
+        Segment::Field(name) => {
+            let field = operation.request.get_field_by_name(name);
+            format!("/{{{}}}", field.map_or_else(|| name.clone(), |field| field.json_name().to_owned()))
+        }
+    });
+    segments.collect()
+}
+
+/// What can be done on the path of an operation.
+pub(crate) fn path_item(operation: &OperationInfo, schemas: &mut Schemas) -> Json {
+    let note = notes::of_operation(&operation.rpc);
+    let described = |schemas: &mut Schemas, is_head: bool| {
+        let (summary, description) = schemas.comments.titled(&operation.rpc);
+        let (head, of_head) = if is_head { ("Head", ", the headers alone") } else { ("", "") };
+        let named = object! {
+            "tags" => vec![operation.workload.as_str()],
+            "operationId" => format!("{head}{}", operation.name),
+            "summary" => format!("{summary}{of_head}"),
+            "description" => description,
+        };
+        named
+            .with_some("parameters", parameters_of(operation, &note, is_head, schemas))
+            .with_some("requestBody", request_body(operation, &note, schemas))
+            .with("responses", responses(operation, &note, is_head, schemas))
+    };
+    match (operation.method, &note.file) {
+        (Method::Post, _) => object! { "post" => described(schemas, false) },
+        (Method::Get, None) => object! { "get" => described(schemas, false) },
+        // Before a download it is worth knowing what would come; of all other reads HEAD says nothing new.
+        (Method::Get, Some(_)) => {
+            object! { "get" => described(schemas, false), "head" => described(schemas, true) }
+        }
+    }
+}
+
+fn parameters_of(
+    operation: &OperationInfo,
+    note: &OperationNote,
+    is_head: bool,
+    schemas: &mut Schemas,
+) -> Option<Vec<Json>> {
+    let mut listed = match operation.method {
+        Method::Get => {
+            parameters::of(operation).iter().map(|parameter| parameter.described(schemas)).collect()
+        }
+        Method::Post => Vec::new(),
+    };
+    let has_length = note.file.as_ref().is_some_and(|file| file.has_length);
+    let shared = [
+        ("pretty", note.file.is_none()),
+        ("If-None-Match", note.at_height || has_length),
+        ("Range", has_length && !is_head),
+        ("If-Range", has_length && !is_head),
+    ];
+    listed.extend(
+        shared.into_iter().filter(|(_, is_taken)| *is_taken).map(|(name, _)| parameters::reference(name)),
+    );
+    (!listed.is_empty()).then_some(listed)
+}
+
+fn request_body(operation: &OperationInfo, note: &OperationNote, schemas: &mut Schemas) -> Option<Json> {
+    let schema = match operation.method {
+        Method::Get => return None,
+        Method::Post => schemas.message(&operation.request, Way::Sent),
+    };
+    let body = object! { "schema" => schema }.with_some("examples", refusals::examples(200, &note.requests));
+    Some(object! { "required" => true, "content" => object! { "application/json" => body } })
+}
+
+fn responses(operation: &OperationInfo, note: &OperationNote, is_head: bool, schemas: &mut Schemas) -> Json {
+    let mut refusals = Refusals::of(operation, note);
+    let mut all = match &note.file {
+        None => vec![(200, reply(operation, note, schemas))],
+        Some(file) => {
+            let headers = if file.has_length { &FILE[..] } else { &STREAM[..] };
+            let binary = object! { "schema" => object! { "type" => "string", "format" => "binary" } };
+            let chunks = object! { "schema" => schema::reference("Chunk") }
+                .with_some("examples", refusals::examples(200, &note.answers));
+            let whole = object! {
+                "description" => "The whole file. With `Accept: application/x-ndjson` its chunks instead, one JSON object \
+                                  on each line.",
+                "headers" => headers::of(headers),
+                "content" => object! {
+                    file.content_type.as_str() => binary.clone(), "application/x-ndjson" => chunks,
+                },
+            };
+            let part = object! {
+                "description" => "The part that `Range` asks for.",
+                "headers" => headers::of(&[headers, &["Content-Range"]].concat()),
+                "content" => object! { file.content_type.as_str() => binary },
+            };
+            if file.has_length && !is_head {
+                refusals.add_range();
+                vec![(200, whole), (206, part)]
+            } else {
+                vec![(200, whole)]
+            }
+        }
+    };
+    if note.at_height || note.file.as_ref().is_some_and(|file| file.has_length) {
+        all.push((304, object! { "$ref" => "#/components/responses/Unchanged" }));
+    }
+    all.extend(refusals.responses(&note.answers));
+    all.sort_by_key(|(status, _)| *status);
+    let mut named = object! {};
+    for (status, response) in all {
+        let response = if is_head { without_body(status, response) } else { response };
+        named.put(&status.to_string(), response);
+    }
+    named
+}
+
+/// The answer of an operation that succeeds.
+fn reply(operation: &OperationInfo, note: &OperationNote, schemas: &mut Schemas) -> Json {
+    let headers = match (operation.method, note.at_height) {
+        (Method::Get, true) => &AT_HEIGHT[..],
+        (Method::Get, false) => &["Cache-Control"],
+        (Method::Post, _) => &[],
+    };
+    let schema = schemas.message(&operation.reply, Way::Received);
+    let body = object! { "schema" => schema }.with_some("examples", refusals::examples(200, &note.answers));
+    object! {
+        "description" => schemas.comments.of(&operation.reply),
+        "headers" => headers::of(headers),
+        "content" => object! { "application/json" => body },
+    }
+}
+
+/// The same response to HEAD.
+fn without_body(status: u16, response: Json) -> Json {
+    match response {
+        Json::Object(members) if status < 400 => Json::Object(members).without("content"),
+        _ => object! { "description" => "As for GET, without a body.", "headers" => headers::of(&[]) },
+    }
+}

@@ -1,0 +1,105 @@
+//! The parameters of path and query, as the edge takes them: dotted names, lists by repeating.
+
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use proto_msgs::{Contract, OperationInfo, Segment};
+
+use crate::{
+    json::{Json, object},
+    notes,
+    schema::{Schemas, Way},
+};
+
+/// A parameter of an operation.
+#[derive(Debug)]
+pub(crate) struct Parameter {
+    /// Its name as it is sent, e.g. `pagination.first`.
+    pub(crate) name: String,
+    pub(crate) field: FieldDescriptor,
+    /// Whether it is a part of the path.
+    is_in_path: bool,
+    /// Application number when it is absent, if it may not be.
+    pub(crate) missing: Option<u32>,
+    /// Application number when it is malformed, if it has one.
+    pub(crate) invalid: Option<u32>,
+}
+
+/// The parameters of an operation that is asked by GET.
+pub(crate) fn of(operation: &OperationInfo) -> Vec<Parameter> {
+    let mut found = Vec::new();
+    leaves(&operation.request, "", None, &mut found);
+    for parameter in &mut found {
+        parameter.is_in_path = operation.path.contains(&Segment::Field(parameter.field.name().to_owned()));
+    }
+    found
+}
+
+/// The leaves of a message; what has no number of its own has that of the field that holds its message.
+fn leaves(message: &MessageDescriptor, prefix: &str, inherited: Option<u32>, found: &mut Vec<Parameter>) {
+    for field in message.fields() {
+        let rule = Contract::get().rule(&field);
+        let name = format!("{prefix}{}", field.json_name());
+        let invalid = rule.invalid.or(inherited);
+        match field.kind() {
+            Kind::Message(inner) => leaves(&inner, &format!("{name}."), invalid, found),
+            _ => found.push(Parameter { name, field, is_in_path: false, missing: rule.missing, invalid }),
+        }
+    }
+}
+
+impl Parameter {
+    /// What it is called in an error.
+    pub(crate) fn called(&self) -> String {
+        Contract::get().rule(&self.field).called.unwrap_or_else(|| format!("`{}`", self.name))
+    }
+
+    /// It in the document.
+    pub(crate) fn described(&self, schemas: &mut Schemas) -> Json {
+        let schema = schemas.field(&self.field, Way::Asked);
+        let example = notes::of_field(&self.field).example;
+        object! {
+            "name" => self.name.as_str(),
+            "in" => if self.is_in_path { "path" } else { "query" },
+            "description" => schemas.comments.of(&self.field),
+        }
+        .with_some("required", (self.is_in_path || self.missing.is_some()).then_some(true))
+        .with("schema", schema)
+        .with_some("example", (!example.is_empty()).then_some(example))
+    }
+}
+
+/// The parameters that several operations share, as `components.parameters`.
+pub(crate) fn shared() -> Json {
+    let header = |name: &str, description: &str, example: &str| {
+        object! {
+            "name" => name, "in" => "header", "description" => description,
+            "schema" => object! { "type" => "string" }, "example" => example,
+        }
+    };
+    object! {
+        "pretty" => object! {
+            "name" => "pretty", "in" => "query",
+            "description" => "Indents the answer. `?pretty` alone is enough.",
+            "schema" => object! { "type" => "boolean" },
+        },
+        "If-None-Match" => header(
+            "If-None-Match",
+            "The `ETag` of an earlier answer: when nothing has changed since, the answer is 304 without a body.",
+            "W/\"5041-0a1b2c3d4e5f6071-8f9e0d1c\"",
+        ),
+        "If-Range" => header(
+            "If-Range",
+            "The `ETag` of the beginning that a client holds: `Range` counts only when the file is still the same.",
+            "\"5f1d7a84db00d2fce00b31a7fc73224f\"",
+        ),
+        "Range" => header(
+            "Range",
+            "One range of bytes, `bytes=a-b`, `bytes=a-` or `bytes=-n`. Several ranges give the whole file.",
+            "bytes=0-65535",
+        ),
+    }
+}
+
+/// A reference to a shared parameter.
+pub(crate) fn reference(name: &str) -> Json {
+    object! { "$ref" => format!("#/components/parameters/{name}") }
+}

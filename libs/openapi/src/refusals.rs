@@ -1,0 +1,222 @@
+//! The refusals of an operation: every status that it can have, with the application numbers that go with it.
+
+use std::collections::BTreeMap;
+
+use mesh_problem::{Code, MALFORMED, NOT_MAPPED};
+use proto_msgs::{
+    Method, OperationInfo,
+    v2::{Example, OperationNote},
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    headers,
+    json::{Json, object},
+    parameters,
+};
+
+/// Status, code, number, when; and the name that the answer has in the document.
+type Row = (u16, Code, u32, &'static str, &'static str);
+
+/// What any operation may be refused with.
+static EVERYWHERE: [Row; 8] = [
+    (
+        400,
+        Code::InvalidArgument,
+        MALFORMED,
+        "the request is malformed, or a parameter is given twice",
+        "Malformed",
+    ),
+    (414, Code::InvalidArgument, NOT_MAPPED, "path and query are too long", "UrlTooLong"),
+    (429, Code::ResourceExhausted, 400_001, "too many requests come from one address", "TooMany"),
+    (429, Code::ResourceExhausted, NOT_MAPPED, "there is no room for this request now", "TooMany"),
+    (431, Code::InvalidArgument, NOT_MAPPED, "the headers are too large", "HeadersTooLarge"),
+    (500, Code::Internal, NOT_MAPPED, "something broke; the log knows the request's id", "Failed"),
+    (503, Code::Unavailable, NOT_MAPPED, "no replica answers, the database is away, or all are busy", "Away"),
+    (504, Code::DeadlineExceeded, NOT_MAPPED, "a service or the database did not answer in time", "Late"),
+];
+
+/// What an operation with a body may be refused with besides.
+static WITH_BODY: [Row; 2] = [
+    (408, Code::DeadlineExceeded, NOT_MAPPED, "the body does not come in time", "BodyTooLate"),
+    (413, Code::ResourceExhausted, NOT_MAPPED, "the body is too large", "BodyTooLarge"),
+];
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refusal {
+    code: Code,
+    number: u32,
+    when: String,
+}
+
+/// Refusals by HTTP status.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(BTreeMap<u16, Vec<Refusal>>);
+
+impl Refusals {
+    /// Those of an operation.
+    pub(crate) fn of(operation: &OperationInfo, note: &OperationNote) -> Self {
+        let mut refusals = Self::default();
+        match operation.method {
+            Method::Get => refusals.add_parameters(operation),
+            Method::Post => refusals.add_everywhere(&WITH_BODY),
+        }
+        for refusal in &note.refusals {
+            let code = Code::from_number(u8::try_from(refusal.code).unwrap_or_default());
+            refusals.add(code.status().as_u16(), code, refusal.number, &refusal.when);
+        }
+        refusals.add_everywhere(&EVERYWHERE);
+        refusals
+    }
+
+    /// Those of a page that the edge answers by itself.
+    pub(crate) fn of_page() -> Self {
+        let mut refusals = Self::default();
+        refusals.add_everywhere(EVERYWHERE.iter().filter(|row| matches!(row.0, 414 | 431)));
+        refusals
+    }
+
+    /// That a file has no such bytes (X4a).
+    pub(crate) fn add_range(&mut self) {
+        self.add(416, Code::InvalidArgument, NOT_MAPPED, "the file has no such bytes");
+    }
+
+    /// That a parameter which every operation has is malformed.
+    pub(crate) fn add_malformed(&mut self) {
+        self.add_everywhere(&EVERYWHERE[..1]);
+    }
+
+    fn add_parameters(&mut self, operation: &OperationInfo) {
+        let parameters = parameters::of(operation);
+        for parameter in &parameters {
+            if let Some(number) = parameter.missing {
+                self.add(400, Code::InvalidArgument, number, &format!("{} is missing", parameter.called()));
+            }
+        }
+        // Several parameters may share a number: one line names them all.
+        let mut malformed: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for parameter in &parameters {
+            if let Some(number) = parameter.invalid {
+                malformed.entry(number).or_default().push(parameter.called());
+            }
+        }
+        for (number, called) in malformed {
+            self.add(400, Code::InvalidArgument, number, &format!("{} cannot be used", called.join(" or ")));
+        }
+    }
+
+    fn add_everywhere(&mut self, rows: impl IntoIterator<Item = &'static Row>) {
+        for (status, code, number, when, _) in rows {
+            self.add(*status, *code, *number, when);
+        }
+    }
+
+    fn add(&mut self, status: u16, code: Code, number: u32, when: &str) {
+        let refusals = self.0.entry(status).or_default();
+        let refusal = Refusal { code, number, when: when.to_owned() };
+        if !refusals.contains(&refusal) {
+            refusals.push(refusal);
+        }
+    }
+
+    /// The responses of an operation that are refusals, by status.
+    pub(crate) fn responses(&self, examples: &[Example]) -> Vec<(u16, Json)> {
+        let response = |(status, refusals): (&u16, &Vec<Refusal>)| {
+            let response = match shared_name(*status, refusals) {
+                Some(name) => object! { "$ref" => format!("#/components/responses/{name}") },
+                None => described(*status, refusals, examples),
+            };
+            (*status, response)
+        };
+        self.0.iter().map(response).collect()
+    }
+}
+
+/// The responses that operations share, as `components.responses`.
+pub(crate) fn shared() -> Json {
+    let mut named = object! {};
+    let mut refusals = Refusals::default();
+    refusals.add_everywhere(EVERYWHERE.iter().chain(&WITH_BODY));
+    for (status, refusals) in &refusals.0 {
+        if let Some(name) = shared_name(*status, refusals) {
+            named.put(name, described(*status, refusals, &[]));
+        }
+    }
+    named
+}
+
+/// The name of a response that is the same for all operations.
+fn shared_name(status: u16, refusals: &[Refusal]) -> Option<&'static str> {
+    let rows: Vec<_> = EVERYWHERE.iter().chain(&WITH_BODY).filter(|row| row.0 == status).collect();
+    let is_same = rows.len() == refusals.len()
+        && rows.iter().all(|row| refusals.iter().any(|own| (own.code, own.number) == (row.1, row.2)));
+    if is_same { rows.first().map(|row| row.4) } else { None }
+}
+
+/// A response that is a refusal.
+fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
+    let heading = match status {
+        400 => "The request must be changed.",
+        404 => "There is no such thing.",
+        408 => "The request came too slowly.",
+        409 => "It is there already.",
+        413 | 414 | 431 => "The request is too large.",
+        416 => "The file is shorter.",
+        429 => "Slow down.",
+        501 => "Not here.",
+        503 => "Something is away: try again soon.",
+        504 => "No answer in time: try again.",
+        _ => "Our fault.",
+    };
+    let (mut codes, mut numbers) = (Vec::new(), Vec::new());
+    let mut description = heading.to_owned();
+    description.push('\n');
+    for Refusal { code, number, when } in refusals {
+        description.push_str(&format!("\n- `{number}`: {when}"));
+        push_new(&mut codes, u32::from(code.number()));
+        push_new(&mut numbers, *number);
+    }
+    let names: &[&str] = match status {
+        416 => &["Content-Range"],
+        429 => &["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
+        503 | 504 => &["Retry-After"],
+        _ => &[],
+    };
+    let number = object! { "properties" => object! { "code" => object! { "enum" => numbers } } };
+    let schema = object! {
+        "$ref" => "#/components/schemas/Error",
+        "properties" => object! {
+            "code" => object! { "enum" => codes }, "details" => object! { "items" => number },
+        },
+    };
+    let body = object! { "schema" => schema }.with_some("examples", self::examples(status, examples));
+    object! {
+        "description" => description,
+        "headers" => headers::of(names),
+        "content" => object! { "application/json" => body },
+    }
+}
+
+fn push_new(numbers: &mut Vec<u32>, number: u32) {
+    if !numbers.contains(&number) {
+        numbers.push(number);
+    }
+}
+
+/// The examples that come with a status.
+pub(crate) fn examples(status: u16, examples: &[Example]) -> Option<Json> {
+    let comes_with = |example: &Example| match example.status {
+        0 => 200,
+        status => status,
+    };
+    let mut named = object! {};
+    let wanted: Vec<_> = examples.iter().filter(|example| comes_with(example) == u32::from(status)).collect();
+    for (at, example) in wanted.iter().enumerate() {
+        // What is no JSON is left out, and missed by a test.
+        let Ok(value) = RawValue::from_string(example.json.clone()) else { continue };
+        let value = object! { "summary" => example.summary.as_str(), "value" => Json::Raw(value) };
+        named.put(&format!("example{}", at + 1), value);
+    }
+    (!wanted.is_empty()).then_some(named)
+}

@@ -1,0 +1,253 @@
+//! Messages and enums as JSON schemas, by the contract's JSON rules (J2-J10).
+
+use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
+use proto_msgs::{CANDLE_INTERVALS, Contract, Format, LIST_AT_MOST};
+
+use crate::{
+    comments::Comments,
+    json::{Json, object},
+    notes,
+};
+
+const PACKAGE: &str = "api.v2.";
+
+/// Which way a value goes: what is taken is wider than what is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// In a parameter, as text.
+    Asked,
+    /// In a JSON body of a request.
+    Sent,
+    /// In an answer.
+    Received,
+}
+
+/// The schemas that have a name, in the order in which they were first needed.
+#[derive(Debug)]
+pub(crate) struct Schemas {
+    pub(crate) comments: Comments,
+    named: Vec<(String, Json)>,
+}
+
+impl Schemas {
+    /// None yet.
+    pub(crate) fn new(comments: Comments) -> Self {
+        Self { comments, named: Vec::new() }
+    }
+
+    /// All of them, as `components.schemas`.
+    pub(crate) fn into_named(self) -> Json {
+        Json::Object(self.named)
+    }
+
+    /// Names a schema that is none of the contract's messages.
+    pub(crate) fn name(&mut self, name: &str, schema: Json) {
+        self.named.push((name.to_owned(), schema));
+    }
+
+    /// A reference to a message's schema.
+    pub(crate) fn message(&mut self, message: &MessageDescriptor, way: Way) -> Json {
+        let name = short(message.full_name());
+        if !self.is_named(&name) {
+            let place = self.named.len();
+            self.named.push((name.clone(), object! {}));
+            self.named[place].1 = self.message_itself(message, way);
+        }
+        reference(&name)
+    }
+
+    /// A reference to the schema of a message that no operation has.
+    pub(crate) fn message_named(&mut self, name: &str, way: Way) -> Json {
+        match described(name) {
+            Some(message) => self.message(&message, way),
+            None => reference(name),
+        }
+    }
+
+    /// The schema of a message.
+    pub(crate) fn message_itself(&mut self, message: &MessageDescriptor, way: Way) -> Json {
+        let schema = object! { "description" => self.comments.of(message) };
+        let arms: Vec<OneofDescriptor> =
+            message.oneofs().filter(|one_of| one_of.fields().len() > 0 && !is_presence(one_of)).collect();
+        if let [one_of] = arms.as_slice()
+            && one_of.fields().len() == message.fields().len()
+        {
+            return self.one_of(schema, one_of, way);
+        }
+        let (mut properties, mut required) = (object! {}, Vec::new());
+        for field in message.fields() {
+            properties.put(field.json_name(), self.field(&field, way));
+            let is_there = match way {
+                Way::Received => field.containing_oneof().is_none(),
+                Way::Asked | Way::Sent => notes::of_field(&field).required,
+            };
+            if is_there {
+                required.push(field.json_name().to_owned());
+            }
+        }
+        let exclusive: Vec<Json> = arms.iter().flat_map(pairs).collect();
+        schema
+            .with("type", "object")
+            .with("properties", properties)
+            .with_some("required", (!required.is_empty()).then_some(required))
+            .with_some("not", (!exclusive.is_empty()).then(|| object! { "anyOf" => exclusive }))
+    }
+
+    /// A message that is one of several things.
+    fn one_of(&mut self, schema: Json, one_of: &OneofDescriptor, way: Way) -> Json {
+        let may_be_empty = notes::may_be_empty(one_of);
+        let mut arms = Vec::new();
+        for field in one_of.fields() {
+            let properties = object! { field.json_name() => self.field(&field, way) };
+            arms.push(object! { "type" => "object", "properties" => properties }.with_some(
+                "required",
+                (!may_be_empty || one_of.fields().len() > 1).then(|| vec![field.json_name()]),
+            ));
+        }
+        match (arms.pop(), arms.is_empty(), schema) {
+            (Some(Json::Object(only)), true, Json::Object(mut schema)) => {
+                schema.extend(only);
+                Json::Object(schema)
+            }
+            (last, _, schema) => {
+                arms.extend(last);
+                if may_be_empty {
+                    arms.push(object! { "type" => "object", "maxProperties" => 0_u32 });
+                }
+                schema.with("oneOf", arms)
+            }
+        }
+    }
+
+    /// The schema of a field with its comment.
+    pub(crate) fn field(&mut self, field: &FieldDescriptor, way: Way) -> Json {
+        let value = self.value(field, way);
+        let schema = match field.is_list() {
+            true => object! { "type" => "array", "items" => value }
+                .with_some("maxItems", (way == Way::Asked).then_some(LIST_AT_MOST)),
+            false => value,
+        };
+        match way {
+            // A parameter has its description beside its schema.
+            Way::Asked => schema,
+            Way::Sent | Way::Received => schema.with("description", self.comments.of(field)),
+        }
+    }
+
+    fn value(&mut self, field: &FieldDescriptor, way: Way) -> Json {
+        let rule = Contract::get().rule(field);
+        let least = notes::of_field(field).least;
+        match field.kind() {
+            Kind::Bool => object! { "type" => "boolean" },
+            Kind::Int32 => object! { "type" => "integer", "format" => "int32" }
+                .with_some("minimum", (least > 0).then_some(least))
+                .with("maximum", i32::MAX.unsigned_abs()),
+            Kind::Uint32 => object! {
+                "type" => "integer", "format" => "uint32", "minimum" => least, "maximum" => u32::MAX,
+            },
+            Kind::Int64 => {
+                let is_negative = rule.format != Format::NotNegative;
+                long(
+                    "int64",
+                    if is_negative { "^(0|-?[1-9][0-9]{0,18})$" } else { "^(0|[1-9][0-9]{0,18})$" },
+                    way,
+                )
+            }
+            Kind::Uint64 => long("uint64", "^(0|[1-9][0-9]{0,19})$", way),
+            Kind::Bytes => object! { "type" => "string", "contentEncoding" => "base64" },
+            Kind::Enum(names) if rule.missing.is_some() => self.needed(&names),
+            Kind::Enum(names) => self.enumeration(&names),
+            Kind::Message(message) => self.message(&message, way),
+            _ => object! { "type" => "string" }
+                .with_some("pattern", pattern(rule.format, way))
+                .with_some("maxLength", rule.max_chars),
+        }
+    }
+
+    /// A reference to an enum's schema.
+    fn enumeration(&mut self, names: &EnumDescriptor) -> Json {
+        let name = short(names.full_name());
+        if !self.is_named(&name) {
+            let schema = self.enumeration_of(names, |_| true);
+            self.named.push((name.clone(), schema));
+        }
+        reference(&name)
+    }
+
+    /// An enum of which one must be named.
+    fn needed(&self, names: &EnumDescriptor) -> Json {
+        self.enumeration_of(names, |number| number != 0)
+    }
+
+    fn enumeration_of(&self, names: &EnumDescriptor, is_wanted: impl Fn(i32) -> bool) -> Json {
+        let mut description = self.comments.of(names).to_owned();
+        let mut listed = Vec::new();
+        description.push('\n');
+        for value in names.values().filter(|value| is_wanted(value.number())) {
+            description.extend(["\n- `", value.name(), "`: ", self.comments.of(&value)]);
+            listed.push(value.name().to_owned());
+        }
+        object! { "description" => description, "type" => "string", "enum" => listed }
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.named.iter().any(|(named, _)| named == name)
+    }
+}
+
+/// A message of the contract.
+pub(crate) fn described(name: &str) -> Option<MessageDescriptor> {
+    Contract::get().pool().get_message_by_name(&format!("{PACKAGE}{name}"))
+}
+
+/// A reference to a named schema.
+pub(crate) fn reference(name: &str) -> Json {
+    object! { "$ref" => format!("#/components/schemas/{name}") }
+}
+
+/// `api.v2.Withdrawal.Status` -> `WithdrawalStatus`.
+fn short(full_name: &str) -> String {
+    full_name.strip_prefix(PACKAGE).unwrap_or(full_name).replace('.', "")
+}
+
+/// Whether a "one of" stands for nothing but an optional field.
+fn is_presence(one_of: &OneofDescriptor) -> bool {
+    one_of.fields().any(|field| field.field_descriptor_proto().proto3_optional())
+}
+
+/// The pairs of arms that exclude each other.
+fn pairs(one_of: &OneofDescriptor) -> Vec<Json> {
+    let names: Vec<String> = one_of.fields().map(|field| field.json_name().to_owned()).collect();
+    let pair = |(at, first): (usize, &String)| {
+        let pairs = names[at + 1..].iter().map(|second| vec![first.clone(), second.clone()]);
+        pairs.map(|pair| object! { "required" => pair }).collect::<Vec<_>>()
+    };
+    names.iter().enumerate().flat_map(pair).collect()
+}
+
+/// A 64-bit integer is text; in a body a number is taken, too (J3).
+fn long(format: &str, pattern: &str, way: Way) -> Json {
+    match way {
+        Way::Sent => {
+            object! { "type" => vec!["string", "integer"], "format" => format, "pattern" => pattern }
+        }
+        Way::Asked | Way::Received => {
+            object! { "type" => "string", "format" => format, "pattern" => pattern }
+        }
+    }
+}
+
+/// The form of a text as a regular expression. Hex is taken in any case and given in lower case.
+fn pattern(format: Format, way: Way) -> Option<String> {
+    let hex = if way == Way::Received { "[0-9a-f]" } else { "[0-9a-fA-F]" };
+    Some(match format {
+        Format::Any | Format::NotNegative => return None,
+        Format::Hex64 => format!("^{hex}{{64}}$"),
+        Format::Hex128 => format!("^{hex}{{128}}$"),
+        Format::Party | Format::PartyOrZeros => format!("^({hex}{{64}}|network)$"),
+        Format::Asset => "^[A-Za-z0-9_-]{1,64}$".to_owned(),
+        Format::CandleId => format!("^trades_candle_({})_{hex}{{64}}$", CANDLE_INTERVALS.join("|")),
+        Format::Decimal => "^(0|-?[1-9][0-9]*)$".to_owned(),
+        Format::Address => "^0x[0-9a-fA-F]{40}$".to_owned(),
+    })
+}

@@ -1,0 +1,61 @@
+//! `/limits`: the limits in force (contract section 7), out of the configuration that sets them.
+
+use std::time::Duration;
+
+use mesh_bus::PullLimits;
+use proto_msgs::{
+    COMMIT_MS, LIST_AT_MOST, NODE_CALL_MS,
+    v2::{LimitsReply, RateLimits, RequestLimits, RowLimits, TimeLimits},
+};
+
+use crate::{
+    config::Config,
+    connections::{STALLED, http2},
+    limits,
+};
+
+/// The limits of this process, and those of the services as far as the same variables set them.
+pub(super) fn in_force(config: &Config) -> LimitsReply {
+    let limits = &config.limits;
+    LimitsReply {
+        request: Some(RequestLimits {
+            body_bytes: count(limits.body_bytes),
+            url_bytes: count(limits.url_bytes),
+            head_bytes: count(limits.head_bytes),
+            headers: limits::HEADERS,
+            list_elements: count(LIST_AT_MOST),
+        }),
+        rows: Some(RowLimits {
+            page_default: count(config.rows.page_default),
+            page_greatest: count(config.rows.page_greatest),
+            accounts_greatest: count(config.rows.accounts_greatest),
+        }),
+        rate: Some(RateLimits {
+            // Nothing counts requests or downloads by address.
+            requests_per_s: 0,
+            exports_per_address: 0,
+            requests_in_flight: count(limits.in_flight),
+            connections: count(limits.connections),
+            requests_per_connection: http2::STREAMS,
+        }),
+        time: Some(TimeLimits {
+            head_ms: milliseconds(limits.head_time),
+            body_ms: milliseconds(limits.body_time),
+            body_idle_ms: milliseconds(limits.body_idle),
+            idle_ms: milliseconds(limits.idle),
+            query_ms: milliseconds(limits.query_time()),
+            node_ms: NODE_CALL_MS,
+            commit_ms: COMMIT_MS,
+            export_idle_ms: milliseconds(PullLimits::default().idle),
+            stalled_ms: milliseconds(STALLED),
+        }),
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
