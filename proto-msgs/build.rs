@@ -10,12 +10,13 @@ use crate::workload::workload;
 #[path = "src/workload.rs"]
 mod workload;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "api/v2/common.proto",
     "api/v2/export.proto",
     "api/v2/node_info.proto",
     "api/v2/query.proto",
     "api/v2/tx_relay.proto",
+    "google/rpc/status.proto",
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
