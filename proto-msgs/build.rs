@@ -10,13 +10,14 @@ use crate::workload::workload;
 #[path = "src/workload.rs"]
 mod workload;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "api/v2/common.proto",
     "api/v2/edge.proto",
     "api/v2/export.proto",
     "api/v2/node_info.proto",
     "api/v2/query.proto",
     "api/v2/tx_relay.proto",
+    "google/rpc/status.proto",
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

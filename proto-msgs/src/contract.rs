@@ -24,6 +24,8 @@ pub struct Contract {
 pub struct OperationInfo {
     /// Its one name, e.g. `GetWithdrawal`.
     pub name: String,
+    /// The full name of its gRPC service, e.g. `api.v2.Query`.
+    pub service: String,
     /// The workload that answers it, e.g. `query`.
     pub workload: String,
     /// HTTP method.
@@ -140,6 +142,7 @@ fn operation(
     };
     OperationInfo {
         name: method.name().to_owned(),
+        service: method.parent_service().full_name().to_owned(),
         workload: workload(method.parent_service().name()),
         method: http_method,
         path: template.trim_start_matches('/').split('/').map(segment).collect(),
@@ -178,6 +181,11 @@ impl OperationInfo {
         }
         template
     }
+
+    /// Its path over gRPC, e.g. `/api.v2.Query/GetWithdrawal`.
+    pub fn rpc(&self) -> String {
+        format!("/{}/{}", self.service, self.name)
+    }
 }
 
 #[cfg(test)]
@@ -199,6 +207,7 @@ mod tests {
             (row.workload.as_str(), row.method, row.template().as_str()),
             ("tx-relay", Method::Post, "/transaction")
         );
+        assert_eq!(row.rpc(), "/api.v2.TxRelay/SubmitTransaction");
         let row = Contract::get().operations().iter().find(|row| row.name == "GetOracleSpec").unwrap();
         assert_eq!(row.path.last(), Some(&Segment::Field("oracle_spec_id".to_owned())));
         assert!(!row.streaming);

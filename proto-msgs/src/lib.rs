@@ -17,12 +17,16 @@ pub mod v2 {
     include!(concat!(env!("OUT_DIR"), "/api.v2.serde.rs"));
 }
 
-/// Messages of package `google.api` that the contract uses.
+/// Messages of Google's packages that the contract uses.
 #[allow(missing_docs, clippy::all, unreachable_pub)]
 pub mod google {
     /// Package `google.api`.
     pub mod api {
         include!(concat!(env!("OUT_DIR"), "/google.api.rs"));
+    }
+    /// Package `google.rpc`.
+    pub mod rpc {
+        include!(concat!(env!("OUT_DIR"), "/google.rpc.rs"));
     }
 }
 

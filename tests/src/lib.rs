@@ -1,4 +1,4 @@
-//! The whole mesh, seen from outside: what its tests share. They know HTTP, the contract and the tables, and
+//! The whole mesh, seen from outside: what its tests share. They know HTTP and gRPC, the contract and the tables, and
 //! nothing of what lies between.
 
 pub mod cases;
@@ -7,6 +7,7 @@ pub mod fixture;
 pub mod outside;
 pub mod problem;
 pub mod raw;
+pub mod rpc;
 pub mod tunnel;
 pub mod zip;
 

@@ -126,6 +126,11 @@ impl Group {
         self.other_than(&[], Instant::now())
     }
 
+    /// Whether any replica lives and takes requests.
+    fn is_taking(&self, now: Instant) -> bool {
+        lock(&self.members).iter().any(|member| member.is_taking && member.lives(now))
+    }
+
     /// The next replica that lives and is none of these.
     pub(crate) fn other_than(&self, these: &[Box<str>], now: Instant) -> Option<Arc<str>> {
         let members = lock(&self.members);
@@ -198,6 +203,12 @@ impl Bus {
         }
     }
 
+    /// Whether a replica of a workload takes requests, as far as was heard. Nothing is heard before the first
+    /// [`Bus::target`], and a replica that has just come says so within 100 ms.
+    pub fn has_replica(&self, workload: &str) -> bool {
+        self.shared.replicas.group(workload).is_taking(Instant::now())
+    }
+
     /// Asks a silent replica whether it listens: the bus says at once when it does not. A frozen one says nothing.
     async fn probe(self, workload: String, id: Arc<str>, group: Arc<Group>) {
         let mut expected = self.shared.inbox.expect();
@@ -268,6 +279,7 @@ mod tests {
         let (group, mut now) = (Group::default(), Instant::now());
         beaten(&group, &["a", "b"], now);
         assert!(is_trusted(&group), "all is well: the queue group decides");
+        assert!(group.is_taking(now) && !group.is_taking(now + SILENT));
         now += SILENT;
         beaten(&group, &["a"], now);
         assert!(!is_trusted(&group));
@@ -290,6 +302,7 @@ mod tests {
         let (group, now) = (Group::default(), Instant::now());
         group.heard("a", false, now);
         assert_eq!((group.other_than(&[], now), group.liveliest(now)), (None, None));
+        assert!(!group.is_taking(now));
         let replicas =
             Replicas { groups: Mutex::default(), listening_since: OnceLock::from(now - INFORMED * 2) };
         assert!(!replicas.have_left(&group));

@@ -25,9 +25,9 @@ use crate::{
     config::Config,
 };
 
-const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
-const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp");
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
+pub(crate) const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp");
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// When a client may come back after a passing failure, seconds.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
@@ -62,6 +62,11 @@ impl RequestId {
     /// It as text.
     pub(crate) fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
+    }
+
+    /// It as a header value.
+    pub(crate) fn into_value(self) -> HeaderValue {
+        self.0
     }
 }
 

@@ -11,8 +11,8 @@ use std::{
 };
 
 use http::HeaderMap;
-use mesh_bus::{AskOptions, Bus, Target};
-use mesh_problem::Problem;
+use mesh_bus::{AskOptions, Bus, Opened, PullLimits, PullOptions, Pulled, Target};
+use mesh_problem::{Code, Problem};
 use prometheus_client::metrics::histogram::Histogram;
 use proto_msgs::Contract;
 use tokio::time::{Instant, sleep};
@@ -21,12 +21,12 @@ use warp::reply::Response;
 use crate::{
     answer,
     cache::{Answer, Cache, Question},
-    config::{Config, ON_THE_WAY},
+    config::Config,
     download::Download,
     flights::{Flights, Landing},
     heads::Heads,
     limits::Refusal,
-    metrics::Metrics,
+    metrics::{Metrics, Protocol},
 };
 
 /// How often a read is asked for whose answer is older than what its client may have seen already: of a replica of
@@ -53,8 +53,6 @@ struct Asked {
     /// Whether its replies tell the height that they were read at, as far as seen. Others are asked for one by one:
     /// of two equal asks nobody could say which is the newer.
     tells_height: AtomicBool,
-    /// Longest time of an answer.
-    within: Duration,
     counted: Histogram,
 }
 
@@ -64,8 +62,19 @@ pub(crate) struct Asker {
     pub(crate) request_id: String,
     /// W3C trace context to continue.
     pub(crate) traceparent: Option<String>,
+    /// When it waits no longer.
+    pub(crate) deadline: Instant,
+    /// Whether that is as long as the operation may take.
+    pub(crate) is_patient: bool,
     /// The highest height that was answered on its connection.
     pub(crate) floor: u64,
+}
+
+impl Asker {
+    /// How long it still waits.
+    pub(crate) fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
 }
 
 impl Asking {
@@ -76,12 +85,10 @@ impl Asking {
         metrics: &Metrics,
         config: &Config,
     ) -> Self {
-        let answer_time = config.limits.answer_time;
         let asked = |operation: &'static proto_msgs::OperationInfo| Asked {
             target: bus.target(&operation.workload, &operation.name),
             tells_height: AtomicBool::new(false),
-            within: operation.answer_within.map_or(answer_time, |within| within + ON_THE_WAY),
-            counted: metrics.answers(&operation.name, 200),
+            counted: metrics.answers(Protocol::Http, &operation.name, 200),
         };
         let operations = Contract::get().operations().iter();
         let operations =
@@ -98,13 +105,19 @@ impl Asking {
         let asked = &self.operations[question.operation];
         let newest = self.heads.newest();
         let mut may_share = true;
-        for _ in 0..TRIES {
+        let mut tries = 0..TRIES;
+        while !tries.is_empty() {
             let under_way = self.flights.under_way(question, Instant::now()).filter(|_| may_share);
             let is_shared = under_way.is_some();
+            let mut gives_up_early = false;
             let landing = match under_way {
-                Some(flight) => flight.await,
+                Some((flight, is_patient)) => {
+                    gives_up_early = !is_patient;
+                    flight.await
+                }
                 None if may_share && asked.tells_height.load(Ordering::Relaxed) => {
-                    self.flights.begin(question, self.ask(asked, question, asker)).await
+                    let ask = self.ask(asked, question, asker);
+                    self.flights.begin(question, asker.is_patient, ask).await
                 }
                 None => self.ask(asked, question, asker).await,
             };
@@ -113,6 +126,8 @@ impl Asking {
                 Ok(answer) if answer.head.is_none() && !is_shared => return Ok(answer),
                 Ok(_) if is_shared => {}
                 Ok(_) => sleep(PAUSE).await,
+                // Whom it was begun for had less time.
+                Err(Problem { code: Code::DeadlineExceeded, .. }) if gives_up_early => continue,
                 Err(problem) if problem.code.is_passing() => {
                     return self.last_known(question, asker.floor).await.ok_or(problem);
                 }
@@ -120,6 +135,7 @@ impl Asking {
                 // That somebody else was refused a little earlier says nothing.
                 Err(_) => may_share = false,
             }
+            tries.next();
         }
         Err(Problem::unavailable("the database that was read is behind"))
     }
@@ -127,7 +143,7 @@ impl Asking {
     /// Puts a submission once, whatever becomes of it.
     pub(crate) async fn submit(&self, question: &Question, asker: &Asker) -> Result<Answer, Problem> {
         let asked = &self.operations[question.operation];
-        let options = asked.options(question, asker, false);
+        let options = Self::options(question, asker, false);
         let reply = self.bus.ask(&asked.target, question.message.clone(), &options).await?;
         Ok(answer::prepare(&self.places, reply, question, false, Instant::now(), asked.counted.clone()))
     }
@@ -141,9 +157,37 @@ impl Asking {
         is_head: bool,
     ) -> Result<Response, Refusal> {
         let asked = &self.operations[question.operation];
-        let (bus, target, open_time) = (&self.bus, &asked.target, asked.within);
-        let message = question.message.clone();
-        Download { bus, target, message, asker, open_time, headers, is_head }.answer().await
+        let (bus, target, message) = (&self.bus, &asked.target, question.message.clone());
+        Download { bus, target, message, asker, headers, is_head }.answer().await
+    }
+
+    /// Opens a download and pulls all of it.
+    pub(crate) async fn stream(
+        &self,
+        question: &Question,
+        asker: &Asker,
+    ) -> Result<(Opened, Pulled), Problem> {
+        let target = &self.operations[question.operation].target;
+        let options = Self::options(question, asker, true);
+        let opened = self.bus.open(target, question.message.clone(), 0, &options).await?;
+        let options = PullOptions {
+            to_byte: None,
+            request_id: asker.request_id.clone(),
+            traceparent: asker.traceparent.clone(),
+            limits: PullLimits::default(),
+        };
+        let pulled = self.bus.pull(target, question.message.clone(), &opened, options).await?;
+        Ok((opened, pulled))
+    }
+
+    fn options(question: &Question, asker: &Asker, repeatable: bool) -> AskOptions {
+        AskOptions {
+            encoding: question.encoding,
+            timeout: asker.time_left(),
+            request_id: asker.request_id.clone(),
+            traceparent: asker.traceparent.clone(),
+            repeatable,
+        }
     }
 
     /// What can be shown although the store is away.
@@ -158,7 +202,7 @@ impl Asking {
         question: &Arc<Question>,
         asker: &Asker,
     ) -> impl Future<Output = Landing> + Send + 'static {
-        let options = asked.options(question, asker, true);
+        let options = Self::options(question, asker, true);
         let (bus, heads, cache) = (self.bus.clone(), Arc::clone(&self.heads), Arc::clone(&self.cache));
         let (asked, question, places) = (Arc::clone(asked), Arc::clone(question), Arc::clone(&self.places));
         async move {
@@ -172,18 +216,6 @@ impl Asking {
                 cache.keep(&question, &answer);
             }
             Ok(answer)
-        }
-    }
-}
-
-impl Asked {
-    fn options(&self, question: &Question, asker: &Asker, repeatable: bool) -> AskOptions {
-        AskOptions {
-            encoding: question.encoding,
-            timeout: self.within,
-            request_id: asker.request_id.clone(),
-            traceparent: asker.traceparent.clone(),
-            repeatable,
         }
     }
 }

@@ -207,7 +207,7 @@ fn is_newer(kept: &Answer, other: &Answer) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::metrics::Metrics;
+    use crate::metrics::{Metrics, Protocol};
 
     const MIB: u64 = 1 << 20;
 
@@ -226,7 +226,7 @@ pub(crate) mod tests {
             headers: HeaderMap::new(),
             parts: vec![Bytes::from(vec![b' '; length])],
             asked_at,
-            counted: metrics.answers("ListThings", 200),
+            counted: metrics.answers(Protocol::Http, "ListThings", 200),
         }
     }
 

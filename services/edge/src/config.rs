@@ -3,12 +3,13 @@
 use std::{net::SocketAddr, time::Duration};
 
 use mesh_chassis::{Env, Lag, Rows};
+use proto_msgs::OperationInfo;
 
 /// What a service may take for an answer, unless it is set.
 const SERVICE_TIME_MS: u64 = 10_000;
 
 /// What an answer may take on the bus beyond the service's own time.
-pub(crate) const ON_THE_WAY: Duration = Duration::from_millis(250);
+const ON_THE_WAY: Duration = Duration::from_millis(250);
 
 /// See the README's table.
 #[derive(Debug)]
@@ -103,6 +104,11 @@ impl Limits {
     /// For a query, in a service.
     pub(crate) fn query_time(&self) -> Duration {
         self.answer_time.saturating_sub(ON_THE_WAY)
+    }
+
+    /// For the answer of an operation.
+    pub(crate) fn answer_time_of(&self, operation: &OperationInfo) -> Duration {
+        operation.answer_within.map_or(self.answer_time, |within| within + ON_THE_WAY)
     }
 
     /// The figures of this process: some can be set.

@@ -7,6 +7,7 @@ use futures_util::{
     future::{Either, ready},
 };
 use http::{HeaderValue, Request, StatusCode, Version, header::CONNECTION};
+use http_body_util::Either as Body;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -21,6 +22,7 @@ use tokio::{
 use crate::{
     config::{Config, Limits},
     connection::{ConnectionState, InFlight, Kept},
+    grpc::{self, Grpc},
     guard::Guarded,
     hot::Hot,
     http::HttpService,
@@ -86,6 +88,7 @@ impl Connections {
     pub(crate) fn accept<S: HttpService>(
         listeners: Vec<TcpListener>,
         service: Hot<S>,
+        grpc: &Arc<Grpc>,
         config: &Config,
         metrics: &Metrics,
         ready: impl Future<Output = ()> + Send + 'static,
@@ -99,6 +102,7 @@ impl Connections {
         for listener in listeners {
             let door = Door {
                 service: Arc::clone(&service),
+                grpc: Arc::clone(grpc),
                 builder: Arc::clone(&builder),
                 limits: config.limits,
                 metrics: metrics.clone(),
@@ -131,11 +135,13 @@ impl Connections {
 fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().header_read_timeout(None).max_buf_size(BUFFER_BYTES);
+    // HTTP/2 counts 32 bytes more for each field than we do, and what is beyond its limit gets an answer without a
+    // word; what is a little too large for us should hear why.
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(http2::STREAMS)
-        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(limits.head_bytes * 2).unwrap_or(u32::MAX))
         .max_frame_size(http2::FRAME_BYTES)
         .initial_stream_window_size(http2::STREAM_WINDOW)
         .initial_connection_window_size(http2::WINDOW)
@@ -150,6 +156,7 @@ fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
 /// How a connection is let in.
 struct Door<S> {
     service: Arc<Hot<S>>,
+    grpc: Arc<Grpc>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     limits: Limits,
     metrics: Metrics,
@@ -187,18 +194,26 @@ impl<S: HttpService> Door<S> {
         let times = Times { head: self.limits.head_time, idle: self.limits.idle, stalled: STALLED };
         let stream = Patient::new(Guarded::new(stream, Arc::clone(&state)), Arc::clone(&state), times);
         let (service, requests, stop) = (Arc::clone(&self.service), Arc::clone(&state), self.stop.clone());
+        let grpc = Arc::clone(&self.grpc);
         let service = service_fn(move |request: Request<Incoming>| {
             let in_flight = requests.take();
             let is_http1 = request.version() < Version::HTTP_2;
             if let Some(response) = service.at_once(&request, &requests) {
                 return Either::Left(ready(Ok(concluded(response, is_http1, in_flight, &stop))));
             }
+            // Over HTTP/1 it is the gateway's to say that gRPC is not spoken there.
+            if !is_http1 && grpc::is_meant(request.method(), request.headers()) {
+                let answered = Arc::clone(&grpc).answer(request, Arc::clone(&requests));
+                return Either::Right(Either::Left(Box::pin(async move {
+                    Ok(answered.await.map(|body| Kept::new(Body::Right(body), in_flight)))
+                })));
+            }
             let answered = service.by_filter(request, &requests);
             let stop = stop.clone();
             // The filter's future is large, and would be moved about with every answer that needs none.
-            Either::Right(Box::pin(async move {
+            Either::Right(Either::Right(Box::pin(async move {
                 Ok::<_, S::Error>(concluded(answered.await?, is_http1, in_flight, &stop))
-            }))
+            })))
         });
         let (builder, metrics, stop) = (Arc::clone(&self.builder), self.metrics.clone(), self.stop.clone());
         tokio::spawn(async move {
@@ -228,7 +243,7 @@ fn concluded<B: Default>(
     is_http1: bool,
     request: InFlight,
     stop: &watch::Receiver<Stop>,
-) -> http::Response<Kept<B>> {
+) -> http::Response<Kept<Body<B, tonic::body::Body>>> {
     let is_broken = is_http1 && request.is_broken();
     if is_broken {
         response = http::Response::default();
@@ -239,7 +254,7 @@ fn concluded<B: Default>(
     if is_broken || is_http1 && is_stopping && request.is_last() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    response.map(|body| Kept::new(body, request))
+    response.map(|body| Kept::new(Body::Left(body), request))
 }
 
 /// Serves a connection to its end. An HTTP/2 client hears of a stop at once and loses nothing; an idle HTTP/1

@@ -39,8 +39,6 @@ pub(crate) struct Download<'a> {
     /// The request message.
     pub(crate) message: Bytes,
     pub(crate) asker: &'a Asker,
-    /// How long opening may take.
-    pub(crate) open_time: std::time::Duration,
     /// The client's headers.
     pub(crate) headers: &'a HeaderMap,
     /// Whether only the headers of the answer are wanted.
@@ -118,7 +116,7 @@ impl Download<'_> {
     async fn open(&self, from_byte: u64) -> Result<Opened, Problem> {
         let options = AskOptions {
             encoding: Encoding::default(),
-            timeout: self.open_time,
+            timeout: self.asker.time_left(),
             request_id: self.asker.request_id.clone(),
             traceparent: self.asker.traceparent.clone(),
             repeatable: true,

@@ -37,25 +37,28 @@ struct UnderWay {
 struct Begun {
     number: u64,
     at: Instant,
+    is_patient: bool,
     flight: WeakShared<BoxFuture<'static, Landing>>,
 }
 
 impl Flights {
     /// The ask for this question that is under way already; none that began longer ago than answers may be old,
-    /// since nobody knows how early in it the store was read.
-    pub(crate) fn under_way(&self, question: &Question, now: Instant) -> Option<Flight> {
+    /// since nobody knows how early in it the store was read. And whether it waits for as long as
+    /// anybody would.
+    pub(crate) fn under_way(&self, question: &Question, now: Instant) -> Option<(Flight, bool)> {
         let under_way = self.lock();
         let begun = under_way.flights.get(question)?;
         if now.duration_since(begun.at) >= FRESH {
             return None;
         }
-        begun.flight.upgrade()
+        Some((begun.flight.upgrade()?, begun.is_patient))
     }
 
-    /// Begins an ask that others may wait for, too.
+    /// Begins an ask that others may wait for, too; a patient one is not given up before its operation's time is over.
     pub(crate) fn begin(
         self: &Arc<Self>,
         question: &Arc<Question>,
+        is_patient: bool,
         ask: impl Future<Output = Landing> + Send + 'static,
     ) -> Flight {
         let mut under_way = self.lock();
@@ -68,7 +71,7 @@ impl Flights {
         };
         let flight = flight.boxed().shared();
         if let Some(weak) = flight.downgrade() {
-            let begun = Begun { number, at: Instant::now(), flight: weak };
+            let begun = Begun { number, at: Instant::now(), is_patient, flight: weak };
             under_way.flights.insert(Arc::clone(question), begun);
         }
         flight
@@ -124,7 +127,7 @@ mod tests {
         let (land, landed) = oneshot::channel();
         let (begun, given_up) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let (count, dropped) = (Arc::clone(&begun), Dropped(Arc::clone(&given_up)));
-        let flight = flights.begin(question, async move {
+        let flight = flights.begin(question, true, async move {
             count.fetch_add(1, Ordering::Relaxed);
             let landing: Landing = landed.await.unwrap();
             // It was not given up.
@@ -135,7 +138,7 @@ mod tests {
     }
 
     fn joined(flights: &Flights, question: &Question) -> Option<Flight> {
-        flights.under_way(question, Instant::now())
+        flights.under_way(question, Instant::now()).map(|(flight, _)| flight)
     }
 
     #[tokio::test]

@@ -1,11 +1,10 @@
 //! The gateway actor: finds the operation of a request, checks it, asks the bus, answers. In the order of
 //! contract section 2.3: path and method, sizes, parameters; what comes after is the service's.
 
-use std::{borrow::Cow, pin::Pin, sync::Arc, time::Instant};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 
 use actix::{Actor, Context, Handler, Message};
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, StreamExt};
 use http::{
     HeaderMap, Method, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING},
@@ -14,28 +13,24 @@ use mesh_bus::{Encoding, Format, WhileAwaited};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use proto_msgs::OperationInfo;
 use tokio::{
-    sync::Semaphore,
-    time::{self, timeout_at},
+    sync::{Semaphore, SemaphorePermit},
+    time,
 };
 use warp::{path::FullPath, reply::Response};
 
 use crate::{
     answer::{self, RequestId},
     asking::{Asker, Asking},
+    body::{self, Body},
     cache::Question,
-    config::{Config, Limits},
+    config::Config,
     connection::ConnectionState,
+    grpc,
     limits::{self, Refusal},
-    metrics::Metrics,
+    metrics::{Metrics, Protocol},
     request,
     routes::{Matched, Routes},
 };
-
-/// How much of a body that nobody wants is read all the same, in greatest bodies.
-const DISCARDED_AT_MOST: usize = 8;
-
-/// A body as it comes.
-pub(crate) type Body = Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send>>;
 
 /// A request off the wire.
 pub(crate) struct Call {
@@ -43,7 +38,7 @@ pub(crate) struct Call {
     pub(crate) path: FullPath,
     pub(crate) query: String,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Body,
+    pub(crate) body: Body<warp::Error>,
     pub(crate) id: RequestId,
     pub(crate) connection: Arc<ConnectionState>,
 }
@@ -57,11 +52,12 @@ pub(crate) struct Gateway {
     shared: Arc<Shared>,
 }
 
-struct Shared {
-    asking: Asking,
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) asking: Asking,
     routes: Routes,
-    config: Arc<Config>,
-    metrics: Metrics,
+    pub(crate) config: Arc<Config>,
+    pub(crate) metrics: Metrics,
     room: Semaphore,
 }
 
@@ -90,6 +86,15 @@ impl Handler<Call> for Gateway {
     }
 }
 
+impl Handler<grpc::Call> for Gateway {
+    type Result = WhileAwaited<http::Response<tonic::body::Body>>;
+
+    fn handle(&mut self, call: grpc::Call, _: &mut Context<Self>) -> Self::Result {
+        let shared = Arc::clone(&self.shared);
+        WhileAwaited::by(async move { grpc::answer(&shared, call).await })
+    }
+}
+
 impl Shared {
     async fn answer(&self, mut call: Call) -> Response {
         let started = Instant::now();
@@ -110,9 +115,9 @@ impl Shared {
         }
         answer::finish(&mut response, call.id, &self.config, &call.headers);
         let operation = matched.as_ref().map_or("none", Matched::name);
-        self.metrics.answered(operation, response.status().as_u16(), started.elapsed());
+        self.metrics.answered(Protocol::Http, operation, response.status().as_u16(), started.elapsed());
         if is_sending(&call.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {
-            tokio::spawn(discard(call.body, self.config.limits));
+            tokio::spawn(body::discard(call.body, self.config.limits));
         }
         response
     }
@@ -120,6 +125,13 @@ impl Shared {
     async fn try_answer(&self, call: &mut Call, matched: Option<&Matched>) -> Result<Response, Refusal> {
         let url = call.path.as_str().len() + call.query.len() + usize::from(!call.query.is_empty());
         limits::check_head(url, &call.headers, &self.config.limits)?;
+        if grpc::is_meant(&call.method, &call.headers) {
+            return Err(Refusal {
+                status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                problem: Problem::new(Code::InvalidArgument, NOT_MAPPED, "gRPC is spoken over HTTP/2"),
+                allow: None,
+            });
+        }
         let Some(matched) = matched else {
             return Err(Problem::not_found(NOT_MAPPED, "no such path").into());
         };
@@ -133,10 +145,7 @@ impl Shared {
                 if is_read == (operation.method == proto_msgs::Method::Get)
                     && (is_read || call.method == Method::POST) =>
             {
-                let _room = self
-                    .room
-                    .try_acquire()
-                    .map_err(|_| Problem::unavailable("too many requests are being answered"))?;
+                let _room = self.room()?;
                 self.ask(call, operation, path).await
             }
             _ => Err(Refusal {
@@ -149,6 +158,11 @@ impl Shared {
                 allow: Some(matched.allow()),
             }),
         }
+    }
+
+    /// A place among the requests that are being answered.
+    pub(crate) fn room(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        self.room.try_acquire().map_err(|_| Problem::unavailable("too many requests are being answered"))
     }
 
     /// An answer that did not wait for its request's body waits for it here: a body that nobody wants must be
@@ -184,8 +198,13 @@ impl Shared {
         let headers = &call.headers;
         let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let gzip = answer::takes_gzip(headers);
-        let asker =
-            Asker { request_id: call.id.as_str().to_owned(), traceparent, floor: call.connection.floor() };
+        let asker = Asker {
+            request_id: call.id.as_str().to_owned(),
+            traceparent,
+            deadline: time::Instant::now() + self.config.limits.answer_time_of(operation),
+            is_patient: true,
+            floor: call.connection.floor(),
+        };
         if !is_read {
             let question = question(operation, path, &call.query, &body, gzip)?;
             let answer = self.asking.submit(&question, &asker).await?;
@@ -209,15 +228,6 @@ impl Shared {
         Ok(answer::respond(&answer, headers))
     }
 
-    fn body_too_large(&self) -> Refusal {
-        Refusal {
-            status: StatusCode::PAYLOAD_TOO_LARGE,
-            problem: Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the body is too large")
-                .with_inner(format!("at most {} bytes", self.config.limits.body_bytes)),
-            allow: None,
-        }
-    }
-
     /// The whole body.
     async fn body(&self, call: &mut Call) -> Result<Bytes, Refusal> {
         if call.headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
@@ -236,35 +246,15 @@ impl Shared {
         self.read_body(call, drop).await
     }
 
-    /// Reads a body to its end, within its limits of size and time.
-    async fn read_body(&self, call: &mut Call, mut take: impl FnMut(Bytes)) -> Result<(), Refusal> {
-        let limits = &self.config.limits;
+    /// Reads a body to its end.
+    async fn read_body(&self, call: &mut Call, take: impl FnMut(Bytes)) -> Result<(), Refusal> {
         let announced =
             call.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        let limits = &self.config.limits;
         if announced.is_some_and(|length| length > limits.body_bytes) {
-            return Err(self.body_too_large());
+            return Err(body::too_large(limits.body_bytes));
         }
-        let deadline = time::Instant::now() + limits.body_time;
-        let mut left = limits.body_bytes;
-        loop {
-            let patience = deadline.min(time::Instant::now() + limits.body_idle);
-            match timeout_at(patience, call.body.next()).await {
-                Ok(Some(Ok(piece))) if piece.len() > left => return Err(self.body_too_large()),
-                Ok(Some(Ok(piece))) => {
-                    left -= piece.len();
-                    take(piece);
-                }
-                Ok(Some(Err(_))) => return Err(Problem::invalid(MALFORMED, "the body breaks off").into()),
-                Ok(None) => return Ok(()),
-                Err(_) => {
-                    return Err(Refusal {
-                        status: StatusCode::REQUEST_TIMEOUT,
-                        problem: Problem::deadline_exceeded("the body did not come in time"),
-                        allow: None,
-                    });
-                }
-            }
-        }
+        body::read(&mut call.body, limits.body_bytes, limits, take).await
     }
 }
 
@@ -295,18 +285,4 @@ fn is_sending(headers: &HeaderMap) -> bool {
     let has_body = headers.contains_key(TRANSFER_ENCODING)
         || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0");
     has_body && !headers.contains_key(EXPECT)
-}
-
-/// Reads what is left of a body that is answered already. Closing a connection while its client still sends
-/// resets it, and the answer is lost with it.
-async fn discard(mut body: Body, limits: Limits) {
-    let deadline = time::Instant::now() + limits.body_time;
-    let mut left = limits.body_bytes.saturating_mul(DISCARDED_AT_MOST);
-    loop {
-        let patience = deadline.min(time::Instant::now() + limits.body_idle);
-        match timeout_at(patience, body.next()).await {
-            Ok(Some(Ok(piece))) if piece.len() <= left => left -= piece.len(),
-            _ => return,
-        }
-    }
 }

@@ -1,8 +1,9 @@
-//! The `edge` workload: HTTP in, bus out. It knows operations as data read off the contract, none by name, and
+//! The `edge` workload: HTTP and gRPC in, bus out. It knows operations as data read off the contract, none by name, and
 //! has no database.
 
 mod answer;
 mod asking;
+mod body;
 mod cache;
 mod chunk_form;
 mod config;
@@ -11,6 +12,7 @@ mod connections;
 mod download;
 mod flights;
 mod gateway;
+mod grpc;
 mod guard;
 mod gzip;
 mod heads;
@@ -31,8 +33,8 @@ use actix::Actor;
 use mesh_chassis::{Failure, Running, Setup};
 
 use crate::{
-    asking::Asking, cache::Cache, config::Config, connections::Connections, gateway::Gateway, heads::Heads,
-    hot::Hot, routes::Routes,
+    asking::Asking, cache::Cache, config::Config, connections::Connections, gateway::Gateway, grpc::Grpc,
+    heads::Heads, hot::Hot, routes::Routes,
 };
 
 /// How long the first connections wait for the bus.
@@ -56,12 +58,16 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     heads.follow(&setup.bus).await?;
     let cache = Arc::new(Cache::new(config.cache_bytes, Arc::clone(&heads)));
     setup.bus.register_asking(&mut setup.registry.borrow_mut());
-    let asking = Asking::new(setup.bus, Arc::clone(&heads), Arc::clone(&cache), &metrics, &config);
+    let asking = Asking::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config);
     let routes = Routes::of_contract(pages::all(&config)?);
     let gateway = Gateway::new(asking, routes, Arc::clone(&config), metrics.clone()).start();
+    let grpc = Grpc::new(gateway.clone(), setup.bus, metrics.clone())?;
     let service = Hot::new(http::service(gateway, Arc::clone(&config)), cache, Arc::clone(&config));
-    let connections = Connections::accept(listeners, service, &config, &metrics, ready);
+    let connections = Connections::accept(listeners, service, &grpc, &config, &metrics, ready);
     let lag = config.lag;
     let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
-    Ok(Running::new(is_ready, move |grace: Duration| connections.drain(grace)))
+    Ok(Running::new(is_ready, move |grace: Duration| async move {
+        grpc.stop().await;
+        connections.drain(grace).await;
+    }))
 }

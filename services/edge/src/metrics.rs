@@ -3,7 +3,7 @@
 use std::{sync::atomic::AtomicI64, time::Duration};
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
+    encoding::{EncodeLabelSet, EncodeLabelValue},
     metrics::{family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
@@ -20,10 +20,19 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge<i64, AtomicI64>,
 }
 
+/// How a client asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Protocol {
+    Http,
+    Grpc,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
+    protocol: Protocol,
     /// Operation, or `none` where no route matches.
     operation: String,
+    /// HTTP status, or gRPC code.
     status: u16,
 }
 
@@ -36,7 +45,7 @@ impl Metrics {
         };
         registry.register(
             "mesh_edge_request_seconds",
-            "Time to answer, by operation and HTTP status",
+            "Time to answer, by protocol, operation and HTTP status or gRPC code",
             metrics.requests.clone(),
         );
         registry.register("mesh_edge_connections", "Open connections", metrics.connections.clone());
@@ -44,14 +53,13 @@ impl Metrics {
     }
 
     /// Where answers of an operation with one status are counted.
-    pub(crate) fn answers(&self, operation: &str, status: u16) -> Histogram {
-        let labels = Labels { operation: operation.to_owned(), status };
+    pub(crate) fn answers(&self, protocol: Protocol, operation: &str, status: u16) -> Histogram {
+        let labels = Labels { protocol, operation: operation.to_owned(), status };
         self.requests.get_or_create(&labels).clone()
     }
 
     /// Counts an answered request.
-    pub(crate) fn answered(&self, operation: &str, status: u16, took: Duration) {
-        let labels = Labels { operation: operation.to_owned(), status };
-        self.requests.get_or_create(&labels).observe(took.as_secs_f64());
+    pub(crate) fn answered(&self, protocol: Protocol, operation: &str, status: u16, took: Duration) {
+        self.answers(protocol, operation, status).observe(took.as_secs_f64());
     }
 }

@@ -99,7 +99,8 @@ async fn a_connection_of_http_2_says_what_it_may_hold_and_answers() {
     assert_eq!(setting(3), Some(128), "requests at the same time: {settings:?}");
     assert_eq!(setting(4).unwrap_or(65_535), 64 << 10, "bytes of one body: {settings:?}");
     assert!(setting(5).unwrap_or(16_384) <= 64 << 10, "bytes of a frame: {settings:?}");
-    assert_eq!(setting(6), Some(16 << 10), "bytes of a head: {settings:?}");
+    // Twice what is taken: HTTP/2 counts more for each header, and what is a little too large hears why.
+    assert_eq!(setting(6), Some(32 << 10), "bytes of a head: {settings:?}");
     for stream in [1, 3] {
         client.send(HEADERS, WHOLE, stream, GET).await;
         let answer = client.next(HEADERS).await.expect("the edge answers");

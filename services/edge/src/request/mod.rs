@@ -1,16 +1,19 @@
 //! From a request off the wire to the bytes of its message: parameters of path and query, or a JSON body, turned
-//! by reflection into the request message and checked by the contract's rules (J2-J6, J11, section 2.3).
+//! by reflection into the request message, or a message as gRPC brings it; checked by the contract's rules (J2-J6,
+//! J11, section 2.3).
 
 mod body;
 mod format;
+mod message;
 mod query;
 mod required;
 mod scalar;
+mod way;
 
 pub(crate) use query::pretty;
 
 use bytes::Bytes;
-use mesh_problem::Problem;
+use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, prost::Message};
 use proto_msgs::{Method, OperationInfo};
 
@@ -41,4 +44,18 @@ pub(crate) fn read(
     }
     required::check(&message)?;
     Ok(Checked { message: message.encode_to_vec().into(), pretty })
+}
+
+/// Checks the request message of an operation that came as such.
+///
+/// # Errors
+/// As [`read`], in the order of declaration.
+pub(crate) fn check(operation: &OperationInfo, message: &[u8]) -> Result<Bytes, Problem> {
+    let mut message = DynamicMessage::decode(operation.request.clone(), message).map_err(|error| {
+        let problem = Problem::invalid(MALFORMED, "the message is malformed");
+        problem.with_inner(operation.request.full_name()).caused_by(error.to_string())
+    })?;
+    message::check(&mut message)?;
+    required::check(&message)?;
+    Ok(message.encode_to_vec().into())
 }

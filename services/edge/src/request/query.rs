@@ -5,18 +5,12 @@ use std::collections::HashMap;
 use form_urlencoded::parse;
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
-use proto_msgs::{Contract, LIST_AT_MOST, Rule};
+use proto_msgs::Contract;
 
-use super::{format, scalar};
-
-/// The number of the refusal of a list with too many elements (contract section 7).
-const LIST_TOO_LONG: u32 = 10_029;
-
-/// Longest value that an error repeats.
-const SHOWN_AT_MOST: usize = 128;
-
-/// Way to a field through sub-messages, e.g. `pagination`, `first`.
-type Way = Vec<FieldDescriptor>;
+use super::{
+    format, scalar,
+    way::{self, Way, shown, shown_way},
+};
 
 /// Fills the message. Unknown parameters are ignored (J11).
 pub(super) fn fill(
@@ -33,10 +27,7 @@ pub(super) fn fill(
     for (way, texts) in collected(&descriptor, query)? {
         let Some(field) = way.last() else { continue };
         if field.is_list() {
-            if texts.len() > LIST_AT_MOST {
-                let reason = format!("a list takes at most {LIST_AT_MOST} elements");
-                return Err(Problem::invalid(LIST_TOO_LONG, reason).with_inner(shown_way(&way)));
-            }
+            way::check_length(&way, texts.len())?;
             let values: Result<_, _> = texts.iter().map(|text| value(&way, text)).collect();
             set(message, &way, Value::List(values?));
         } else if let [text] = texts.as_slice() {
@@ -103,34 +94,14 @@ fn way(descriptor: &MessageDescriptor, name: &str) -> Option<Way> {
 
 fn value(way: &[FieldDescriptor], text: &str) -> Result<Value, Problem> {
     let Some(field) = way.last() else { return Err(Problem::invalid(MALFORMED, "no such parameter")) };
-    let rule = Contract::get().rule(field);
     let expected = match scalar::from_text(&field.kind(), text) {
-        Ok(value) => match format::checked(value, &rule) {
+        Ok(value) => match format::checked(value, &Contract::get().rule(field)) {
             Ok(value) => return Ok(value),
             Err(expected) => expected,
         },
         Err(expected) => expected.to_owned(),
     };
-    let called = called(&rule, way);
-    Err(Problem::invalid(number(way), format!("{called} is malformed: {expected} expected"))
-        .with_inner(shown(text)))
-}
-
-/// The application number of a malformed parameter: its own, or that of the field that holds its message.
-fn number(way: &[FieldDescriptor]) -> u32 {
-    way.iter().rev().find_map(|field| Contract::get().rule(field).invalid).unwrap_or(MALFORMED)
-}
-
-fn called(rule: &Rule, way: &[FieldDescriptor]) -> String {
-    rule.called.clone().unwrap_or_else(|| shown_way(way))
-}
-
-fn shown_way(way: &[FieldDescriptor]) -> String {
-    way.iter().map(FieldDescriptor::json_name).collect::<Vec<_>>().join(".")
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(SHOWN_AT_MOST).collect()
+    Err(way::malformed(way, &expected, text))
 }
 
 fn twice(name: &str) -> Problem {
@@ -212,7 +183,7 @@ mod tests {
         assert_eq!(filter.asset_ids, ["A", "B"]);
         assert_eq!(list("filter.marketIds=nope").unwrap_err().number(), 10_029);
         assert!(list(&"filter.assetIds=A&".repeat(50)).is_ok());
-        assert_eq!(list(&"filter.assetIds=A&".repeat(51)).unwrap_err().number(), LIST_TOO_LONG);
+        assert_eq!(list(&"filter.assetIds=A&".repeat(51)).unwrap_err().number(), 10_029);
     }
 
     #[test]

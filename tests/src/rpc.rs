@@ -1,0 +1,336 @@
+//! A gRPC client of the mesh. It takes requests as HTTP paths and shows replies as JSON, so that what is told of one
+//! way into the mesh can be told of the other.
+
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes};
+use form_urlencoded::parse;
+use http::uri::PathAndQuery;
+use mesh_testbed::Mesh;
+use percent_encoding::percent_decode_str;
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, Value, prost::Message};
+use proto_msgs::{Contract, Operation, OperationInfo, Segment, google, v2};
+use tonic::{
+    Request, Response, Status, Streaming,
+    client::Grpc,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    transport::{Channel, Endpoint},
+};
+
+use crate::problem::Seen;
+
+/// How long a test waits for an answer that should come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
+#[derive(Debug, Clone)]
+pub struct Rpc {
+    channel: Channel,
+}
+
+/// A call of an operation.
+#[derive(Debug, Clone)]
+pub struct Called {
+    /// The operation.
+    pub operation: &'static OperationInfo,
+    /// The request message.
+    pub message: Bytes,
+}
+
+impl Called {
+    /// The call that asks what this HTTP path asks; nothing where its parameters cannot be said in protobuf, or name
+    /// no operation.
+    pub fn by_path(target: &str) -> Option<Self> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        let mut rows = Contract::get().operations().iter();
+        let (operation, fields) = rows.find_map(|row| Some((row, fields(&row.path, &segments)?)))?;
+        let mut message = DynamicMessage::new(operation.request.clone());
+        for (name, text) in fields {
+            set(&mut message, &name, &text)?;
+        }
+        for (name, text) in parse(query.as_bytes()).filter(|(name, _)| name != "pretty") {
+            set(&mut message, &name, &text)?;
+        }
+        Some(Self { operation, message: message.encode_to_vec().into() })
+    }
+
+    /// The call of an operation with this message.
+    ///
+    /// # Panics
+    /// When the contract has no such operation.
+    pub fn of(name: &str, message: &impl Message) -> Self {
+        let operation = Contract::get().operations().iter().find(|row| row.name == name);
+        let operation = operation.unwrap_or_else(|| panic!("there is no operation {name}"));
+        Self { operation, message: message.encode_to_vec().into() }
+    }
+
+    /// Its reply in the JSON of the contract.
+    pub fn json(&self, reply: &[u8]) -> serde_json::Value {
+        rendered(&self.operation.name, reply)
+    }
+
+    fn path(&self) -> PathAndQuery {
+        self.operation.rpc().parse().unwrap_or_else(|error| panic!("{}: {error}", self.operation.rpc()))
+    }
+}
+
+impl Rpc {
+    /// A client of this mesh, at its address for gRPC.
+    pub async fn of(mesh: &Mesh) -> Self {
+        Self::at(&mesh.grpc_url()).await
+    }
+
+    /// A client of the mesh at this address.
+    ///
+    /// # Panics
+    /// When nobody listens there.
+    pub async fn at(url: &str) -> Self {
+        let endpoint = Endpoint::from_shared(url.to_owned()).unwrap_or_else(|error| panic!("{url}: {error}"));
+        let channel = endpoint.connect().await.unwrap_or_else(|error| panic!("{url}: {error}"));
+        Self { channel }
+    }
+
+    /// The connection, for generated clients.
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// Calls an operation that has one reply.
+    ///
+    /// # Errors
+    /// The status, when it is not OK.
+    pub async fn call(&self, called: &Called) -> Result<Response<Bytes>, Status> {
+        self.call_with(called, Request::new(called.message.clone())).await
+    }
+
+    /// The same with metadata.
+    ///
+    /// # Errors
+    /// As [`Rpc::call`].
+    ///
+    /// # Panics
+    /// When nothing comes at all.
+    pub async fn call_with(
+        &self,
+        called: &Called,
+        request: Request<Bytes>,
+    ) -> Result<Response<Bytes>, Status> {
+        self.call_at(called.path(), request).await
+    }
+
+    /// Calls whatever is at this path.
+    ///
+    /// # Errors
+    /// As [`Rpc::call`].
+    ///
+    /// # Panics
+    /// When nothing comes at all.
+    pub async fn call_at(
+        &self,
+        path: PathAndQuery,
+        request: Request<Bytes>,
+    ) -> Result<Response<Bytes>, Status> {
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(usize::MAX);
+        grpc.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
+        let answered = tokio::time::timeout(PATIENCE, grpc.unary(request, path, Untouched));
+        answered.await.unwrap_or_else(|_| panic!("there is no answer"))
+    }
+
+    /// The reply as JSON.
+    ///
+    /// # Errors
+    /// As [`Rpc::call`].
+    pub async fn json(&self, called: &Called) -> Result<serde_json::Value, Status> {
+        Ok(called.json(self.call(called).await?.get_ref()))
+    }
+
+    /// Calls a download.
+    ///
+    /// # Errors
+    /// The status, when it is refused.
+    pub async fn stream(&self, called: &Called, request: Request<Bytes>) -> Result<Streaming<Bytes>, Status> {
+        let mut grpc = Grpc::new(self.channel.clone());
+        grpc.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
+        Ok(grpc.server_streaming(request, called.path(), Untouched).await?.into_inner())
+    }
+
+    /// A whole download: its messages.
+    ///
+    /// # Errors
+    /// The status, when it is not OK in the end.
+    ///
+    /// # Panics
+    /// When a message is none.
+    pub async fn download(&self, called: &Called) -> Result<Vec<google::api::HttpBody>, Status> {
+        let mut stream = self.stream(called, Request::new(called.message.clone())).await?;
+        let mut messages = Vec::new();
+        while let Some(message) = stream.message().await? {
+            let message = google::api::HttpBody::decode(message);
+            messages.push(message.unwrap_or_else(|error| panic!("no google.api.HttpBody: {error}")));
+        }
+        Ok(messages)
+    }
+}
+
+/// A status as an error of the contract.
+///
+/// # Errors
+/// What is wrong with its shape.
+pub fn seen(status: &Status) -> Result<Seen, String> {
+    let rich = google::rpc::Status::decode(status.details()).map_err(|error| error.to_string())?;
+    if rich.code != i32::from(status.code()) || rich.message != status.message() {
+        return Err(format!("the details say {} {:?}", rich.code, rich.message));
+    }
+    if status.metadata().get("x-request-id").is_none_or(|id| id.is_empty()) {
+        return Err("there is no x-request-id".to_owned());
+    }
+    let detail = rich.details.first().ok_or("there are no details")?;
+    if detail.type_url != "type.googleapis.com/api.v2.ErrorDetail" {
+        return Err(format!("a detail is a {}", detail.type_url));
+    }
+    let detail = v2::ErrorDetail::decode(detail.value.as_slice()).map_err(|error| error.to_string())?;
+    if detail.message != status.message() {
+        return Err(format!("the first detail says {:?}", detail.message));
+    }
+    let (code, number) = (i64::from(rich.code), i64::from(detail.code));
+    Ok(Seen { code, number, message: detail.message, inner: detail.inner })
+}
+
+/// Asserts that a status is an error of the contract's shape with this code and application number.
+#[track_caller]
+pub fn assert_refused<T: std::fmt::Debug>(answered: Result<T, Status>, code: i64, number: i64) -> Seen {
+    let status = answered.err().unwrap_or_else(|| panic!("it is not refused"));
+    let seen = seen(&status).unwrap_or_else(|wrong| panic!("{wrong}: {status:?}"));
+    assert_eq!((seen.code, seen.number), (code, number), "{status:?}");
+    seen
+}
+
+/// Messages as they are on the wire.
+#[derive(Debug, Clone, Copy)]
+struct Untouched;
+
+impl Codec for Untouched {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for Untouched {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, message: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        into.put(message);
+        Ok(())
+    }
+}
+
+impl Decoder for Untouched {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(from.copy_to_bytes(from.remaining())))
+    }
+}
+
+fn fields(pattern: &[Segment], segments: &[&str]) -> Option<Vec<(String, String)>> {
+    let mut fields = Vec::new();
+    for (expected, given) in pattern.iter().zip(segments) {
+        let given = percent_decode_str(given).decode_utf8().ok()?;
+        match expected {
+            Segment::Fixed(text) if *text == given => {}
+            Segment::Fixed(_) => return None,
+            Segment::Field(name) => fields.push((name.clone(), given.into_owned())),
+        }
+    }
+    (pattern.len() == segments.len()).then_some(fields)
+}
+
+/// Sets a parameter of this dotted name; one that the message has not is left out.
+fn set(message: &mut DynamicMessage, name: &str, text: &str) -> Option<()> {
+    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    let descriptor = prost_reflect::ReflectMessage::descriptor(message);
+    let field = descriptor.get_field_by_json_name(first).or_else(|| descriptor.get_field_by_name(first));
+    let Some(field) = field else { return Some(()) };
+    if let Some(rest) = rest {
+        return match message.get_field_mut(&field).as_message_mut() {
+            Some(inner) => set(inner, rest, text),
+            None => Some(()),
+        };
+    }
+    if text.is_empty() {
+        return Some(());
+    }
+    let value = value(&field, text)?;
+    if field.is_list() {
+        message.get_field_mut(&field).as_list_mut()?.push(value);
+        return Some(());
+    }
+    // One that is given twice cannot be said.
+    let is_first = !message.has_field(&field);
+    message.set_field(&field, value);
+    is_first.then_some(())
+}
+
+fn value(field: &FieldDescriptor, text: &str) -> Option<Value> {
+    Some(match field.kind() {
+        Kind::String => Value::String(text.to_owned()),
+        Kind::Bool => Value::Bool(matches!(text, "true" | "1")),
+        Kind::Int32 => Value::I32(text.parse().ok()?),
+        Kind::Uint32 => Value::U32(text.parse().ok()?),
+        Kind::Int64 => Value::I64(text.parse().ok()?),
+        Kind::Uint64 => Value::U64(text.parse().ok()?),
+        Kind::Enum(names) => Value::EnumNumber(
+            names.get_value_by_name(text).map(|value| value.number()).or_else(|| text.parse().ok())?,
+        ),
+        _ => return None,
+    })
+}
+
+fn json<R: Operation>(reply: &[u8]) -> serde_json::Value {
+    let reply = R::Reply::decode(reply).unwrap_or_else(|error| panic!("{}: {error}", R::NAME));
+    serde_json::to_value(reply).unwrap_or_else(|error| panic!("{}: {error}", R::NAME))
+}
+
+/// The reply of an operation in the JSON of the contract, by way of its generated type.
+fn rendered(operation: &str, reply: &[u8]) -> serde_json::Value {
+    macro_rules! by_name {
+        ($($request:ident),*) => {
+            match operation {
+                $(<v2::$request as Operation>::NAME => json::<v2::$request>(reply),)*
+                _ => panic!("{operation} has no reply message"),
+            }
+        };
+    }
+    by_name!(
+        ListProtocolUpgradeProposalsRequest,
+        GetOracleSpecRequest,
+        GetWithdrawalRequest,
+        ListAccountsRequest,
+        ListCandleDataRequest,
+        ListEpochRewardSummariesRequest,
+        ListDelegationsRequest,
+        ListCandleIntervalsRequest,
+        ListAllNetworkHistorySegmentsRequest,
+        SubmitTransactionRequest,
+        SubmitRawTransactionRequest,
+        CheckTransactionRequest,
+        CheckRawTransactionRequest,
+        GetTransactionRequest,
+        GetNetworkLimitsRequest,
+        LastBlockHeightRequest,
+        InfoRequest,
+        GetProtocolUpgradeStatusRequest
+    )
+}
