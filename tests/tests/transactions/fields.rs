@@ -1,0 +1,101 @@
+//! The checks before the node is asked (contract 5.2), each row provoked from outside.
+
+use mesh_testbed::DevNode;
+use mesh_tests::problem;
+use serde_json::{Value, json};
+
+use crate::{Stage, body};
+
+/// Sets a member of the transaction, or removes it.
+fn changed(tx: &Value, pointer: &str, value: Option<Value>) -> Value {
+    let mut tx = tx.clone();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    let parent = tx.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+    match value {
+        Some(value) => parent.insert(name.to_owned(), value),
+        None => parent.remove(name),
+    };
+    tx
+}
+
+#[tokio::test]
+async fn each_malformed_field_is_refused_and_named() {
+    let stage = Stage::set(DevNode::configure()).await;
+    let good = body(&stage.node.transaction(1, "order"));
+    let text = |count: usize| Some(json!("a".repeat(count)));
+    let cases = [
+        ("/version", None, "tx.version"),
+        ("/version", Some(json!("TX_VERSION_UNSPECIFIED")), "tx.version"),
+        ("/version", Some(json!(1)), "version"),
+        ("/version", Some(json!("TX_VERSION_V9")), "version"),
+        ("/pubKey", None, "tx.pubKey"),
+        ("/pubKey", text(63), "tx.pubKey"),
+        ("/pubKey", Some(json!("g".repeat(64))), "tx.pubKey"),
+        ("/inputData", None, "tx.inputData"),
+        ("/inputData", Some(json!("")), "tx.inputData"),
+        ("/inputData", Some(json!("???")), "inputData"),
+        ("/inputData", Some(json!(7)), "inputData"),
+        ("/signature", None, "tx.signature"),
+        ("/signature/value", text(127), "tx.signature.value"),
+        ("/signature/value", None, "tx.signature.value"),
+        ("/signature/algo", Some(json!("")), "tx.signature.algo"),
+        ("/signature/version", Some(json!(0)), "tx.signature.version"),
+        ("/signature/version", Some(json!(-1)), "version"),
+        ("/pow/nonce", Some(json!("18446744073709551616")), "nonce"),
+        ("/pow/nonce", Some(json!(1.5)), "nonce"),
+        ("/pow/tid", Some(json!(7)), "tid"),
+    ];
+    for (pointer, value, named) in cases {
+        let tx = changed(&good, pointer, value.clone());
+        for path in ["/transaction", "/transaction/check"] {
+            let answer = stage.post(path, &json!({"tx": tx})).await;
+            let said = format!("{path} {pointer} {value:?}: {answer:?}");
+            assert_eq!((answer.status, problem::number(&answer)), (400, 10_015), "{said}");
+            assert!(answer.text().contains(named), "{said}");
+        }
+    }
+    let address = changed(&changed(&good, "/pubKey", None), "/address", text(40));
+    let answer = stage.post("/transaction", &json!({"tx": address})).await;
+    assert!(answer.status == 400 && answer.text().contains("tx.address is not supported"), "{answer:?}");
+    let both = changed(&good, "/address", text(40));
+    let answer = stage.post("/transaction", &json!({"tx": both})).await;
+    assert_eq!((answer.status, problem::number(&answer)), (400, 10_015), "{answer:?}");
+    for (request, path) in [
+        (json!({}), "/transaction"),
+        (json!({}), "/transaction/check"),
+        (json!({}), "/transaction/raw"),
+        (json!({"tx": ""}), "/transaction/raw/check"),
+        (json!({"tx": good, "type": "TYPE_FOO"}), "/transaction"),
+        (json!({"tx": good, "type": 9}), "/transaction"),
+    ] {
+        let answer = stage.post(path, &request).await;
+        assert_eq!((answer.status, problem::number(&answer)), (400, 10_015), "{path} {request}: {answer:?}");
+    }
+    assert!(stage.node.received().is_empty(), "nothing of it has reached the node");
+}
+
+#[tokio::test]
+async fn several_malformed_fields_are_listed_together() {
+    let stage = Stage::set(DevNode::configure()).await;
+    let answer = stage.post("/transaction", &json!({"tx": {}})).await;
+    let details = answer.json()["details"].as_array().unwrap().clone();
+    let fields: Vec<_> =
+        details.iter().map(|detail| detail["message"].as_str().unwrap().split(' ').next().unwrap()).collect();
+    assert_eq!(fields, ["tx.version", "tx.pubKey", "tx.inputData", "tx.signature"]);
+    assert!(details.iter().all(|detail| detail["code"] == 10_015), "{details:?}");
+}
+
+#[tokio::test]
+async fn a_transaction_of_a_mebibyte_passes_and_one_byte_more_does_not() {
+    let stage = Stage::set(DevNode::configure().without_checks()).await;
+    let mut tx = stage.node.transaction(1, "order");
+    let rest = mesh_transaction::encode(&tx).len();
+    // The longer text needs a longer length before it.
+    tx.input_data = vec![7; (1 << 20) - rest + "order".len() - 2].into();
+    assert_eq!(mesh_transaction::encode(&tx).len(), 1 << 20);
+    let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
+    assert_eq!((answer.status, &answer.json()["success"]), (200, &json!(true)), "{answer:?}");
+    tx.input_data = vec![7; tx.input_data.len() + 1].into();
+    let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
+    assert_eq!((answer.status, problem::number(&answer)), (400, 10_015), "{answer:?}");
+}
