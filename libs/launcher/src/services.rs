@@ -24,6 +24,8 @@ pub enum Need {
     Database,
     /// Where history segments lie.
     History,
+    /// The consensus node's RPC.
+    Node,
     /// The listening sockets for clients, shared by all replicas.
     Sockets,
 }
@@ -43,7 +45,7 @@ pub struct Service {
 pub const SERVICES: &[Service] = &[
     Service { name: "edge", tier: Tier::Front, needs: &[Need::Bus, Need::Sockets] },
     Service { name: "query", tier: Tier::Service, needs: &[Need::Bus, Need::Database] },
-    Service { name: "node-info", tier: Tier::Service, needs: &[Need::Bus, Need::Database] },
+    Service { name: "node-info", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::Node] },
     Service { name: "export", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::History] },
 ];
 
@@ -100,6 +102,8 @@ pub struct Surroundings {
     pub bus_credentials: Option<PathBuf>,
     /// Where the database is.
     pub database_url: String,
+    /// Where the RPC of the consensus node is, when there is one.
+    pub node_url: Option<String>,
     /// The sockets of the edge.
     pub sockets: Sockets,
     /// Further variables for every process.
@@ -141,6 +145,11 @@ impl Surroundings {
                 Need::Database => spec = spec.env("MESH_DATABASE_URL", &self.database_url),
                 // Segments lie in the folder `segments` of what is named here.
                 Need::History => spec = spec.env("MESH_HISTORY_URL", self.home.root().to_string_lossy()),
+                Need::Node => {
+                    if let Some(url) = &self.node_url {
+                        spec = spec.env("MESH_NODE_URL", url);
+                    }
+                }
                 Need::Sockets => spec.sockets.clone_from(&self.sockets.inherited),
             }
         }

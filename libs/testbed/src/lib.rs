@@ -2,13 +2,14 @@
 //!
 //! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL shared by
 //! the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
-//! edge. Everything ends with the value that stands for it, and at the latest with the test process. What cannot be
+//! edge, [`DevNode`] a consensus node's RPC. Everything ends with the value that stands for it, and at the latest with the test process. What cannot be
 //! started panics with the reason, because it is the test that fails.
 
 mod answer;
 mod database;
 mod janitor;
 mod mesh;
+mod node;
 mod servers;
 mod service;
 
@@ -16,6 +17,7 @@ pub use answer::Answer;
 pub use database::Database;
 pub use mesh::{Mesh, MeshSetup};
 pub use mesh_launcher::process::Signal;
+pub use node::{DevNode, DevNodeSetup};
 pub use servers::{NatsServer, PostgresServer, nats, postgres};
 pub use service::{Service, ServiceSetup};
 

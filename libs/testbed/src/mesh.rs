@@ -78,8 +78,8 @@ impl MeshSetup<'_> {
                 .inherited
                 .iter()
                 .fold(setup, |setup, (name, socket)| setup.socket(name, socket.clone())),
-            // Every service of the testbed is on the bus.
-            Need::Bus => setup,
+            // Every service of the testbed is on the bus; a node is given as a variable where there is one.
+            Need::Bus | Need::Node => setup,
         }
     }
 }

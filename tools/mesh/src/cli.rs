@@ -14,6 +14,7 @@ use mesh_launcher::{MOST_REPLICAS, services};
 use crate::bench::sections::{SectionName, Suite};
 use crate::export::args::ExportArgs;
 use crate::failure::Failure;
+use crate::tx::args::TxArgs;
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 pub(crate) use rig::{Drill, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, StreamsArgs};
 
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// Downloads a table of the sealed history, going on where an earlier call broke off
     Export(ExportArgs),
+    /// Makes keys and transactions, submits them and says what became of them
+    Tx(TxArgs),
     /// Measures the product on this machine and prints a table
     Bench(BenchArgs),
     /// Puts a mesh through a long drill and says what did not hold
@@ -114,6 +117,9 @@ pub(crate) struct UpArgs {
     /// Use this running PostgreSQL instead of a private one
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: Option<String>,
+    /// The RPC of this consensus node instead of the development node's, which then does not run
+    #[arg(long, value_name = "URL", value_parser = node_url)]
+    pub(crate) node: Option<String>,
     /// The demo network.
     #[command(flatten)]
     pub(crate) demo: DemoArgs,
@@ -318,6 +324,13 @@ pub(crate) const POSTGRES: &str = "postgres";
 pub(crate) const NATS: &str = "nats-server";
 /// The development node.
 pub(crate) const DEVNODE: &str = "devnode";
+
+fn node_url(text: &str) -> Result<String, String> {
+    match reqwest::Url::parse(text) {
+        Ok(url) if url.scheme() == "http" && url.has_host() => Ok(text.to_owned()),
+        _ => Err("write it as http://host:port".to_owned()),
+    }
+}
 
 fn process_name(name: &str) -> Result<String, String> {
     let mut names = service_names();

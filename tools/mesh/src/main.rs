@@ -19,6 +19,7 @@ mod signals;
 mod synthetic;
 mod table;
 mod test;
+mod tx;
 mod up;
 
 use std::process::ExitCode;
@@ -54,6 +55,7 @@ fn run() -> Result<(), Failure> {
             Command::Seal(args) => seal::seal(&args).await,
             Command::History(args) => history::history(&args).await,
             Command::Export(args) => export::export(args).await,
+            Command::Tx(args) => tx::tx(args).await,
             Command::Bench(args) => bench::bench(&args).await,
             Command::Rig(args) => rig::rig(&args).await,
             Command::Test => test::test().await,

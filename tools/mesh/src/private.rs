@@ -111,6 +111,7 @@ impl PrivateMesh {
             bus_url: servers.bus.url.clone(),
             bus_credentials: servers.bus.credentials.clone(),
             database_url: servers.database_url.clone(),
+            node_url: None,
             sockets: sockets()?,
             env: layout.env.clone(),
         };

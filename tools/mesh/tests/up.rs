@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use mesh_launcher::control::Row;
 use mesh_launcher::services::SERVICES;
+use mesh_transaction::{TxHash, encode};
+use proto_msgs::v2::CheckTransactionRequest;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
@@ -77,6 +79,14 @@ impl Installed {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Where the development node answers, by its log.
+    async fn node(&self) -> String {
+        let log = tokio::fs::read_to_string(self.home().join("logs/devnode-0.log")).await.unwrap();
+        let line = log.lines().find(|line| line.contains("the development node answers")).unwrap();
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["fields"]["url"].as_str().unwrap().to_owned()
+    }
+
     async fn rows(&self) -> Vec<Row> {
         let output = self.mesh(&["ps", "--json"]).output().await.unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
@@ -137,6 +147,61 @@ fn runs(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
+/// Signs a transaction with what the gateway tells, and sees it come into a block of the node.
+async fn submits(up: &Up, node: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    let key = key.to_str().unwrap();
+    let tx = async |args: &[&str]| {
+        let run = Command::new(env!("CARGO_BIN_EXE_mesh")).arg("tx").args(args).output();
+        let output = timeout(PATIENCE * 2, run).await.unwrap().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    tx(&["keygen", key]).await;
+    asked(&format!("{}/blockchain/height", up.http)).await;
+    let body = tx(&["sign", "--key", key, "--hex", "00", "--url", &up.http]).await;
+    let request: CheckTransactionRequest = serde_json::from_slice(&body).unwrap();
+    let encoded = encode(&request.tx.unwrap());
+    let digits: String = encoded.iter().map(|byte| format!("{byte:02X}")).collect();
+    let answer = asked(&format!("{node}/broadcast_tx_sync?tx=0x{digits}")).await;
+    assert_eq!(answer["result"]["code"], 0, "{answer}");
+    let hash = TxHash::of(&encoded);
+    let deadline = Instant::now() + PATIENCE * 2;
+    while asked(&format!("{node}/tx?hash=0x{hash}")).await["result"]["tx_result"]["code"] != 0 {
+        assert!(Instant::now() < deadline, "{hash} comes into no block");
+        sleep(Duration::from_millis(20)).await;
+    }
+
+    // Block and hash are those of the store.
+    let head = asked(&format!("{}/blockchain/height", up.http)).await;
+    let (height, hash) = (head["height"].as_str().unwrap(), head["hash"].as_str().unwrap());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let block = asked(&format!("{node}/block?height={height}")).await;
+        if let Some(seen) = block["result"]["block_id"]["hash"].as_str() {
+            assert_eq!(seen.to_lowercase(), hash);
+            break;
+        }
+        assert!(Instant::now() < deadline, "{block}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Asks again until there is a JSON answer.
+async fn asked(url: &str) -> serde_json::Value {
+    let deadline = Instant::now() + PATIENCE * 2;
+    loop {
+        if let Ok(answer) = reqwest::get(url).await
+            && answer.status() != 503
+        {
+            return answer.json().await.unwrap();
+        }
+        assert!(Instant::now() < deadline, "{url} does not answer");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     let installed = Installed::new();
@@ -155,12 +220,16 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
         assert_eq!(row.admin.is_some(), is_service, "{row:?}");
     }
 
+    let node = installed.node().await;
+    submits(&up, &node).await;
+
     for service in ["query", "nats-server", "postgres", "devnode"] {
         let old = installed.pid(service).await.unwrap();
         send(old, Signal::KILL);
         installed.new_pid(service, old).await;
     }
     up.answers().await;
+    submits(&up, &node).await;
 
     installed.order(&["stop", "postgres"]).await;
     assert_eq!(installed.pid("postgres").await, None);

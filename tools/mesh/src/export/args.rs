@@ -92,7 +92,8 @@ fn table_parser() -> impl TypedValueParser<Value = Table> {
     })
 }
 
-fn gateway(text: &str) -> Result<Url, String> {
+/// Reads the address of a gateway.
+pub(crate) fn gateway(text: &str) -> Result<Url, String> {
     let wrong =
         || "write it as http://host:port, with a path when the gateway is below one (no TLS)".to_owned();
     let url = Url::parse(text).map_err(|_| wrong())?;

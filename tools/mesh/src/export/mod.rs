@@ -7,7 +7,7 @@ mod heights;
 mod patience;
 mod progress;
 mod sink;
-mod source;
+pub(crate) mod source;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

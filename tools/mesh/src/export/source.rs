@@ -200,12 +200,13 @@ impl Answer {
 }
 
 /// The path of an operation, which the contract has.
-fn path_of(operation: &str) -> String {
+pub(crate) fn path_of(operation: &str) -> String {
     let mut operations = Contract::get().operations().iter();
     operations.find(|row| row.name == operation).map(|row| row.template()).unwrap_or_default()
 }
 
-fn said(problem: &Problem) -> String {
+/// What a problem says in detail.
+pub(crate) fn said(problem: &Problem) -> String {
     let detail = problem.details.first().cloned().unwrap_or_default();
     match detail.inner.as_str() {
         "" => detail.message,
@@ -222,7 +223,7 @@ fn foreign(url: &str) -> Missed {
 }
 
 /// The innermost cause: what the system or the protocol says.
-fn root_of(error: &reqwest::Error) -> String {
+pub(crate) fn root_of(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     let mut text = None;
     while let Some(error) = cause {

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mesh_devnode::ReservedPort;
 use mesh_launcher::RestartRule;
 use mesh_launcher::control::ControlSocket;
 use mesh_launcher::home::Home;
@@ -54,7 +55,8 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let control = ControlSocket::bind(&home).map_err(|error| Failure::failed(error.to_string()))?;
     let control = tokio::spawn(control.serve(supervisor.clone()));
 
-    let mesh = Mesh { args, home, program, sockets, supervisor };
+    let node = Node::of(&args)?;
+    let mesh = Mesh { args, home, program, sockets, node, supervisor };
     let outcome = tokio::select! {
         outcome = mesh.run() => outcome,
         () = signals.stop() => Ok(()),
@@ -77,7 +79,36 @@ struct Mesh {
     home: Home,
     program: PathBuf,
     sockets: Sockets,
+    node: Node,
     supervisor: Supervisor,
+}
+
+/// The consensus node of a mesh.
+enum Node {
+    /// The development node, on this port.
+    Development(ReservedPort),
+    /// One that runs already.
+    Running(String),
+}
+
+impl Node {
+    fn of(args: &UpArgs) -> Result<Self, Failure> {
+        match &args.node {
+            Some(url) => Ok(Self::Running(url.clone())),
+            None => ReservedPort::take().map(Self::Development).map_err(|error| {
+                Failure::failed(format!(
+                    "there is no port for the development node ({error}); close programs that hold ports"
+                ))
+            }),
+        }
+    }
+
+    fn url(&self) -> String {
+        match self {
+            Self::Development(port) => format!("http://{}", port.address()),
+            Self::Running(url) => url.clone(),
+        }
+    }
 }
 
 /// What the services lean on, once it is there.
@@ -109,7 +140,8 @@ impl Mesh {
             self.start_devnode(&database_url, &data)
         };
         tokio::try_join!(services, contents)?;
-        let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain([DEVNODE]).collect();
+        let own_node = matches!(self.node, Node::Development(_)).then_some(DEVNODE);
+        let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain(own_node).collect();
         self.supervisor
             .ready(&names, SERVICES_PATIENCE)
             .await
@@ -154,6 +186,7 @@ impl Mesh {
             bus_url: backing.bus.url,
             bus_credentials: backing.bus.credentials,
             database_url: backing.database_url,
+            node_url: Some(self.node.url()),
             sockets: self.sockets.clone(),
             env: self.env(),
         });
@@ -165,7 +198,9 @@ impl Mesh {
         Ok(())
     }
 
+    /// Starts the development node, unless there is another one.
     fn start_devnode(&self, database_url: &str, data: &data::Held) -> Result<(), Failure> {
+        let Node::Development(port) = &self.node else { return Ok(()) };
         let mut more = Vec::new();
         if let data::Held::Demo(plan) = data {
             let plan = serde_json::to_string(plan).map_err(|error| Failure::failed(error.to_string()))?;
@@ -173,7 +208,7 @@ impl Mesh {
             more.extend([(devnode::DEMO_PLAN.to_owned(), plan), (devnode::DEMO_STATE.to_owned(), state)]);
         }
         more.extend(self.env());
-        let group = devnode::group(&self.program, &self.home, database_url, more);
+        let group = devnode::group(&self.program, &self.home, database_url, Some(port.address()), more);
         self.add(group, 1)
     }
 

@@ -122,7 +122,7 @@ impl<'a> Stage<'a> {
 }
 
 fn start_devnode(mesh: &PrivateMesh, servers: &Servers) -> Result<(), Failure> {
-    let group = devnode::group(this_program()?, &mesh.home, &servers.database_url, []);
+    let group = devnode::group(this_program()?, &mesh.home, &servers.database_url, None, []);
     mesh.add(group, 1)
 }
 

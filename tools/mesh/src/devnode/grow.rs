@@ -1,72 +1,39 @@
-//! The development node: a process of its own that keeps the chain of a mesh growing, a block about every second.
-//!
-//! Comes in: where the database is, and what lives in it, by variables. Goes out: new blocks; on the demo network
-//! with everything that happens in them, otherwise empty ones.
+//! Writes blocks into the store: those of the demo network, or empty ones.
 
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use mesh_demo::{DemoError, Event, Plan, run_live};
-use mesh_launcher::home::Home;
-use mesh_launcher::process::ProcessSpec;
-use mesh_launcher::supervisor::{Group, Tier};
-use mesh_launcher::{Ready, Recipe};
+use mesh_demo::{DemoError, Event, run_live};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_postgres::NoTls;
 
-use crate::cli::DEVNODE;
+use super::config::Config;
 use crate::failure::{Failure, with_causes};
 use crate::signals::Signals;
 
-/// The variable that names the database.
-pub(crate) const DATABASE_URL: &str = "MESH_DATABASE_URL";
-/// The variable with the plan of the demo network, as JSON, when the database holds one.
-pub(crate) const DEMO_PLAN: &str = "MESH_DEMO_PLAN";
-/// The variable that names the file in which the demo network keeps its state.
-pub(crate) const DEMO_STATE: &str = "MESH_DEMO_STATE";
-
-const BLOCK_PERIOD: Duration = Duration::from_secs(1);
 /// A database that takes longer for one block is gone or frozen; a new connection finds out which.
 const BLOCK_DEADLINE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-const NEXT_BLOCK: &str = include_str!("../sql/next_block.sql");
+const NEXT_BLOCK: &str = include_str!("../../sql/next_block.sql");
 
-/// How long it has to end by itself.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// How it is started and kept: this program again, at work on a database. `more` is for what only some give it.
-pub(crate) fn group(
-    program: impl Into<PathBuf>,
-    home: &Home,
-    database_url: &str,
-    more: impl IntoIterator<Item = (String, String)>,
-) -> Group {
-    let mut spec = ProcessSpec::new(format!("{DEVNODE}-0"), program, home.log(DEVNODE, 0))
-        .arg(DEVNODE)
-        .env(DATABASE_URL, database_url);
-    spec.env.extend(more);
-    spec.grace = GRACE;
-    let recipe = Recipe { spec, ready: Ready::Spawned };
-    Group {
-        name: DEVNODE.to_owned(),
-        tier: Tier::Node,
-        scalable: false,
-        recipe: Box::new(move |_, _| recipe.clone()),
-    }
-}
-
-/// Runs until asked to stop. A database that went away is waited for.
-pub(crate) async fn run() -> Result<(), Failure> {
-    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_max_level(tracing::Level::INFO).init();
-    let mut signals = Signals::watch()?;
-    let url = std::env::var(DATABASE_URL).map_err(|_| {
-        Failure::configuration(format!("{DATABASE_URL} is not set; let `mesh up` start the development node"))
-    })?;
-    if let Some((plan, state)) = demo()? {
+/// Writes blocks until asked to stop, and says each time that one is stored.
+pub(super) async fn write(
+    config: &Config,
+    signals: &mut Signals,
+    written: &watch::Sender<()>,
+) -> Result<(), Failure> {
+    let url = &config.database_url;
+    if let Some((plan, state)) = &config.demo {
         let stop = signals.stop();
-        match run_live(&url, &plan, &state, BLOCK_PERIOD, |event| tell(&event), stop).await {
+        let tell = |event: Event<'_>| {
+            if let Event::Block(_) = event {
+                written.send_replace(());
+            }
+            tell(&event);
+        };
+        match run_live(url, plan, state, config.block_period, tell, stop).await {
             Ok(()) => return Ok(()),
             // An older release made this history: it can be continued, only not as the network that it was.
             Err(error @ DemoError::Foreign(_)) => {
@@ -79,22 +46,9 @@ pub(crate) async fn run() -> Result<(), Failure> {
         }
     }
     tokio::select! {
-        never = grow(&url) => match never {},
+        never = grow(config, written) => match never {},
         () = signals.stop() => Ok(()),
     }
-}
-
-/// The demo network to keep living, if there is one.
-fn demo() -> Result<Option<(Plan, PathBuf)>, Failure> {
-    let (Ok(plan), Some(state)) = (std::env::var(DEMO_PLAN), std::env::var_os(DEMO_STATE)) else {
-        return Ok(None);
-    };
-    let plan = serde_json::from_str(&plan).map_err(|error| {
-        Failure::configuration(format!(
-            "{DEMO_PLAN} cannot be read ({error}); let `mesh up` start the development node"
-        ))
-    })?;
-    Ok(Some((plan, PathBuf::from(state))))
 }
 
 fn tell(event: &Event<'_>) {
@@ -107,30 +61,38 @@ fn tell(event: &Event<'_>) {
 }
 
 /// Writes empty blocks for ever.
-async fn grow(url: &str) -> Infallible {
+async fn grow(config: &Config, written: &watch::Sender<()>) -> Infallible {
     let mut pause = FIRST_PAUSE;
     loop {
-        let mut written = 0;
-        let error = match write_blocks(url, &mut written).await {
+        let mut count = 0;
+        let tell = || {
+            count += 1;
+            written.send_replace(());
+        };
+        let error = match write_blocks(config, tell).await {
             Ok(never) => match never {},
             Err(error) => error,
         };
         tracing::warn!(error = with_causes(&*error), "no block could be written, trying again");
-        pause = if written > 0 { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+        pause = if count > 0 { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
         sleep(pause).await;
     }
 }
 
 /// Writes empty blocks over one connection until that fails.
-async fn write_blocks(url: &str, written: &mut u64) -> Result<Infallible, Box<dyn std::error::Error>> {
-    let (client, connection) = timeout(BLOCK_DEADLINE, tokio_postgres::connect(url, NoTls)).await??;
+async fn write_blocks(
+    config: &Config,
+    mut tell: impl FnMut(),
+) -> Result<Infallible, Box<dyn std::error::Error>> {
+    let connecting = tokio_postgres::connect(&config.database_url, NoTls);
+    let (client, connection) = timeout(BLOCK_DEADLINE, connecting).await??;
     let writing = async {
-        let mut period = interval(BLOCK_PERIOD);
+        let mut period = interval(config.block_period);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             period.tick().await;
             timeout(BLOCK_DEADLINE, client.execute(NEXT_BLOCK, &[])).await??;
-            *written += 1;
+            tell();
         }
     };
     // The connection is driven here and goes with its client.

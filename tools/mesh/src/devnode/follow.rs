@@ -1,0 +1,228 @@
+//! The node's RPC over the blocks of the store: each block that the store has got is given to the chain, with the
+//! rules that the store has at that moment.
+
+use std::collections::HashMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+use mesh_devnode::{DevNode, Settings};
+use mesh_transaction::{Block, Network, SpamRules};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::{Client, NoTls, Row};
+
+use super::config::Config;
+use crate::failure::{Failure, with_causes};
+
+const NEW_BLOCKS: &str = include_str!("../../sql/new_blocks.sql");
+/// As many as the statement gives.
+const MOST_BLOCKS: usize = 500;
+/// Nothing that is asked here takes longer, unless the database is gone or frozen.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// A block that somebody else has written is seen after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Answers the RPC for ever. Fails when the store turns out to be another one than before, and when the node cannot
+/// be started.
+pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Failure {
+    let (chain_id, blocks, rules) = patiently(|| async {
+        let store = Store::connect(&config.database_url).await?;
+        let chain_id = store.chain_id().await?;
+        let (blocks, rules) = store.blocks_from(0).await?;
+        Ok((chain_id, blocks, rules))
+    })
+    .await;
+    let network =
+        Network { chain_id, algorithm: config.algorithm.clone(), pow_prefix: config.pow_prefix.clone() };
+    let settings = Settings {
+        network,
+        file: config.file.clone(),
+        checks: config.checks,
+        limits: config.limits,
+        check_delay: config.check_delay,
+        broadcasts: config.broadcasts.clone(),
+    };
+    let node = match DevNode::start(settings, config.listen, blocks, rules).await {
+        Ok(node) => node,
+        Err(error) => {
+            return Failure::failed(format!(
+                "the node cannot be started ({}); try again",
+                with_causes(&error)
+            ));
+        }
+    };
+    node.chain().catch_up(config.catching_up);
+    tracing::info!(url = node.url(), "the development node answers");
+    let mut store = None;
+    loop {
+        match timeout(DEADLINE, advance(&node, config, &mut store)).await {
+            Ok(Ok(Advance::Done)) => {}
+            Ok(Ok(Advance::OtherStore)) => {
+                return Failure::failed("the store was set back; the node starts again with its blocks");
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(error = with_causes(&*error), "the store's blocks could not be followed");
+                store = None;
+                sleep(FIRST_PAUSE).await;
+                continue;
+            }
+            Err(_) => {
+                tracing::warn!("the store does not answer, its blocks could not be followed");
+                store = None;
+                continue;
+            }
+        }
+        // The writer lives as long as this; without it there is nothing to hear.
+        let _ = timeout(LOOK_AGAIN, seen.changed()).await;
+    }
+}
+
+/// How a look at the store ended.
+enum Advance {
+    Done,
+    OtherStore,
+}
+
+/// Gives the chain what the store has more.
+async fn advance(node: &DevNode, config: &Config, store: &mut Option<Store>) -> Result<Advance, AnyError> {
+    let store = match store {
+        Some(store) => store,
+        none => none.insert(Store::connect(&config.database_url).await?),
+    };
+    let newest = node.chain().newest();
+    let height = newest.as_ref().map_or(0, |block| block.height);
+    let (blocks, rules) = store.blocks_from(height).await?;
+    if let Some(newest) = newest
+        && blocks.len() < MOST_BLOCKS
+        && blocks.first().is_none_or(|first| first.hash != newest.hash)
+    {
+        return Ok(Advance::OtherStore);
+    }
+    for block in blocks.into_iter().filter(|block| block.height > height) {
+        node.chain().commit(block, rules).await?;
+    }
+    Ok(Advance::Done)
+}
+
+/// A connection to the store.
+struct Store {
+    client: Client,
+    connection: AbortHandle,
+}
+
+impl Store {
+    async fn connect(url: &str) -> Result<Self, AnyError> {
+        let (client, connection) = timeout(DEADLINE, tokio_postgres::connect(url, NoTls)).await??;
+        let connection = tokio::spawn(async move {
+            // Whoever asks next hears of it.
+            let _ = connection.await;
+        });
+        Ok(Self { client, connection: connection.abort_handle() })
+    }
+
+    /// The chain's id; empty in a store that does not know it.
+    async fn chain_id(&self) -> Result<String, AnyError> {
+        let asked = self.client.query_opt("SELECT id FROM chain", &[]);
+        Ok(timeout(DEADLINE, asked).await??.map_or_else(String::new, |row| row.get(0)))
+    }
+
+    /// The blocks from a height on, at most the newest 500, in rising order, and the rules since the newest.
+    async fn blocks_from(&self, height: u64) -> Result<(Vec<Block>, SpamRules), AnyError> {
+        let rows = timeout(DEADLINE, self.client.query(NEW_BLOCKS, &[&height.cast_signed()])).await??;
+        let rules = rows.last().map(rules_of).transpose()?.unwrap_or_default();
+        Ok((rows.iter().map(block_of).collect::<Result<_, _>>()?, rules))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+fn block_of(row: &Row) -> Result<Block, AnyError> {
+    let time: std::time::SystemTime = row.try_get("block_time")?;
+    Ok(Block {
+        height: row.try_get::<_, i64>("height")?.try_into()?,
+        hash: row.try_get("hash")?,
+        time: time.duration_since(UNIX_EPOCH).unwrap_or_default(),
+    })
+}
+
+fn rules_of(row: &Row) -> Result<SpamRules, AnyError> {
+    let parameters: Option<String> = row.try_get("parameters")?;
+    let parameters: HashMap<String, String> =
+        parameters.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default();
+    let epoch: Option<f64> = row.try_get("epoch_s")?;
+    let epoch = epoch.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let (rules, wrong) = SpamRules::stored(|key| parameters.get(key).cloned(), epoch);
+    for parameter in wrong {
+        tracing::warn!("{parameter}, its default holds");
+    }
+    Ok(rules)
+}
+
+/// Tries again until it works: a database that is away comes back.
+async fn patiently<T>(mut attempt: impl AsyncFnMut() -> Result<T, AnyError>) -> T {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match attempt().await {
+            Ok(value) => return value,
+            Err(error) => {
+                tracing::warn!(error = with_causes(&*error), "the store cannot be read, trying again");
+            }
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mesh_testbed::Database;
+
+    #[tokio::test]
+    async fn blocks_come_with_the_rules_of_their_moment() {
+        let database = Database::fresh().await;
+        let client = database.connect().await;
+        let store = Store::connect(database.url()).await.unwrap();
+        assert_eq!(store.blocks_from(0).await.unwrap(), (Vec::new(), SpamRules::default()));
+        assert_eq!(store.chain_id().await.unwrap(), "");
+        client
+            .batch_execute(
+                "INSERT INTO chain (id) VALUES ('net-1');
+                INSERT INTO blocks
+                    SELECT to_timestamp(height), height, repeat('A', 63) || height % 10 FROM generate_series(1, 510) AS height;
+                INSERT INTO network_parameters (key, value, tx_hash, block_time) VALUES
+                    ('spam.pow.difficulty', '9', '', to_timestamp(3)), ('spam.pow.increaseDifficulty', '1', '', to_timestamp(3)),
+                    ('spam.pow.numberOfPastBlocks', '4', '', to_timestamp(3));
+                INSERT INTO epochs (id, start_time, expire_time, tx_hash, block_time) VALUES
+                    (1, to_timestamp(0), to_timestamp(1000), '', to_timestamp(1)),
+                    (2, to_timestamp(0), to_timestamp(4800), '', to_timestamp(2));",
+            )
+            .await
+            .unwrap();
+        assert_eq!(store.chain_id().await.unwrap(), "net-1");
+        let (blocks, rules) = store.blocks_from(509).await.unwrap();
+        let block = |height: u64| Block {
+            height,
+            hash: format!("{}{}", "a".repeat(63), height % 10),
+            time: Duration::from_secs(height),
+        };
+        assert_eq!(blocks, [block(509), block(510)]);
+        let expected = SpamRules {
+            difficulty: 9,
+            increasing: true,
+            bar: Duration::from_secs(100),
+            ..SpamRules::default()
+        };
+        assert_eq!(rules, expected);
+        let (blocks, _) = store.blocks_from(0).await.unwrap();
+        assert_eq!((blocks.len(), blocks.first()), (MOST_BLOCKS, Some(&block(11))));
+    }
+}

@@ -1,0 +1,284 @@
+//! What `mesh tx` is asked for, as it is typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use mesh_transaction::{ALGORITHM, MOST_BITS, TxHash};
+use proto_msgs::v2::{SubmissionType, TxVersion};
+use reqwest::Url;
+
+use crate::export::args::gateway;
+
+/// Options of `tx`.
+#[derive(Debug, Args)]
+pub(crate) struct TxArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: TxCommand,
+}
+
+/// What to do with a transaction.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TxCommand {
+    /// Makes a key, writes it into a file for its owner only and prints its public half
+    Keygen(KeygenArgs),
+    /// Builds and signs a transaction, finds its proof of work and prints the body of its submission
+    Sign(SignArgs),
+    /// Submits what `sign` printed
+    Submit(SubmitArgs),
+    /// Asks the node whether it would take what `sign` printed
+    Check(CheckArgs),
+    /// Says what became of a transaction
+    Status(StatusArgs),
+}
+
+/// Options of `keygen`.
+#[derive(Debug, Args)]
+pub(crate) struct KeygenArgs {
+    /// The file of the key
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Replace FILE when it is there: its key is lost
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `sign`.
+#[derive(Debug, Args)]
+pub(crate) struct SignArgs {
+    /// The file of the key, as `keygen` wrote it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+    /// The command to be signed.
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// What the signature covers: 2 = the command, 3 = the chain's id, too
+    #[arg(long, value_name = "2|3", default_value = "3")]
+    pub(crate) tx_version: Version,
+    /// The chain's id [default: that of the gateway's chain]
+    #[arg(long, value_name = "ID")]
+    pub(crate) chain_id: Option<String>,
+    /// The network's name of the signature algorithm
+    #[arg(long, value_name = "NAME", default_value = ALGORITHM, env = "MESH_RELAY_SIGNATURE_ALGO")]
+    pub(crate) algorithm: String,
+    /// The proof of work.
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+    /// The gateway that is asked for what is not given
+    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
+    pub(crate) url: Url,
+    /// Print nothing but the body, which is a JSON object in any case
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The command to be signed, in one of three ways.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct InputArgs {
+    /// The command's bytes are in this file, `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// The command's bytes as hex
+    #[arg(long, value_name = "DIGITS", value_parser = hex_bytes)]
+    pub(crate) hex: Option<InputData>,
+    /// The command's bytes as base64
+    #[arg(long, value_name = "TEXT", value_parser = base64_bytes)]
+    pub(crate) base64: Option<InputData>,
+}
+
+/// The bytes of a command, never none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InputData(pub(crate) Vec<u8>);
+
+/// What the proof of work is done for.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Proof of work")]
+pub(crate) struct WorkArgs {
+    /// Hash of the block that the work is done on [default: the gateway's newest]
+    #[arg(long, value_name = "DIGITS", value_parser = block_hash)]
+    pub(crate) block_hash: Option<String>,
+    /// Zero bits to find, 0 to 256 [default: the network's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_BITS)))]
+    pub(crate) difficulty: Option<u32>,
+    /// The id that the work is done for, usable once [default: a random one]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) tid: Option<String>,
+    /// What the network's preimages begin with
+    #[arg(long, value_name = "TEXT", default_value = "", env = "MESH_POW_PREFIX")]
+    pub(crate) pow_prefix: String,
+    /// Do no work, as validators for their own commands
+    #[arg(long, conflicts_with_all = ["block_hash", "difficulty", "tid"])]
+    pub(crate) no_pow: bool,
+}
+
+/// Options of `submit`.
+#[derive(Debug, Args)]
+pub(crate) struct SubmitArgs {
+    /// The file with what `sign` printed
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// What to wait for: nothing, the node's check, or a block
+    #[arg(long, value_enum, value_name = "TYPE", default_value_t = Type::Sync, ignore_case = true)]
+    pub(crate) r#type: Type,
+    /// Follow the transaction until it is in a block
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Stop following after this time
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) patience: u32,
+    /// The gateway
+    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
+    pub(crate) url: Url,
+    /// Print the gateway's last answer as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The file with what `sign` printed
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// The gateway
+    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
+    pub(crate) url: Url,
+    /// Print the gateway's answer as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Hash of the transaction
+    #[arg(value_name = "HASH")]
+    pub(crate) hash: TxHash,
+    /// The gateway
+    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
+    pub(crate) url: Url,
+    /// Print the gateway's answer as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a signature covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Version {
+    /// The command
+    #[value(name = "2")]
+    V2,
+    /// The chain's id and the command
+    #[value(name = "3")]
+    V3,
+}
+
+impl From<Version> for TxVersion {
+    fn from(version: Version) -> Self {
+        match version {
+            Version::V2 => Self::V2,
+            Version::V3 => Self::V3,
+        }
+    }
+}
+
+/// What a submission waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Type {
+    /// Nothing
+    #[value(alias = "TYPE_ASYNC")]
+    Async,
+    /// The node's check
+    #[value(alias = "TYPE_SYNC")]
+    Sync,
+    /// A block
+    #[value(alias = "TYPE_COMMIT")]
+    Commit,
+}
+
+impl From<Type> for SubmissionType {
+    fn from(kind: Type) -> Self {
+        match kind {
+            Type::Async => Self::TypeAsync,
+            Type::Sync => Self::TypeSync,
+            Type::Commit => Self::TypeCommit,
+        }
+    }
+}
+
+fn hex_bytes(text: &str) -> Result<InputData, String> {
+    not_empty(hex::decode(text).map_err(|_| "write an even number of hex digits")?)
+}
+
+fn base64_bytes(text: &str) -> Result<InputData, String> {
+    use base64::Engine as _;
+    not_empty(base64::engine::general_purpose::STANDARD.decode(text).map_err(|_| "that is no base64")?)
+}
+
+fn not_empty(bytes: Vec<u8>) -> Result<InputData, String> {
+    if bytes.is_empty() { Err("a command has at least one byte".to_owned()) } else { Ok(InputData(bytes)) }
+}
+
+fn block_hash(text: &str) -> Result<String, String> {
+    match text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("a block hash is 64 hex digits".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: TxArgs,
+    }
+
+    fn typed(args: &[&str]) -> Result<TxCommand, clap::Error> {
+        Typed::try_parse_from([&["-"], args].concat()).map(|typed| typed.args.command)
+    }
+
+    #[test]
+    fn a_command_is_given_in_exactly_one_way() {
+        for (input, bytes) in [(["--hex", "6869"], "hi"), (["--base64", "aGk="], "hi")] {
+            let Ok(TxCommand::Sign(args)) = typed(&[&["sign", "--key", "k"][..], &input[..]].concat()) else {
+                panic!("{input:?}")
+            };
+            let given = args.input.hex.or(args.input.base64).unwrap();
+            assert_eq!(given, InputData(bytes.into()));
+        }
+        let wrong: [&[&str]; 5] = [
+            &[],
+            &["--hex", "6869", "--base64", "aGk="],
+            &["--hex", "686"],
+            &["--hex", ""],
+            &["--base64", "a"],
+        ];
+        for input in wrong {
+            typed(&[&["sign", "--key", "k"][..], input].concat()).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn work_has_bounds_and_types_both_names() {
+        let sign = |more: &[&str]| typed(&[&["sign", "--key", "k", "--hex", "00"][..], more].concat());
+        sign(&["--difficulty", "256", "--block-hash", &"AB".repeat(32)]).unwrap();
+        for wrong in [["--difficulty", "257"], ["--block-hash", "AB"], ["--tx-version", "1"]] {
+            sign(&wrong).unwrap_err();
+        }
+        sign(&["--no-pow", "--difficulty", "1"]).unwrap_err();
+        for kind in ["commit", "TYPE_COMMIT", "Commit"] {
+            let Ok(TxCommand::Submit(args)) = typed(&["submit", "--type", kind]) else { panic!("{kind}") };
+            assert_eq!(SubmissionType::from(args.r#type), SubmissionType::TypeCommit);
+        }
+        typed(&["submit", "--type", "TYPE_FOO"]).unwrap_err();
+        typed(&["status", "AB"]).unwrap_err();
+    }
+}

@@ -1,0 +1,105 @@
+//! The gateway as one that takes transactions. Nothing that submits is ever asked twice: the first time may have
+//! worked.
+
+use std::time::Duration;
+
+use mesh_problem::Problem;
+use mesh_transaction::TxHash;
+use proto_msgs::Operation;
+use proto_msgs::v2::{
+    CheckTransactionReply, CheckTransactionRequest, GetTransactionReply, GetTransactionRequest,
+    LastBlockHeightReply, LastBlockHeightRequest, SubmitTransactionReply, SubmitTransactionRequest,
+};
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::export::source::{path_of, root_of, said};
+use crate::failure::{Failure, with_causes};
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// Longer than the gateway waits for a block.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// A longer answer is of something else.
+const LONGEST_BODY: usize = 4 << 20;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Missed {
+    /// It may be otherwise next time; of a submission nobody knows whether it worked.
+    Unknown(String),
+    /// The gateway has refused to do it.
+    Refused(String),
+}
+
+/// A gateway.
+pub(super) struct Gateway {
+    client: Client,
+    base: String,
+}
+
+impl Gateway {
+    pub(super) fn new(base: &Url) -> Result<Self, Failure> {
+        let client = Client::builder().connect_timeout(CONNECT).timeout(ANSWER_WITHIN).build();
+        let client = client
+            .map_err(|error| Failure::failed(format!("cannot make requests ({})", with_causes(&error))))?;
+        Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned() })
+    }
+
+    /// The newest block and what work on it takes.
+    pub(super) async fn height(&self) -> Result<LastBlockHeightReply, Missed> {
+        self.answer(self.client.get(self.url::<LastBlockHeightRequest>())).await
+    }
+
+    /// Submits, once.
+    pub(super) async fn submit(
+        &self,
+        request: &SubmitTransactionRequest,
+    ) -> Result<SubmitTransactionReply, Missed> {
+        self.answer(self.client.post(self.url::<SubmitTransactionRequest>()).json(request)).await
+    }
+
+    /// Asks whether it would be taken.
+    pub(super) async fn check(
+        &self,
+        request: &CheckTransactionRequest,
+    ) -> Result<CheckTransactionReply, Missed> {
+        self.answer(self.client.post(self.url::<CheckTransactionRequest>()).json(request)).await
+    }
+
+    /// What became of a transaction.
+    pub(super) async fn status(&self, hash: &TxHash) -> Result<GetTransactionReply, Missed> {
+        let url = self.url::<GetTransactionRequest>().replace("{hash}", &hash.to_string());
+        self.answer(self.client.get(url)).await
+    }
+
+    fn url<O: Operation>(&self) -> String {
+        format!("{}{}", self.base, path_of(O::NAME))
+    }
+
+    async fn answer<R: DeserializeOwned>(&self, request: RequestBuilder) -> Result<R, Missed> {
+        let unknown = |error: &reqwest::Error| Missed::Unknown(root_of(error));
+        let mut response = request.send().await.map_err(|error| unknown(&error))?;
+        let status = response.status();
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|error| unknown(&error))? {
+            if body.len() + piece.len() > LONGEST_BODY {
+                return Err(Missed::Refused("the answer is too long; check --url".to_owned()));
+            }
+            body.extend_from_slice(&piece);
+        }
+        if status == StatusCode::OK {
+            return serde_json::from_slice(&body)
+                .map_err(|_| Missed::Refused("the answer is none of a gateway; check --url".to_owned()));
+        }
+        let problem: Option<Problem> = serde_json::from_slice(&body).ok();
+        let text = problem.as_ref().map_or_else(|| format!("HTTP {status}"), said);
+        // A client's mistake, and a limit, are refusals for certain; after anything else it may have worked.
+        Err(if status.is_client_error() { Missed::Refused(text) } else { Missed::Unknown(text) })
+    }
+}
+
+/// Any reply as one line of JSON.
+pub(super) fn line(reply: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(reply).map_err(|error| Failure::failed(error.to_string()))
+}

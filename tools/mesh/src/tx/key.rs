@@ -1,0 +1,110 @@
+//! The file of a key: a JSON object that only its owner may read.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use mesh_transaction::Key;
+use rand::Rng as _;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// A longer file is no key.
+const LONGEST_FILE: u64 = 4096;
+
+#[derive(Deserialize, Serialize)]
+struct Written {
+    public_key: String,
+    /// The seed of 32 bytes as hex.
+    secret_key: String,
+}
+
+/// Makes a key and writes it, and gives it back.
+pub(super) fn make(path: &Path, replace: bool) -> Result<Key, Failure> {
+    let seed: [u8; 32] = rand::rng().random();
+    let key = Key::from_seed(&seed);
+    let written = Written { public_key: key.public(), secret_key: hex::encode(seed) };
+    let text = serde_json::to_string(&written).map_err(|error| Failure::failed(error.to_string()))?;
+    write(path, &format!("{text}\n"), replace).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::failed(format!(
+            "{} is there already; give another file, or --force to lose the key in it",
+            path.display()
+        )),
+        _ => Failure::failed(format!("cannot write {} ({error}); give another file", path.display())),
+    })?;
+    Ok(key)
+}
+
+/// Reads a key.
+pub(super) fn read(path: &Path) -> Result<Key, Failure> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST_FILE).read_to_string(&mut text));
+    read.map_err(|error| {
+        Failure::failed(format!(
+            "cannot read the key in {} ({error}); `mesh tx keygen` makes one",
+            path.display()
+        ))
+    })?;
+    let mut seed = [0; 32];
+    let written: Option<Written> = serde_json::from_str(&text).ok();
+    let key = written.and_then(|written| {
+        hex::decode_to_slice(&written.secret_key, &mut seed).ok()?;
+        Some(Key::from_seed(&seed)).filter(|key| key.public() == written.public_key)
+    });
+    key.ok_or_else(|| Failure::failed(format!("{} holds no key; `mesh tx keygen` makes one", path.display())))
+}
+
+/// Writes the whole file or nothing, whatever was there before.
+fn write(path: &Path, text: &str, replace: bool) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+    if !replace && path.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let mut fresh = name.to_owned();
+    fresh.push(".new");
+    let fresh = path.with_file_name(fresh);
+    match std::fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_key_is_read_back_and_belongs_to_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let key = make(&path, false).unwrap();
+        assert_eq!(read(&path).unwrap().public(), key.public());
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(make(&path, false).unwrap_err().to_string().contains("--force"));
+        assert_eq!(read(&path).unwrap().public(), key.public());
+        let other = make(&path, true).unwrap();
+        assert_ne!(other.public(), key.public());
+        assert_eq!(read(&path).unwrap().public(), other.public());
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_key_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        assert!(read(&path).unwrap_err().to_string().contains("keygen"));
+        let other =
+            format!("{{\"public_key\":\"{}\",\"secret_key\":\"{}\"}}", "00".repeat(32), "01".repeat(32));
+        for text in ["", "{}", "{\"public_key\":\"\",\"secret_key\":\"00\"}", &other] {
+            std::fs::write(&path, text).unwrap();
+            assert!(read(&path).unwrap_err().to_string().contains("holds no key"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `mesh tx sign`: from a command to a transaction that a node takes.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use bytes::Bytes;
+use mesh_transaction::{Puzzle, TxHash, encode};
+use proto_msgs::v2::{
+    CheckTransactionRequest, LastBlockHeightReply, ProofOfWork, Transaction, TxVersion,
+    transaction::From as Sender,
+};
+use rand::Rng as _;
+
+use super::args::{InputArgs, SignArgs, WorkArgs};
+use super::gateway::{Gateway, line};
+use super::{key, print, unreachable, work};
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::up::say;
+
+/// The only hash function there is.
+const HASH_FUNCTION: &str = "sha3_24_rounds";
+/// A node takes no longer transaction, and so no longer command.
+const LONGEST_INPUT: u64 = 1 << 20;
+
+/// Prints the body of the transaction's submission.
+pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
+    let mut signals = Signals::watch()?;
+    let key = key::read(&args.key)?;
+    let input_data = input(&args.input)?;
+    let version = TxVersion::from(args.tx_version);
+    let told = tokio::select! {
+        told = ask(&args, version) => told?,
+        () = signals.stop() => return Err(Failure::failed("stopped")),
+    };
+    let chain_id =
+        args.chain_id.or_else(|| told.as_ref().map(|told| told.chain_id.clone())).unwrap_or_default();
+    let signature = key.sign(version, &chain_id, &input_data, &args.algorithm);
+    let pow = if args.work.no_pow {
+        None
+    } else {
+        Some(proof(args.work, told.as_ref(), !args.json, &mut signals).await?)
+    };
+    let tx = Transaction {
+        input_data: Bytes::from(input_data),
+        signature,
+        from: Some(Sender::PubKey(key.public())),
+        version: version.into(),
+        pow,
+    };
+    if !args.json {
+        say(&format!("transaction {}", TxHash::of(&encode(&tx))));
+    }
+    print(&line(&CheckTransactionRequest { tx: Some(tx) })?);
+    Ok(())
+}
+
+/// Asks the gateway, when something is not given.
+async fn ask(args: &SignArgs, version: TxVersion) -> Result<Option<LastBlockHeightReply>, Failure> {
+    let needs_chain = args.chain_id.is_none() && version == TxVersion::V3;
+    let given = args.work.block_hash.is_some() && args.work.difficulty.is_some();
+    if !needs_chain && (args.work.no_pow || given) {
+        return Ok(None);
+    }
+    let told = Gateway::new(&args.url)?.height().await;
+    let told = told.map_err(|missed| unreachable(missed, &args.url))?;
+    if told.spam_pow_hash_function != HASH_FUNCTION && !args.work.no_pow {
+        return Err(Failure::failed(format!(
+            "the network's proof of work uses {:?}, which this release does not know; take a newer one",
+            told.spam_pow_hash_function
+        )));
+    }
+    Ok(Some(told))
+}
+
+async fn proof(
+    args: WorkArgs,
+    told: Option<&LastBlockHeightReply>,
+    talks: bool,
+    signals: &mut Signals,
+) -> Result<ProofOfWork, Failure> {
+    let block =
+        args.block_hash.or_else(|| told.map(|told| told.hash.to_ascii_lowercase())).unwrap_or_default();
+    let difficulty = args.difficulty.or(told.map(|told| told.spam_pow_difficulty)).unwrap_or_default();
+    let tid = args.tid.unwrap_or_else(|| hex::encode(rand::rng().random::<[u8; 32]>()));
+    let puzzle = Puzzle::new(&args.pow_prefix, &block, &tid);
+    let found = work::find(puzzle, difficulty, signals).await?;
+    if talks {
+        say(&format!("proof of work of {difficulty} bits: {} tries in {:.1} s", found.tries, found.seconds));
+    }
+    Ok(ProofOfWork { tid, nonce: found.nonce })
+}
+
+fn input(args: &InputArgs) -> Result<Vec<u8>, Failure> {
+    if let Some(given) = args.hex.as_ref().or(args.base64.as_ref()) {
+        return Ok(given.0.clone());
+    }
+    let path = args.input.as_deref().unwrap_or(Path::new("-"));
+    let bytes = read(path, LONGEST_INPUT)?;
+    if bytes.is_empty() {
+        return Err(Failure::failed(
+            "a command has at least one byte; give one with --input, --hex or --base64",
+        ));
+    }
+    Ok(bytes)
+}
+
+/// Reads a file, or standard input.
+pub(super) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+    let take = |reader: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        reader.take(most + 1).read_to_end(&mut bytes).map(|_| bytes)
+    };
+    let read = match path == Path::new("-") {
+        true => take(&mut io::stdin().lock()),
+        false => std::fs::File::open(path).and_then(|mut file| take(&mut file)),
+    };
+    let bytes = read.map_err(|error| {
+        Failure::failed(format!("cannot read {} ({error}); give another file", path.display()))
+    })?;
+    match bytes.len() as u64 <= most {
+        true => Ok(bytes),
+        false => Err(Failure::failed(format!(
+            "{} is longer than any transaction; give another file",
+            path.display()
+        ))),
+    }
+}

@@ -1,0 +1,77 @@
+//! The proof of work, with a line for somebody who waits for it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mesh_transaction::{Effort, Puzzle, search};
+use tokio::task::spawn_blocking;
+
+use crate::failure::Failure;
+use crate::progress;
+use crate::signals::Signals;
+
+const PERIOD: Duration = Duration::from_millis(250);
+const BAR: f64 = 24.0;
+
+/// A nonce, and what it took.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) nonce: u64,
+    pub(super) tries: u64,
+    pub(super) seconds: f64,
+}
+
+/// Finds a nonce on all cores, until asked to stop.
+pub(super) async fn find(puzzle: Puzzle, difficulty: u32, signals: &mut Signals) -> Result<Found, Failure> {
+    let begun = Instant::now();
+    let effort = Arc::new(Effort::default());
+    let searched = Arc::clone(&effort);
+    let mut searching = spawn_blocking(move || search(&puzzle, difficulty, &searched));
+    let watching = async {
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            progress::show(&line(effort.tries(), difficulty, begun.elapsed().as_secs_f64()));
+        }
+    };
+    let found = tokio::select! {
+        found = &mut searching => found,
+        () = signals.stop() => {
+            effort.stop();
+            progress::end();
+            return Err(Failure::failed("stopped before the proof of work was found"));
+        }
+        () = watching => return Err(Failure::failed("the search cannot be watched")),
+    };
+    progress::end();
+    let nonce = found.ok().flatten();
+    let nonce = nonce.ok_or_else(|| Failure::failed("no nonce is good enough; take another --tid"))?;
+    Ok(Found { nonce, tries: effort.tries(), seconds: begun.elapsed().as_secs_f64() })
+}
+
+/// The bar is as full as it is likely to have found one by now.
+fn line(tries: u64, difficulty: u32, seconds: f64) -> String {
+    let chance = 1.0 - (-(tries as f64) / 2f64.powi(difficulty.cast_signed())).exp();
+    let done = (chance * BAR) as usize;
+    let bar = format!("{}{}", "=".repeat(done), " ".repeat(BAR as usize - done));
+    let speed = tries as f64 / seconds.max(1e-9) / 1e6;
+    format!(
+        "proof of work [{bar}] {:.1} million tries, {speed:.1} million/s, {:.0} % are done by now",
+        tries as f64 / 1e6,
+        chance * 100.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_many_how_fast_and_how_likely() {
+        let bar = format!("[{}{}]", "=".repeat(15), " ".repeat(9));
+        let expected = format!("proof of work {bar} 1.0 million tries, 0.5 million/s, 63 % are done by now");
+        assert_eq!(line(1 << 20, 20, 2.0), expected);
+        for (tries, difficulty) in [(0, 0), (u64::MAX, 0), (0, 256), (u64::MAX, 256)] {
+            assert!(line(tries, difficulty, 0.0).contains("million"), "{tries} {difficulty}");
+        }
+    }
+}
