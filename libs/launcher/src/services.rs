@@ -24,8 +24,10 @@ pub enum Need {
     Database,
     /// Where history segments lie.
     History,
-    /// The consensus node's RPC.
+    /// The consensus node's RPC; without it there is nothing to do.
     Node,
+    /// The consensus node's RPC, when there is one.
+    NodeIfAny,
     /// The listening sockets for clients, shared by all replicas.
     Sockets,
 }
@@ -45,9 +47,15 @@ pub struct Service {
 pub const SERVICES: &[Service] = &[
     Service { name: "edge", tier: Tier::Front, needs: &[Need::Bus, Need::Sockets] },
     Service { name: "query", tier: Tier::Service, needs: &[Need::Bus, Need::Database] },
-    Service { name: "node-info", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::Node] },
+    Service { name: "node-info", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::NodeIfAny] },
+    Service { name: "tx-relay", tier: Tier::Service, needs: &[Need::Bus, Need::Node] },
     Service { name: "export", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::History] },
 ];
+
+/// Those that can run: some only where there is a consensus node.
+pub fn runnable(has_node: bool) -> impl Iterator<Item = &'static Service> {
+    SERVICES.iter().filter(move |service| has_node || !service.needs.contains(&Need::Node))
+}
 
 /// Finds a service by its name.
 pub fn find(name: &str) -> Option<&'static Service> {
@@ -145,7 +153,7 @@ impl Surroundings {
                 Need::Database => spec = spec.env("MESH_DATABASE_URL", &self.database_url),
                 // Segments lie in the folder `segments` of what is named here.
                 Need::History => spec = spec.env("MESH_HISTORY_URL", self.home.root().to_string_lossy()),
-                Need::Node => {
+                Need::Node | Need::NodeIfAny => {
                     if let Some(url) = &self.node_url {
                         spec = spec.env("MESH_NODE_URL", url);
                     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
-use mesh_launcher::services::{Need, SERVICES, Sockets};
+use mesh_launcher::services::{Need, Sockets, runnable};
 
 use crate::{Answer, Database, Service, ServiceSetup, answer, servers, service};
 
@@ -54,7 +54,9 @@ impl MeshSetup<'_> {
             .unwrap_or_else(|(address, error)| panic!("cannot listen on {address}: {error}"));
         let bus_prefix = service::bus_prefix();
         let history = servers::folder().join(format!("history-{bus_prefix}"));
-        let present = SERVICES.iter().filter(|service| !self.absent.iter().any(|name| name == service.name));
+        let has_node = self.env.iter().any(|(name, _)| name == "MESH_NODE_URL");
+        let present =
+            runnable(has_node).filter(|service| !self.absent.iter().any(|name| name == service.name));
         let starting = present.map(|service| {
             let setup = Service::configure(service.name).env("MESH_BUS_PREFIX", &bus_prefix);
             let setup =
@@ -79,7 +81,7 @@ impl MeshSetup<'_> {
                 .iter()
                 .fold(setup, |setup, (name, socket)| setup.socket(name, socket.clone())),
             // Every service of the testbed is on the bus; a node is given as a variable where there is one.
-            Need::Bus | Need::Node => setup,
+            Need::Bus | Need::Node | Need::NodeIfAny => setup,
         }
     }
 }
@@ -137,7 +139,7 @@ mod tests {
     async fn services_of_one_mesh_share_a_place_on_the_bus_and_get_what_they_need() {
         let database = Database::empty().await;
         let binaries = tempfile::tempdir().unwrap();
-        for service in SERVICES {
+        for service in runnable(false) {
             write_player(&binaries.path().join(service.name));
         }
         let setup = || Mesh::configure(&database).binaries(binaries.path()).env("PLAY", "200");

@@ -17,7 +17,7 @@ use std::{
     time::Instant,
 };
 
-use mesh_testbed::Mesh;
+use mesh_testbed::{DevNode, Mesh};
 use mesh_tests::{cases, fixture, outside::Outside};
 
 /// Connections at the same time.
@@ -32,7 +32,8 @@ async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
     let requests = number("MESH_TEST_HOSTILE_REQUESTS", 40_000);
     let seed = number("MESH_TEST_SEED", 20_230_620) as u64;
     let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
+    let node = DevNode::start().await;
+    let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).start().await;
     let outside = Outside::of(&mesh);
     let mut before = Vec::new();
     for (_, path) in cases::answered() {
@@ -63,7 +64,7 @@ async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
     println!("{requests} requests in {:?}: {:?}", started.elapsed(), seen.statuses);
     assert!(seen.faults.is_empty(), "with seed {seed}:\n{}", seen.faults.join("\n\n"));
 
-    for service in ["edge", "query", "node-info"] {
+    for service in ["edge", "query", "node-info", "tx-relay"] {
         let log = mesh.service(service).log();
         let panic = log.lines().find(|line| line.contains("panicked"));
         assert_eq!(panic, None, "{service} panicked");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use mesh_testbed::Mesh;
+use mesh_testbed::{DevNode, Mesh};
 use mesh_tests::{fixture, outside::Outside};
 use proto_msgs::Contract;
 use serde_json::Value;
@@ -34,12 +34,14 @@ fn has_identity(said: &Value, kind: &str) {
 #[tokio::test]
 async fn every_service_tells_who_it_is_and_what_it_answers() {
     let database = fixture::database().await;
-    let _mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "told").start().await;
+    let node = DevNode::start().await;
+    let mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "told");
+    let _mesh = mesh.env("MESH_NODE_URL", node.url()).start().await;
     let mut bus = Client::connect().await;
     let said = bus.question("$SRV.INFO").await;
     let infos = ours(&said, "told");
     let names: BTreeSet<&str> = infos.iter().filter_map(|info| info["name"].as_str()).collect();
-    assert_eq!(names, BTreeSet::from(["export", "node-info", "query"]));
+    assert_eq!(names, BTreeSet::from(["export", "node-info", "query", "tx-relay"]));
     for info in infos {
         has_identity(info, "info");
         assert!(info["description"].is_string(), "{info}");

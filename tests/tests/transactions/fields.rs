@@ -1,7 +1,7 @@
 //! The checks before the node is asked (contract 5.2), each row provoked from outside.
 
 use mesh_testbed::DevNode;
-use mesh_tests::problem;
+use mesh_tests::problem::assert_problem;
 use serde_json::{Value, json};
 
 use crate::{Stage, body};
@@ -49,9 +49,8 @@ async fn each_malformed_field_is_refused_and_named() {
         let tx = changed(&good, pointer, value.clone());
         for path in ["/transaction", "/transaction/check"] {
             let answer = stage.post(path, &json!({"tx": tx})).await;
-            let said = format!("{path} {pointer} {value:?}: {answer:?}");
-            assert_eq!((answer.status, problem::number(&answer)), (400, 10_015), "{said}");
-            assert!(answer.text().contains(named), "{said}");
+            assert_problem(&answer, 400, 3, 10_015);
+            assert!(answer.text().contains(named), "{path} {pointer} {value:?}: {answer:?}");
         }
     }
     let address = changed(&changed(&good, "/pubKey", None), "/address", text(40));
@@ -59,7 +58,7 @@ async fn each_malformed_field_is_refused_and_named() {
     assert!(answer.status == 400 && answer.text().contains("tx.address is not supported"), "{answer:?}");
     let both = changed(&good, "/address", text(40));
     let answer = stage.post("/transaction", &json!({"tx": both})).await;
-    assert_eq!((answer.status, problem::number(&answer)), (400, 10_015), "{answer:?}");
+    assert_problem(&answer, 400, 3, 10_015);
     for (request, path) in [
         (json!({}), "/transaction"),
         (json!({}), "/transaction/check"),
@@ -69,7 +68,7 @@ async fn each_malformed_field_is_refused_and_named() {
         (json!({"tx": good, "type": 9}), "/transaction"),
     ] {
         let answer = stage.post(path, &request).await;
-        assert_eq!((answer.status, problem::number(&answer)), (400, 10_015), "{path} {request}: {answer:?}");
+        assert_problem(&answer, 400, 3, 10_015);
     }
     assert!(stage.node.received().is_empty(), "nothing of it has reached the node");
 }
@@ -97,5 +96,5 @@ async fn a_transaction_of_a_mebibyte_passes_and_one_byte_more_does_not() {
     assert_eq!((answer.status, &answer.json()["success"]), (200, &json!(true)), "{answer:?}");
     tx.input_data = vec![7; tx.input_data.len() + 1].into();
     let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
-    assert_eq!((answer.status, problem::number(&answer)), (400, 10_015), "{answer:?}");
+    assert_problem(&answer, 400, 3, 10_015);
 }

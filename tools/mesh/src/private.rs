@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mesh_launcher::RestartRule;
 use mesh_launcher::home::Home;
-use mesh_launcher::services::{self, SERVICES, Sockets, Surroundings};
+use mesh_launcher::services::{self, Sockets, Surroundings};
 use mesh_launcher::supervisor::{Group, Supervisor};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls, config::Host};
@@ -124,7 +124,7 @@ impl PrivateMesh {
         uncached.env.push(no_cache);
         let edges = Edges { cached: around.sockets.http, uncached: uncached.sockets.http };
         let (around, uncached) = (Arc::new(around), Arc::new(uncached));
-        let mut groups: Vec<Group> = SERVICES.iter().map(|service| around.group(service)).collect();
+        let mut groups: Vec<Group> = services::runnable(false).map(|service| around.group(service)).collect();
         let edge = services::find("edge").ok_or_else(|| Failure::failed("there is no edge"))?;
         groups.push(Group { name: UNCACHED_EDGE.to_owned(), ..uncached.group(edge) });
         let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mesh_launcher::services::SERVICES;
+use mesh_launcher::services::runnable;
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use serde_json::Value;
@@ -77,7 +77,7 @@ impl<'a> Stage<'a> {
             database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
         }
         // Others than these two would only take their share of the machine.
-        let others = SERVICES.iter().map(|service| service.name).filter(|name| *name != EDGE);
+        let others = runnable(false).map(|service| service.name).filter(|name| *name != EDGE);
         let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
         replicas.retain(|(name, _)| *name != EXPORT);
         replicas.extend([(EXPORT, WORKERS), (UNCACHED_EDGE, 0)]);
