@@ -54,6 +54,12 @@ fn wrong_usage_is_one_sentence_and_code_2() {
         &["hot", "splice, first-byte"],
     );
     fails(&["bench", "exports", "--megabytes", "0"], 2, &["--megabytes"]);
+    fails(&["up", "--node", "node:26657"], 2, &["--node", "http://host:port"]);
+    fails(&["tx"], 2, &["--help"]);
+    fails(&["tx", "sign", "--key", "k"], 2, &["--input", "--hex", "--base64"]);
+    fails(&["tx", "sign", "--key", "k", "--hex", "00", "--difficulty", "257"], 2, &["--difficulty"]);
+    fails(&["tx", "submit", "--type", "TYPE_FOO"], 2, &["TYPE_FOO"]);
+    fails(&["tx", "status", "AB"], 2, &["64 hex digits"]);
     fails(&["rig"], 2, &["reads", "kill", "streams"]);
     fails(&["rig", "nothing"], 2, &["nothing"]);
     fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
@@ -67,8 +73,8 @@ fn help_and_version_are_no_failures() {
     let text = String::from_utf8(help.stdout).unwrap();
     assert!(help.status.success());
     for command in [
-        "up", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "bench", "rig",
-        "test",
+        "up", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "tx", "bench",
+        "rig", "test",
     ] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }

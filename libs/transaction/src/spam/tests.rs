@@ -20,7 +20,7 @@ fn rules(difficulty: u32, tx_per_block: u32, increasing: bool) -> SpamRules {
 
 fn at_height(height: u64, rules: SpamRules) -> Spam {
     let mut spam = Spam::new(PREFIX);
-    for height in height.saturating_sub(4).max(1)..=height {
+    for height in height.saturating_sub(9).max(1)..=height {
         spam.begin(block(height), rules);
     }
     spam
