@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use mesh_testbed::Mesh;
 use mesh_tests::{
     cases::{self, Case},
     fixture,
@@ -72,7 +73,9 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
 
 #[tokio::test]
 async fn what_has_no_replica_is_unavailable_by_every_name() {
-    let rpc = Rpc::at(fixture::mesh_url().await).await;
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).without("tx-relay").start().await;
+    let rpc = Rpc::of(&mesh).await;
     let rows = Contract::get().operations().iter().filter(|row| row.workload == "tx-relay");
     let mut operations = 0;
     for operation in rows {
@@ -109,7 +112,7 @@ async fn a_request_has_the_freedom_in_protobuf_that_it_has_in_a_query() {
 #[tokio::test]
 async fn both_ports_speak_it_and_http_goes_on_beside_it() {
     let database = fixture::database().await;
-    let mesh = mesh_testbed::Mesh::start(&database).await;
+    let mesh = Mesh::start(&database).await;
     let called = Called::by_path("/accounts").unwrap();
     let expected = mesh.get("/accounts").await.json();
     for url in [mesh.url(), mesh.grpc_url()] {

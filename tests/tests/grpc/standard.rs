@@ -52,7 +52,7 @@ async fn other_than(watched: &mut Streaming<HealthCheckResponse>, status: Servin
 #[tokio::test]
 async fn health_follows_whether_a_workload_is_there() {
     let database = fixture::database().await;
-    let mut mesh = Mesh::start(&database).await;
+    let mut mesh = Mesh::configure(&database).without("tx-relay").start().await;
     let (connection, origin) = Rpc::of(&mesh).await.connection();
     let mut client = HealthClient::with_origin(connection, origin);
     let request = HealthCheckRequest { service: "api.v2.Query".to_owned() };
