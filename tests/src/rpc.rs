@@ -1,21 +1,32 @@
 //! A gRPC client of the mesh. It takes requests as HTTP paths and shows replies as JSON, so that what is told of one
 //! way into the mesh can be told of the other.
 
-use std::time::Duration;
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::{Buf, BufMut, Bytes};
 use form_urlencoded::parse;
-use http::uri::PathAndQuery;
+use futures_util::future::BoxFuture;
+use http::{Uri, uri::PathAndQuery};
+use hyper::{
+    body::Incoming,
+    client::conn::http2::{self, SendRequest},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use mesh_testbed::Mesh;
 use percent_encoding::percent_decode_str;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, Value, prost::Message};
-use proto_msgs::{Contract, Operation, OperationInfo, Segment, google, v2};
+use proto_msgs::{Contract, Method, Operation, OperationInfo, Segment, google, v2};
+use tokio::net::TcpStream;
 use tonic::{
     Request, Response, Status, Streaming,
+    body::Body,
     client::Grpc,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    transport::{Channel, Endpoint},
 };
+use tower_service::Service;
 
 use crate::problem::Seen;
 
@@ -25,7 +36,27 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
 #[derive(Debug, Clone)]
 pub struct Rpc {
-    channel: Channel,
+    connection: Connection,
+    origin: Uri,
+}
+
+/// A connection of HTTP/2 that adds nothing: tonic's own would keep the time of a call itself, and nobody would see
+/// whether the mesh does.
+#[derive(Debug, Clone)]
+pub struct Connection(SendRequest<Body>);
+
+impl Service<http::Request<Body>> for Connection {
+    type Response = http::Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, hyper::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
 }
 
 /// A call of an operation.
@@ -38,12 +69,12 @@ pub struct Called {
 }
 
 impl Called {
-    /// The call that asks what this HTTP path asks; nothing where its parameters cannot be said in protobuf, or name
+    /// The call that asks what a GET of this path asks; nothing where its parameters cannot be said in protobuf, or name
     /// no operation.
     pub fn by_path(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
-        let mut rows = Contract::get().operations().iter();
+        let mut rows = Contract::get().operations().iter().filter(|row| row.method == Method::Get);
         let (operation, fields) = rows.find_map(|row| Some((row, fields(&row.path, &segments)?)))?;
         let mut message = DynamicMessage::new(operation.request.clone());
         for (name, text) in fields {
@@ -86,14 +117,25 @@ impl Rpc {
     /// # Panics
     /// When nobody listens there.
     pub async fn at(url: &str) -> Self {
-        let endpoint = Endpoint::from_shared(url.to_owned()).unwrap_or_else(|error| panic!("{url}: {error}"));
-        let channel = endpoint.connect().await.unwrap_or_else(|error| panic!("{url}: {error}"));
-        Self { channel }
+        let stream = TcpStream::connect(url.trim_start_matches("http://")).await;
+        let stream = stream.unwrap_or_else(|error| panic!("{url}: {error}"));
+        // Head and message are two writes: the second one is not to wait for the first one's acknowledgement.
+        let _ = stream.set_nodelay(true);
+        let shaken = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+        let (requests, connection) = shaken.unwrap_or_else(|error| panic!("{url}: {error}"));
+        tokio::spawn(connection);
+        let origin = url.parse().unwrap_or_else(|error| panic!("{url}: {error}"));
+        Self { connection: Connection(requests), origin }
     }
 
-    /// The connection, for generated clients.
-    pub fn channel(&self) -> Channel {
-        self.channel.clone()
+    /// The connection and where it leads, for generated clients.
+    pub fn connection(&self) -> (Connection, Uri) {
+        (self.connection.clone(), self.origin.clone())
+    }
+
+    fn grpc(&self) -> Grpc<Connection> {
+        let grpc = Grpc::with_origin(self.connection.clone(), self.origin.clone());
+        grpc.max_decoding_message_size(usize::MAX)
     }
 
     /// Calls an operation that has one reply.
@@ -131,7 +173,7 @@ impl Rpc {
         path: PathAndQuery,
         request: Request<Bytes>,
     ) -> Result<Response<Bytes>, Status> {
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(usize::MAX);
+        let mut grpc = self.grpc();
         grpc.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
         let answered = tokio::time::timeout(PATIENCE, grpc.unary(request, path, Untouched));
         answered.await.unwrap_or_else(|_| panic!("there is no answer"))
@@ -150,7 +192,7 @@ impl Rpc {
     /// # Errors
     /// The status, when it is refused.
     pub async fn stream(&self, called: &Called, request: Request<Bytes>) -> Result<Streaming<Bytes>, Status> {
-        let mut grpc = Grpc::new(self.channel.clone());
+        let mut grpc = self.grpc();
         grpc.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
         Ok(grpc.server_streaming(request, called.path(), Untouched).await?.into_inner())
     }
@@ -284,9 +326,16 @@ fn set(message: &mut DynamicMessage, name: &str, text: &str) -> Option<()> {
 }
 
 fn value(field: &FieldDescriptor, text: &str) -> Option<Value> {
+    if text.starts_with('+') && field.kind() != Kind::String {
+        return None;
+    }
     Some(match field.kind() {
         Kind::String => Value::String(text.to_owned()),
-        Kind::Bool => Value::Bool(matches!(text, "true" | "1")),
+        Kind::Bool => match text {
+            "true" | "1" => Value::Bool(true),
+            "false" | "0" => Value::Bool(false),
+            _ => return None,
+        },
         Kind::Int32 => Value::I32(text.parse().ok()?),
         Kind::Uint32 => Value::U32(text.parse().ok()?),
         Kind::Int64 => Value::I64(text.parse().ok()?),

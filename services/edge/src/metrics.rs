@@ -1,9 +1,13 @@
 //! What the edge counts.
 
-use std::{sync::atomic::AtomicI64, time::Duration};
+use std::{
+    fmt::{self, Write},
+    sync::atomic::AtomicI64,
+    time::Duration,
+};
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue},
+    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder},
     metrics::{family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
@@ -21,10 +25,19 @@ pub(crate) struct Metrics {
 }
 
 /// How a client asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Protocol {
     Http,
     Grpc,
+}
+
+impl EncodeLabelValue for Protocol {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        encoder.write_str(match self {
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

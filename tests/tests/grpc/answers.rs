@@ -1,25 +1,124 @@
-//! Every operation answers over gRPC what it answers over HTTP.
+//! Every operation answers over gRPC what it answers over HTTP, and refuses what it refuses there.
 
+use std::collections::BTreeSet;
+
+use mesh_testbed::Mesh;
 use mesh_tests::{
-    cases, fixture,
+    cases::{self, Case},
+    fixture,
     outside::Outside,
-    rpc::{Called, Rpc},
+    problem,
+    rpc::{self, Called, Rpc, assert_refused},
+};
+use proto_msgs::{
+    Contract, Method,
+    v2::{GetWithdrawalRequest, ListDelegationsRequest, Pagination},
 };
 
+/// What a case asks, when it can be said in protobuf and nothing of HTTP matters to it.
+fn called(case: &Case) -> Option<Called> {
+    let request = &case.request;
+    let is_plain = request.method.is_none() && request.headers.is_empty() && !request.path.contains("pretty");
+    Called::by_path(&request.path).filter(|_| is_plain)
+}
+
 #[tokio::test]
-async fn every_operation_answers_as_it_does_over_http() {
+async fn every_case_of_a_read_holds_over_grpc_too() {
     let outside = Outside::fixture().await;
     let rpc = Rpc::at(fixture::mesh_url().await).await;
-    let mut operations = 0;
-    for (name, path) in cases::answered() {
-        let called = Called::by_path(&path).unwrap_or_else(|| panic!("{path} can be said in protobuf"));
-        if called.operation.streaming {
-            continue;
+    let (mut answered, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    for (operation, file) in cases::files() {
+        for case in &file.cases {
+            let Some(called) = called(case) else { continue };
+            if called.operation.streaming && case.expect.status == 200 {
+                continue;
+            }
+            let over_http = outside.get(&case.request.path).await;
+            let name = format!("{operation}: {}", case.name);
+            match rpc.call(&called).await {
+                Ok(reply) => {
+                    assert_eq!(called.json(reply.get_ref()), over_http.json(), "{name}");
+                    for head in ["x-block-height", "x-block-timestamp"] {
+                        let told = reply.metadata().get(head).map(|value| value.to_str().unwrap());
+                        assert_eq!(told, over_http.header(head), "{name}: {head}");
+                    }
+                    assert!(reply.metadata().contains_key("x-request-id"), "{name}");
+                    answered.insert(called.operation.name.as_str());
+                }
+                Err(status) => {
+                    let seen = rpc::seen(&status).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+                    let header = |header: &str| over_http.header(header).map(str::to_owned);
+                    let expected = problem::read(over_http.status, header, &over_http.body);
+                    assert_eq!(seen, expected.unwrap_or_else(|wrong| panic!("{name}: {wrong}")), "{name}");
+                    refused.insert(seen.number);
+                }
+            }
         }
-        assert_eq!(called.operation.name, name);
-        let reply = rpc.json(&called).await.unwrap_or_else(|status| panic!("{name}: {status:?}"));
-        assert_eq!(reply, outside.get(&path).await.json(), "{name}");
+    }
+    let rows = Contract::get().operations();
+    let reads: BTreeSet<&str> = rows
+        .iter()
+        .filter(|row| row.method == Method::Get && !row.streaming && row.workload != "tx-relay")
+        .map(|row| row.name.as_str())
+        .collect();
+    assert!(answered.is_superset(&reads), "not answered: {:?}", reads.difference(&answered));
+    // Those of 2.2 that a parameter, or what it names, can be refused with.
+    let numbers = [
+        10003, 10011, 10013, 10014, 10015, 10017, 10028, 10029, 10030, 10031, 10034, 10036, 10038, 10041,
+        10042, 10043, 80003, 80005, 150_001, 190_001, 240_010, 240_011,
+    ];
+    let missing: Vec<_> = numbers.iter().filter(|number| !refused.contains(number)).collect();
+    assert!(missing.is_empty(), "never refused with {missing:?}");
+}
+
+#[tokio::test]
+async fn what_has_no_replica_is_unavailable_by_every_name() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).without("tx-relay").start().await;
+    let rpc = Rpc::of(&mesh).await;
+    let rows = Contract::get().operations().iter().filter(|row| row.workload == "tx-relay");
+    let mut operations = 0;
+    for operation in rows {
+        let message = match operation.name.as_str() {
+            "GetTransaction" => {
+                Called::by_path(&format!("/transaction/{}", fixture::NOBODY)).unwrap().message
+            }
+            _ => Default::default(),
+        };
+        assert_refused(rpc.call(&Called { operation, message }).await, 14, 10_000);
         operations += 1;
     }
-    assert!(operations > 10, "{operations}");
+    assert!(operations > 3, "{operations}");
+}
+
+#[tokio::test]
+async fn a_request_has_the_freedom_in_protobuf_that_it_has_in_a_query() {
+    let rpc = Rpc::at(fixture::mesh_url().await).await;
+    let id = GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_uppercase() };
+    let withdrawal = rpc.json(&Called::of("GetWithdrawal", &id)).await.unwrap();
+    assert_eq!(withdrawal["withdrawal"]["id"], fixture::WITHDRAWAL);
+    let request = ListDelegationsRequest {
+        party_id: Some(String::new()),
+        pagination: Some(Pagination { first: Some(1), after: Some(String::new()), ..Default::default() }),
+        ..Default::default()
+    };
+    let mut called = Called::of("ListDelegations", &request);
+    let plain = rpc.json(&Called::by_path("/api/v2/delegations?pagination.first=1").unwrap()).await.unwrap();
+    assert_eq!(rpc.json(&called).await.unwrap(), plain, "what is empty counts as absent");
+    called.message = [&called.message[..], &[0xf8, 0x01, 5]].concat().into();
+    assert_eq!(rpc.json(&called).await.unwrap(), plain, "what is unknown is ignored");
+}
+
+#[tokio::test]
+async fn both_ports_speak_it_and_http_goes_on_beside_it() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let called = Called::by_path("/accounts").unwrap();
+    let expected = mesh.get("/accounts").await.json();
+    for url in [mesh.url(), mesh.grpc_url()] {
+        assert_eq!(Rpc::at(&url).await.json(&called).await.unwrap(), expected, "{url}");
+    }
+    let metrics = mesh.service("edge").admin("/metrics").await;
+    let counted = r#"mesh_edge_request_seconds_count{protocol="grpc",operation="ListAccounts",status="0"} 2"#;
+    assert!(metrics.text().contains(counted), "{}", metrics.text());
 }

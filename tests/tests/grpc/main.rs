@@ -1,3 +1,15 @@
 //! gRPC, seen from outside: the same operations and the same answers as over HTTP, by the same names.
 
+#![allow(clippy::unwrap_used)] // in what the tests share
+
 mod answers;
+mod downloads;
+mod life;
+mod limits;
+mod python;
+mod standard;
+
+use std::time::Duration;
+
+/// How soon something must be seen that happens at once.
+const SOON: Duration = Duration::from_secs(5);

@@ -1,6 +1,7 @@
 //! Asks an operation and compares, and counts what was compared.
 
 use mesh_testbed::Answer;
+use mesh_tests::rpc::{Called, assert_refused};
 use serde_json::Value;
 
 use crate::difference::difference;
@@ -41,6 +42,7 @@ impl<'a> Check<'a> {
         if self.names_head {
             self.compare_head(path, &answer);
         }
+        self.same_over_grpc(path, expected).await;
         self.answers += 1;
         self.rows += rows;
     }
@@ -54,6 +56,9 @@ impl<'a> Check<'a> {
         assert_eq!(found, (status, Some(code), Some(number)), "{path}: {answer:?}");
         assert_eq!(detail["@type"], "type.googleapis.com/api.v2.ErrorDetail", "{path}");
         assert!(answer.header("x-request-id").is_some(), "{path}: {answer:?}");
+        if let Some(called) = Called::by_path(path).filter(|called| !called.operation.streaming) {
+            assert_refused(self.recording.rpc.call(&called).await, code, number);
+        }
         self.refusals += 1;
     }
 
@@ -62,7 +67,19 @@ impl<'a> Check<'a> {
         let Self { operation, answers, rows, refusals, .. } = self;
         let refused =
             if refusals == 0 { String::new() } else { format!(", {refusals} refusals as expected") };
-        say(&format!("{operation}: {answers} answers equal, {rows} rows in them{refused}"));
+        say(&format!(
+            "{operation}: {answers} answers equal over HTTP and gRPC, {rows} rows in them{refused}"
+        ));
+    }
+
+    /// The same must come over gRPC.
+    async fn same_over_grpc(&self, path: &str, expected: &Value) {
+        let called = Called::by_path(path).unwrap_or_else(|| panic!("{path} cannot be said in protobuf"));
+        let reply = self.recording.rpc.json(&called).await;
+        let reply = reply.unwrap_or_else(|status| panic!("{path} over gRPC: {status:?}"));
+        if let Some(difference) = difference(&reply, expected) {
+            panic!("{path} over gRPC: {difference}");
+        }
     }
 
     fn compare_head(&self, path: &str, answer: &Answer) {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use mesh_tests::copied::{Copier, tables};
 use mesh_tests::outside::Outside;
+use mesh_tests::rpc::Called;
 use mesh_tests::zip::{Member, assert_read_by_programs, members};
 
 use crate::files::Table;
@@ -42,6 +43,9 @@ fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
                 let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock={to}&table={name}");
                 let answer = recording.mesh.get(&path).await;
                 assert_eq!(answer.status, 200, "{path}: {answer:?}");
+                let messages = recording.rpc.download(&Called::by_path(&path).unwrap()).await.unwrap();
+                let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
+                assert!(over_grpc == answer.body, "{path} over gRPC: {} bytes", over_grpc.len());
                 let expected = copier.spans(&table, &SEGMENTS[..count]).await;
                 let members = members(&answer.body).await;
                 assert_eq!(members.len(), 1, "{path}");
@@ -67,7 +71,9 @@ fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
         assert_read_by_programs("ExportNetworkHistory", &zips);
         let rows: usize = rows_of.values().sum();
         let (files, ms) = (zips.len(), begun.elapsed().as_millis());
-        say(&format!("ExportNetworkHistory: {files} downloads equal, {rows} rows in them, in {ms} ms"));
+        say(&format!(
+            "ExportNetworkHistory: {files} downloads equal over HTTP and gRPC, {rows} rows in them, in {ms} ms"
+        ));
     });
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::time::Instant;
 
-use mesh_tests::say;
+use mesh_tests::{rpc::Called, say};
 use rand::{SeedableRng, rngs::SmallRng, seq::IteratorRandom};
 
 use crate::accounts::TYPES;
@@ -174,6 +174,11 @@ async fn compare(recording: &Recording, ledger: &Ledger, pair: &(String, String)
         assert_eq!(found, expected, "line {} of {path}", line + 1);
     }
     assert_eq!(answer.text().len(), expected.len(), "{path}");
+    if rows > 0 {
+        let messages = recording.rpc.download(&Called::by_path(&path).unwrap()).await.unwrap();
+        let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
+        assert!(over_grpc == answer.body, "{path} over gRPC: {} bytes", over_grpc.len());
+    }
     rows
 }
 
@@ -193,7 +198,7 @@ fn the_ledger_of_every_party_and_asset_is_what_was_recorded() {
         assert_eq!(rows, sides.sum::<usize>());
         let (pairs, ms) = (pairs.len(), begun.elapsed().as_millis());
         say(&format!(
-            "ExportLedgerEntries: {pairs} pairs equal, {with_rows} of them with {rows} rows, in {ms} ms"
+            "ExportLedgerEntries: {pairs} pairs equal, {with_rows} of them with {rows} rows, these over gRPC too, in {ms} ms"
         ));
     });
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use mesh_store::load::{LoadReport, load_folder};
 use mesh_testbed::{Database, Mesh};
+use mesh_tests::rpc::Rpc;
 pub(crate) use mesh_tests::say;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
@@ -16,6 +17,7 @@ use crate::files::Table;
 pub(crate) struct Recording {
     pub(crate) folder: PathBuf,
     pub(crate) mesh: Mesh,
+    pub(crate) rpc: Rpc,
     pub(crate) report: LoadReport,
     pub(crate) loaded_in: Duration,
     /// The newest block.
@@ -51,6 +53,7 @@ impl Recording {
         let report = load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
         let loaded_in = began.elapsed();
         let mesh = Mesh::start(&database).await;
+        let rpc = Rpc::of(&mesh).await;
         let blocks = Table::read(&folder, "blocks");
         let newest = blocks.rows().max_by_key(|block| block.number::<u64>("height")).unwrap();
         let head = Block {
@@ -58,7 +61,7 @@ impl Recording {
             time_ns: newest.ns("block_time"),
             hash: newest.text("hash").to_owned(),
         };
-        Self { folder, mesh, report, loaded_in, head, database }
+        Self { folder, mesh, rpc, report, loaded_in, head, database }
     }
 }
 

@@ -35,7 +35,16 @@ pub(super) struct Standing {
 impl Standing {
     /// A body that ends when `stop` comes, and holds its place until then.
     pub(super) fn new(body: Body, stop: BoxFuture<'static, ()>, place: OwnedSemaphorePermit) -> Self {
-        Self { body, stop, looks: interval(LOOKED_AT), is_over: false, _place: place }
+        Self::looked_at(body, stop, place, LOOKED_AT)
+    }
+
+    fn looked_at(
+        body: Body,
+        stop: BoxFuture<'static, ()>,
+        place: OwnedSemaphorePermit,
+        every: Duration,
+    ) -> Self {
+        Self { body, stop, looks: interval(every), is_over: false, _place: place }
     }
 }
 
@@ -70,5 +79,56 @@ impl hyper::body::Body for Standing {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{pending, poll_fn},
+        sync::Arc,
+    };
+
+    use futures_util::{FutureExt, stream};
+    use http_body_util::{BodyExt, StreamBody};
+    use hyper::body::Body as _;
+    use tokio::sync::{Semaphore, oneshot};
+
+    use super::*;
+
+    /// A stream that says nothing, in a room of one.
+    fn silent(stop: BoxFuture<'static, ()>, every: Duration) -> (Standing, Arc<Semaphore>) {
+        let room = Arc::new(Semaphore::new(1));
+        let place = Arc::clone(&room).try_acquire_owned().unwrap();
+        let body = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Status>>());
+        (Standing::looked_at(Body::new(body), stop, place, every), room)
+    }
+
+    #[tokio::test]
+    async fn a_stream_on_which_nothing_happens_is_looked_at_all_the_same() {
+        let (mut standing, _room) = silent(pending().boxed(), Duration::from_millis(1));
+        let mut looks = 0;
+        poll_fn(|context| {
+            looks += 1;
+            let frame = Pin::new(&mut standing).poll_frame(context);
+            assert!(frame.is_pending());
+            if looks == 5 { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_stop_ends_it_with_a_status_and_frees_its_place() {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = stopped.map(drop).boxed();
+        let (mut standing, room) = silent(stopped, Duration::from_secs(3600));
+        assert!(standing.frame().now_or_never().is_none());
+        stop.send(()).unwrap();
+        let trailers = standing.frame().await.unwrap().unwrap().into_trailers().unwrap();
+        assert_eq!(trailers["grpc-status"], "14");
+        assert!(standing.frame().await.is_none());
+        assert_eq!(room.available_permits(), 0);
+        drop(standing);
+        assert_eq!(room.available_permits(), 1);
     }
 }

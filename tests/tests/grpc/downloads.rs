@@ -1,0 +1,85 @@
+//! Downloads as streams of `google.api.HttpBody`: the same bytes as over HTTP.
+
+use mesh_testbed::Mesh;
+use mesh_tests::{
+    fixture::{self, Locked},
+    outside::Outside,
+    rpc::{Called, Rpc, assert_refused},
+};
+use prost_reflect::prost::Message;
+use proto_msgs::{google::api::HttpBody, v2::ExportInfo};
+use tonic::{Code, Request};
+
+use crate::SOON;
+
+/// Downloads over both and compares.
+async fn same(rpc: &Rpc, outside: &Outside, path: &str) -> Vec<HttpBody> {
+    let over_http = outside.get(path).await;
+    assert_eq!(over_http.status, 200, "{over_http:?}");
+    let messages = rpc.download(&Called::by_path(path).unwrap()).await.unwrap();
+    let bytes: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
+    assert!(bytes == over_http.body, "{path}: the bytes are others");
+    for (at, message) in messages.iter().enumerate() {
+        assert_eq!(Some(message.content_type.as_str()), over_http.header("content-type"), "{path}");
+        assert!(message.data.len() <= 64 << 10, "{path}: a message of {}", message.data.len());
+        assert_eq!(message.extensions.len(), usize::from(at == 0), "{path}: extensions of message {at}");
+    }
+    let info = &messages[0].extensions[0];
+    assert_eq!(info.type_url, "type.googleapis.com/api.v2.ExportInfo");
+    let info = ExportInfo::decode(info.value.as_slice()).unwrap();
+    let disposition = format!("attachment; filename=\"{}\"", info.file_name);
+    assert_eq!(over_http.header("content-disposition"), Some(disposition.as_str()));
+    if let Some(length) = info.total_bytes {
+        assert_eq!(length, over_http.body.len() as u64, "{path}");
+    }
+    messages
+}
+
+#[tokio::test]
+async fn a_download_has_the_bytes_that_it_has_over_http() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", "1").start().await;
+    let outside = Outside::of(&mesh);
+    outside.until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
+    let rpc = Rpc::of(&mesh).await;
+    for table in ["TABLE_TRADES", "TABLE_BLOCKS", "TABLE_LEDGER"] {
+        let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table={table}");
+        same(&rpc, &outside, &path).await;
+    }
+    let ledger =
+        |party: &str| format!("/api/v2/ledgerentry/export?partyId={party}&assetId={}", fixture::ASSET);
+    same(&rpc, &outside, &ledger(fixture::PARTY)).await;
+    let empty = same(&rpc, &outside, &ledger(fixture::NOBODY)).await;
+    assert_eq!(empty.len(), 1, "a header line");
+
+    let history = "/api/v2/networkhistory/export?fromBlock=1";
+    let inverted = format!("{}&dateRange.startTimestamp=2&dateRange.endTimestamp=1", ledger(fixture::PARTY));
+    for (path, code, number) in [
+        (format!("{history}&toBlock=9&table=TABLE_TRADES"), 5, 240_013),
+        (format!("{history}&toBlock=3"), 3, 240_010),
+        (inverted, 3, 10_044),
+    ] {
+        assert_refused(rpc.download(&Called::by_path(&path).unwrap()).await, code, number);
+    }
+}
+
+#[tokio::test]
+async fn a_download_longer_than_its_call_may_take_ends_with_that_status() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let rpc = Rpc::of(&mesh).await;
+    let path = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
+    let called = Called::by_path(&path).unwrap();
+    let locked = Locked::table(&database, "ledger").await;
+    let mut request = Request::new(called.message.clone());
+    request.set_timeout(std::time::Duration::from_millis(300));
+    let mut stream = None;
+    let refused = match rpc.stream(&called, request).await {
+        Err(status) => Err(status),
+        Ok(opened) => stream.insert(opened).message().await,
+    };
+    assert_eq!(refused.expect_err("its time is over").code(), Code::DeadlineExceeded);
+    // The edge gives its pulls up, and with them their statements.
+    locked.await_queries("export", 0, SOON).await;
+    locked.free().await;
+}

@@ -1,0 +1,100 @@
+//! Deadlines, clients that go away, and stops.
+
+use std::time::{Duration, Instant};
+
+use mesh_testbed::Mesh;
+use mesh_tests::{
+    NO_CACHE,
+    fixture::{self, Locked},
+    rpc::{Called, Rpc, assert_refused},
+};
+use tonic::Request;
+
+use crate::SOON;
+
+/// The list that these tests make slow, by a lock on its table.
+const LIST: &str = "/api/v2/delegations";
+const TABLE: &str = "delegations_current";
+
+/// The list's call, and the call with a time of its own.
+fn list(timeout: Duration) -> (Called, Request<bytes::Bytes>) {
+    let called = Called::by_path(LIST).unwrap();
+    let mut request = Request::new(called.message.clone());
+    request.set_timeout(timeout);
+    (called, request)
+}
+
+#[tokio::test]
+async fn the_deadline_of_a_call_is_kept_and_ends_its_query() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let rpc = Rpc::of(&mesh).await;
+    let locked = Locked::table(&database, TABLE).await;
+    let (called, request) = list(Duration::from_secs(2));
+    let began = Instant::now();
+    let (answered, ()) =
+        tokio::join!(rpc.call_with(&called, request), locked.await_queries("query", 1, SOON));
+    assert!(began.elapsed() >= Duration::from_millis(1900), "after {:?}", began.elapsed());
+    assert_refused(answered, 4, 10_000);
+    locked.await_queries("query", 0, SOON).await;
+    locked.free().await;
+    rpc.call(&called).await.expect("it is answered again");
+}
+
+#[tokio::test]
+async fn who_shares_the_ask_of_somebody_less_patient_is_answered_all_the_same() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
+    let rpc = Rpc::of(&mesh).await;
+    rpc.call(&Called::by_path(LIST).unwrap()).await.expect("it tells its height: asks of it are shared");
+    let locked = Locked::table(&database, TABLE).await;
+    let call = |timeout| {
+        let (rpc, (called, request)) = (rpc.clone(), list(timeout));
+        tokio::spawn(async move { rpc.call_with(&called, request).await })
+    };
+    let hasty = call(Duration::from_secs(2));
+    locked.await_queries("query", 1, SOON).await;
+    let patient = [call(Duration::from_secs(20)), call(Duration::from_secs(20))];
+    assert!(hasty.await.unwrap().is_err(), "its time is over");
+    locked.free().await;
+    for patient in patient {
+        patient.await.unwrap().expect("it had the time");
+    }
+}
+
+#[tokio::test]
+async fn the_queries_of_calls_that_are_taken_back_are_cancelled() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let rpc = Rpc::of(&mesh).await;
+    let locked = Locked::table(&database, TABLE).await;
+    // Together more than the service has connections for lists, so that a lost one would be missed.
+    for _ in 0..3 {
+        let calls: Vec<_> = (1..5)
+            .map(|size| {
+                let called = Called::by_path(&format!("{LIST}?pagination.first={size}")).unwrap();
+                let rpc = rpc.clone();
+                tokio::spawn(async move { rpc.call(&called).await.is_ok() })
+            })
+            .collect();
+        locked.await_queries("query", 4, SOON).await;
+        for call in calls {
+            // The connection stays: only the call is reset.
+            call.abort();
+        }
+        locked.await_queries("query", 0, SOON).await;
+    }
+    locked.free().await;
+    rpc.call(&Called::by_path(LIST).unwrap()).await.expect("the connection goes on");
+}
+
+#[tokio::test]
+async fn a_call_of_a_workload_that_has_gone_is_unavailable_at_once() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
+    let rpc = Rpc::of(&mesh).await;
+    let called = Called::by_path(LIST).unwrap();
+    rpc.call(&called).await.expect("it is answered");
+    mesh.service("query").kill().await;
+    assert_refused(rpc.call(&called).await, 14, 10_000);
+}

@@ -1,0 +1,114 @@
+//! What is refused before any service sees it: by a status, and never by silence.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mesh_tests::{
+    fixture,
+    outside::Outside,
+    problem::assert_problem,
+    rpc::{Called, Rpc, assert_refused},
+};
+use reqwest::Method;
+use tonic::{Request, metadata::MetadataValue};
+
+/// A call that is answered when nothing is wrong with it.
+fn accounts() -> Called {
+    Called::by_path("/accounts").unwrap()
+}
+
+async fn rpc() -> Rpc {
+    Rpc::at(fixture::mesh_url().await).await
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
+    let rpc = rpc().await;
+    // Field 31, which the contract does not have, as bytes of any length.
+    let padded = |length: usize| {
+        let mut message = vec![0xfa, 0x01];
+        let groups = [0, 7, 14, 21].map(|shift| u8::try_from(length >> shift & 0x7f).unwrap());
+        message.extend([groups[0] | 0x80, groups[1] | 0x80, groups[2] | 0x80, groups[3]]);
+        message.resize(message.len() + length, 0);
+        Called { message: message.into(), ..accounts() }
+    };
+    let (head, at_most) = (6, 2 << 20);
+    rpc.call(&padded(at_most - head)).await.expect("it is within the limit");
+    for length in [at_most - head + 1, at_most + 100_000] {
+        let seen = assert_refused(rpc.call(&padded(length)).await, 8, 10_000);
+        assert_eq!(seen.inner, "at most 2097152 bytes");
+    }
+    rpc.call(&accounts()).await.expect("the connection goes on");
+}
+
+#[tokio::test]
+async fn metadata_over_the_limit_are_refused() {
+    let rpc = rpc().await;
+    let with = |bytes: usize| {
+        let mut request = Request::new(accounts().message);
+        request.metadata_mut().insert("x-much", "m".repeat(bytes).parse::<MetadataValue<_>>().unwrap());
+        request
+    };
+    rpc.call_with(&accounts(), with(15 << 10)).await.expect("it is within the limit");
+    assert_refused(rpc.call_with(&accounts(), with(17 << 10)).await, 8, 10_000);
+    rpc.call(&accounts()).await.expect("the connection goes on");
+}
+
+#[tokio::test]
+async fn a_name_that_is_none_is_not_implemented() {
+    let rpc = rpc().await;
+    for path in
+        ["/api.v2.Query/Nothing", "/api.v2.Nobody/ListAccounts", "/api.v3.Query/ListAccounts", "/", "/x"]
+    {
+        let answered = rpc.call_at(path.parse().unwrap(), Request::new(Bytes::new())).await;
+        assert_refused(answered, 12, 10_000);
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_decode_is_malformed() {
+    let rpc = rpc().await;
+    for message in [&[0x0a, 1, 0xff][..], &[0x0a, 9, b'x'], &[0x07], &[0xff; 20]] {
+        let called = Called { message: Bytes::copy_from_slice(message), ..accounts() };
+        assert_refused(rpc.call(&called).await, 3, 10_015);
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_message_is_not_taken_and_the_client_told_what_is() {
+    let rpc = rpc().await;
+    let mut request = Request::new(accounts().message);
+    request.metadata_mut().insert("grpc-encoding", MetadataValue::from_static("gzip"));
+    let status = rpc.call_with(&accounts(), request).await.expect_err("it is not taken");
+    assert_eq!(status.metadata().get("grpc-accept-encoding").unwrap(), "identity");
+    assert_refused(Err::<(), _>(status), 12, 10_000);
+}
+
+#[tokio::test]
+async fn a_timeout_that_is_none_is_refused_and_one_of_nothing_is_over() {
+    let rpc = rpc().await;
+    let with = |timeout: &'static str| {
+        let mut request = Request::new(accounts().message);
+        request.metadata_mut().insert("grpc-timeout", MetadataValue::from_static(timeout));
+        request
+    };
+    for wrong in ["5", "5s", "-1S", "123456789S"] {
+        assert_refused(rpc.call_with(&accounts(), with(wrong)).await, 3, 10_015);
+    }
+    assert_refused(rpc.call_with(&accounts(), with("0n")).await, 4, 10_000);
+    rpc.call_with(&accounts(), with("99999999H")).await.expect("there is time enough");
+}
+
+#[tokio::test]
+async fn over_http_1_it_is_refused_and_web_forms_of_it_are_no_grpc() {
+    let outside = Outside::fixture().await;
+    let post = |path: &'static str, kind: &'static str| {
+        let request = outside.request(Method::POST, path).header("content-type", kind);
+        mesh_testbed::Answer::to(request.body(vec![0; 5]).timeout(Duration::from_secs(20)))
+    };
+    let answer = post("/api.v2.Query/ListAccounts", "application/grpc").await;
+    assert_eq!(answer.status, 415, "{answer:?}");
+    let answer = post("/transaction", "application/grpc+proto").await;
+    assert_eq!(answer.status, 415, "{answer:?}");
+    assert_problem(&post("/api.v2.Query/ListAccounts", "application/grpc-web").await, 404, 5, 10_000);
+}

@@ -1,0 +1,150 @@
+//! The services that every gRPC server has: health, and reflection.
+
+use std::collections::BTreeSet;
+
+use futures_util::stream;
+use mesh_testbed::Mesh;
+use mesh_tests::{
+    fixture,
+    rpc::{Connection, Rpc},
+};
+use prost_reflect::{
+    DescriptorPool,
+    prost::Message,
+    prost_types::{FileDescriptorProto, FileDescriptorSet},
+};
+use proto_msgs::Contract;
+use tokio::time::timeout;
+use tonic::{Code, Streaming};
+use tonic_health::pb::{
+    HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
+    health_client::HealthClient,
+};
+use tonic_reflection::pb::{
+    v1::{
+        ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+        server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+    },
+    v1alpha::{self, server_reflection_client::ServerReflectionClient as OldClient},
+};
+
+use crate::SOON;
+
+async fn check(client: &mut HealthClient<Connection>, service: &str) -> Result<ServingStatus, Code> {
+    let request = HealthCheckRequest { service: service.to_owned() };
+    let answered = client.check(request).await.map_err(|status| status.code())?;
+    Ok(answered.get_ref().status())
+}
+
+/// The next status that is another than this.
+async fn other_than(watched: &mut Streaming<HealthCheckResponse>, status: ServingStatus) -> ServingStatus {
+    let changed = async {
+        loop {
+            let told = watched.message().await.expect("it goes on").expect("it goes on").status();
+            if told != status {
+                return told;
+            }
+        }
+    };
+    timeout(SOON, changed).await.expect("it changes")
+}
+
+#[tokio::test]
+async fn health_follows_whether_a_workload_is_there() {
+    let database = fixture::database().await;
+    let mut mesh = Mesh::configure(&database).without("tx-relay").start().await;
+    let (connection, origin) = Rpc::of(&mesh).await.connection();
+    let mut client = HealthClient::with_origin(connection, origin);
+    let request = HealthCheckRequest { service: "api.v2.Query".to_owned() };
+    let mut query = client.watch(request).await.unwrap().into_inner();
+    let first = query.message().await.unwrap().unwrap().status();
+    if first != ServingStatus::Serving {
+        assert_eq!(other_than(&mut query, first).await, ServingStatus::Serving);
+    }
+    for service in ["", "api.v2.Query"] {
+        assert_eq!(check(&mut client, service).await, Ok(ServingStatus::Serving), "{service}");
+    }
+    assert_eq!(check(&mut client, "api.v2.TxRelay").await, Ok(ServingStatus::NotServing));
+    assert_eq!(check(&mut client, "api.v2.Nobody").await, Err(Code::NotFound));
+
+    mesh.service("query").kill().await;
+    assert_eq!(other_than(&mut query, ServingStatus::Serving).await, ServingStatus::NotServing);
+    assert_eq!(check(&mut client, "api.v2.Query").await, Ok(ServingStatus::NotServing));
+    assert_eq!(check(&mut client, "").await, Ok(ServingStatus::Serving), "the edge itself is there");
+    mesh.service_mut("query").restart().await;
+    assert_eq!(other_than(&mut query, ServingStatus::NotServing).await, ServingStatus::Serving);
+
+    let request = HealthCheckRequest { service: String::new() };
+    let mut whole = client.watch(request).await.unwrap().into_inner();
+    assert_eq!(whole.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+    let began = std::time::Instant::now();
+    let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
+        assert_eq!(other_than(&mut whole, ServingStatus::Serving).await, ServingStatus::NotServing);
+        let ended = timeout(SOON, whole.message()).await.expect("it ends");
+        assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
+    });
+    // No stream of these holds a stop up: the testbed gives 5 s.
+    assert!(status.success() && began.elapsed().as_secs() < 5, "{status} after {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_client_can_learn_the_whole_contract_by_reflection() {
+    let (connection, origin) = Rpc::at(fixture::mesh_url().await).await.connection();
+    let mut client = ServerReflectionClient::with_origin(connection.clone(), origin.clone());
+    let ask = |request| ServerReflectionRequest { host: String::new(), message_request: Some(request) };
+    let files = ["api/v2/query.proto", "google/rpc/status.proto"];
+    let mut requests = vec![ask(MessageRequest::ListServices(String::new()))];
+    requests.extend(
+        Contract::get()
+            .operations()
+            .iter()
+            .map(|row| ask(MessageRequest::FileContainingSymbol(format!("{}.{}", row.service, row.name)))),
+    );
+    let wanted = ["common", "rules"].map(|name| format!("api/v2/{name}.proto"));
+    let imported = ["google/api/annotations.proto", "google/api/http.proto", "google/api/httpbody.proto"];
+    let imported =
+        imported.into_iter().chain(["google/protobuf/any.proto", "google/protobuf/descriptor.proto"]);
+    let names = wanted.into_iter().chain(imported.chain(files).map(str::to_owned));
+    requests.extend(names.map(|name| ask(MessageRequest::FileByFilename(name))));
+    let count = requests.len();
+    let mut told = client.server_reflection_info(stream::iter(requests)).await.unwrap().into_inner();
+    let (mut services, mut described) = (BTreeSet::new(), FileDescriptorSet::default());
+    let mut seen = BTreeSet::new();
+    for _ in 0..count {
+        match told.message().await.unwrap().unwrap().message_response.unwrap() {
+            MessageResponse::ListServicesResponse(list) => {
+                services.extend(list.service.into_iter().map(|service| service.name));
+            }
+            MessageResponse::FileDescriptorResponse(files) => {
+                for file in files.file_descriptor_proto {
+                    let file = FileDescriptorProto::decode(file.as_slice()).unwrap();
+                    if seen.insert(file.name().to_owned()) {
+                        described.file.push(file);
+                    }
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let operations: BTreeSet<&str> =
+        Contract::get().operations().iter().map(|row| row.service.as_str()).collect();
+    let standard = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
+    for service in operations.into_iter().chain(standard) {
+        assert!(services.contains(service), "{service} is not among {services:?}");
+    }
+    let pool = DescriptorPool::from_file_descriptor_set(described).expect("what was told is complete");
+    for row in Contract::get().operations() {
+        let service = pool.get_service_by_name(&row.service).unwrap();
+        assert!(service.methods().any(|method| method.name() == row.name), "{}", row.name);
+    }
+
+    let mut old = OldClient::with_origin(connection, origin);
+    let request = v1alpha::ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(
+            v1alpha::server_reflection_request::MessageRequest::ListServices(String::new()),
+        ),
+    };
+    let mut told = old.server_reflection_info(stream::iter([request])).await.unwrap().into_inner();
+    assert!(told.message().await.unwrap().is_some());
+}
