@@ -75,6 +75,22 @@ impl Outside {
         }
     }
 
+    /// Waits until the history has a segment.
+    ///
+    /// # Panics
+    /// When that does not come within 60 s.
+    pub async fn until_first_segment(&self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let answer = self.get("/api/v2/networkhistory/segments").await;
+            if answer.status == 200 && listed(&answer.json()).is_some_and(|spans| !spans.is_empty()) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "nothing is sealed: {answer:?}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Gets a path with one header more.
     pub async fn get_with(&self, path: &str, name: &str, value: &str) -> Answer {
         Answer::to(self.request(Method::GET, path).header(name, value)).await

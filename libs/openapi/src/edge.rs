@@ -3,7 +3,7 @@
 use crate::{
     headers,
     json::{Json, object},
-    parameters,
+    operation, parameters,
     refusals::Refusals,
     schema::{Schemas, Way},
 };
@@ -85,7 +85,7 @@ impl Page {
         let mut responses = object! { "200" => answer };
         if is_kept {
             parameters.push(parameters::reference("If-None-Match"));
-            responses.put("304", object! { "$ref" => "#/components/responses/Unchanged" });
+            responses.put("304", operation::unchanged(headers));
         }
         for (status, response) in refusals.responses(&[]) {
             responses.put(&status.to_string(), response);

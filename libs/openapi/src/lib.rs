@@ -52,7 +52,7 @@ impl Document {
             "paths" => paths,
             "components" => object! {
                 "schemas" => schemas.into_named(),
-                "responses" => refusals::shared().with("Unchanged", unchanged()),
+                "responses" => refusals::shared(),
                 "parameters" => parameters::shared(),
                 "headers" => headers::shared(),
             },
@@ -79,13 +79,6 @@ fn tags(schemas: &Schemas) -> Vec<Json> {
     }
     tags.push(object! { "name" => edge::TAG, "description" => "What the gateway says of itself." });
     tags
-}
-
-fn unchanged() -> Json {
-    object! {
-        "description" => "Nothing has changed since the answer with this tag.",
-        "headers" => headers::of(&["ETag"]),
-    }
 }
 
 /// Schemas of what is no message of an operation: errors, and the chunks of a download.

@@ -128,8 +128,11 @@ fn responses(operation: &OperationInfo, note: &OperationNote, is_head: bool, sch
             }
         }
     };
-    if note.at_height || note.file.as_ref().is_some_and(|file| file.has_length) {
-        all.push((304, object! { "$ref" => "#/components/responses/Unchanged" }));
+    if note.at_height {
+        all.push((304, unchanged(&AT_HEIGHT)));
+    }
+    if note.file.as_ref().is_some_and(|file| file.has_length) {
+        all.push((304, unchanged(&FILE)));
     }
     all.extend(refusals.responses(&note.answers));
     all.sort_by_key(|(status, _)| *status);
@@ -154,6 +157,14 @@ fn reply(operation: &OperationInfo, note: &OperationNote, schemas: &mut Schemas)
         "description" => schemas.comments.of(&operation.reply),
         "headers" => headers::of(headers),
         "content" => object! { "application/json" => body },
+    }
+}
+
+/// The answer to a client that has the answer already.
+pub(crate) fn unchanged(headers: &[&str]) -> Json {
+    object! {
+        "description" => "Nothing has changed since the answer with this tag.",
+        "headers" => headers::of(headers),
     }
 }
 

@@ -75,7 +75,7 @@ impl Schemas {
             return self.one_of(schema, one_of, way);
         }
         let (mut properties, mut required) = (object! {}, Vec::new());
-        for field in message.fields() {
+        for field in message.fields().filter(|field| !is_ruled_out(field)) {
             properties.put(field.json_name(), self.field(&field, way));
             let is_there = match way {
                 Way::Received => field.containing_oneof().is_none(),
@@ -85,12 +85,10 @@ impl Schemas {
                 required.push(field.json_name().to_owned());
             }
         }
-        let exclusive: Vec<Json> = arms.iter().flat_map(pairs).collect();
         schema
             .with("type", "object")
             .with("properties", properties)
             .with_some("required", (!required.is_empty()).then_some(required))
-            .with_some("not", (!exclusive.is_empty()).then(|| object! { "anyOf" => exclusive }))
     }
 
     /// A message that is one of several things.
@@ -215,14 +213,12 @@ fn is_presence(one_of: &OneofDescriptor) -> bool {
     one_of.fields().any(|field| field.field_descriptor_proto().proto3_optional())
 }
 
-/// The pairs of arms that exclude each other.
-fn pairs(one_of: &OneofDescriptor) -> Vec<Json> {
-    let names: Vec<String> = one_of.fields().map(|field| field.json_name().to_owned()).collect();
-    let pair = |(at, first): (usize, &String)| {
-        let pairs = names[at + 1..].iter().map(|second| vec![first.clone(), second.clone()]);
-        pairs.map(|pair| object! { "required" => pair }).collect::<Vec<_>>()
-    };
-    names.iter().enumerate().flat_map(pair).collect()
+/// Whether another arm of its "one of" must be there: then this one is always refused.
+fn is_ruled_out(field: &FieldDescriptor) -> bool {
+    let one_of = field.containing_oneof().filter(|one_of| !is_presence(one_of));
+    one_of.is_some_and(|one_of| {
+        one_of.fields().any(|other| other.number() != field.number() && notes::of_field(&other).required)
+    })
 }
 
 /// A 64-bit integer is text; in a body a number is taken, too (J3).

@@ -1,0 +1,113 @@
+//! What the document promises of answers, on the demo network and on a recorded run of a real one: every operation is
+//! asked in every way that its parameters allow.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mesh_demo::{Plan, write_history};
+use mesh_store::load::load_folder;
+use mesh_testbed::{Answer, Database, Mesh};
+use mesh_tests::{outside::Outside, say};
+
+use crate::document::{Document, Operation};
+use crate::requests::{Values, first_text};
+
+/// Blocks of the demo network: some of everything, and two short segments.
+const BLOCKS: u64 = 210;
+const SEGMENT: &str = "100";
+
+/// Nothing answers these in a mesh of reads alone, or they want a body.
+fn is_of_transactions(operation: &Operation<'_>) -> bool {
+    operation.json["tags"][0] == "tx-relay"
+}
+
+#[tokio::test]
+async fn answers_on_the_demo_network_are_as_documented_and_its_examples_work() {
+    let database = Database::fresh().await;
+    let plan = Plan { blocks: BLOCKS, ..Plan::default() };
+    write_history(database.url(), &plan, |_, _| ()).await.unwrap();
+    let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", SEGMENT).start().await;
+    let outside = Outside::of(&mesh);
+    let values = Values::of(&database).await;
+    assert_documented(&outside, values, "the demo network").await;
+
+    let document = Document::of(&outside).await;
+    let mut examples = Values::default();
+    // Segments of the usual length would take long.
+    examples.put("toBlock", SEGMENT);
+    let reads = document.operations().into_iter();
+    for operation in reads.filter(|operation| operation.method != "POST" && !is_of_transactions(operation)) {
+        let example = examples.targets(&document, &operation).swap_remove(0);
+        let answer = outside.get(&example).await;
+        assert_eq!(answer.status, 200, "the example {example} gives {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn answers_on_a_recorded_network_are_as_documented() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/smoketest-5000");
+    if !folder.is_dir() {
+        return say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
+    }
+    let database = Database::fresh().await;
+    load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
+    let mesh = Mesh::start(&database).await;
+    let outside = Outside::of(&mesh);
+    let values = Values::of(&database).await;
+    assert_documented(&outside, values, "the recorded network").await;
+}
+
+/// Asks every operation and holds its answers against the document; every one must succeed once.
+async fn assert_documented(outside: &Outside, mut values: Values, network: &str) {
+    outside.until_first_segment().await;
+    let segments = outside.get("/api/v2/networkhistory/segments").await.json();
+    values.put("toBlock", &first_text(&segments, "toHeight").unwrap());
+    let document = Document::of(outside).await;
+    let (mut wrong, mut counts) = (Vec::new(), BTreeMap::new());
+    for operation in document.operations() {
+        if operation.method == "POST" {
+            continue;
+        }
+        // Pages are gone through by the cursors of the first.
+        let first = values.targets(&document, &operation).swap_remove(0);
+        let first = Answer::to(outside.request(operation.method.parse().unwrap(), &first)).await;
+        let json = serde_json::from_slice(&first.body).unwrap_or_default();
+        for (name, member) in [("pagination.after", "startCursor"), ("pagination.before", "endCursor")] {
+            if let Some(cursor) = first_text(&json, member).filter(|cursor| !cursor.is_empty()) {
+                values.put(name, &cursor);
+            }
+        }
+        for target in values.targets(&document, &operation) {
+            for (name, value) in variants(&operation) {
+                let request = outside.request(operation.method.parse().unwrap(), &target).header(name, value);
+                let answer = Answer::to(request).await;
+                *counts.entry((operation.id.to_owned(), answer.status)).or_insert(0) += 1;
+                if let Some(complaint) = document.complaint(&operation, &answer) {
+                    wrong.push(format!("{} {target} {name}: {value}: {complaint}: {answer:?}", operation.id));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{network}: {} answers:\n{}", wrong.len(), wrong.join("\n"));
+    for operation in document.operations() {
+        let is_asked = operation.method != "POST" && !is_of_transactions(&operation);
+        let succeeded = counts.contains_key(&(operation.id.to_owned(), 200));
+        assert!(!is_asked || succeeded, "{network}: {} never succeeded: {counts:?}", operation.id);
+    }
+    say(&format!("{network}: {} requests as documented", counts.values().sum::<i32>()));
+}
+
+/// A header with which an operation is asked, to see all of its answers.
+fn variants(operation: &Operation<'_>) -> Vec<(&'static str, &'static str)> {
+    let mut variants = vec![("accept", "*/*")];
+    if operation.json.pointer("/responses/304").is_some() {
+        variants.push(("if-none-match", "*"));
+    }
+    if operation.json.pointer("/responses/200/content/application~1x-ndjson").is_some() {
+        variants.push(("accept", "application/x-ndjson"));
+    }
+    if operation.json.pointer("/responses/206").is_some() {
+        variants.extend([("range", "bytes=1-9"), ("range", "bytes=-5"), ("range", "bytes=999999999999-")]);
+    }
+    variants
+}

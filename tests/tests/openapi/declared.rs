@@ -1,0 +1,212 @@
+//! What the document declares is what the contract does, neither less nor more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mesh_tests::outside::Outside;
+use prost_reflect::{Kind, MessageDescriptor};
+use proto_msgs::{Contract, Method, OperationInfo, Segment};
+use serde_json::Value;
+
+use crate::document::{Document, escaped};
+
+/// What the edge answers by itself.
+const OF_THE_EDGE: [(&str, &str); 4] =
+    [("/health", "Health"), ("/limits", "Limits"), ("/openapi.json", "OpenApi"), ("/docs", "Docs")];
+
+fn path(operation: &OperationInfo) -> String {
+    let segments = operation.path.iter().map(|segment| match segment {
+        Segment::Fixed(text) => text.clone(),
+        Segment::Field(name) => {
+            format!("{{{}}}", operation.request.get_field_by_name(name).unwrap().json_name())
+        }
+    });
+    segments.fold(String::new(), |path, segment| format!("{path}/{segment}"))
+}
+
+#[tokio::test]
+async fn the_document_has_every_operation_of_the_contract_and_nothing_else() {
+    let document = Document::of(&Outside::fixture().await).await;
+    let mut expected = BTreeSet::new();
+    for row in Contract::get().operations() {
+        let method = if row.method == Method::Get { "GET" } else { "POST" };
+        expected.insert((method.to_owned(), path(row), row.name.clone()));
+        if row.streaming {
+            expected.insert(("HEAD".to_owned(), path(row), format!("Head{}", row.name)));
+        }
+    }
+    for (path, id) in OF_THE_EDGE {
+        expected.insert(("GET".to_owned(), path.to_owned(), id.to_owned()));
+    }
+    let operations = document.operations();
+    let declared: BTreeSet<_> = operations
+        .iter()
+        .map(|operation| (operation.method.clone(), operation.path.to_owned(), operation.id.to_owned()))
+        .collect();
+    assert_eq!(declared, expected);
+    let ids: BTreeSet<&str> = operations.iter().map(|operation| operation.id).collect();
+    assert_eq!(ids.len(), operations.len(), "an id is there twice");
+    for operation in &operations {
+        assert!(
+            operation.json["summary"].as_str().is_some_and(|text| !text.ends_with('.')),
+            "{}",
+            operation.id
+        );
+        assert!(
+            operation.json["description"].as_str().is_some_and(|text| text.ends_with('.')),
+            "{}",
+            operation.id
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_parameter_is_a_field_of_the_request_and_every_field_a_parameter() {
+    let document = Document::of(&Outside::fixture().await).await;
+    for row in Contract::get().operations().iter().filter(|row| row.method == Method::Get) {
+        let mut expected = BTreeMap::new();
+        leaves(&row.request, "", &mut expected);
+        let operation = document.operation(&row.name);
+        let declared =
+            document.parameters(&operation).into_iter().filter(|parameter| parameter.place != "header");
+        let declared: BTreeMap<String, bool> =
+            declared.map(|parameter| (parameter.name.to_owned(), parameter.is_required)).collect();
+        if !row.streaming {
+            expected.insert("pretty".to_owned(), false);
+        }
+        assert_eq!(declared, expected, "{}", row.name);
+    }
+}
+
+/// The leaves of a message by their dotted names, and whether they must be there.
+fn leaves(message: &MessageDescriptor, prefix: &str, found: &mut BTreeMap<String, bool>) {
+    for field in message.fields() {
+        let name = format!("{prefix}{}", field.json_name());
+        match field.kind() {
+            Kind::Message(inner) => leaves(&inner, &format!("{name}."), found),
+            _ => {
+                found.insert(name, Contract::get().rule(&field).missing.is_some());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_message_enum_and_number_of_the_contract_that_a_client_meets_is_described() {
+    let document = Document::of(&Outside::fixture().await).await;
+    let schemas = document.json["components"]["schemas"].as_object().unwrap();
+    for row in Contract::get().operations() {
+        let named = |message: &MessageDescriptor| schemas.contains_key(message.name());
+        assert!(row.streaming || named(&row.reply), "{}", row.reply.name());
+        assert!(row.method == Method::Get || named(&row.request), "{}", row.request.name());
+        let body = &document.operation(&row.name).json["responses"]["400"];
+        let body = document.pointed(body).map_or(body, |(_, body)| body);
+        let numbers = body
+            .pointer("/content/application~1json/schema/properties/details/items/properties/code/enum")
+            .and_then(Value::as_array);
+        let numbers: BTreeSet<u64> = numbers.unwrap().iter().filter_map(Value::as_u64).collect();
+        for number in row.request.fields().flat_map(|field| {
+            let rule = Contract::get().rule(&field);
+            [rule.missing, rule.invalid]
+        }) {
+            let is_told = number.is_none_or(|number| numbers.contains(&u64::from(number)));
+            assert!(is_told, "{}: {number:?} is not among {numbers:?}", row.name);
+        }
+    }
+    let mut bare = Vec::new();
+    for (name, schema) in schemas {
+        if schema["description"].as_str().is_none_or(str::is_empty) {
+            bare.push(name.clone());
+        }
+        for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+            let is_told = property["description"].as_str().is_some_and(|text| !text.is_empty());
+            if !is_told {
+                bare.push(format!("{name}.{field}"));
+            }
+        }
+    }
+    assert!(bare.is_empty(), "without a description: {bare:?}");
+}
+
+#[tokio::test]
+async fn every_example_is_one() {
+    let document = Document::of(&Outside::fixture().await).await;
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    each_object(&document.json, "", &mut |pointer, object| {
+        let examples = object.get("examples").and_then(Value::as_object);
+        for (name, example) in examples.into_iter().flatten() {
+            count += 1;
+            let mismatch = document.mismatch(&format!("{pointer}/schema"), &example["value"]);
+            wrong.extend(mismatch.map(|mismatch| format!("{pointer} {name}: {mismatch}")));
+        }
+        // Of a header or a parameter: a text, whatever the type.
+        if let (Some(Value::String(example)), true) = (object.get("example"), object.contains_key("in")) {
+            count += 1;
+            let mismatch = document.mismatch(&format!("{pointer}/schema"), &Value::from(example.as_str()));
+            wrong.extend(mismatch.map(|mismatch| format!("{pointer}: {mismatch}")));
+        }
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let operations = document.operations().into_iter();
+    let with_json = operations.filter(|operation| {
+        operation.json.pointer("/responses/200/content/application~1json").is_some()
+            && !OF_THE_EDGE.iter().any(|(_, id)| *id == operation.id)
+    });
+    for operation in with_json {
+        let shown = operation.json.pointer("/responses/200/content/application~1json/examples");
+        assert!(shown.is_some(), "{} shows no answer", operation.id);
+    }
+    assert!(count > 30, "only {count} examples were looked at");
+}
+
+/// Every object of the document with its place.
+fn each_object(value: &Value, pointer: &str, look: &mut impl FnMut(&str, &serde_json::Map<String, Value>)) {
+    match value {
+        Value::Array(list) => {
+            for (at, value) in list.iter().enumerate() {
+                each_object(value, &format!("{pointer}/{at}"), look);
+            }
+        }
+        Value::Object(members) => {
+            look(pointer, members);
+            for (name, value) in members {
+                each_object(value, &format!("{pointer}/{}", escaped(name)), look);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_document_is_served_as_the_rules_for_answers_say() {
+    let outside = Outside::fixture().await;
+    let whole = outside.get("/openapi.json").await;
+    assert_eq!(whole.header("content-type"), Some("application/json"));
+    assert_eq!(whole.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(whole.header("x-content-type-options"), Some("nosniff"));
+    let etag = whole.header("etag").unwrap().to_owned();
+
+    let packed = outside.get_with("/openapi.json", "accept-encoding", "gzip").await;
+    assert_eq!(
+        (packed.header("content-encoding"), packed.header("etag")),
+        (Some("gzip"), Some(etag.as_str()))
+    );
+    let mut unpacked = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed.body[..]), &mut unpacked).unwrap();
+    assert_eq!(unpacked, whole.body);
+
+    let again = outside.get_with("/openapi.json", "if-none-match", &etag).await;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    let pretty = outside.get("/openapi.json?pretty").await;
+    assert_eq!(pretty.json(), whole.json());
+    assert!(pretty.body.len() > whole.body.len());
+    let head = outside.send("HEAD", "/openapi.json").await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(head.header("content-length"), Some(whole.body.len().to_string().as_str()));
+    let options = outside.send("OPTIONS", "/openapi.json").await;
+    assert_eq!((options.status, options.header("allow")), (204, Some("GET, HEAD, OPTIONS")));
+    for method in ["POST", "PUT", "DELETE"] {
+        let refused = outside.send(method, "/openapi.json").await;
+        assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD, OPTIONS")), "{method}");
+    }
+}

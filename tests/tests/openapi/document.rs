@@ -1,0 +1,155 @@
+//! The document as a client reads it: operations, and whether an answer is as it says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use jsonschema::Validator;
+use mesh_testbed::Answer;
+use mesh_tests::outside::Outside;
+use serde_json::{Value, json};
+
+/// The document of a running gateway.
+pub(crate) struct Document {
+    pub(crate) json: Value,
+    /// The same with every object closed: what is not in the document must not be in an answer.
+    closed: Value,
+    validators: Mutex<HashMap<String, Arc<Validator>>>,
+}
+
+/// An operation of the document.
+pub(crate) struct Operation<'a> {
+    /// In upper case.
+    pub(crate) method: String,
+    pub(crate) path: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) json: &'a Value,
+    pointer: String,
+}
+
+/// A parameter of an operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Parameter<'a> {
+    pub(crate) name: &'a str,
+    /// `path`, `query` or `header`.
+    pub(crate) place: &'a str,
+    pub(crate) is_required: bool,
+    pub(crate) json: &'a Value,
+}
+
+impl Document {
+    /// Asks a gateway for its document.
+    pub(crate) async fn of(outside: &Outside) -> Self {
+        let answer = outside.get("/openapi.json").await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let json = answer.json();
+        let mut closed = json.clone();
+        close(&mut closed);
+        Self { json, closed, validators: Mutex::default() }
+    }
+
+    /// All operations, in the order of the document.
+    pub(crate) fn operations(&self) -> Vec<Operation<'_>> {
+        let mut operations = Vec::new();
+        for (path, item) in self.json["paths"].as_object().unwrap() {
+            for (method, json) in item.as_object().unwrap() {
+                let pointer = format!("/paths/{}/{method}", escaped(path));
+                let id = json["operationId"].as_str().unwrap();
+                operations.push(Operation { method: method.to_uppercase(), path, id, json, pointer });
+            }
+        }
+        operations
+    }
+
+    /// The operation with this id.
+    pub(crate) fn operation(&self, id: &str) -> Operation<'_> {
+        let found = self.operations().into_iter().find(|operation| operation.id == id);
+        found.unwrap_or_else(|| panic!("the document has no {id}"))
+    }
+
+    /// The parameters of an operation.
+    pub(crate) fn parameters<'a>(&'a self, operation: &Operation<'a>) -> Vec<Parameter<'a>> {
+        let listed = operation.json["parameters"].as_array().into_iter().flatten();
+        let read = |parameter: &'a Value| {
+            let json = self.pointed(parameter).map_or(parameter, |(_, json)| json);
+            let text = |name: &str| json[name].as_str().unwrap();
+            let is_required = json["required"] == true;
+            Parameter { name: text("name"), place: text("in"), is_required, json }
+        };
+        listed.map(read).collect()
+    }
+
+    /// What is wrong with an answer, by the document.
+    pub(crate) fn complaint(&self, operation: &Operation<'_>, answer: &Answer) -> Option<String> {
+        let pointer = format!("{}/responses/{}", operation.pointer, answer.status);
+        let Some(response) = self.json.pointer(&pointer) else {
+            return Some(format!("the status {} is not listed", answer.status));
+        };
+        let (pointer, response) = self.pointed(response).unwrap_or((pointer, response));
+        let shared = self.json["components"]["headers"].as_object().unwrap();
+        if let Some(name) = shared
+            .keys()
+            .find(|name| answer.header(name).is_some() && response["headers"].get(name).is_none())
+            .filter(|name| *name != "Content-Length")
+        {
+            return Some(format!("the header {name} is not listed for {}", answer.status));
+        }
+        let Some(content) = response["content"].as_object() else {
+            return (!answer.body.is_empty()).then(|| "there is a body".to_owned());
+        };
+        let media_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap();
+        if !content.contains_key(media_type) {
+            return Some(format!("the media type {media_type} is not listed"));
+        }
+        let schema = format!("{pointer}/content/{}/schema", escaped(media_type));
+        match media_type {
+            "application/json" => self.mismatch(&schema, &answer.json()),
+            "application/x-ndjson" => {
+                let mut lines = answer.text().lines();
+                lines.find_map(|line| self.mismatch(&schema, &serde_json::from_str(line).unwrap()))
+            }
+            _ => None,
+        }
+    }
+
+    /// What keeps a value from being one of the schema at this place.
+    pub(crate) fn mismatch(&self, pointer: &str, value: &Value) -> Option<String> {
+        let validator =
+            Arc::clone(self.validators.lock().unwrap().entry(pointer.to_owned()).or_insert_with(|| {
+                let mut schema = self.closed.clone();
+                schema["$ref"] = json!(format!("#{}", pointer.replace('{', "%7B").replace('}', "%7D")));
+                let validator = jsonschema::draft202012::new(&schema);
+                Arc::new(validator.unwrap_or_else(|error| panic!("{pointer}: {error}")))
+            }));
+        let wrong: Vec<String> = validator
+            .iter_errors(value)
+            .map(|error| format!("{} at {:?}", error, error.instance_path().to_string()))
+            .collect();
+        (!wrong.is_empty()).then(|| wrong.join("; "))
+    }
+
+    /// What a reference points to, and where that is.
+    pub(crate) fn pointed(&self, value: &Value) -> Option<(String, &Value)> {
+        let pointer = value["$ref"].as_str()?.strip_prefix('#')?;
+        Some((pointer.to_owned(), self.json.pointer(pointer)?))
+    }
+}
+
+/// A member's name in a pointer.
+pub(crate) fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Lets no object of a schema have members that it does not tell.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(close),
+        Value::Object(members) => {
+            members.values_mut().for_each(close);
+            if members.get("type").is_some_and(|kind| kind == "object") && members.contains_key("properties")
+            {
+                members.insert("additionalProperties".to_owned(), json!(false));
+            }
+        }
+        _ => {}
+    }
+}

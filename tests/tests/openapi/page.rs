@@ -1,0 +1,87 @@
+//! `/docs` in a browser: what it loads comes from this gateway, and its policy lets nothing else be asked.
+
+use mesh_tests::outside::Outside;
+
+/// Places where pages like to get their fonts, scripts and pictures.
+const ELSEWHERE: [&str; 8] = [
+    "fonts.googleapis",
+    "fonts.gstatic",
+    "cdn.jsdelivr",
+    "unpkg.com",
+    "cdnjs.cloudflare",
+    "proxy.scalar",
+    "google-analytics",
+    "googletagmanager",
+];
+
+/// What an attribute of the page names, wherever it is.
+fn named<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
+    let opening = format!("{attribute}=\"");
+    let parts = html.split(opening.as_str()).skip(1);
+    parts.map(|part| part.split('"').next().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn everything_that_the_page_loads_is_here() {
+    let outside = Outside::fixture().await;
+    let page = outside.get("/docs").await;
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let mut loaded = named(page.text(), "src");
+    loaded.extend(named(page.text(), "href").into_iter().filter(|target| !target.starts_with("data:")));
+    assert!(loaded.len() >= 5, "{loaded:?}");
+    let mut texts = vec![("/docs".to_owned(), page.text().to_owned())];
+    for target in loaded {
+        assert!(!target.contains(':') && !target.starts_with('/'), "{target} is not beside the page");
+        let answer = outside.get(&format!("/{target}")).await;
+        assert_eq!(answer.status, 200, "{target}");
+        let kind = match target.rsplit('.').next() {
+            Some("css") => "text/css; charset=utf-8",
+            Some("js") => "text/javascript; charset=utf-8",
+            _ => "application/json",
+        };
+        assert_eq!(answer.header("content-type"), Some(kind), "{target}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{target}");
+        texts.push((target.to_owned(), answer.text().to_owned()));
+    }
+    for (name, text) in texts {
+        for place in ELSEWHERE {
+            assert!(!text.contains(place), "{name} knows {place}");
+        }
+        for asked in ["@import", "url(http", "url(\"http", "url('http", "url(//"] {
+            assert!(!text.contains(asked) || name.ends_with("bundle.js"), "{name} has {asked}");
+        }
+    }
+    for own in ["/docs", "/docs/page.js", "/docs/page.css"] {
+        assert!(!outside.get(own).await.text().contains("//www"), "{own}");
+        assert!(!outside.get(own).await.text().contains("http"), "{own}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_may_ask_this_gateway_alone_and_runs_no_script_of_its_own_text() {
+    let outside = Outside::fixture().await;
+    let page = outside.get("/docs").await;
+    let policy = page.header("content-security-policy").unwrap();
+    let mut rules: Vec<&str> = policy.split(';').map(str::trim).collect();
+    rules.sort_unstable();
+    assert_eq!(
+        rules,
+        [
+            "base-uri 'none'",
+            "connect-src 'self'",
+            "default-src 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "img-src 'self' data:",
+            "script-src 'self'",
+            "style-src 'self'",
+        ]
+    );
+    let html = page.text();
+    assert!(html.match_indices("<script").all(|(at, _)| html[at..].starts_with("<script src=")), "{html}");
+    assert!(!html.contains("<style") && !html.contains("style="), "{html}");
+    assert!(!html.contains(" on"), "an event handler: {html}");
+    for path in ["/docs/", "/docs/page", "/docs/../docs", "/docs/README.md", "/docs/swagger-ui.css.gz"] {
+        assert_eq!(outside.get(path).await.status, if path == "/docs/../docs" { 200 } else { 404 }, "{path}");
+    }
+}
