@@ -141,6 +141,24 @@ pub(crate) fn block(chain_id: &str, held: &Held) -> Value {
     })
 }
 
+/// What subscribers of `tm.event='NewBlock'` hear.
+pub(crate) fn new_block(chain_id: &str, held: &Held) -> Value {
+    let mut value = block(chain_id, held);
+    value["result_finalize_block"] = json!({
+        "events": [],
+        "tx_results": null,
+        "validator_updates": [],
+        "consensus_param_updates": null,
+        "app_hash": "",
+    });
+    json!({"type": "tendermint/event/NewBlock", "value": value})
+}
+
+/// What subscribers of `tm.event='NewBlockHeader'` hear.
+pub(crate) fn new_block_header(chain_id: &str, held: &Held) -> Value {
+    json!({"type": "tendermint/event/NewBlockHeader", "value": {"header": header(chain_id, held)}})
+}
+
 /// The header inside `block` and inside the news of one.
 fn header(chain_id: &str, held: &Held) -> Value {
     // Not the root of a tree as in CometBFT, but of these transactions, too; without any it is the same.

@@ -121,6 +121,17 @@ impl Params {
         }
     }
 
+    /// A text, which has to be there.
+    pub(crate) fn text(&self, name: &str) -> Result<String, RpcError> {
+        let given = match self {
+            Self::Json(named) => named.get(name).and_then(Value::as_str),
+            Self::Uri(pairs) => {
+                pairs.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+            }
+        };
+        given.map(str::to_owned).ok_or_else(|| unconverted(&format!("{name} must be a string")))
+    }
+
     /// A whole number, as number or text; in a URI with or without quotes.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, RpcError> {
         let wrong = |given: &str| format!("{name} must be a whole number, got {given}");

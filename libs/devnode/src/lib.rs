@@ -16,6 +16,7 @@ mod port;
 mod rpc;
 mod server;
 mod settings;
+mod subscription;
 mod table;
 
 pub use broadcasts::received;

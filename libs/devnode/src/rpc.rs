@@ -4,7 +4,7 @@ use mesh_transaction::TxHash;
 use serde_json::{Value, json};
 
 use crate::answers;
-use crate::call::{Params, RpcError};
+use crate::call::{Answer, Params, Posted, RpcError};
 use crate::chain::Chain;
 
 /// As many transactions `unconfirmed_txs` shows, and as many at most.
@@ -34,6 +34,19 @@ pub(crate) fn parameters(method: &str) -> Option<&'static [&'static str]> {
 /// The names of all methods.
 pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
     METHODS.iter().map(|(name, _)| *name)
+}
+
+/// Answers a call that was posted; a notification is not answered.
+pub(crate) async fn answer(chain: &Chain, address: &str, mut posted: Posted) -> Option<Answer> {
+    let id = posted.id.take().filter(|id| !id.is_null())?;
+    let outcome = match parameters(&posted.method) {
+        None => Err(RpcError::method_not_found()),
+        Some(names) => match posted.params(names) {
+            Ok(params) => call(chain, address, &posted.method, &params).await,
+            Err(error) => Err(error),
+        },
+    };
+    Some(Answer::new(Some(id), outcome))
 }
 
 /// Calls a method. `address` is where this node answers.

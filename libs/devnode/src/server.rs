@@ -1,8 +1,8 @@
-//! The RPC over HTTP/1.1: bounded connections and bodies, and a time limit on everything that a client sends.
+//! The RPC over HTTP/1.1, which may become a websocket: bounded connections and bodies, and a time limit on everything that a client sends.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::call::{Answer, Body, Params, RpcError, URI_ID};
 use crate::chain::Chain;
-use crate::rpc;
+use crate::{rpc, subscription};
 
 /// How long a head may take, and a body.
 const READ_WITHIN: Duration = Duration::from_secs(10);
@@ -57,14 +57,35 @@ pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, chain: Cha
 async fn connection(stream: TcpStream, chain: &Chain, address: &str) {
     // A socket that is gone already is found out soon enough.
     let _ = stream.set_nodelay(true);
-    let service =
-        service_fn(|request| async move { Ok::<_, Infallible>(answer(request, chain, address).await) });
+    // Where the connection goes when it becomes a websocket.
+    let upgrade = Mutex::new(None);
+    let service = service_fn(|mut request| {
+        let upgrade = &upgrade;
+        async move {
+            let is_asked = request.uri().path() == "/websocket";
+            let Some(headers) = subscription::accept(request.headers()).filter(|_| is_asked) else {
+                return Ok::<_, Infallible>(answer(request, chain, address).await);
+            };
+            *upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(hyper::upgrade::on(&mut request));
+            let mut reply = Response::new(Full::default());
+            *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            *reply.headers_mut() = headers;
+            Ok(reply)
+        }
+    });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(READ_WITHIN)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     if let Err(error) = serving.await {
         tracing::debug!(%error, "a connection to the development node ended early");
+    }
+    let upgrade = upgrade.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(upgrade) = upgrade
+        && let Ok(upgraded) = upgrade.await
+    {
+        subscription::serve(upgraded, chain, address).await;
     }
 }
 
@@ -104,16 +125,8 @@ async fn posted(body: Incoming, chain: &Chain, address: &str) -> Reply {
         }
     };
     let mut answers = Vec::new();
-    for mut call in calls {
-        let Some(id) = call.id.take().filter(|id| !id.is_null()) else { continue };
-        let outcome = match rpc::parameters(&call.method) {
-            None => Err(RpcError::method_not_found()),
-            Some(names) => match call.params(names) {
-                Ok(params) => rpc::call(chain, address, &call.method, &params).await,
-                Err(error) => Err(error),
-            },
-        };
-        answers.push(Answer::new(Some(id), outcome));
+    for call in calls {
+        answers.extend(rpc::answer(chain, address, call).await);
     }
     match &answers[..] {
         [] => reply(StatusCode::OK, "application/json", ""),

@@ -6,3 +6,4 @@ mod calls;
 mod refusals;
 mod restarts;
 mod stage;
+mod subscriptions;

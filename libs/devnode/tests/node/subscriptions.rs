@@ -1,0 +1,110 @@
+//! The RPC over a websocket, and the news of blocks.
+
+use std::future::ready;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::stage::{PATIENCE, Stage};
+
+struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Socket {
+    async fn open(stage: &Stage) -> Self {
+        let url = format!("ws://{}/websocket", stage.node.address());
+        Self(timeout(PATIENCE, connect_async(url)).await.unwrap().unwrap().0)
+    }
+
+    async fn send(&mut self, text: &str) {
+        self.0.send(Message::text(text)).await.unwrap();
+    }
+
+    async fn next(&mut self) -> Value {
+        let text = (&mut self.0)
+            .filter_map(|message| ready(message.unwrap().into_text().ok().filter(|text| !text.is_empty())));
+        let mut text = std::pin::pin!(text);
+        serde_json::from_str(&timeout(PATIENCE, text.next()).await.unwrap().unwrap()).unwrap()
+    }
+
+    async fn call(&mut self, id: u32, method: &str, params: Value) -> Value {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send(&call.to_string()).await;
+        let answer = self.next().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+}
+
+#[tokio::test]
+async fn subscribers_hear_of_each_block_in_its_order() {
+    let stage = Stage::set().await;
+    let mut socket = Socket::open(&stage).await;
+    let header = socket.call(1, "subscribe", json!({"query": "tm.event = 'NewBlockHeader'"})).await;
+    assert_eq!(header["result"], json!({}));
+    let tx = stage.transaction(1, "order");
+    stage.send("broadcast_tx_sync", &tx).await;
+    for height in [11, 12] {
+        assert_eq!(stage.blocks(1).await, height);
+        let news = socket.next().await;
+        let result = &news["result"];
+        assert_eq!((&news["id"], &result["query"]), (&json!(1), &json!("tm.event = 'NewBlockHeader'")));
+        assert_eq!(result["data"]["type"], "tendermint/event/NewBlockHeader");
+        let block = stage.call("block", json!({"height": height})).await["result"]["block"].clone();
+        assert_eq!(result["data"]["value"]["header"], block["header"]);
+        assert_eq!(result["events"], json!({"tm.event": ["NewBlockHeader"]}));
+    }
+    // Another subscriber, of whole blocks.
+    let mut other = Socket::open(&stage).await;
+    other.call(2, "subscribe", json!(["tm.event='NewBlock'"])).await;
+    let tx = stage.transaction(2, "order");
+    stage.send("broadcast_tx_sync", &tx).await;
+    stage.blocks(1).await;
+    let news = other.next().await;
+    let value = &news["result"]["data"]["value"];
+    assert_eq!(value["block"]["data"]["txs"], json!([STANDARD.encode(&tx)]));
+    assert_eq!(value["block_id"], stage.call("block", json!({})).await["result"]["block_id"]);
+    assert_eq!(socket.next().await["result"]["data"]["value"]["header"]["height"], "13");
+
+    socket.call(3, "unsubscribe", json!({"query": "tm.event = 'NewBlockHeader'"})).await;
+    stage.blocks(1).await;
+    // The next word is the answer, not the block.
+    assert_eq!(socket.call(4, "health", json!({})).await["result"], json!({}));
+}
+
+#[tokio::test]
+async fn calls_and_mistakes_are_answered_as_over_http() {
+    let stage = Stage::set().await;
+    let mut socket = Socket::open(&stage).await;
+    let status = socket.call(1, "status", json!({})).await;
+    assert_eq!(status["result"]["sync_info"]["latest_block_height"], "10");
+    assert_eq!(socket.call(2, "nothing", json!({})).await["error"]["code"], -32601);
+    assert_eq!(socket.call(3, "subscribe", json!({})).await["error"]["code"], -32602);
+    let other = socket.call(4, "subscribe", json!({"query": "tm.event='Tx'"})).await;
+    assert!(other["error"]["data"].as_str().unwrap().contains("NewBlock"), "{other}");
+    let query = json!({"query": "tm.event='NewBlock'"});
+    socket.call(5, "subscribe", query.clone()).await;
+    assert_eq!(socket.call(6, "subscribe", query.clone()).await["error"]["data"], "already subscribed");
+    socket.call(7, "unsubscribe_all", json!({})).await;
+    assert_eq!(socket.call(8, "unsubscribe", query).await["error"]["data"], "subscription not found");
+    socket.send("{").await;
+    assert_eq!(socket.next().await["error"]["code"], -32700);
+    // A subscription is nothing for a single answer.
+    assert_eq!(stage.call("subscribe", json!({"query": "x"})).await["error"]["code"], -32601);
+    assert_eq!(stage.raw(b"GET /websocket HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_websocket_ends_with_its_node() {
+    let stage = Stage::set().await;
+    let mut socket = Socket::open(&stage).await;
+    socket.call(1, "health", json!({})).await;
+    let _stage = stage.restart(|_| {}).await;
+    let end = timeout(PATIENCE, socket.0.next()).await.unwrap();
+    assert!(end.is_none_or(|message| message.is_err()));
+}
