@@ -87,13 +87,15 @@ async fn try_answer(shared: &Shared, call: &mut Call) -> Result<Response<Body>, 
     }
     let own = timeout::given(&call.headers)?;
     let until = own.and_then(|own| time::Instant::now().checked_add(own));
+    let late = || Problem::deadline_exceeded("there was no answer in the time of the call");
+    if own.is_some_and(|own| own.is_zero()) {
+        return Err(late());
+    }
     let _room = shared.room()?;
     let answered = reply(shared, call, until);
     match until {
         None => answered.await,
-        Some(until) => time::timeout_at(until, answered).await.unwrap_or_else(|_| {
-            Err(Problem::deadline_exceeded("there was no answer in the time of the call"))
-        }),
+        Some(until) => time::timeout_at(until, answered).await.unwrap_or_else(|_| Err(late())),
     }
 }
 
