@@ -18,8 +18,8 @@ use crate::{
 /// Status, code, number, when; and the name that the answer has in the document.
 type Row = (u16, Code, u32, &'static str, &'static str);
 
-/// What any operation may be refused with.
-static EVERYWHERE: [Row; 8] = [
+/// What any operation may be refused with. A body that nobody wants is read all the same.
+static EVERYWHERE: [Row; 10] = [
     (
         400,
         Code::InvalidArgument,
@@ -27,6 +27,8 @@ static EVERYWHERE: [Row; 8] = [
         "the request is malformed, or a parameter is given twice",
         "Malformed",
     ),
+    (408, Code::DeadlineExceeded, NOT_MAPPED, "the body does not come in time", "BodyTooLate"),
+    (413, Code::ResourceExhausted, NOT_MAPPED, "the body is too large", "BodyTooLarge"),
     (414, Code::InvalidArgument, NOT_MAPPED, "path and query are too long", "UrlTooLong"),
     (429, Code::ResourceExhausted, 400_001, "too many requests come from one address", "TooMany"),
     (429, Code::ResourceExhausted, NOT_MAPPED, "there is no room for this request now", "TooMany"),
@@ -34,12 +36,6 @@ static EVERYWHERE: [Row; 8] = [
     (500, Code::Internal, NOT_MAPPED, "something broke; the log knows the request's id", "Failed"),
     (503, Code::Unavailable, NOT_MAPPED, "no replica answers, the database is away, or all are busy", "Away"),
     (504, Code::DeadlineExceeded, NOT_MAPPED, "a service or the database did not answer in time", "Late"),
-];
-
-/// What an operation with a body may be refused with besides.
-static WITH_BODY: [Row; 2] = [
-    (408, Code::DeadlineExceeded, NOT_MAPPED, "the body does not come in time", "BodyTooLate"),
-    (413, Code::ResourceExhausted, NOT_MAPPED, "the body is too large", "BodyTooLarge"),
 ];
 
 /// Why a request is refused.
@@ -58,9 +54,8 @@ impl Refusals {
     /// Those of an operation.
     pub(crate) fn of(operation: &OperationInfo, note: &OperationNote) -> Self {
         let mut refusals = Self::default();
-        match operation.method {
-            Method::Get => refusals.add_parameters(operation),
-            Method::Post => refusals.add_everywhere(&WITH_BODY),
+        if operation.method == Method::Get {
+            refusals.add_parameters(operation);
         }
         for refusal in &note.refusals {
             let code = Code::from_number(u8::try_from(refusal.code).unwrap_or_default());
@@ -73,7 +68,7 @@ impl Refusals {
     /// Those of a page that the edge answers by itself.
     pub(crate) fn of_page() -> Self {
         let mut refusals = Self::default();
-        refusals.add_everywhere(EVERYWHERE.iter().filter(|row| matches!(row.0, 414 | 431)));
+        refusals.add_everywhere(EVERYWHERE.iter().filter(|row| matches!(row.0, 408 | 414 | 431)));
         refusals
     }
 
@@ -137,7 +132,7 @@ impl Refusals {
 pub(crate) fn shared() -> Json {
     let mut named = object! {};
     let mut refusals = Refusals::default();
-    refusals.add_everywhere(EVERYWHERE.iter().chain(&WITH_BODY));
+    refusals.add_everywhere(&EVERYWHERE);
     for (status, refusals) in &refusals.0 {
         if let Some(name) = shared_name(*status, refusals) {
             named.put(name, described(*status, refusals, &[]));
@@ -148,7 +143,7 @@ pub(crate) fn shared() -> Json {
 
 /// The name of a response that is the same for all operations.
 fn shared_name(status: u16, refusals: &[Refusal]) -> Option<&'static str> {
-    let rows: Vec<_> = EVERYWHERE.iter().chain(&WITH_BODY).filter(|row| row.0 == status).collect();
+    let rows: Vec<_> = EVERYWHERE.iter().filter(|row| row.0 == status).collect();
     let is_same = rows.len() == refusals.len()
         && rows.iter().all(|row| refusals.iter().any(|own| (own.code, own.number) == (row.1, row.2)));
     if is_same { rows.first().map(|row| row.4) } else { None }

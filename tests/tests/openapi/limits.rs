@@ -1,7 +1,7 @@
 //! `/limits` tells the limits that hold.
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{fixture, outside::Outside, raw::Connection};
 use serde_json::Value;
 
 use crate::document::Document;
@@ -56,13 +56,17 @@ async fn limits_of_requests_hold_to_the_byte() {
     let elements = most("listElements");
     assert_eq!((status(&list(elements)).await, status(&list(elements + 1)).await), (200, 400));
 
-    // The client has some of its own.
-    let with_headers = async |count: usize| {
-        let request = outside.request(reqwest::Method::GET, "/api/v2/info");
-        let add = |request: reqwest::RequestBuilder, number| request.header(format!("x-{number}"), "x");
-        Answer::to((0..count).fold(request, add)).await.status
+    let status = async |headers: &str| {
+        let mut connection = Connection::open(outside.url()).await.unwrap();
+        let request = format!("GET /api/v2/info HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
+        connection.send(request.as_bytes()).await.unwrap();
+        connection.answer(false).await.unwrap().unwrap().status
     };
-    let headers = most("headers");
-    assert_eq!((with_headers(headers - 10).await, with_headers(headers + 1).await), (200, 431));
+    let headers = |count: usize| (1..count).map(|at| format!("X-{at}: x\r\n")).collect::<String>();
+    let most_headers = most("headers");
+    assert_eq!((status(&headers(most_headers)).await, status(&headers(most_headers + 1)).await), (200, 431));
+    let block = |bytes: usize| format!("X: {}\r\n", "x".repeat(bytes - "Host: x\r\nX: \r\n".len()));
+    let most_bytes = most("headBytes");
+    assert_eq!((status(&block(most_bytes)).await, status(&block(most_bytes + 1)).await), (200, 431));
     assert!(limits["rate"].as_object().unwrap().values().all(Value::is_u64));
 }

@@ -53,6 +53,8 @@ async fn what_is_refused_for_its_parameters_is_refused_as_documented() {
         let large =
             outside.request(operation.method.parse().unwrap(), &base).header("x-large", "x".repeat(20_000));
         complaints.extend(wrong(&document, &operation, large, "with large headers").await);
+        let unwanted = outside.request(operation.method.parse().unwrap(), &base).body(vec![b' '; 3 << 20]);
+        complaints.extend(wrong(&document, &operation, unwanted, "with a large body").await);
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     assert!(refused > 200, "only {refused} requests were refused");
