@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod encoding;
+mod fate;
 mod fields;
 mod forms;
 

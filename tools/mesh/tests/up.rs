@@ -147,7 +147,7 @@ fn runs(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Signs a transaction with what the gateway tells, and sees it come into a block of the node.
+/// Signs a transaction with what the gateway tells, submits it there, and follows it into a block.
 async fn submits(up: &Up, node: &str) {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key");
@@ -161,17 +161,15 @@ async fn submits(up: &Up, node: &str) {
     tx(&["keygen", key]).await;
     asked(&format!("{}/blockchain/height", up.http)).await;
     let body = tx(&["sign", "--key", key, "--hex", "00", "--url", &up.http]).await;
+    let file = folder.path().join("tx.json");
+    std::fs::write(&file, &body).unwrap();
+    let file = file.to_str().unwrap();
+    tx(&["submit", "--wait", file, "--url", &up.http]).await;
     let request: CheckTransactionRequest = serde_json::from_slice(&body).unwrap();
-    let encoded = encode(&request.tx.unwrap());
-    let digits: String = encoded.iter().map(|byte| format!("{byte:02X}")).collect();
-    let answer = asked(&format!("{node}/broadcast_tx_sync?tx=0x{digits}")).await;
-    assert_eq!(answer["result"]["code"], 0, "{answer}");
-    let hash = TxHash::of(&encoded);
-    let deadline = Instant::now() + PATIENCE * 2;
-    while asked(&format!("{node}/tx?hash=0x{hash}")).await["result"]["tx_result"]["code"] != 0 {
-        assert!(Instant::now() < deadline, "{hash} comes into no block");
-        sleep(Duration::from_millis(20)).await;
-    }
+    let hash = TxHash::of(&encode(&request.tx.unwrap())).to_string();
+    let fate: serde_json::Value =
+        serde_json::from_slice(&tx(&["status", &hash, "--json", "--url", &up.http]).await).unwrap();
+    assert_eq!((&fate["txHash"], &fate["status"]), (&hash.as_str().into(), &"INCLUDED".into()), "{fate}");
 
     // Block and hash are those of the store.
     let head = asked(&format!("{}/blockchain/height", up.http)).await;
