@@ -42,10 +42,11 @@ impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
         let (store, node, held) = (self.store.clone(), self.node.clone(), self.height.clone());
         Answering::by(async move {
             let block = node.map(|node| newest(&node.borrow())).transpose()?;
-            let stands = store.state().head.map(|(height, _)| height);
+            let stands = store.state();
             let is_held = |view: &&View| {
                 view.taken.elapsed() < HELD_FOR
-                    && view.store == stands
+                    && stands.is_there
+                    && view.store == stands.head.map(|(height, _)| height)
                     && block.as_ref().is_none_or(|block| block.height == view.reply.height)
             };
             if let Some(view) = held.borrow().as_ref().filter(is_held) {
