@@ -21,7 +21,7 @@ const NODE: u32 = 90_001;
 /// The only hash function there is.
 const HASH_FUNCTION: &str = "sha3_24_rounds";
 
-/// How long an answer is held while nothing is heard of a change.
+/// How long an answer with the node's block is held while nothing is heard of a change.
 const HELD_FOR: Duration = Duration::from_millis(500);
 
 /// A node that was not heard of for so long is away: its answers may come late, not for ever.
@@ -47,7 +47,7 @@ impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
                 view.taken.elapsed() < HELD_FOR
                     && stands.is_there
                     && view.store == stands.head.map(|(height, _)| height)
-                    && block.as_ref().is_none_or(|block| block.height == view.reply.height)
+                    && block.as_ref().is_some_and(|block| block.height == view.reply.height)
             };
             if let Some(view) = held.borrow().as_ref().filter(is_held) {
                 return Ok(view.reply.clone().into());
