@@ -100,7 +100,7 @@ async fn a_client_can_learn_the_whole_contract_by_reflection() {
             .iter()
             .map(|row| ask(MessageRequest::FileContainingSymbol(format!("{}.{}", row.service, row.name)))),
     );
-    let wanted = ["common", "rules"].map(|name| format!("api/v2/{name}.proto"));
+    let wanted = ["common", "document", "rules"].map(|name| format!("api/v2/{name}.proto"));
     let imported = ["google/api/annotations.proto", "google/api/http.proto", "google/api/httpbody.proto"];
     let imported =
         imported.into_iter().chain(["google/protobuf/any.proto", "google/protobuf/descriptor.proto"]);
