@@ -1,6 +1,6 @@
 //! The hash of a transaction is that of its protobuf encoding by anybody else, however its JSON is written.
 
-use std::process::Command;
+use std::{process::Command, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use mesh_testbed::DevNode;
@@ -29,7 +29,8 @@ async fn the_encoding_is_that_of_pythons_protobuf() {
             return;
         }
     };
-    let stage = &Stage::set(DevNode::configure().without_checks()).await;
+    let node = DevNode::configure().without_checks().every(Duration::from_millis(100));
+    let stage = &Stage::set(node).await;
     let wrong: Vec<String> = stream::iter(cases.lines())
         .map(|case| async move {
             let (body, hash) = case.rsplit_once('\t').unwrap();
