@@ -75,6 +75,19 @@ impl Env {
         Duration::from_secs(self.or(name, default))
     }
 
+    /// `true`, `false`, `1` or `0`, or its default.
+    pub fn flag(&mut self, name: &str, default: bool) -> bool {
+        match self.variables.get(name).map(String::as_str) {
+            None => default,
+            Some("true" | "1") => true,
+            Some("false" | "0") => false,
+            Some(_) => {
+                self.mistake(format!("{name} must be true or false"));
+                default
+            }
+        }
+    }
+
     /// Notes a mistake that the caller found.
     pub fn mistake(&mut self, mistake: impl Into<String>) {
         self.mistakes.push(mistake.into());
@@ -92,16 +105,22 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_reported_together() {
-        let pairs = [("A", "x"), ("B", "0"), ("D", "7"), ("E", "")];
+        let pairs = [("A", "x"), ("B", "0"), ("D", "7"), ("E", ""), ("F", "0"), ("G", "yes")];
         let mut env = Env::of(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(env.or("A", 5_u32), 5);
         env.positive("B", 1);
         env.required("C");
         assert_eq!(env.or("D", 1_u8), 7);
         assert_eq!(env.optional("E"), None);
+        assert!(!env.flag("F", true) && env.flag("G", true));
         assert_eq!(
             env.mistakes(),
-            ["A cannot be read: invalid digit found in string", "B must be at least 1", "C is not set"]
+            [
+                "A cannot be read: invalid digit found in string",
+                "B must be at least 1",
+                "C is not set",
+                "G must be true or false"
+            ]
         );
     }
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use http::HeaderMap;
-use mesh_bus::{AskOptions, Bus, Opened, PullLimits, PullOptions, Pulled, Target};
+use mesh_bus::{AskOptions, Bus, Encoding, Opened, PullLimits, PullOptions, Pulled, Target};
 use mesh_problem::{Code, Problem};
 use prometheus_client::metrics::histogram::Histogram;
 use proto_msgs::Contract;
@@ -74,6 +74,27 @@ impl Asker {
     /// How long it still waits.
     pub(crate) fn time_left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// How its question is put.
+    pub(crate) fn asks(&self, encoding: Encoding, repeatable: bool) -> AskOptions {
+        AskOptions {
+            encoding,
+            timeout: self.time_left(),
+            request_id: self.request_id.clone(),
+            traceparent: self.traceparent.clone(),
+            repeatable,
+        }
+    }
+
+    /// How its download is pulled.
+    pub(crate) fn pulls(&self, to_byte: Option<u64>) -> PullOptions {
+        PullOptions {
+            to_byte,
+            request_id: self.request_id.clone(),
+            traceparent: self.traceparent.clone(),
+            limits: PullLimits::default(),
+        }
     }
 }
 
@@ -143,7 +164,7 @@ impl Asking {
     /// Puts a submission once, whatever becomes of it.
     pub(crate) async fn submit(&self, question: &Question, asker: &Asker) -> Result<Answer, Problem> {
         let asked = &self.operations[question.operation];
-        let options = Self::options(question, asker, false);
+        let options = asker.asks(question.encoding, false);
         let reply = self.bus.ask(&asked.target, question.message.clone(), &options).await?;
         Ok(answer::prepare(&self.places, reply, question, false, Instant::now(), asked.counted.clone()))
     }
@@ -168,26 +189,10 @@ impl Asking {
         asker: &Asker,
     ) -> Result<(Opened, Pulled), Problem> {
         let target = &self.operations[question.operation].target;
-        let options = Self::options(question, asker, true);
+        let options = asker.asks(question.encoding, true);
         let opened = self.bus.open(target, question.message.clone(), 0, &options).await?;
-        let options = PullOptions {
-            to_byte: None,
-            request_id: asker.request_id.clone(),
-            traceparent: asker.traceparent.clone(),
-            limits: PullLimits::default(),
-        };
-        let pulled = self.bus.pull(target, question.message.clone(), &opened, options).await?;
+        let pulled = self.bus.pull(target, question.message.clone(), &opened, asker.pulls(None)).await?;
         Ok((opened, pulled))
-    }
-
-    fn options(question: &Question, asker: &Asker, repeatable: bool) -> AskOptions {
-        AskOptions {
-            encoding: question.encoding,
-            timeout: asker.time_left(),
-            request_id: asker.request_id.clone(),
-            traceparent: asker.traceparent.clone(),
-            repeatable,
-        }
     }
 
     /// What can be shown although the store is away.
@@ -202,7 +207,7 @@ impl Asking {
         question: &Arc<Question>,
         asker: &Asker,
     ) -> impl Future<Output = Landing> + Send + 'static {
-        let options = Self::options(question, asker, true);
+        let options = asker.asks(question.encoding, true);
         let (bus, heads, cache) = (self.bus.clone(), Arc::clone(&self.heads), Arc::clone(&self.cache));
         let (asked, question, places) = (Arc::clone(asked), Arc::clone(question), Arc::clone(&self.places));
         async move {

@@ -12,7 +12,7 @@ use http::{
         CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, VARY,
     },
 };
-use mesh_bus::{AskOptions, Bus, Encoding, Opened, PullLimits, PullOptions, Pulled, Target};
+use mesh_bus::{Bus, Encoding, Opened, Pulled, Target};
 use mesh_problem::{NOT_MAPPED, Problem};
 use sync_wrapper::SyncStream;
 use warp::reply::{Reply as _, Response};
@@ -114,24 +114,12 @@ impl Download<'_> {
     }
 
     async fn open(&self, from_byte: u64) -> Result<Opened, Problem> {
-        let options = AskOptions {
-            encoding: Encoding::default(),
-            timeout: self.asker.time_left(),
-            request_id: self.asker.request_id.clone(),
-            traceparent: self.asker.traceparent.clone(),
-            repeatable: true,
-        };
+        let options = self.asker.asks(Encoding::default(), true);
         self.bus.open(self.target, self.message.clone(), from_byte, &options).await
     }
 
     async fn pull(&self, opened: &Opened, to_byte: Option<u64>) -> Result<Pulled, Problem> {
-        let options = PullOptions {
-            to_byte,
-            request_id: self.asker.request_id.clone(),
-            traceparent: self.asker.traceparent.clone(),
-            limits: PullLimits::default(),
-        };
-        self.bus.pull(self.target, self.message.clone(), opened, options).await
+        self.bus.pull(self.target, self.message.clone(), opened, self.asker.pulls(to_byte)).await
     }
 
     /// Whether a range may be answered with a part: unless its client holds another file's beginning.

@@ -1,77 +1,21 @@
-//! node-info tells everybody where store and node stand, and lag makes services unready. The node is a small HTTP
-//! server that speaks as much of a consensus node's RPC as is asked of it.
+//! node-info tells everybody where store and node stand, and lag makes services unready.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use mesh_bus::{Bus, BusConfig, Credentials, Head, NewsStream, NodeNews, REPEATED, StoreNews};
-use mesh_testbed::{Database, Service, ServiceSetup, nats};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    net::{TcpListener, TcpStream},
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
+use mesh_testbed::{Database, DevNode, Service, ServiceSetup, nats};
+use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
 /// How soon something must be seen that happens at once.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A node that answers `GET /status`. Dropping it ends it.
-struct Node {
-    url: String,
-    height: Arc<AtomicU64>,
-    serving: JoinHandle<()>,
-}
-
-impl Node {
-    async fn at(height: u64) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let height = Arc::new(AtomicU64::new(height));
-        let known = Arc::clone(&height);
-        let serving = tokio::spawn(async move {
-            let mut connections = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(answer(stream, Arc::clone(&known)));
-            }
-        });
-        Self { url, height, serving }
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-async fn answer(stream: TcpStream, height: Arc<AtomicU64>) -> Option<()> {
-    let mut stream = BufReader::new(stream);
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if stream.read_line(&mut head).await.ok()? == 0 {
-                return None;
-            }
-        }
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":-1,"result":{{"node_info":{{"network":"test"}},"sync_info":
-                {{"latest_block_hash":"AB","latest_block_height":"{}","catching_up":false}}}}}}"#,
-            height.load(Relaxed)
-        );
-        let status = if head.starts_with("GET /status HTTP/1.1\r\n") { "200 OK" } else { "404 Not Found" };
-        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
-        stream.write_all(format!("{head}{body}").as_bytes()).await.ok()?;
-    }
+/// Makes blocks until the node is at a height.
+async fn grow(node: &DevNode, height: u64) {
+    while node.block().await < height {}
 }
 
 /// A service on a database, in that database's own place on the bus.
@@ -177,10 +121,11 @@ async fn where_the_node_stands_is_told_and_a_store_far_behind_it_makes_services_
     let (writer, bus) = (database.connect().await, bus(&database).await);
     let mut heard = bus.hear::<NodeNews>().await.unwrap();
     write_block(&writer, 10).await;
-    let node = Node::at(15).await;
+    let mut node = DevNode::start().await;
+    grow(&node, 15).await;
     let lag = |setup: ServiceSetup| setup.env("MESH_MAX_LAG_BLOCKS", "5");
     let (node_info, query, edge, careless) = tokio::join!(
-        lag(node_info(&database)).env("MESH_NODE_URL", &node.url).start(),
+        lag(node_info(&database)).env("MESH_NODE_URL", node.url()).start(),
         lag(service("query", &database)).start(),
         lag(service("edge", &database)).env("MESH_EDGE_LISTEN", "127.0.0.1:0").start(),
         service("query", &database).start(),
@@ -190,7 +135,7 @@ async fn where_the_node_stands_is_told_and_a_store_far_behind_it_makes_services_
     for service in services {
         await_readiness(service, 200, SOON).await;
     }
-    node.height.store(16, Relaxed);
+    grow(&node, 16).await;
     await_news(&mut heard, |news| news.height == 16).await;
     for service in services {
         let said = await_readiness(service, 503, SOON).await;
@@ -202,12 +147,12 @@ async fn where_the_node_stands_is_told_and_a_store_far_behind_it_makes_services_
     for service in services {
         await_readiness(service, 200, SOON).await;
     }
-    node.height.store(100, Relaxed);
+    grow(&node, 100).await;
     for service in services {
         await_readiness(service, 503, SOON).await;
     }
     assert_eq!(careless.admin("/readyz").await.status, 200, "any lag is fine by default");
-    drop(node);
+    node.kill().await;
     for service in [&query, &edge] {
         await_readiness(service, 200, Duration::from_secs(10) + SOON).await;
     }

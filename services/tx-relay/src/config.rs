@@ -37,12 +37,12 @@ pub(crate) struct Signatures {
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
         let algorithm = env.or("MESH_RELAY_SIGNATURE_ALGO", "ed25519".to_owned());
-        let verifies = flag(env, "MESH_RELAY_VERIFY_SIGNATURE", false);
+        let verifies = env.flag("MESH_RELAY_VERIFY_SIGNATURE", false);
         Self {
             nodes: nodes(env),
             rules: Rules {
-                allow_commit: flag(env, "MESH_RELAY_ALLOW_COMMIT", true),
-                node_keeps_refused: flag(env, "MESH_RELAY_NODE_KEEPS_REFUSED", false),
+                allow_commit: env.flag("MESH_RELAY_ALLOW_COMMIT", true),
+                node_keeps_refused: env.flag("MESH_RELAY_NODE_KEEPS_REFUSED", false),
                 remember: env.seconds("MESH_RELAY_REMEMBER_S", 600),
                 remember_at_most: env.positive("MESH_RELAY_REMEMBER_AT_MOST", 100_000),
             },
@@ -66,17 +66,4 @@ fn nodes(env: &mut Env) -> Vec<Url> {
         }
     }
     nodes
-}
-
-/// `true`, `false`, `1` or `0`.
-fn flag(env: &mut Env, name: &str, default: bool) -> bool {
-    match env.optional(name).as_deref() {
-        None => default,
-        Some("true" | "1") => true,
-        Some("false" | "0") => false,
-        Some(_) => {
-            env.mistake(format!("{name} must be true or false"));
-            default
-        }
-    }
 }

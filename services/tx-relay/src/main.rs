@@ -17,7 +17,7 @@ use mesh_bus::{Answering, Limits};
 use mesh_chassis::{Failure, Running, Setup};
 use mesh_problem::Problem;
 use mesh_transaction::TxHash;
-use proto_msgs::v2::SubmitTransactionReply;
+use proto_msgs::{Contract, v2::SubmitTransactionReply};
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval},
@@ -26,19 +26,19 @@ use tokio::{
 use crate::{
     config::Config,
     metrics::Metrics,
-    node::{Condition, Nodes},
+    node::{COMMIT, Condition, Nodes},
     relay::Relay,
     submission::Submission,
 };
 
-/// Longest time for one request: a commit with what may come before and after it.
-const REQUEST: Duration = Duration::from_secs(17);
+/// The name of the workload.
+const WORKLOAD: &str = "tx-relay";
 
 /// How often the nodes are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
-    mesh_chassis::run("tx-relay", env!("CARGO_PKG_VERSION"), start)
+    mesh_chassis::run(WORKLOAD, env!("CARGO_PKG_VERSION"), start)
 }
 
 async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
@@ -47,7 +47,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
     let condition = watch_nodes(nodes.clone(), metrics.clone());
     let relay = Relay::new(nodes, rules, signatures, (in_flight, commits), metrics).start();
-    let limits = Limits { in_flight, timeout: REQUEST };
+    let limits = Limits { in_flight, timeout: longest() };
     let router = ops::router(setup.bus, relay, limits, &mut setup.registry.borrow_mut());
     // It answers without a node, too: that there is none.
     let serving = router.serve(std::future::ready(()));
@@ -59,6 +59,12 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
             Condition::Away => Err("the consensus node is away".to_owned()),
         })
     }))
+}
+
+/// Longest time for one request: what the contract gives a commit, with what may come before and after it.
+fn longest() -> Duration {
+    let ours = Contract::get().operations().iter().filter(|operation| operation.workload == WORKLOAD);
+    ours.filter_map(|operation| operation.answer_within).max().unwrap_or(COMMIT)
 }
 
 /// Looks at the nodes again and again, so that one that returns is used at once.

@@ -71,16 +71,19 @@ async fn submit(mesh: &Mesh, tx: &Transaction, kind: &str, patience: Option<Dura
 }
 
 /// Kills the node again and again, until told to stop; it is up at the end.
-async fn kill_node(node: Arc<Mutex<DevNode>>, every: Duration, mut stop: watch::Receiver<bool>) -> usize {
-    let mut kills = 0;
+async fn kill_node(
+    node: Arc<Mutex<DevNode>>,
+    every: Duration,
+    mut stop: watch::Receiver<bool>,
+    kills: Arc<AtomicUsize>,
+) {
     while timeout(every, stop.wait_for(|stop| *stop)).await.is_err() {
         let mut node = node.lock().await;
         node.kill().await;
         sleep(every / 20).await;
         node.restart().await;
-        kills += 1;
+        kills.fetch_add(1, Relaxed);
     }
-    kills
 }
 
 /// Kills one relay after the other, until told to stop; both are up at the end, for as long as they are kept.
@@ -88,14 +91,14 @@ async fn kill_relays(
     mut relays: Vec<Service>,
     every: Duration,
     mut stop: watch::Receiver<bool>,
-) -> (usize, Vec<Service>) {
-    let mut kills = 0;
+    kills: Arc<AtomicUsize>,
+) -> Vec<Service> {
     while timeout(every, stop.wait_for(|stop| *stop)).await.is_err() {
-        let turn = kills % relays.len();
+        let turn = kills.load(Relaxed) % relays.len();
         relays[turn].restart().await;
-        kills += 1;
+        kills.fetch_add(1, Relaxed);
     }
-    (kills, relays)
+    relays
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -133,18 +136,24 @@ async fn every_transaction_has_one_fate() {
     let shared = Arc::new((mesh, txs));
     let node = Arc::new(Mutex::new(node));
     let (end, ended) = watch::channel(false);
-    let killing_node = tokio::spawn(kill_node(Arc::clone(&node), node_every, ended.clone()));
-    let killing_relays = tokio::spawn(kill_relays(vec![one, other], relay_every, ended));
+    let [node_kills, relay_kills] = [0, 0].map(|none| Arc::new(AtomicUsize::new(none)));
+    let killing_node =
+        tokio::spawn(kill_node(Arc::clone(&node), node_every, ended.clone(), Arc::clone(&node_kills)));
+    let killing_relays =
+        tokio::spawn(kill_relays(vec![one, other], relay_every, ended, Arc::clone(&relay_kills)));
 
     let (turns, fresh) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut submitting = JoinSet::new();
     for client in 0..clients {
         let (shared, told) = (Arc::clone(&shared), Arc::clone(&told));
         let (turns, fresh) = (Arc::clone(&turns), Arc::clone(&fresh));
+        let kills = [Arc::clone(&node_kills), Arc::clone(&relay_kills)];
         let mut random = SmallRng::seed_from_u64(seed ^ client);
         submitting.spawn(async move {
             let (mesh, txs) = &*shared;
-            while turns.fetch_add(1, Relaxed) < submissions {
+            // On a quick machine a little longer, until both were killed twice.
+            let goes_on = || kills.iter().any(|kills| kills.load(Relaxed) < 2);
+            while turns.fetch_add(1, Relaxed) < submissions || goes_on() {
                 let known = fresh.load(Relaxed);
                 let is_repeat = (known > 0 && random.random_bool(0.3)) || known >= txs.len();
                 let which = match is_repeat {
@@ -164,7 +173,8 @@ async fn every_transaction_has_one_fate() {
         client.unwrap();
     }
     end.send_replace(true);
-    let (node_kills, (relay_kills, _relays)) = (killing_node.await.unwrap(), killing_relays.await.unwrap());
+    killing_node.await.unwrap();
+    let _relays = killing_relays.await.unwrap();
 
     // What waits comes into a block.
     let node = node.lock().await;
@@ -201,6 +211,7 @@ async fn every_transaction_has_one_fate() {
         count(format!("status {status}"));
         count(format!("broadcast calls {}", received.get(&key).copied().unwrap_or_default()));
     }
+    let (node_kills, relay_kills) = (node_kills.load(Relaxed), relay_kills.load(Relaxed));
     println!("seed {seed}: {submissions} submissions, node killed {node_kills} times, relays {relay_kills}");
     counts.iter().for_each(|(what, times)| println!("{times:8} {what}"));
     assert!(node_kills > 1 && relay_kills > 1);

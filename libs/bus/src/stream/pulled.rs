@@ -230,7 +230,7 @@ impl Drop for Pulled {
 }
 
 /// A short chunk may stay for long, with a reader that takes nothing: it is copied out of the client's buffer, which
-/// would otherwise stay whole for its sake. Measured with 2,000 such readers: 202 KiB each without, 158 with.
+/// would otherwise stay whole for its sake. Measured: 202 KiB each of 2,000 such readers without, 158 KiB each of 200 with.
 fn read(pull: u32, mut message: Message, short_bytes: u32) -> Event {
     if message.payload.len() <= short_bytes as usize {
         message.payload = Bytes::copy_from_slice(&message.payload);

@@ -28,12 +28,13 @@ use self::{
     said::{Broadcast, Committed, Executed, Found, Status},
 };
 use mesh_transaction::TxHash;
+use proto_msgs::{COMMIT_MS, NODE_CALL_MS};
 
 /// For everything but a commit (contract section 7).
-const CALL: Duration = Duration::from_secs(5);
+const CALL: Duration = Duration::from_millis(NODE_CALL_MS as u64);
 
 /// For a commit.
-pub(crate) const COMMIT: Duration = Duration::from_secs(15);
+pub(crate) const COMMIT: Duration = Duration::from_millis(COMMIT_MS as u64);
 
 /// For a question that only refines an answer.
 const ASIDE: Duration = Duration::from_secs(1);
