@@ -5,11 +5,52 @@ use std::{future::Future, pin::Pin};
 
 use actix::{Actor, Message, dev::MessageResponse, dev::OneshotSender};
 use mesh_problem::Problem;
+use mesh_telemetry::span;
+use prometheus_client::metrics::gauge::Gauge;
 use proto_msgs::Operation;
+use tracing::{Instrument, Span};
 
-/// A request of the contract as a message to an actor.
+/// A request of the contract as a message to an actor, and how it was asked.
 #[derive(Debug)]
-pub struct Ask<R>(pub R);
+pub struct Ask<R>(pub R, pub Asked);
+
+/// How a message to an actor was asked: in which trace, and that it waits in the mailbox until it is answered
+/// [by](Self::by) something.
+#[derive(Debug)]
+pub struct Asked {
+    span: Span,
+    waiting: Option<Gauge>,
+}
+
+impl Asked {
+    /// Asked where it is made, waiting in a mailbox that is counted.
+    pub(crate) fn here(mailbox: &Gauge) -> Self {
+        mailbox.inc();
+        Self { span: span::current(), waiting: Some(mailbox.clone()) }
+    }
+
+    /// Answers by this work, in the asker's trace.
+    pub fn by<T>(mut self, work: impl Future<Output = T> + 'static) -> WhileAwaited<T> {
+        let span = std::mem::replace(&mut self.span, Span::none());
+        drop(self);
+        WhileAwaited::by(work.instrument(span))
+    }
+}
+
+impl Default for Asked {
+    /// Asked by nobody in particular.
+    fn default() -> Self {
+        Self { span: Span::none(), waiting: None }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(mailbox) = self.waiting.take() {
+            mailbox.dec();
+        }
+    }
+}
 
 /// What a handler comes to.
 pub type Answer<R> = Result<Answered<R>, Problem>;

@@ -9,8 +9,14 @@ use async_nats::{HeaderMap, HeaderName, Subject};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
+use mesh_telemetry::{
+    TraceContext,
+    span::{self, Recorded},
+};
+use prometheus_client::metrics::histogram::Histogram;
 use proto_msgs::Operation;
 use tokio::time::{Instant, sleep, timeout_at};
+use tracing::Instrument;
 
 use crate::{
     answering::{Answered, Head},
@@ -38,8 +44,8 @@ pub struct AskOptions {
     pub timeout: Duration,
     /// Id of the outside request, for logs.
     pub request_id: String,
-    /// W3C trace context to continue.
-    pub traceparent: Option<String>,
+    /// W3C trace context to pass on where no span is recorded here; a span that is goes before.
+    pub traceparent: Option<TraceContext>,
     /// Whether the request may be sent again after bytes of it have left (never a submission).
     pub repeatable: bool,
 }
@@ -73,11 +79,14 @@ impl Reply {
 #[derive(Debug)]
 pub struct Target {
     pub(crate) workload: String,
+    pub(crate) operation: String,
     pub(crate) subject: Subject,
     /// Where an asker that no longer waits says so.
     pub(crate) cancel: Subject,
     pub(crate) group: Arc<Group>,
     pace: Pace,
+    /// Round trips that brought a reply.
+    answered: Histogram,
 }
 
 impl Bus {
@@ -91,10 +100,12 @@ impl Bus {
         }
         let target = Arc::new(Target {
             workload: workload.to_owned(),
+            operation: operation.to_owned(),
             subject: subject.as_str().into(),
             cancel: self.cancel_subject(workload).into(),
             group: self.shared.replicas.group(workload),
             pace: Pace::default(),
+            answered: self.shared.asking.calls.counted(operation.to_owned(), 0),
         });
         targets.insert(subject, Arc::clone(&target));
         target
@@ -119,6 +130,31 @@ impl Bus {
         more: Option<(HeaderName, String)>,
     ) -> Result<Reply, Problem> {
         let begun = Instant::now();
+        let span = span::ask(&target.workload, &target.operation);
+        let result = self.put_until(begun, target, request, options, more).instrument(span.clone()).await;
+        match &result {
+            Ok(_) => {
+                target.pace.replied_in(begun.elapsed());
+                target.answered.observe(begun.elapsed().as_secs_f64());
+            }
+            Err(problem) => {
+                span.failed(problem.code.name());
+                let calls = &self.shared.asking.calls;
+                let counted = calls.counted(target.operation.clone(), problem.code.number());
+                counted.observe(begun.elapsed().as_secs_f64());
+            }
+        }
+        result
+    }
+
+    async fn put_until(
+        &self,
+        begun: Instant,
+        target: &Target,
+        request: Bytes,
+        options: &AskOptions,
+        more: Option<(HeaderName, String)>,
+    ) -> Result<Reply, Problem> {
         let deadline = begun + options.timeout;
         let question = Question { bus: self, target, request, options, more, deadline };
         if options.repeatable {
@@ -126,15 +162,11 @@ impl Bus {
         }
         let mut first = question.put(target.group.instead_of_queue()).await?;
         let again_at = question.again_at(begun);
-        let result = match timeout_at(again_at, first.arrive()).await {
+        match timeout_at(again_at, first.arrive()).await {
             Ok(Said::Result(result)) => result,
             Ok(said) => Box::pin(question.insist(first, Some(said), again_at)).await,
             Err(_) => Box::pin(question.insist(first, None, again_at)).await,
-        };
-        if result.is_ok() {
-            target.pace.replied_in(begun.elapsed());
         }
-        result
     }
 
     /// Asks in the types of the contract.
@@ -377,9 +409,7 @@ fn request_headers(options: &AskOptions, deadline: Instant) -> HeaderMap {
     let left = deadline.saturating_duration_since(Instant::now());
     let mut headers = HeaderMap::new();
     headers.insert(headers::ASK, headers::ask(options.encoding, left, &options.request_id));
-    if let Some(traceparent) = &options.traceparent {
-        headers.insert(headers::TRACEPARENT, traceparent.as_str());
-    }
+    headers::write_trace(&mut headers, span::passed_on().as_ref().or(options.traceparent.as_ref()));
     headers
 }
 

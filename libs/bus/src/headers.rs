@@ -7,6 +7,7 @@ use std::{
 
 use async_nats::{HeaderMap, HeaderName};
 use mesh_problem::{Code, Problem};
+use mesh_telemetry::TraceContext;
 
 use crate::{Head, encoding::Encoding};
 
@@ -15,6 +16,8 @@ use crate::{Head, encoding::Encoding};
 pub(crate) const ASK: HeaderName = HeaderName::from_static("Mesh-Ask");
 /// W3C trace context.
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// What others keep in a trace.
+pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// What a reply says of itself: see [`ReplyHeader`].
 pub(crate) const REPLY: HeaderName = HeaderName::from_static("Mesh-Reply");
 /// Name of a replica that had no room; another one may have.
@@ -34,7 +37,7 @@ pub(crate) struct RequestHeaders {
     /// Time left, counted from the sending; `None` = expired on the way.
     pub(crate) left: Option<Duration>,
     pub(crate) request_id: String,
-    pub(crate) traceparent: Option<String>,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl RequestHeaders {
@@ -55,8 +58,22 @@ impl RequestHeaders {
             encoding,
             left: timeout.checked_sub(on_the_way).filter(|left| !left.is_zero()),
             request_id: said.next().unwrap_or_default().to_owned(),
-            traceparent: headers.get(TRACEPARENT).map(|value| value.as_str().to_owned()),
+            trace: trace(headers),
         }
+    }
+}
+
+fn trace(headers: &HeaderMap) -> Option<TraceContext> {
+    let state = headers.get(TRACESTATE).map(|value| value.as_str());
+    TraceContext::read(headers.get(TRACEPARENT)?.as_str(), state)
+}
+
+/// Says whose trace a request belongs to.
+pub(crate) fn write_trace(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
+    let Some(trace) = trace else { return };
+    headers.insert(TRACEPARENT, trace.traceparent());
+    if let Some(state) = trace.tracestate() {
+        headers.insert(TRACESTATE, state);
     }
 }
 

@@ -21,7 +21,7 @@ mod serve;
 mod stats;
 mod stream;
 
-pub use answering::{Answer, Answered, Answering, Ask, Head, WhileAwaited};
+pub use answering::{Answer, Answered, Answering, Ask, Asked, Head, WhileAwaited};
 pub use ask::{AskOptions, Reply, Target};
 pub use config::{BusConfig, Credentials};
 pub use connection::{Bus, BusError};

@@ -1,30 +1,17 @@
-//! What a workload counts about the requests it answers.
+//! What a process counts about the requests that it puts on the bus, and about those that it answers.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::Registry,
-};
+use mesh_telemetry::{By, Calls, Registry, bytes_histogram, list};
+use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
 
 use crate::{connection::Bus, pace::Budget};
 
-/// Bounds of the duration buckets, seconds.
-const SECONDS: [f64; 14] =
-    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
-
-/// Labels of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct RequestLabels {
-    /// The operation's name.
-    pub(crate) operation: String,
-    /// How it ended.
-    pub(crate) outcome: Outcome,
-}
+/// What telemetry calls the asks on the bus.
+const SYSTEM: &str = "mesh";
 
 /// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Answered.
     Ok,
@@ -32,28 +19,40 @@ pub(crate) enum Outcome {
     Refused,
     /// Failed: ours, or something was away.
     Failed,
-    /// Turned away for want of room.
-    Shed,
-    /// The asker went away or its deadline passed.
+    /// The asker went away.
     Canceled,
 }
 
-/// What a process spends on asking again.
-#[derive(Debug, Default)]
+/// What a process spends on asking.
+#[derive(Debug)]
 pub(crate) struct Asking {
     pub(crate) budget: Budget,
+    /// Round trips.
+    pub(crate) calls: Calls,
     /// Asks put beside one that was still unanswered.
     pub(crate) extras: Counter,
     /// Those of them that were answered first.
     pub(crate) extras_won: Counter,
 }
 
+impl Default for Asking {
+    fn default() -> Self {
+        Self {
+            budget: Budget::default(),
+            calls: Calls::of(SYSTEM),
+            extras: Counter::default(),
+            extras_won: Counter::default(),
+        }
+    }
+}
+
 impl Bus {
-    /// Adds the counts of asking and pulling to what `/metrics` shows.
+    /// Adds the counts of asking and pulling to what is shown.
     pub fn register_asking(&self, registry: &mut Registry) {
-        let Asking { extras, extras_won, .. } = &self.shared.asking;
-        registry.register("mesh_bus_hedges", "Reads asked again while still unanswered", extras.clone());
-        registry.register("mesh_bus_hedges_won", "Reads answered by asking again", extras_won.clone());
+        let Asking { calls, extras, extras_won, .. } = &self.shared.asking;
+        calls.add_to(registry, &list::RPC_CLIENT_CALL_DURATION);
+        registry.add(&list::BUS_HEDGES, extras.clone());
+        registry.add(&list::BUS_HEDGES_WON, extras_won.clone());
         self.shared.pulling.register(registry);
     }
 }
@@ -61,40 +60,47 @@ impl Bus {
 /// Counts of the requests that a process answers.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestMetrics {
-    seconds: Family<RequestLabels, Histogram, fn() -> Histogram>,
-    shed: Counter,
+    calls: Calls,
+    sizes: By<1, Histogram>,
+    /// Turned away for want of room.
+    pub(crate) shed: Counter,
     /// Requests being worked on.
     pub(crate) in_flight: Gauge,
+    /// Requests that wait for their actor.
+    pub(crate) mailbox: Gauge,
 }
 
 impl RequestMetrics {
-    /// Adds the counts to what `/metrics` shows.
+    /// Adds the counts to what is shown.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            calls: Calls::of(SYSTEM),
+            sizes: Family::new_with_constructor(bytes_histogram),
             shed: Counter::default(),
             in_flight: Gauge::default(),
+            mailbox: Gauge::default(),
         };
-        registry.register(
-            "mesh_request_seconds",
-            "Time to answer a request, by operation and outcome",
-            metrics.seconds.clone(),
-        );
-        registry.register(
-            "mesh_requests_shed",
-            "Requests turned away for want of room",
-            metrics.shed.clone(),
-        );
-        registry.register("mesh_requests_in_flight", "Requests being worked on", metrics.in_flight.clone());
+        metrics.calls.add_to(registry, &list::RPC_SERVER_CALL_DURATION);
+        registry.add(&list::RPC_SERVER_RESPONSE_SIZE, metrics.sizes.clone());
+        registry.add(&list::REQUESTS_SHED, metrics.shed.clone());
+        registry.add(&list::REQUESTS_IN_FLIGHT, metrics.in_flight.clone());
+        registry.add(&list::MAILBOX_DEPTH, metrics.mailbox.clone());
         metrics
     }
 
-    /// Counts a request that ended.
-    pub(crate) fn ended(&self, operation: &str, outcome: Outcome, took: Duration) {
-        if outcome == Outcome::Shed {
-            self.shed.inc();
-        }
-        let labels = RequestLabels { operation: operation.to_owned(), outcome };
-        self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    /// Shows an operation before it was ever asked for.
+    pub(crate) fn begin(&self, operation: &'static str) {
+        self.calls.counted(operation, 0);
+        self.sizes.get_or_create_owned(&[("rpc_method", operation)]);
+    }
+
+    /// Counts a request that ended with a gRPC code.
+    pub(crate) fn ended(&self, operation: &'static str, code: u8, took: Duration) {
+        self.calls.counted(Cow::Borrowed(operation), code).observe(took.as_secs_f64());
+    }
+
+    /// Counts a reply's bytes.
+    pub(crate) fn replied(&self, operation: &'static str, bytes: usize) {
+        self.sizes.get_or_create(&[("rpc_method", operation)]).observe(bytes as f64);
     }
 }

@@ -17,16 +17,20 @@ use futures_util::{
     future::{AbortHandle, Abortable, LocalBoxFuture, join_all},
 };
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
-use prometheus_client::registry::Registry;
+use mesh_telemetry::{
+    Registry, code_name,
+    span::{self, Recorded},
+};
 use proto_msgs::Operation;
 use tokio::{
     sync::{Notify, watch},
     task::spawn_blocking,
     time::{MissedTickBehavior, interval, timeout},
 };
+use tracing::Instrument;
 
 use crate::{
-    answering::{Ask, Head},
+    answering::{Ask, Asked, Head},
     connection::{Bus, BusError},
     encoding::{Encoding, GZIP_FROM_BYTES, gzip},
     headers::{self, ReplyHeader, RequestHeaders},
@@ -74,7 +78,7 @@ pub struct Router<A: Actor> {
     pub(crate) actor: Addr<A>,
     limits: Limits,
     pub(crate) workload: &'static str,
-    metrics: RequestMetrics,
+    pub(crate) metrics: RequestMetrics,
     pub(crate) operations: Vec<(&'static str, Work)>,
     /// Whether some of them are streams.
     pub(crate) has_streams: bool,
@@ -100,14 +104,15 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
         A: Handler<Ask<R>>,
     {
         debug_assert_eq!(R::WORKLOAD, self.workload, "{} belongs to another workload", R::NAME);
-        let actor = self.actor.clone();
+        self.metrics.begin(R::NAME);
+        let (actor, mailbox) = (self.actor.clone(), self.metrics.mailbox.clone());
         let work: Work = Rc::new(move |message: Message, encoding| {
-            let actor = actor.clone();
+            let (actor, mailbox) = (actor.clone(), mailbox.clone());
             Box::pin(async move {
                 let request = R::decode(message.payload).map_err(|error| {
                     Problem::invalid(MALFORMED, "the request does not decode").caused_by(error.to_string())
                 })?;
-                let answered = match actor.send(Ask(request)).await {
+                let answered = match actor.send(Ask(request, Asked::here(&mailbox))).await {
                     Ok(answer) => answer?,
                     Err(error) => {
                         let problem =
@@ -322,11 +327,12 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
     let started = Instant::now();
     let request = RequestHeaders::read(message.headers.as_ref(), desk.limits.timeout);
     let Some(left) = request.left else {
-        desk.metrics.ended(name, Outcome::Canceled, Duration::ZERO);
+        desk.metrics.ended(name, Code::DeadlineExceeded.number(), Duration::ZERO);
         return;
     };
     if desk.in_flight.get() >= desk.limits.in_flight {
-        desk.metrics.ended(name, Outcome::Shed, Duration::ZERO);
+        desk.metrics.shed.inc();
+        desk.metrics.ended(name, Code::ResourceExhausted.number(), Duration::ZERO);
         actix::spawn(refuse(Rc::clone(desk), reply_to));
         return;
     }
@@ -335,7 +341,10 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
     desk.in_flight.set(desk.in_flight.get() + 1);
     desk.metrics.in_flight.inc();
     let client = answers_by(&desk.bus, message.headers.as_ref()).clone();
-    let work = Abortable::new(work(message, request.encoding), registration);
+    let span = span::answer(request.trace.as_ref(), desk.stats.name(), name, &request.request_id);
+    // The work's own future is made inside of the span, too.
+    let work = span.in_scope(|| work(message, request.encoding)).instrument(span.clone());
+    let work = Abortable::new(work, registration);
     let desk = Rc::clone(desk);
     actix::spawn(async move {
         let result = match timeout(left, work).await {
@@ -343,9 +352,16 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
             Ok(Err(_aborted)) => None,
             Err(_elapsed) => Some(Err(Problem::deadline_exceeded("the request took too long"))),
         };
-        let outcome = outcome(result.as_ref());
+        let (outcome, code) = (outcome(result.as_ref()), code(result.as_ref()));
+        if outcome == Outcome::Failed || outcome == Outcome::Canceled {
+            span.failed(code_name(code));
+        }
+        drop(span);
         match result {
-            Some(Ok(Some(rendered))) => send(&desk.bus, &reply_to, rendered).await,
+            Some(Ok(Some(rendered))) => {
+                desk.metrics.replied(name, rendered.body.len());
+                send(&desk.bus, &reply_to, rendered).await;
+            }
             Some(Err(problem)) => {
                 log(name, &request, &problem);
                 send_problem(&client, &reply_to, &problem, None).await;
@@ -355,7 +371,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         desk.running.borrow_mut().remove(reply_to.as_str());
         desk.in_flight.set(desk.in_flight.get() - 1);
         desk.metrics.in_flight.dec();
-        desk.metrics.ended(name, outcome, started.elapsed());
+        desk.metrics.ended(name, code, started.elapsed());
         desk.stats.count(name, started.elapsed(), outcome);
         if desk.in_flight.get() == 0 {
             desk.idle.notify_waiters();
@@ -374,19 +390,28 @@ fn outcome(result: Option<&Result<Option<Rendered>, Problem>>) -> Outcome {
     }
 }
 
+/// The gRPC code of it.
+fn code(result: Option<&Result<Option<Rendered>, Problem>>) -> u8 {
+    match result {
+        Some(Ok(_)) => 0,
+        Some(Err(problem)) => problem.code.number(),
+        None => Code::Canceled.number(),
+    }
+}
+
 /// The one place where a failed request is logged: what its client may not see stands only here.
 fn log(operation: &str, request: &RequestHeaders, problem: &Problem) {
     let cause = problem.cause.as_deref().unwrap_or_default();
     let request_id = request.request_id.as_str();
-    let traceparent = request.traceparent.as_deref().unwrap_or_default();
+    let trace_id = request.trace.as_ref().map(|trace| tracing::field::display(trace.trace_id()));
     match problem.code {
         Code::Internal | Code::Unknown => {
-            tracing::error!(operation, request_id, traceparent, %problem, cause, "failed");
+            tracing::error!(operation, request_id, trace_id, %problem, cause, "failed");
         }
         Code::Unavailable | Code::DeadlineExceeded => {
-            tracing::warn!(operation, request_id, traceparent, %problem, cause, "failed");
+            tracing::warn!(operation, request_id, trace_id, %problem, cause, "failed");
         }
-        _ => tracing::debug!(operation, request_id, traceparent, %problem, cause, "refused"),
+        _ => tracing::debug!(operation, request_id, trace_id, %problem, cause, "refused"),
     }
 }
 

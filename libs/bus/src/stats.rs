@@ -64,6 +64,11 @@ impl Stats {
         }
     }
 
+    /// The workload.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// The replica's name.
     pub(crate) fn id(&self) -> &str {
         &self.id

@@ -21,7 +21,7 @@ use mesh_bus::{
     Router, Serving,
 };
 use mesh_problem::{Code, Problem};
-use prometheus_client::registry::Registry;
+use mesh_telemetry::Registry;
 use prost::Message;
 use proto_msgs::v2::{GetWithdrawalReply, GetWithdrawalRequest, Withdrawal};
 use tokio::{sync::Notify, time::timeout};
@@ -52,11 +52,15 @@ impl Actor for Scripted {
 impl Handler<Ask<GetWithdrawalRequest>> for Scripted {
     type Result = Answering<GetWithdrawalReply>;
 
-    fn handle(&mut self, Ask(request): Ask<GetWithdrawalRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(request, asked): Ask<GetWithdrawalRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let Self { gate, begun, running } = self.clone();
         running.fetch_add(1, Ordering::SeqCst);
         let counted = Counted(running);
-        Answering::by(async move {
+        asked.by(async move {
             let _counted = counted;
             begun.notify_one();
             let id = match request.id.as_str() {

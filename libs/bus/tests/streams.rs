@@ -23,7 +23,7 @@ use mesh_launcher::{
     servers::{self, Nats},
 };
 use mesh_problem::{Code, Problem};
-use prometheus_client::registry::Registry;
+use mesh_telemetry::Registry;
 use prost::Message;
 use proto_msgs::v2::{ExportInfo, ExportLedgerEntriesRequest};
 use tokio::{
@@ -105,12 +105,12 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Exporter {
     type Result = WhileAwaited<Result<Chunks, Problem>>;
 
     fn handle(&mut self, pull: Pull<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
-        let Pull { request, position, budget } = pull;
+        let Pull { request, position, budget, asked } = pull;
         let source = Arc::clone(&self.0);
         source.pulls.fetch_add(1, Ordering::SeqCst);
         source.running.fetch_add(1, Ordering::SeqCst);
         let running = Running(Arc::clone(&source));
-        WhileAwaited::by(async move {
+        asked.by(async move {
             let begin = usize::try_from(u64::from_be_bytes(position.as_bytes().try_into().unwrap())).unwrap();
             let (length, chunk) = (source.bytes.len(), budget.chunk_bytes());
             let then = begin + budget.bytes as usize;

@@ -10,7 +10,7 @@ use http::{Method, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use prometheus_client::registry::Registry;
+use mesh_telemetry::Registry;
 use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 
 /// Most connections at a time; probes and scrapers need a handful.
@@ -80,9 +80,8 @@ async fn answer(
 }
 
 fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
-    let mut page = String::new();
-    match prometheus_client::encoding::text::encode(&mut page, registry) {
-        Ok(()) => {
+    match registry.text() {
+        Ok(page) => {
             let mut response = Response::new(Full::from(page));
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));

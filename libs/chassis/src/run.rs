@@ -12,11 +12,14 @@ use std::{
 
 use futures_util::future::LocalBoxFuture;
 use mesh_bus::{Bus, BusConfig, Credentials, Serving};
-use prometheus_client::registry::Registry;
+use mesh_telemetry::{Registry, span};
+use opentelemetry_sdk::trace::SdkTracer;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{
+    EnvFilter, Layer, filter::filter_fn, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
-use crate::{Env, admin};
+use crate::{Env, admin, process, telemetry::Telemetry};
 
 /// Exit code for a configuration that cannot work.
 const WRONG_CONFIGURATION: u8 = 64;
@@ -118,12 +121,15 @@ where
     let mut env = Env::of_process();
     let common = Common::read(&mut env, workload, version);
     let config = C::read(&mut env);
+    let telemetry = Telemetry::start(&mut env, workload, version);
     if !env.mistakes().is_empty() {
         eprintln!("{workload}: wrong configuration: {}", env.mistakes().join("; "));
         return ExitCode::from(WRONG_CONFIGURATION);
     }
-    log(&env);
-    match actix::System::new().block_on(live(workload, common, config, start)) {
+    log(&env, telemetry.tracer());
+    let lived = actix::System::new().block_on(live((workload, version), common, config, &telemetry, start));
+    telemetry.stop();
+    match lived {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(workload, error = error.as_ref(), "cannot run");
@@ -133,7 +139,13 @@ where
     }
 }
 
-async fn live<C, S, F>(workload: &'static str, common: Common, config: C, start: S) -> Result<(), Failure>
+async fn live<C, S, F>(
+    (workload, version): (&'static str, &'static str),
+    common: Common,
+    config: C,
+    telemetry: &Telemetry,
+    start: S,
+) -> Result<(), Failure>
 where
     S: FnOnce(Setup<C>) -> F,
     F: Future<Output = Result<Running, Failure>>,
@@ -141,6 +153,8 @@ where
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let registry = Rc::new(RefCell::new(Registry::default()));
+    process::register(&mut registry.borrow_mut(), workload, version);
+    telemetry.register(&mut registry.borrow_mut());
     let bus = Bus::connect(common.bus).await?;
     let Running { ready, drain } =
         start(Setup { config, bus: bus.clone(), registry: Rc::clone(&registry) }).await?;
@@ -160,11 +174,12 @@ where
             ready()
         }
     };
-    actix::spawn(admin::serve(listener, Rc::new(asked), registry));
+    actix::spawn(admin::serve(listener, Rc::new(asked), Rc::clone(&registry)));
 
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        () = push(telemetry, &registry) => {}
     }
     stopping.set(true);
     tracing::info!(workload, "stopping");
@@ -174,18 +189,43 @@ where
         _ = interrupt.recv() => tracing::warn!(workload, "told twice to stop, leaving at once"),
     }
     bus.flush(Duration::from_millis(500)).await;
+    if let (Some(_), Ok(page)) = (telemetry.push_every(), registry.borrow().text()) {
+        telemetry.push(page);
+    }
     tracing::info!(workload, "stopped");
     Ok(())
 }
 
-/// JSON lines on standard error; `MESH_LOG` is a filter such as `info` or `mesh_bus=debug,info`.
-fn log(env: &Env) {
+/// Pushes the metrics again and again, for ever.
+async fn push(telemetry: &Telemetry, registry: &RefCell<Registry>) {
+    let Some(every) = telemetry.push_every() else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(every).await;
+        match registry.borrow().text() {
+            Ok(page) => telemetry.push(page),
+            Err(error) => tracing::warn!(%error, "the metrics cannot be written"),
+        }
+    }
+}
+
+/// JSON lines on standard error; `MESH_LOG` is a filter such as `info` or `mesh_bus=debug,info`. Spans go to the tracer
+/// and nothing else does.
+fn log(env: &Env, tracer: Option<SdkTracer>) {
     let filter = EnvFilter::try_new(env.optional("MESH_LOG").unwrap_or_else(|| "info".to_owned()))
         .unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+    let Some(tracer) = tracer else {
+        let lines = tracing_subscriber::fmt().json().flatten_event(true);
+        return lines.with_env_filter(filter).with_writer(std::io::stderr).init();
+    };
+    let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(std::io::stderr);
+    let spans = tracing_opentelemetry::layer()
+        .with_tracer(tracer)
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_tracked_inactivity(false);
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter).with_filter(filter_fn(|metadata| metadata.target() != span::TARGET)))
+        .with(spans.with_filter(filter_fn(|metadata| metadata.target() == span::TARGET)))
         .init();
 }

@@ -13,7 +13,9 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use mesh_telemetry::span::{self, Recorded};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, local::LocalFileSystem, path::Path};
+use tracing::Instrument;
 
 use crate::{
     error::HistoryError,
@@ -234,6 +236,17 @@ impl SegmentStore {
 
     /// Exactly these bytes of an object, unchecked.
     pub(crate) async fn get(&self, name: &SegmentName, range: Range<u64>) -> Result<Bytes, HistoryError> {
+        let span = span::object("get", name);
+        let bytes = self.get_range(name, range).instrument(span.clone()).await;
+        match &bytes {
+            Ok(_) => {}
+            Err(HistoryError::Late { .. }) => span.failed("timeout"),
+            Err(_) => span.failed("store"),
+        }
+        bytes
+    }
+
+    async fn get_range(&self, name: &SegmentName, range: Range<u64>) -> Result<Bytes, HistoryError> {
         let (path, length, end) = (self.path(name), range.end - range.start, range.end);
         let ranges = [range];
         let mut pieces =

@@ -2,10 +2,11 @@
 //!
 //! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL shared by
 //! the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
-//! edge, [`DevNode`] a consensus node's RPC. Everything ends with the value that stands for it, and at the latest with the test process. What cannot be
+//! edge, [`DevNode`] a consensus node's RPC, [`Collector`] one of telemetry. Everything ends with the value that stands for it, and at the latest with the test process. What cannot be
 //! started panics with the reason, because it is the test that fails.
 
 mod answer;
+mod collector;
 mod database;
 mod janitor;
 mod mesh;
@@ -14,6 +15,7 @@ mod servers;
 mod service;
 
 pub use answer::Answer;
+pub use collector::{Collector, Manner, Taken, TakenSpan};
 pub use database::Database;
 pub use mesh::{Mesh, MeshSetup};
 pub use mesh_launcher::process::Signal;

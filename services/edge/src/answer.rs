@@ -1,6 +1,6 @@
 //! From a reply or a problem to an HTTP answer: status, headers, body.
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -15,7 +15,6 @@ use http::{
 };
 use mesh_bus::{Head, Reply};
 use mesh_problem::Problem;
-use prometheus_client::metrics::histogram::Histogram;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use warp::reply::{Reply as _, Response};
@@ -23,6 +22,7 @@ use warp::reply::{Reply as _, Response};
 use crate::{
     cache::{Answer, Question},
     config::Config,
+    metrics::Counted,
 };
 
 pub(crate) const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
@@ -135,7 +135,7 @@ pub(crate) fn prepare(
     question: &Question,
     is_read: bool,
     asked_at: Instant,
-    counted: Histogram,
+    counted: Arc<Counted>,
 ) -> Answer {
     let digest = reply.digest.unwrap_or_default();
     let etag = reply.head.map(|head| etag(question.operation, &question.message, head, digest));

@@ -13,9 +13,10 @@ use std::{
 use http::HeaderMap;
 use mesh_bus::{AskOptions, Bus, Encoding, Opened, PullLimits, PullOptions, Pulled, Target};
 use mesh_problem::{Code, Problem};
-use prometheus_client::metrics::histogram::Histogram;
+use mesh_telemetry::{TraceContext, span};
 use proto_msgs::Contract;
 use tokio::time::{Instant, sleep};
+use tracing::Instrument;
 use warp::reply::Response;
 
 use crate::{
@@ -26,7 +27,7 @@ use crate::{
     flights::{Flights, Landing},
     heads::Heads,
     limits::Refusal,
-    metrics::{Metrics, Protocol},
+    metrics::{Counted, Metrics, Source},
 };
 
 /// How often a read is asked for whose answer is older than what its client may have seen already: of a replica of
@@ -45,6 +46,7 @@ pub(crate) struct Asking {
     operations: HashMap<&'static str, Arc<Asked>>,
     /// See [`answer::places`].
     places: Arc<HeaderMap>,
+    metrics: Metrics,
 }
 
 /// What is known of one operation.
@@ -53,15 +55,15 @@ struct Asked {
     /// Whether its replies tell the height that they were read at, as far as seen. Others are asked for one by one:
     /// of two equal asks nobody could say which is the newer.
     tells_height: AtomicBool,
-    counted: Histogram,
+    counted: Arc<Counted>,
 }
 
 /// Who asks.
 pub(crate) struct Asker {
     /// Id of the request.
     pub(crate) request_id: String,
-    /// W3C trace context to continue.
-    pub(crate) traceparent: Option<String>,
+    /// W3C trace context to pass on where no span is recorded.
+    pub(crate) traceparent: Option<TraceContext>,
     /// When it waits no longer.
     pub(crate) deadline: Instant,
     /// Whether that is as long as the operation may take.
@@ -109,18 +111,19 @@ impl Asking {
         let asked = |operation: &'static proto_msgs::OperationInfo| Asked {
             target: bus.target(&operation.workload, &operation.name),
             tells_height: AtomicBool::new(false),
-            counted: metrics.answers(Protocol::Http, &operation.name, 200),
+            counted: metrics.counted(&operation.name),
         };
         let operations = Contract::get().operations().iter();
         let operations =
             operations.map(|operation| (operation.name.as_str(), Arc::new(asked(operation)))).collect();
         let places = Arc::new(answer::places(config));
-        Self { bus, heads, cache, flights: Arc::default(), operations, places }
+        Self { bus, heads, cache, flights: Arc::default(), operations, places, metrics: metrics.clone() }
     }
 
     /// Answers a read: no older than what its client has seen, and no older than a second while the store is there.
     pub(crate) async fn read(&self, question: &Arc<Question>, asker: &Asker) -> Result<Arc<Answer>, Problem> {
         if let Some(answer) = self.cache.fresh(question, Instant::now()) {
+            self.metrics.read(Source::Cache).inc();
             return Ok(answer);
         }
         let asked = &self.operations[question.operation];
@@ -143,8 +146,11 @@ impl Asking {
                 None => self.ask(asked, question, asker).await,
             };
             match landing {
-                Ok(answer) if answer.height() >= Some(newest) => return Ok(answer),
-                Ok(answer) if answer.head.is_none() && !is_shared => return Ok(answer),
+                Ok(answer) if answer.height() >= Some(newest) || (answer.head.is_none() && !is_shared) => {
+                    let source = if is_shared { Source::Shared } else { Source::Service };
+                    self.metrics.read(source).inc();
+                    return Ok(answer);
+                }
                 Ok(_) if is_shared => {}
                 Ok(_) => sleep(PAUSE).await,
                 // Whom it was begun for had less time.
@@ -198,7 +204,11 @@ impl Asking {
     /// What can be shown although the store is away.
     async fn last_known(&self, question: &Question, floor: u64) -> Option<Arc<Answer>> {
         let answer = self.cache.last(question, floor)?;
-        self.heads.is_store_away().await.then_some(answer)
+        let is_shown = self.heads.is_store_away().await;
+        if is_shown {
+            self.metrics.read(Source::Outdated).inc();
+        }
+        is_shown.then_some(answer)
     }
 
     fn ask(
@@ -210,7 +220,7 @@ impl Asking {
         let options = asker.asks(question.encoding, true);
         let (bus, heads, cache) = (self.bus.clone(), Arc::clone(&self.heads), Arc::clone(&self.cache));
         let (asked, question, places) = (Arc::clone(asked), Arc::clone(question), Arc::clone(&self.places));
-        async move {
+        let work = async move {
             let asked_at = Instant::now();
             let reply = bus.ask(&asked.target, question.message.clone(), &options).await?;
             let answer = answer::prepare(&places, reply, &question, true, asked_at, asked.counted.clone());
@@ -221,6 +231,8 @@ impl Asking {
                 cache.keep(&question, &answer);
             }
             Ok(answer)
-        }
+        };
+        // Whoever waits for it, it is told in the trace of the one who began it.
+        work.instrument(span::current())
     }
 }

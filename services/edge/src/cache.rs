@@ -10,11 +10,10 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use mesh_bus::{Encoding, Head};
-use prometheus_client::metrics::histogram::Histogram;
 use quick_cache::{Equivalent, Weighter, sync::Cache as Kept};
 use tokio::time::Instant;
 
-use crate::heads::Heads;
+use crate::{heads::Heads, metrics::Counted};
 
 /// How long an answer may be shown while the store is there, even if no newer block comes.
 pub(crate) const FRESH: Duration = Duration::from_secs(1);
@@ -56,7 +55,7 @@ pub(crate) struct Answer {
     /// No later than this it was read.
     pub(crate) asked_at: Instant,
     /// Where answers of this kind are counted.
-    pub(crate) counted: Histogram,
+    pub(crate) counted: Arc<Counted>,
 }
 
 impl Answer {
@@ -65,7 +64,8 @@ impl Answer {
         self.head.map(|head| head.height)
     }
 
-    fn bytes(&self) -> usize {
+    /// Its length.
+    pub(crate) fn bytes(&self) -> usize {
         self.parts.iter().map(Bytes::len).sum()
     }
 }
@@ -207,7 +207,7 @@ fn is_newer(kept: &Answer, other: &Answer) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::metrics::{Metrics, Protocol};
+    use crate::metrics::Metrics;
 
     const MIB: u64 = 1 << 20;
 
@@ -219,14 +219,14 @@ pub(crate) mod tests {
 
     /// An answer of this length that was read at a height.
     pub(crate) fn answer(height: u64, asked_at: Instant, length: usize) -> Answer {
-        let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
+        let metrics = Metrics::register(&mut mesh_telemetry::Registry::default());
         Answer {
             head: Some(Head { height, time_ns: 0 }),
             etag: None,
             headers: HeaderMap::new(),
             parts: vec![Bytes::from(vec![b' '; length])],
             asked_at,
-            counted: metrics.answers(Protocol::Http, "ListThings", 200),
+            counted: metrics.counted("ListThings"),
         }
     }
 

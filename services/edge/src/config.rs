@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use mesh_chassis::{Env, Lag, Rows};
+use mesh_chassis::{Env, Lag, Rows, Sampling};
 use proto_msgs::OperationInfo;
 
 /// What a service may take for an answer, unless it is set.
@@ -28,6 +28,8 @@ pub(crate) struct Config {
     pub(crate) lag: Lag,
     /// How many rows services give; `/limits` tells it.
     pub(crate) rows: Rows,
+    /// Which requests' traces are recorded.
+    pub(crate) sampling: Sampling,
     pub(crate) limits: Limits,
 }
 
@@ -81,6 +83,7 @@ impl mesh_chassis::Config for Config {
             cache_bytes: env.or("MESH_EDGE_CACHE_BYTES", 64 << 20),
             lag: Lag::read(env),
             rows: Rows::read(env),
+            sampling: Sampling::read(env),
             limits: Limits::read(env),
         }
     }

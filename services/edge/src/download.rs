@@ -202,13 +202,7 @@ fn respond(
 
 /// The bytes of a stream; where it breaks, the transfer does (X10).
 fn bytes_of(pulled: Pulled) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    pulled.into_stream().map(|pulled| {
-        pulled.map_err(|problem| {
-            let cause = problem.cause.as_deref().unwrap_or_default();
-            tracing::warn!(%problem, cause, "a download broke");
-            io::Error::other(problem.to_string())
-        })
-    })
+    pulled.into_stream().map(|pulled| pulled.map_err(|problem| io::Error::other(problem.to_string())))
 }
 
 /// The same bytes, none of the pieces longer than a frame.

@@ -11,11 +11,14 @@ use http::{
 };
 use mesh_bus::{Encoding, Format, WhileAwaited};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
+use mesh_telemetry::{TraceContext, span::Recorded};
+use prometheus_client::metrics::gauge::Gauge;
 use proto_msgs::OperationInfo;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time,
 };
+use tracing::Instrument;
 use warp::{path::FullPath, reply::Response};
 
 use crate::{
@@ -27,9 +30,10 @@ use crate::{
     connection::ConnectionState,
     grpc,
     limits::{self, Refusal},
-    metrics::{Metrics, Protocol},
+    metrics::Metrics,
     request,
     routes::{Matched, Routes},
+    trace::Trace,
 };
 
 /// A request off the wire.
@@ -99,8 +103,14 @@ impl Shared {
     async fn answer(&self, mut call: Call) -> Response {
         let started = Instant::now();
         let matched = self.routes.find(call.path.as_str());
-        let answered = self.try_answer(&mut call, matched.as_ref()).await;
-        let mut response = match self.after_body(&mut call, answered).await {
+        let trace = Trace::of(&call.headers, &self.config.sampling);
+        let span = trace.of_http(&call.method, call.path.as_str(), matched.as_ref(), call.id.as_str());
+        let _active = Active::begin(&self.metrics.active);
+        let answering = async {
+            let answered = self.try_answer(&mut call, matched.as_ref(), trace.unrecorded()).await;
+            self.after_body(&mut call, answered).await
+        };
+        let mut response = match answering.instrument(span.clone()).await {
             Ok(response) => response,
             Err(refusal) => {
                 let mut response = answer::refused(refusal.status, &refusal.problem);
@@ -115,14 +125,26 @@ impl Shared {
         }
         answer::finish(&mut response, call.id, &self.config, &call.headers);
         let operation = matched.as_ref().map_or("none", Matched::name);
-        self.metrics.answered(Protocol::Http, operation, response.status().as_u16(), started.elapsed());
+        let (status, length) = (response.status().as_u16(), response.headers().get(CONTENT_LENGTH));
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        let length = length.filter(|_| call.method != Method::HEAD);
+        self.metrics.answered(operation, &call.method, status, length, started.elapsed());
+        span.notes("http.response.status_code", i64::from(status));
+        if response.status().is_server_error() {
+            span.failed("server_error");
+        }
         if is_sending(&call.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {
             tokio::spawn(body::discard(call.body, self.config.limits));
         }
         response
     }
 
-    async fn try_answer(&self, call: &mut Call, matched: Option<&Matched>) -> Result<Response, Refusal> {
+    async fn try_answer(
+        &self,
+        call: &mut Call,
+        matched: Option<&Matched>,
+        trace: Option<TraceContext>,
+    ) -> Result<Response, Refusal> {
         let url = call.path.as_str().len() + call.query.len() + usize::from(!call.query.is_empty());
         limits::check_head(url, &call.headers, &self.config.limits)?;
         if grpc::is_meant(&call.method, &call.headers) {
@@ -146,7 +168,7 @@ impl Shared {
                     && (is_read || call.method == Method::POST) =>
             {
                 let _room = self.room()?;
-                self.ask(call, operation, path).await
+                self.ask(call, operation, path, trace).await
             }
             _ => Err(Refusal {
                 status: StatusCode::METHOD_NOT_ALLOWED,
@@ -162,7 +184,10 @@ impl Shared {
 
     /// A place among the requests that are being answered.
     pub(crate) fn room(&self) -> Result<SemaphorePermit<'_>, Problem> {
-        self.room.try_acquire().map_err(|_| Problem::unavailable("too many requests are being answered"))
+        self.room.try_acquire().map_err(|_| {
+            self.metrics.shed.inc();
+            Problem::unavailable("too many requests are being answered")
+        })
     }
 
     /// An answer that did not wait for its request's body waits for it here: a body that nobody wants must be
@@ -189,14 +214,18 @@ impl Shared {
         call: &mut Call,
         operation: &'static OperationInfo,
         path: &[(&str, String)],
+        traceparent: Option<TraceContext>,
     ) -> Result<Response, Refusal> {
         let is_read = operation.method == proto_msgs::Method::Get;
         let body = match is_read {
             true => self.unwanted_body(call).await.map(|()| Bytes::new())?,
-            false => self.body(call).await?,
+            false => {
+                let body = self.body(call).await?;
+                self.metrics.took(&operation.name, body.len());
+                body
+            }
         };
         let headers = &call.headers;
-        let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let gzip = answer::takes_gzip(headers);
         let asker = Asker {
             request_id: call.id.as_str().to_owned(),
@@ -255,6 +284,22 @@ impl Shared {
             return Err(body::too_large(limits.body_bytes));
         }
         body::read(&mut call.body, limits.body_bytes, limits, take).await
+    }
+}
+
+/// A request that waits for its answer to begin.
+struct Active<'a>(&'a Gauge);
+
+impl<'a> Active<'a> {
+    fn begin(active: &'a Gauge) -> Self {
+        active.inc();
+        Self(active)
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

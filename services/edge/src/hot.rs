@@ -8,6 +8,7 @@ use http::{
     header::{CONTENT_LENGTH, TRANSFER_ENCODING},
 };
 use hyper::body::Incoming;
+use mesh_telemetry::span;
 use tokio::time::Instant;
 use warp::reply::Response;
 
@@ -18,6 +19,7 @@ use crate::{
     connection::ConnectionState,
     http::{HttpService, with_path},
     limits,
+    trace::TRACEPARENT,
 };
 
 /// The filter with the cache in front.
@@ -50,9 +52,10 @@ impl<S: HttpService> Hot<S> {
         connection: &ConnectionState,
     ) -> Option<Response> {
         let headers = request.headers();
-        let is_head = request.method() == Method::HEAD;
         let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
-        if has_body || !(is_head || request.method() == Method::GET) {
+        // Who brings a trace wants to see it.
+        let is_traced = span::is_on() && headers.contains_key(TRACEPARENT);
+        if has_body || is_traced || request.method() != Method::GET {
             return None;
         }
         let target = request.uri().path_and_query()?.as_str();
@@ -60,16 +63,12 @@ impl<S: HttpService> Hot<S> {
         let kept = self.cache.fresh_as_spelled(target, answer::takes_gzip(headers), begun)?;
         limits::check_head(target.len(), headers, &self.config.limits).ok()?;
         let mut response = answer::respond(&kept, headers);
-        if is_head {
-            response = answer::without_body(response);
-        }
         if let Some(height) = kept.height() {
             connection.has_seen(height);
         }
         answer::finish(&mut response, RequestId::of(headers), &self.config, headers);
-        if response.status().is_success() {
-            kept.counted.observe(begun.elapsed().as_secs_f64());
-        }
+        let bytes = response.status().is_success().then(|| kept.bytes());
+        kept.counted.at_the_door(bytes, begun.elapsed());
         Some(response)
     }
 }

@@ -26,6 +26,7 @@ mod patience;
 mod range;
 mod request;
 mod routes;
+mod trace;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 

@@ -1,78 +1,159 @@
 //! What the edge counts.
 
 use std::{
-    fmt::{self, Write},
-    sync::atomic::AtomicI64,
+    sync::{Arc, atomic::AtomicI64},
     time::Duration,
 };
 
+use http::Method;
+use mesh_telemetry::{By, Calls, Registry, bytes_histogram, list, seconds_histogram};
 use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder},
-    metrics::{family::Family, gauge::Gauge, histogram::Histogram},
-    registry::Registry,
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
 };
-
-/// Bounds of the duration buckets, seconds.
-const SECONDS: [f64; 14] =
-    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
 /// Counts of one edge.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
-    requests: Family<Labels, Histogram, fn() -> Histogram>,
+    seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    answer_bytes: Family<Labels, Histogram, fn() -> Histogram>,
+    body_bytes: By<1, Histogram>,
+    /// Requests that wait for their answer to begin.
+    pub(crate) active: Gauge,
+    calls: Calls,
+    reads: Family<[(&'static str, &'static str); 1], Counter>,
+    /// Requests turned away for want of room.
+    pub(crate) shed: Counter,
     /// Open connections.
     pub(crate) connections: Gauge<i64, AtomicI64>,
 }
 
-/// How a client asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Protocol {
-    Http,
-    Grpc,
-}
-
-impl EncodeLabelValue for Protocol {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
-        encoder.write_str(match self {
-            Self::Http => "http",
-            Self::Grpc => "grpc",
-        })
-    }
-}
-
+/// Labels of an HTTP request. Operation: `none` where no route matches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
-    protocol: Protocol,
-    /// Operation, or `none` where no route matches.
-    operation: String,
-    /// HTTP status, or gRPC code.
-    status: u16,
+    operation: &'static str,
+    http_request_method: &'static str,
+    http_response_status_code: u16,
+}
+
+/// Where the answer to a read came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    /// The door: asked before in the same spelling.
+    Kept,
+    /// The cache.
+    Cache,
+    /// An equal ask that was under way.
+    Shared,
+    /// The service.
+    Service,
+    /// The cache, while the store is away.
+    Outdated,
+}
+
+/// Counts of an operation's answers that need not be looked up.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    seconds: Histogram,
+    bytes: Histogram,
+    unchanged: Histogram,
+    kept: Counter,
+}
+
+impl Counted {
+    /// Counts a read that was answered at the door, so many bytes long or, without any, with 304.
+    pub(crate) fn at_the_door(&self, bytes: Option<usize>, took: Duration) {
+        self.kept.inc();
+        match bytes {
+            Some(bytes) => {
+                self.seconds.observe(took.as_secs_f64());
+                self.bytes.observe(bytes as f64);
+            }
+            None => self.unchanged.observe(took.as_secs_f64()),
+        }
+    }
 }
 
 impl Metrics {
     /// Adds the counts to what `/metrics` shows.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            requests: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            seconds: Family::new_with_constructor(seconds_histogram),
+            answer_bytes: Family::new_with_constructor(bytes_histogram),
+            body_bytes: Family::new_with_constructor(bytes_histogram),
+            active: Gauge::default(),
+            calls: Calls::of("grpc"),
+            reads: Family::default(),
+            shed: Counter::default(),
             connections: Gauge::default(),
         };
-        registry.register(
-            "mesh_edge_request_seconds",
-            "Time to answer, by protocol, operation and HTTP status or gRPC code",
-            metrics.requests.clone(),
-        );
-        registry.register("mesh_edge_connections", "Open connections", metrics.connections.clone());
+        for source in [Source::Kept, Source::Cache, Source::Shared, Source::Service, Source::Outdated] {
+            metrics.read(source);
+        }
+        registry.add(&list::HTTP_SERVER_REQUEST_DURATION, metrics.seconds.clone());
+        registry.add(&list::HTTP_SERVER_RESPONSE_BODY_SIZE, metrics.answer_bytes.clone());
+        registry.add(&list::HTTP_SERVER_REQUEST_BODY_SIZE, metrics.body_bytes.clone());
+        registry.add(&list::HTTP_SERVER_ACTIVE_REQUESTS, metrics.active.clone());
+        metrics.calls.add_to(registry, &list::RPC_SERVER_CALL_DURATION);
+        registry.add(&list::EDGE_READS, metrics.reads.clone());
+        registry.add(&list::EDGE_SHED, metrics.shed.clone());
+        registry.add(&list::EDGE_CONNECTIONS, metrics.connections.clone());
         metrics
     }
 
-    /// Where answers of an operation with one status are counted.
-    pub(crate) fn answers(&self, protocol: Protocol, operation: &str, status: u16) -> Histogram {
-        let labels = Labels { protocol, operation: operation.to_owned(), status };
-        self.requests.get_or_create(&labels).clone()
+    /// Where the answers of an operation are counted.
+    pub(crate) fn counted(&self, operation: &'static str) -> Arc<Counted> {
+        let of = |status| labels(operation, &Method::GET, status);
+        Arc::new(Counted {
+            seconds: self.seconds.get_or_create_owned(&of(200)),
+            bytes: self.answer_bytes.get_or_create_owned(&of(200)),
+            unchanged: self.seconds.get_or_create_owned(&of(304)),
+            kept: self.read(Source::Kept),
+        })
     }
 
-    /// Counts an answered request.
-    pub(crate) fn answered(&self, protocol: Protocol, operation: &str, status: u16, took: Duration) {
-        self.answers(protocol, operation, status).observe(took.as_secs_f64());
+    /// Counts an answered HTTP request; the length of the answer is not always known.
+    pub(crate) fn answered(
+        &self,
+        operation: &'static str,
+        method: &Method,
+        status: u16,
+        bytes: Option<u64>,
+        took: Duration,
+    ) {
+        let labels = labels(operation, method, status);
+        self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        if let Some(bytes) = bytes {
+            self.answer_bytes.get_or_create(&labels).observe(bytes as f64);
+        }
     }
+
+    /// Counts the body of a request.
+    pub(crate) fn took(&self, operation: &'static str, bytes: usize) {
+        self.body_bytes.get_or_create(&[("operation", operation)]).observe(bytes as f64);
+    }
+
+    /// Counts a gRPC call by its method, or `none`, and code.
+    pub(crate) fn called(&self, method: &'static str, code: u8, took: Duration) {
+        self.calls.counted(method, code).observe(took.as_secs_f64());
+    }
+
+    /// The counter of reads that were answered from there.
+    pub(crate) fn read(&self, source: Source) -> Counter {
+        let source = match source {
+            Source::Kept => "kept",
+            Source::Cache => "cache",
+            Source::Shared => "shared",
+            Source::Service => "service",
+            Source::Outdated => "outdated",
+        };
+        self.reads.get_or_create_owned(&[("source", source)])
+    }
+}
+
+/// Methods that nobody knows are one.
+fn labels(operation: &'static str, method: &Method, status: u16) -> Labels {
+    let known = ["GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"];
+    let method = known.into_iter().find(|known| *known == method.as_str()).unwrap_or("_OTHER");
+    Labels { operation, http_request_method: method, http_response_status_code: status }
 }

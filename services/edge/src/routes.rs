@@ -62,6 +62,18 @@ impl Matched {
         }
     }
 
+    /// The path with its variables' names, as traces call it; a page is at a fixed one.
+    pub(crate) fn route(&self, path: &str) -> String {
+        let segment = |segment: &Segment| match segment {
+            Segment::Fixed(text) => format!("/{text}"),
+            Segment::Field(name) => format!("/{{{name}}}"),
+        };
+        match self {
+            Self::Operation(operation, _) => operation.path.iter().map(segment).collect(),
+            Self::Page(_) => path.to_owned(),
+        }
+    }
+
     /// What `Allow` says.
     pub(crate) fn allow(&self) -> &'static str {
         match self {

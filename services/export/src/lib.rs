@@ -80,6 +80,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let limits = Limits { in_flight, timeout: store_config.query_timeout };
     let segments = SegmentStore::open(&history_root, Deadlines::default())?;
     let store = Store::open(&store_config)?;
+    store.register(&mut setup.registry.borrow_mut());
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
 
     let (tell, listing) = watch::channel(Listing::default());

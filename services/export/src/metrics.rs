@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh_chassis::Registry;
+use mesh_telemetry::{Registry, list};
 use prometheus_client::metrics::{
     counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, histogram::exponential_buckets,
 };
@@ -36,32 +36,15 @@ impl Metrics {
             failures: Counter::default(),
             pulled: Family::default(),
         };
-        registry.register("mesh_history_segments", "Segments held", metrics.segments.clone());
-        registry.register(
-            "mesh_history_segments_unreadable",
-            "Objects that are named as segments and cannot be read",
-            metrics.unreadable.clone(),
-        );
-        registry.register(
-            "mesh_history_height",
-            "Last height of the newest segment, 0 without one",
-            metrics.newest.clone(),
-        );
-        registry.register(
-            "mesh_history_seal_seconds",
-            "Time to seal a segment here",
-            metrics.sealing.clone(),
-        );
-        registry.register(
-            "mesh_history_seal_failures",
-            "Times that sealing failed here",
-            metrics.failures.clone(),
-        );
-        registry.register(
-            "mesh_export_pulled_bytes",
-            "Bytes given to pulls, by operation",
-            metrics.pulled.clone(),
-        );
+        for operation in ["ExportLedgerEntries", "ExportNetworkHistory"] {
+            metrics.pulled(operation);
+        }
+        registry.add(&list::HISTORY_SEGMENTS, metrics.segments.clone());
+        registry.add(&list::HISTORY_UNREADABLE, metrics.unreadable.clone());
+        registry.add(&list::HISTORY_HEIGHT, metrics.newest.clone());
+        registry.add(&list::HISTORY_SEAL_DURATION, metrics.sealing.clone());
+        registry.add(&list::HISTORY_SEAL_FAILURES, metrics.failures.clone());
+        registry.add(&list::EXPORT_PULLED, metrics.pulled.clone());
         metrics
     }
 

@@ -41,6 +41,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let Config { store, node, lag, in_flight } = setup.config;
     let limits = Limits { in_flight, timeout: store.query_timeout };
     let store = Store::open(&store)?;
+    store.register(&mut setup.registry.borrow_mut());
     let node = node.as_ref().map(node::follow).transpose()?;
     let metrics = Metrics::register(&mut setup.registry.borrow_mut(), node.is_some());
     let (bus, states, told) = (setup.bus.clone(), store.watch(), node.clone());

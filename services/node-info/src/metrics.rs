@@ -1,6 +1,6 @@
 //! What node-info shows of store and node.
 
-use mesh_chassis::Registry;
+use mesh_telemetry::{Registry, list};
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::node::NodeState;
@@ -19,32 +19,12 @@ impl Metrics {
     /// Adds them to what `/metrics` shows; those of the node only when there is one to ask.
     pub(crate) fn register(registry: &mut Registry, has_node: bool) -> Self {
         let metrics = Self::default();
-        registry.register(
-            "mesh_store_height",
-            "Height of the store's newest block, 0 without one",
-            metrics.store_height.clone(),
-        );
-        registry.register(
-            "mesh_store_is_there",
-            "Whether the store answers: 1 or 0",
-            metrics.store_is_there.clone(),
-        );
+        registry.add(&list::STORE_HEIGHT, metrics.store_height.clone());
+        registry.add(&list::STORE_IS_THERE, metrics.store_is_there.clone());
         if has_node {
-            registry.register(
-                "mesh_node_height",
-                "Height of the consensus node's newest block, as last heard",
-                metrics.node_height.clone(),
-            );
-            registry.register(
-                "mesh_node_state",
-                "How the consensus node is: 2 answers, 1 catches up, 0 is away",
-                metrics.node_state.clone(),
-            );
-            registry.register(
-                "mesh_chain_lag_blocks",
-                "How many blocks the store is behind the node",
-                metrics.lag.clone(),
-            );
+            registry.add(&list::NODE_HEIGHT, metrics.node_height.clone());
+            registry.add(&list::NODE_STATE, metrics.node_state.clone());
+            registry.add(&list::CHAIN_LAG, metrics.lag.clone());
         }
         metrics
     }

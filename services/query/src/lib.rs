@@ -48,6 +48,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let Config { store, lag, sizes, accounts_at_most, in_flight } = setup.config;
     let limits = Limits { in_flight, timeout: store.query_timeout };
     let store = Store::open(&store)?;
+    store.register(&mut setup.registry.borrow_mut());
     let heard = Heard::<NodeNews>::on(&setup.bus);
     let query = Query::new(store.clone(), sizes, accounts_at_most, in_flight).start();
     let router = ops::router(setup.bus, query, limits, &mut setup.registry.borrow_mut());

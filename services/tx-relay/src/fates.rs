@@ -25,6 +25,8 @@ pub(crate) enum Strength {
 }
 
 impl Strength {
+    pub(crate) const ALL: [Self; 3] = [Self::Async, Self::Sync, Self::Commit];
+
     /// What a client wants to wait for: absent means TYPE_SYNC.
     pub(crate) fn wanted(kind: SubmissionType) -> Self {
         match kind {

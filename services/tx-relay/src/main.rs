@@ -13,9 +13,10 @@ use std::{process::ExitCode, time::Duration};
 
 use actix::{Actor, Addr};
 use bytes::Bytes;
-use mesh_bus::{Answering, Limits};
+use mesh_bus::{Answering, Asked, Limits};
 use mesh_chassis::{Failure, Running, Setup};
 use mesh_problem::Problem;
+use mesh_telemetry::span;
 use mesh_transaction::TxHash;
 use proto_msgs::{Contract, v2::SubmitTransactionReply};
 use tokio::{
@@ -43,8 +44,8 @@ fn main() -> ExitCode {
 
 async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let Config { nodes, rules, signatures, in_flight, commits } = setup.config;
-    let nodes = Nodes::new(nodes)?;
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
+    let nodes = Nodes::new(nodes, &metrics)?;
     let condition = watch_nodes(nodes.clone(), metrics.clone());
     let relay = Relay::new(nodes, rules, signatures, (in_flight, commits), metrics).start();
     let limits = Limits { in_flight, timeout: longest() };
@@ -94,16 +95,17 @@ impl Relay {
         kind: i32,
         tx: Result<Bytes, Problem>,
         relay: Addr<Self>,
+        asked: Asked,
     ) -> Answering<SubmitTransactionReply> {
         let wanted = request::wanted(kind, &self.rules);
         let (nodes, signatures) = (self.nodes.clone(), self.signatures.clone());
-        Answering::by(async move {
+        asked.by(async move {
             let (tx, wanted) = (tx?, wanted?);
             if let Some(signatures) = signatures {
                 request::verify(&tx, &signatures, &nodes).await?;
             }
             let hash = TxHash::of(&tx);
-            Ok(relay::submit(&relay, Submission { tx, hash, wanted }).await?.into())
+            Ok(relay::submit(&relay, Submission { tx, hash, wanted, span: span::current() }).await?.into())
         })
     }
 }

@@ -1,18 +1,21 @@
 //! What the relay shows of its submissions.
 
-use mesh_chassis::Registry;
+use std::time::Duration;
+
 use mesh_problem::{Code, Problem};
-use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge};
+use mesh_telemetry::{By, Registry, list, seconds_histogram};
+use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
 use proto_msgs::v2::SubmitTransactionReply;
 
 use crate::{fates::Strength, node::Condition};
 
 /// Counts of the workload. Cloning shares them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     submissions: Family<[(&'static str, &'static str); 2], Counter>,
     remembered: Gauge,
     node: Gauge,
+    calls: By<2, Histogram>,
 }
 
 /// How a submission ended.
@@ -57,27 +60,32 @@ impl Ended {
 impl Metrics {
     /// Adds them to what `/metrics` shows.
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "mesh_relay_submissions",
-            "Submissions by type and by how they ended",
-            metrics.submissions.clone(),
-        );
-        registry.register(
-            "mesh_relay_remembered",
-            "Transactions whose fate is remembered",
-            metrics.remembered.clone(),
-        );
-        registry.register(
-            "mesh_relay_node",
-            "How the consensus node is: 2 takes transactions, 1 catches up, 0 is away",
-            metrics.node.clone(),
-        );
+        let metrics = Self {
+            submissions: Family::default(),
+            remembered: Gauge::default(),
+            node: Gauge::default(),
+            calls: Family::new_with_constructor(seconds_histogram),
+        };
+        for wanted in Strength::ALL {
+            metrics
+                .submissions
+                .get_or_create_owned(&[("type", wanted.name()), ("outcome", Ended::Accepted.name())]);
+        }
+        registry.add(&list::RELAY_SUBMISSIONS, metrics.submissions.clone());
+        registry.add(&list::RELAY_REMEMBERED, metrics.remembered.clone());
+        registry.add(&list::RELAY_NODE, metrics.node.clone());
+        registry.add(&list::HTTP_CLIENT_REQUEST_DURATION, metrics.calls.clone());
         metrics
     }
 
     pub(crate) fn ended(&self, wanted: Strength, ended: Ended) {
         self.submissions.get_or_create_owned(&[("type", wanted.name()), ("outcome", ended.name())]).inc();
+    }
+
+    /// Counts a call of a node; `error` is empty when there was an answer.
+    pub(crate) fn called(&self, method: &'static str, error: &'static str, took: Duration) {
+        let labels = [("rpc_method", method), ("error_type", error)];
+        self.calls.get_or_create_owned(&labels).observe(took.as_secs_f64());
     }
 
     pub(crate) fn remembers(&self, fates: usize) {

@@ -14,6 +14,7 @@ use tokio::{
     sync::{Semaphore, oneshot},
     time::Instant,
 };
+use tracing::Instrument;
 
 use crate::{
     config::{Rules, Signatures},
@@ -88,7 +89,9 @@ impl Relay {
         self.under_way.insert(hash, UnderWay { strength: wanted, landing: landing.clone() });
         let way = Rc::clone(&self.way);
         // It lives with the actor: what may have reached the node is remembered, whether or not anybody waits.
-        let settled = async move { way.settle(&submission, &before).await };
+        // It is told in the trace of the one who began it.
+        let span = submission.span.clone();
+        let settled = async move { way.settle(&submission, &before).await }.instrument(span);
         context.spawn(settled.into_actor(self).map(move |settled, relay, _| {
             relay.under_way.remove(&hash);
             relay.metrics.ended(wanted, Ended::of(&settled.result));

@@ -11,6 +11,7 @@ use tokio::{
     sync::Semaphore,
     time::{Instant, sleep},
 };
+use tracing::Span;
 
 use crate::{
     config::Rules,
@@ -39,6 +40,8 @@ pub(crate) struct Submission {
     pub(crate) tx: Bytes,
     pub(crate) hash: TxHash,
     pub(crate) wanted: Strength,
+    /// The trace that it is told in.
+    pub(crate) span: Span,
 }
 
 /// What came of it: an answer, and what is to be remembered.
@@ -59,7 +62,7 @@ pub(crate) struct Way {
 impl Way {
     /// Takes a submission to the node, of which this much is known.
     pub(crate) async fn settle(&self, submission: &Submission, before: &Fate) -> Settled {
-        let Submission { tx, hash, wanted } = submission;
+        let Submission { tx, hash, wanted, .. } = submission;
         let case = Case { way: self, tx, hash: *hash, wanted: *wanted, before };
         if *wanted < Strength::Commit {
             return case.hand_over().await;

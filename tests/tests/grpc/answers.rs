@@ -119,6 +119,6 @@ async fn both_ports_speak_it_and_http_goes_on_beside_it() {
         assert_eq!(Rpc::at(&url).await.json(&called).await.unwrap(), expected, "{url}");
     }
     let metrics = mesh.service("edge").admin("/metrics").await;
-    let counted = r#"mesh_edge_request_seconds_count{protocol="grpc",operation="ListAccounts",status="0"} 2"#;
+    let counted = r#"rpc_server_call_duration_seconds_count{rpc_system_name="grpc",rpc_method="ListAccounts",rpc_response_status_code="OK"} 2"#;
     assert!(metrics.text().contains(counted), "{}", metrics.text());
 }

@@ -93,7 +93,7 @@ impl Backend {
         let counts = metrics.text().lines().filter_map(|line| {
             let (name, count) = line.rsplit_once(' ')?;
             let is_wanted =
-                name.starts_with("mesh_request_seconds_count{") && name.contains("outcome=\"Ok\"");
+                name.starts_with("rpc_server_call_duration_seconds_count{") && name.contains("\"OK\"");
             is_wanted.then(|| count.parse::<u64>().ok()).flatten()
         });
         self.answered_before + counts.sum::<u64>()

@@ -15,7 +15,8 @@ use std::{
 
 use async_nats::{Client, Message};
 use futures_util::StreamExt;
-use prometheus_client::{metrics::counter::Counter, registry::Registry};
+use mesh_telemetry::{Registry, list};
+use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::connection::BusError;
@@ -73,15 +74,50 @@ pub(crate) struct Pulling {
     pub(super) pulls: Counter,
     /// Those that had been sent before in vain.
     pub(super) again: Counter,
-    /// Streams that broke.
-    pub(super) broken: Counter,
+    /// Streams that are open.
+    pub(super) active: Gauge,
+    /// Bytes handed to readers.
+    pub(super) delivered: Counter,
+    /// Streams by how they ended.
+    ended: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
 impl Pulling {
     pub(crate) fn register(&self, registry: &mut Registry) {
-        registry.register("mesh_stream_pulls", "Pulls sent", self.pulls.clone());
-        registry.register("mesh_stream_pulls_again", "Pulls sent again", self.again.clone());
-        registry.register("mesh_streams_broken", "Streams that broke", self.broken.clone());
+        registry.add(&list::STREAM_PULLS, self.pulls.clone());
+        registry.add(&list::STREAM_PULLS_AGAIN, self.again.clone());
+        registry.add(&list::STREAM_BYTES, self.delivered.clone());
+        registry.add(&list::STREAMS_ACTIVE, self.active.clone());
+        for end in [End::Whole, End::Broken, End::Left] {
+            self.ended(end);
+        }
+        registry.add(&list::STREAMS_ENDED, self.ended.clone());
+    }
+
+    /// The counter of streams that ended so.
+    pub(super) fn ended(&self, end: End) -> Counter {
+        self.ended.get_or_create_owned(&[("outcome", end.name())])
+    }
+}
+
+/// How a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Its reader has all that it wanted.
+    Whole,
+    /// It could not be gone on with.
+    Broken,
+    /// Its reader went away.
+    Left,
+}
+
+impl End {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Broken => "broken",
+            Self::Left => "left",
+        }
     }
 }
 

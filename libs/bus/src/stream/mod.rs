@@ -19,6 +19,8 @@ use futures_util::stream::BoxStream;
 use mesh_problem::Problem;
 use proto_msgs::{StreamingOperation, v2::ExportInfo};
 
+use crate::answering::Asked;
+
 pub(crate) use bulk::{Bulk, Pulling};
 pub use pulled::{PullOptions, Pulled};
 pub use puller::PullLimits;
@@ -64,6 +66,8 @@ pub struct Open<R> {
     pub request: R,
     /// Which byte of the file the first position should stand at. An operation that cannot seek answers with 0.
     pub from_byte: u64,
+    /// How it was asked.
+    pub asked: Asked,
 }
 
 impl<R: StreamingOperation> Message for Open<R> {
@@ -102,6 +106,8 @@ pub struct Pull<R> {
     pub position: Position,
     /// How much to give.
     pub budget: Budget,
+    /// How it was asked.
+    pub asked: Asked,
 }
 
 impl<R: StreamingOperation> Message for Pull<R> {

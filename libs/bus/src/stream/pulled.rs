@@ -7,12 +7,17 @@ use async_nats::{HeaderMap, Message, StatusCode};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use mesh_problem::{NOT_MAPPED, Problem};
+use mesh_telemetry::{
+    TraceContext,
+    span::{self, Recorded},
+};
 use prost::Message as _;
 use tokio::time::{Instant, timeout_at};
+use tracing::Span;
 
 use super::{
     Opened, POSITION_AT_MOST, Position, PullLimits,
-    bulk::Lane,
+    bulk::{End, Lane},
     puller::{Action, Asked, Event, Plan, Puller},
     wire::{CHUNK, Chunk, FROM_BYTE, PULL, PullHeader},
 };
@@ -33,8 +38,8 @@ pub struct PullOptions {
     pub to_byte: Option<u64>,
     /// Id of the outside request, for logs.
     pub request_id: String,
-    /// W3C trace context to continue.
-    pub traceparent: Option<String>,
+    /// W3C trace context to pass on where no span is recorded here.
+    pub traceparent: Option<TraceContext>,
     /// Bounds.
     pub limits: PullLimits,
 }
@@ -52,6 +57,10 @@ pub struct Pulled {
     /// The replicas that pulls were sent to by name.
     by_name: VecDeque<(u32, Arc<str>)>,
     is_over: bool,
+    /// From the opening to the end.
+    span: Span,
+    delivered: u64,
+    has_begun: bool,
 }
 
 impl Bus {
@@ -96,6 +105,10 @@ impl Bus {
             total_bytes: opened.info.total_bytes,
             total_rows: opened.info.total_rows,
         };
+        let span = span::stream(&target.workload, &target.operation);
+        let from_byte = i64::try_from(opened.from_byte).unwrap_or(i64::MAX);
+        span.happened("opened", [("mesh.stream.from_byte", from_byte.into())]);
+        self.shared.pulling.active.inc();
         Ok(Pulled {
             bus: self.clone(),
             target: Arc::clone(target),
@@ -106,6 +119,9 @@ impl Bus {
             began: Instant::now(),
             by_name: VecDeque::with_capacity(REMEMBERED),
             is_over: false,
+            span,
+            delivered: 0,
+            has_begun: false,
         })
     }
 }
@@ -128,7 +144,11 @@ impl Pulled {
             match self.puller.next(self.began.elapsed(), self.lane.allowance()) {
                 Action::Pull(asked) => self.send(asked).await,
                 Action::Cancel(pull) => self.cancel(pull),
-                Action::Deliver(bytes) => return Some(Ok(bytes)),
+                Action::Deliver(bytes) => {
+                    self.delivered += bytes.len() as u64;
+                    self.bus.shared.pulling.delivered.inc_by(bytes.len() as u64);
+                    return Some(Ok(bytes));
+                }
                 Action::Wait(until) => {
                     self.lane.is_waiting_for(self.puller.outstanding());
                     if let Ok(Some(message)) = timeout_at(self.began + until, self.lane.messages.recv()).await
@@ -136,10 +156,10 @@ impl Pulled {
                         self.take(message);
                     }
                 }
-                Action::Finished => self.is_over = true,
+                Action::Finished => self.ends(End::Whole),
                 Action::Broken(problem) => {
-                    self.is_over = true;
-                    self.bus.shared.pulling.broken.inc();
+                    self.log(&problem);
+                    self.ends(End::Broken);
                     return Some(Err(problem));
                 }
             }
@@ -149,6 +169,38 @@ impl Pulled {
     /// The same as a [`Stream`].
     pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
         stream::unfold(self, |mut pulled| async move { pulled.next().await.map(|item| (item, pulled)) })
+    }
+
+    fn ends(&mut self, end: End) {
+        self.is_over = true;
+        self.bus.shared.pulling.active.dec();
+        self.bus.shared.pulling.ended(end).inc();
+        let delivered = i64::try_from(self.delivered).unwrap_or(i64::MAX);
+        self.span
+            .happened("ended", [("outcome", end.name().into()), ("mesh.stream.bytes", delivered.into())]);
+        if end == End::Broken {
+            self.span.failed(end.name());
+        }
+        self.span = Span::none();
+    }
+
+    /// The one place where a broken stream is logged.
+    fn log(&self, problem: &Problem) {
+        let (operation, request_id) = (&self.target.operation, &self.options.request_id);
+        let trace = self.span.passed_on().or_else(|| self.options.traceparent.clone());
+        let trace_id = trace.as_ref().map(|trace| tracing::field::display(trace.trace_id()));
+        let cause = problem.cause.as_deref().unwrap_or_default();
+        tracing::warn!(operation, request_id, trace_id, %problem, cause, "a download broke");
+    }
+
+    /// The trace that a pull is told of: a recorded one only where something begins, or else each pull would be a span
+    /// of its own at its replica.
+    fn told(&self, is_again: bool) -> Option<TraceContext> {
+        match self.span.passed_on() {
+            Some(_) if self.has_begun && !is_again => None,
+            None => self.options.traceparent.clone(),
+            recorded => recorded,
+        }
     }
 
     fn take(&mut self, message: Message) {
@@ -174,6 +226,10 @@ impl Pulled {
         let group = &self.target.group;
         let replica = if is_again {
             pulling.again.inc();
+            self.span.happened(
+                "resumed",
+                [("mesh.stream.bytes", i64::try_from(self.delivered).unwrap_or(i64::MAX).into())],
+            );
             group.liveliest(Instant::now())
         } else {
             group.instead_of_queue()
@@ -192,9 +248,8 @@ impl Pulled {
         headers.insert(PULL, said.write());
         let idle = self.options.limits.idle;
         headers.insert(headers::ASK, headers::ask(Default::default(), idle, &self.options.request_id));
-        if let Some(traceparent) = &self.options.traceparent {
-            headers.insert(headers::TRACEPARENT, traceparent.as_str());
-        }
+        headers::write_trace(&mut headers, self.told(is_again).as_ref());
+        self.has_begun = true;
         let reply_to = self.lane.reply_to(pull);
         // What is put on a bus that is away would come out of date when it is back.
         let sent = match self.bus.bulk_if_connected() {
@@ -225,6 +280,9 @@ impl Drop for Pulled {
     fn drop(&mut self) {
         for pull in self.puller.abandon() {
             self.cancel(pull);
+        }
+        if !self.is_over {
+            self.ends(End::Left);
         }
     }
 }

@@ -15,6 +15,7 @@ use super::{
     wire::{CHUNK, Chunk, FROM_BYTE, Mark, PULL, PullHeader},
 };
 use crate::{
+    answering::Asked,
     connection::Bus,
     serve::{Rendered, Router, Work},
 };
@@ -27,9 +28,10 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
         A: Handler<Open<R>> + Handler<Pull<R>>,
     {
         debug_assert_eq!(R::WORKLOAD, self.workload, "{} belongs to another workload", R::NAME);
-        let (actor, bus) = (self.actor.clone(), self.bus.clone());
+        self.metrics.begin(R::NAME);
+        let (actor, bus, mailbox) = (self.actor.clone(), self.bus.clone(), self.metrics.mailbox.clone());
         let work: Work = Rc::new(move |message: Message, _| {
-            let (actor, bus) = (actor.clone(), bus.clone());
+            let (actor, bus, mailbox) = (actor.clone(), bus.clone(), mailbox.clone());
             Box::pin(async move {
                 let headers = message.headers.unwrap_or_default();
                 let word = |name| headers.get(name).map(async_nats::HeaderValue::as_str);
@@ -39,7 +41,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                     let from_byte = word(FROM_BYTE).map_or(Ok(0), str::parse);
                     let from_byte = from_byte.map_err(|_| malformed("the first byte is not a number"))?;
                     let opened = actor
-                        .send(Open { request, from_byte })
+                        .send(Open { request, from_byte, asked: Asked::here(&mailbox) })
                         .await
                         .map_err(|error| unfinished(&error))??;
                     if opened.first.len() > POSITION_AT_MOST {
@@ -51,7 +53,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let reply_to = message.reply.ok_or_else(|| malformed("a pull needs a reply subject"))?;
                 let PullHeader { position, budget, .. } = pull.clone();
                 let chunks = actor
-                    .send(Pull { request, position, budget })
+                    .send(Pull { request, position, budget, asked: Asked::here(&mailbox) })
                     .await
                     .map_err(|error| unfinished(&error))??;
                 send(bus.bulk().await.map_err(|error| unfinished(&error))?, &reply_to, pull, chunks).await?;

@@ -44,6 +44,18 @@ impl ReadError {
         problem.caused_by(self.chain())
     }
 
+    /// It in a word, for those who count.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Configuration(_) | Self::Pool(_) => "configuration",
+            Self::Away(_) => "away",
+            Self::Busy => "busy",
+            Self::Late => "timeout",
+            Self::Failed(_) => "failed",
+            Self::Unreadable(_) => "unreadable",
+        }
+    }
+
     /// The whole story, for the log.
     fn chain(&self) -> String {
         let mut text = self.to_string();

@@ -1,12 +1,17 @@
 //! List reads: a pooled connection per statement, cancelled when its caller goes away.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::{Config, NoTls, Row};
 
-use super::{Parameter, ReadError, connect::CONNECT_AT_MOST, points::CANCEL_AT_MOST};
+use super::{
+    Parameter, ReadError,
+    connect::CONNECT_AT_MOST,
+    metrics::{self, Connections, Metrics},
+    points::CANCEL_AT_MOST,
+};
 
 /// Longest wait for a free connection.
 const WAIT_AT_MOST: Duration = Duration::from_secs(1);
@@ -20,6 +25,7 @@ pub const LIST_SETTINGS: &str = "-c plan_cache_mode=force_custom_plan -c enable_
 pub(super) struct Lists {
     pool: Pool,
     patience: Duration,
+    metrics: Metrics,
 }
 
 impl Lists {
@@ -27,6 +33,7 @@ impl Lists {
         mut config: Config,
         connections: usize,
         patience: Duration,
+        metrics: Metrics,
     ) -> Result<Self, ReadError> {
         config.options(format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default()));
         let manager =
@@ -37,7 +44,13 @@ impl Lists {
             .create_timeout(Some(CONNECT_AT_MOST))
             .runtime(Runtime::Tokio1)
             .build()?;
-        Ok(Self { pool, patience })
+        Ok(Self { pool, patience, metrics })
+    }
+
+    pub(super) fn connections(&self) -> Connections {
+        let status = self.pool.status();
+        let idle = status.available.min(status.size);
+        Connections { used: status.size - idle, idle, pending: status.waiting, most: status.max_size }
     }
 
     pub(super) async fn all(
@@ -45,7 +58,10 @@ impl Lists {
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
-        let mut running = Running { connection: Some(self.pool.get().await?) };
+        let begun = Instant::now();
+        let connection = self.pool.get().await;
+        self.metrics.waited(metrics::Pool::Lists, connection.is_err(), begun.elapsed());
+        let mut running = Running { connection: Some(connection?) };
         let result = timeout(self.patience, running.query(sql, parameters)).await;
         let result = result.map_err(|_| ReadError::Late)?;
         running.connection.take();

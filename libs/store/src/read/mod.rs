@@ -10,19 +10,26 @@
 mod connect;
 mod error;
 mod lists;
+mod metrics;
 mod overseer;
 mod pipeline;
 mod points;
 mod server;
 mod watch;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use mesh_telemetry::span::{self, Recorded};
 use tokio::sync::watch::Receiver;
 use tokio_postgres::{Config, Row, types::ToSql};
+use tracing::Instrument;
 
 pub use error::ReadError;
 pub use lists::LIST_SETTINGS;
+use metrics::{Metrics, Pool};
 use server::{Server, Size};
 use watch::News;
 pub use watch::StoreState;
@@ -59,6 +66,7 @@ pub struct Store {
 struct Servers {
     primary: Server,
     replica: Option<Server>,
+    metrics: Metrics,
 }
 
 /// A bound parameter.
@@ -71,15 +79,19 @@ impl Store {
     /// When a URL does not parse. Must be called inside a tokio runtime.
     pub fn open(config: &StoreConfig) -> Result<Self, ReadError> {
         let whole = Size { points: config.point_connections, lists: config.list_connections };
-        let open = |url, size, news| Server::open(&session(url, config)?, size, config.query_timeout, news);
-        let servers = match &config.replica_url {
-            None => Servers { primary: open(&config.url, whole, News::Told)?, replica: None },
-            Some(replica) => Servers {
-                primary: open(&config.url, whole.at_most(BEHIND_A_REPLICA), News::Told)?,
-                replica: Some(open(replica, whole, News::Untold)?),
-            },
+        let metrics = Metrics::new();
+        let open = |url, size, news| {
+            Server::open(&session(url, config)?, size, config.query_timeout, news, metrics.clone())
         };
-        Ok(Self { servers: Arc::new(servers) })
+        let servers = match &config.replica_url {
+            None => (open(&config.url, whole, News::Told)?, None),
+            Some(replica) => {
+                let primary = open(&config.url, whole.at_most(BEHIND_A_REPLICA), News::Told)?;
+                (primary, Some(open(replica, whole, News::Untold)?))
+            }
+        };
+        let (primary, replica) = servers;
+        Ok(Self { servers: Arc::new(Servers { primary, replica, metrics }) })
     }
 
     /// Runs a statement that gives exactly one row, over a shared connection. For statements that are always
@@ -88,7 +100,11 @@ impl Store {
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
     pub async fn point(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
-        let Servers { primary, replica } = &*self.servers;
+        self.told(Pool::Points, sql, self.read_point(sql, parameters)).await
+    }
+
+    async fn read_point(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
+        let Servers { primary, replica, .. } = &*self.servers;
         if let Some(replica) = replica {
             let known = primary.head()?;
             match replica.point(sql, parameters).await {
@@ -107,7 +123,15 @@ impl Store {
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
     pub async fn list(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
-        let Servers { primary, replica } = &*self.servers;
+        self.told(Pool::Lists, sql, self.read_list(sql, parameters)).await
+    }
+
+    async fn read_list(
+        &self,
+        sql: &'static str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, ReadError> {
+        let Servers { primary, replica, .. } = &*self.servers;
         if let Some(replica) = replica {
             let known = primary.head()?;
             match replica.list(sql, parameters).await {
@@ -117,6 +141,23 @@ impl Store {
             }
         }
         primary.list(sql, parameters).await
+    }
+
+    /// Counts a read, and tells of it in its trace.
+    async fn told<T>(
+        &self,
+        pool: Pool,
+        sql: &'static str,
+        read: impl Future<Output = Result<T, ReadError>>,
+    ) -> Result<T, ReadError> {
+        let (begun, span) = (Instant::now(), span::statement(sql, pool.name()));
+        let result = read.instrument(span.clone()).await;
+        let error = result.as_ref().err();
+        self.servers.metrics.ended(pool, error, begun.elapsed());
+        if let Some(error) = error {
+            span.failed(error.kind());
+        }
+        result
     }
 
     /// Where the store stands: the primary's head, and whether the primary is there.

@@ -21,6 +21,7 @@ use tokio_postgres::{CancelToken, Config, NoTls, Row};
 use super::{
     Parameter, ReadError, StoreState,
     connect::{CONNECT_AT_MOST, Pause},
+    metrics::Connections,
     overseer::oversee,
     pipeline::{Pipeline, Retirement},
 };
@@ -131,6 +132,15 @@ impl Points {
                 self.connection().ok_or(error)?
             };
         }
+    }
+
+    /// Those with something to do count as used.
+    pub(super) fn connections(&self) -> Connections {
+        let slots = &self.shared.slots;
+        let open: Vec<_> = slots.iter().filter_map(|slot| slot.get_if(|_| true)).collect();
+        let progress = |pipeline: &Arc<Pipeline>| pipeline.progress();
+        let used = open.iter().map(progress).filter(|progress| progress.sent > progress.answered).count();
+        Connections { used, idle: open.len() - used, pending: 0, most: slots.len() }
     }
 
     /// A connection whose turn it is, rather one where nothing is held up.

@@ -8,6 +8,7 @@ use tokio_postgres::{Config, Row};
 use super::{
     Parameter, ReadError, StoreState,
     lists::Lists,
+    metrics::{Connections, Metrics, Pool},
     points::Points,
     watch::{News, watch_server},
 };
@@ -41,9 +42,10 @@ impl Server {
         size: Size,
         statement_timeout: Duration,
         news: News,
+        metrics: Metrics,
     ) -> Result<Self, ReadError> {
         let patience = statement_timeout + BEYOND_STATEMENT_TIMEOUT;
-        let lists = Lists::open(session.clone(), size.lists.max(1), patience)?;
+        let lists = Lists::open(session.clone(), size.lists.max(1), patience, metrics)?;
         let state = watch_server(watching(session), news);
         let points = Points::open(session, size.points.max(1), patience, state.clone());
         Ok(Self { points, lists, state })
@@ -75,6 +77,13 @@ impl Server {
             biased;
             _ = state.wait_for(|state| !state.is_there) => Err(ReadError::Away(None)),
             result = read => result,
+        }
+    }
+
+    pub(super) fn connections(&self, pool: Pool) -> Connections {
+        match pool {
+            Pool::Points => self.points.connections(),
+            Pool::Lists => self.lists.connections(),
         }
     }
 

@@ -10,12 +10,14 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use mesh_bus::{Encoding, Format};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
+use mesh_telemetry::{TraceContext, code_name, span::Recorded};
 use proto_msgs::{Method, OperationInfo};
 use tokio::time;
 use tonic::{
     body::Body,
     codec::{EncodeBody, SingleMessageCompressionOverride},
 };
+use tracing::Instrument;
 
 use super::{
     MEDIA_TYPE, export,
@@ -29,9 +31,8 @@ use crate::{
     cache::{Answer, Question},
     connection::ConnectionState,
     gateway::Shared,
-    limits,
-    metrics::Protocol,
-    request,
+    limits, request,
+    trace::Trace,
 };
 
 const GRPC_ENCODING: &str = "grpc-encoding";
@@ -67,16 +68,32 @@ impl Call {
 /// Answers a call.
 pub(crate) async fn answer(shared: &Shared, mut call: Call) -> Response<Body> {
     let started = Instant::now();
-    let answered = try_answer(shared, &mut call).await;
+    let trace = Trace::of(&call.headers, &shared.config.sampling);
+    let span = trace.of_grpc(&call.operation.rpc(), call.id.as_str());
+    let answered = try_answer(shared, &mut call, trace.unrecorded()).instrument(span.clone()).await;
     let code = answered.as_ref().map_or_else(|problem| problem.code.number(), |_| 0);
     let mut response = answered.unwrap_or_else(|problem| status::refused(&problem));
     response.headers_mut().insert(X_REQUEST_ID, call.id.into_value());
     response.headers_mut().insert(GRPC_ACCEPT_ENCODING, IDENTITY);
-    shared.metrics.answered(Protocol::Grpc, &call.operation.name, code.into(), started.elapsed());
+    shared.metrics.called(&call.operation.name, code, started.elapsed());
+    span.notes("rpc.response.status_code", code_name(code));
+    if answered_badly(code) {
+        span.failed(code_name(code));
+    }
     response
 }
 
-async fn try_answer(shared: &Shared, call: &mut Call) -> Result<Response<Body>, Problem> {
+/// Whether a code says that something is wrong here and not with the call.
+fn answered_badly(code: u8) -> bool {
+    let bad = [Code::Unknown, Code::DeadlineExceeded, Code::Unimplemented, Code::Internal, Code::Unavailable];
+    bad.iter().any(|bad| bad.number() == code)
+}
+
+async fn try_answer(
+    shared: &Shared,
+    call: &mut Call,
+    trace: Option<TraceContext>,
+) -> Result<Response<Body>, Problem> {
     let limits = &shared.config.limits;
     limits::check_head(0, &call.headers, limits).map_err(|_| {
         let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the metadata is too large");
@@ -92,7 +109,7 @@ async fn try_answer(shared: &Shared, call: &mut Call) -> Result<Response<Body>, 
         return Err(late());
     }
     let _room = shared.room()?;
-    let answered = reply(shared, call, until);
+    let answered = reply(shared, call, trace, until);
     match until {
         None => answered.await,
         Some(until) => time::timeout_at(until, answered).await.unwrap_or_else(|_| Err(late())),
@@ -103,6 +120,7 @@ async fn try_answer(shared: &Shared, call: &mut Call) -> Result<Response<Body>, 
 async fn reply(
     shared: &Shared,
     call: &mut Call,
+    traceparent: Option<TraceContext>,
     until: Option<time::Instant>,
 ) -> Result<Response<Body>, Problem> {
     let (operation, limits) = (call.operation, &shared.config.limits);
@@ -117,7 +135,7 @@ async fn reply(
     let latest = time::Instant::now() + limits.answer_time_of(operation);
     let asker = Asker {
         request_id: call.id.as_str().to_owned(),
-        traceparent: call.headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned),
+        traceparent,
         deadline: until.map_or(latest, |until| until.min(latest)),
         is_patient: until.is_none_or(|until| until >= latest),
         floor: call.connection.floor(),

@@ -53,11 +53,7 @@ impl State {
         while self.rest.is_empty() {
             match self.pull().await? {
                 Ok(bytes) => self.rest = bytes,
-                Err(problem) => {
-                    let cause = problem.cause.as_deref().unwrap_or_default();
-                    tracing::warn!(%problem, cause, "a download broke");
-                    return Some(Err(problem));
-                }
+                Err(problem) => return Some(Err(problem)),
             }
         }
         let message = HttpBody {

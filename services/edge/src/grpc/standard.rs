@@ -18,7 +18,7 @@ use crate::{
     answer::{RequestId, X_REQUEST_ID},
     connection::ConnectionState,
     gateway::Gateway,
-    metrics::{Metrics, Protocol},
+    metrics::Metrics,
 };
 
 /// Longest message to one of these services.
@@ -80,12 +80,7 @@ impl Grpc {
         let id = RequestId::of(request.headers());
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let Some((name, served)) = self.standard.get_key_value(service) else {
-            self.metrics.answered(
-                Protocol::Grpc,
-                "none",
-                Code::Unimplemented.number().into(),
-                Duration::ZERO,
-            );
+            self.metrics.called("none", Code::Unimplemented.number(), Duration::ZERO);
             return refused(&Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method"), id);
         };
         let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
@@ -95,7 +90,7 @@ impl Grpc {
         let started = std::time::Instant::now();
         let response = served(request).await;
         let code = response.headers().get("grpc-status").and_then(|code| code.to_str().ok()?.parse().ok());
-        self.metrics.answered(Protocol::Grpc, name, code.unwrap_or(0), started.elapsed());
+        self.metrics.called(name, code.unwrap_or(0), started.elapsed());
         let stop = self.health.stopped();
         response.map(|body| Body::new(Standing::new(body, stop, place)))
     }

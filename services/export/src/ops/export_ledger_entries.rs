@@ -82,14 +82,15 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
     type Result = WhileAwaited<Result<Opened, Problem>>;
 
     fn handle(&mut self, open: Open<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Open { request, asked, .. } = open;
         let store = self.store.clone();
-        WhileAwaited::by(async move {
+        asked.by(async move {
             let failed = |error: ReadError| error.problem(FAILED);
-            let range = read(&open.request)?;
+            let range = read(&request)?;
             let row = store.point(include_str!("../../sql/ledger_bound.sql"), &[]).await.map_err(failed)?;
             let bound = head_of(&row).map_err(failed)?.map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
             let first = Place::start(bound, range.start_ns.map(TimeUs::at_or_after_ns)).write()?;
-            let ExportLedgerEntriesRequest { party_id, asset_id, .. } = open.request;
+            let ExportLedgerEntriesRequest { party_id, asset_id, .. } = request;
             Ok(Opened {
                 info: ExportInfo {
                     file_name: format!("ledger_entries_{party_id}_{asset_id}{}.csv", range.in_name()),
@@ -110,10 +111,10 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
     type Result = WhileAwaited<Result<Chunks, Problem>>;
 
     fn handle(&mut self, pull: Pull<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Pull { request, position, budget, asked } = pull;
         let from = (self.store.clone(), Arc::clone(&self.ledger_accounts));
         let pulled = self.metrics.pulled("ExportLedgerEntries");
-        WhileAwaited::by(async move {
-            let Pull { request, position, budget } = pull;
+        asked.by(async move {
             let range = read(&request)?;
             let place = Place::read(&position)?;
             let until = range.until(place.bound);

@@ -71,10 +71,11 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
     type Result = WhileAwaited<Result<Opened, Problem>>;
 
     fn handle(&mut self, open: Open<ExportNetworkHistoryRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Open { request, from_byte, asked } = open;
         let (listing, layouts, catalogue) =
             (self.listing.borrow().clone(), self.layouts.clone(), self.catalogue.clone());
-        WhileAwaited::by(async move {
-            let wanted = Wanted::read(&open.request)?;
+        asked.by(async move {
+            let wanted = Wanted::read(&request)?;
             let lay_out = |listing: &Listing| {
                 let held = listing.held.as_ref().ok_or_else(|| away("nothing was listed yet"))?;
                 let layout = layouts.borrow_mut().over(held, wanted.key());
@@ -85,7 +86,7 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
                 // Another replica may have listed more already.
                 Err(_) => lay_out(&catalogue.send(Refresh).await.map_err(|error| away(&error.to_string()))?)?,
             };
-            let from_byte = open.from_byte.min(layout.length);
+            let from_byte = from_byte.min(layout.length);
             Ok(Opened {
                 info: ExportInfo {
                     file_name: layout.file_name.clone(),
@@ -108,11 +109,11 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
     type Result = WhileAwaited<Result<Chunks, Problem>>;
 
     fn handle(&mut self, pull: Pull<ExportNetworkHistoryRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Pull { request, position: at, budget, asked } = pull;
         let (layouts, catalogue) = (self.layouts.clone(), self.catalogue.clone());
         let segments = self.segments.clone();
         let pulled = self.metrics.pulled("ExportNetworkHistory");
-        WhileAwaited::by(async move {
-            let Pull { request, position: at, budget } = pull;
+        asked.by(async move {
             let wanted = Wanted::read(&request)?;
             let (fingerprint, offset) = read_position(&at)?;
             let known = layouts.borrow_mut().known(wanted.key(), &fingerprint);

@@ -18,11 +18,11 @@ impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
 
     fn handle(
         &mut self,
-        _: Ask<ListAllNetworkHistorySegmentsRequest>,
+        Ask(_, asked): Ask<ListAllNetworkHistorySegmentsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let Listing { held, failure } = self.listing.borrow().clone();
-        Answering::by(async move {
+        asked.by(async move {
             let failed = |cause: &str| {
                 Problem::internal(LISTING, "the segments cannot be listed").caused_by(cause.to_owned())
             };

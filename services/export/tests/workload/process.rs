@@ -94,7 +94,7 @@ async fn segments_are_sealed_as_blocks_come_and_stay_when_the_database_goes() {
         await_height(replica, 30).await;
     }
     let page = one.admin("/metrics").await.text().to_owned() + two.admin("/metrics").await.text();
-    let made = page.lines().filter_map(|line| line.strip_prefix("mesh_history_seal_seconds_count "));
+    let made = page.lines().filter_map(|line| line.strip_prefix("mesh_history_seal_duration_seconds_count "));
     assert_eq!(made.map(|count| count.parse::<u64>().unwrap()).sum::<u64>(), 3, "each was made once");
     assert!(one.stop().await.success());
 

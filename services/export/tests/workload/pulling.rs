@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::stage::{Stage, Worker, copied};
 use flate2::read::DeflateDecoder;
-use mesh_bus::{Ask, Budget, Position};
+use mesh_bus::{Ask, Asked, Budget, Position};
 use mesh_export::{Refresh, Until};
 use mesh_problem::Code;
 use proto_msgs::v2::{
@@ -83,8 +83,13 @@ async fn any_replica_gives_the_same_bytes_from_any_place_also_without_the_databa
         assert!(rest.bytes == whole[usize::try_from(from).unwrap()..], "from {from}");
         assert_eq!(rest.totals.bytes, length);
     }
-    let listed =
-        other.export.send(Ask(ListAllNetworkHistorySegmentsRequest {})).await.unwrap().unwrap().reply;
+    let listed = other
+        .export
+        .send(Ask(ListAllNetworkHistorySegmentsRequest {}, Asked::default()))
+        .await
+        .unwrap()
+        .unwrap()
+        .reply;
     let heights: Vec<_> =
         listed.segments.iter().map(|segment| (segment.from_height, segment.to_height)).collect();
     assert_eq!(heights, [(101, 150), (51, 100), (1, 50)], "newest first");

@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use actix::{Actor, Addr};
 use futures_util::TryStreamExt;
-use mesh_bus::{Budget, Open, Opened, Position, Pull, Totals};
+use mesh_bus::{Asked, Budget, Open, Opened, Position, Pull, Totals};
 use mesh_chassis::Registry;
 use mesh_demo::{Plan, write_history};
 use mesh_export::{Catalogue, Export, Listing, Metrics, Refresh, Rules, Sealed, Sealing};
@@ -119,7 +119,7 @@ impl Worker {
         R: StreamingOperation + Clone,
         Export: actix::Handler<Open<R>>,
     {
-        self.export.send(Open { request: request.clone(), from_byte }).await.unwrap()
+        self.export.send(Open { request: request.clone(), from_byte, asked: Asked::default() }).await.unwrap()
     }
 
     /// One pull: its bytes, where the next begins, and the totals at the end.
@@ -133,7 +133,8 @@ impl Worker {
         R: StreamingOperation + Clone,
         Export: actix::Handler<Pull<R>>,
     {
-        let pull = Pull { request: request.clone(), position: position.clone(), budget };
+        let pull =
+            Pull { request: request.clone(), position: position.clone(), budget, asked: Asked::default() };
         let chunks = self.export.send(pull).await.unwrap()?;
         let pieces: Vec<_> = chunks.pieces.try_collect().await?;
         assert!(pieces.len() <= budget.chunks as usize && !pieces.is_empty());

@@ -14,9 +14,9 @@ const LIMITS: u32 = 100_001;
 impl Handler<Ask<GetNetworkLimitsRequest>> for NodeInfo {
     type Result = Answering<GetNetworkLimitsReply>;
 
-    fn handle(&mut self, _: Ask<GetNetworkLimitsRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(&mut self, Ask(_, asked): Ask<GetNetworkLimitsRequest>, _: &mut Context<Self>) -> Self::Result {
         let store = self.store.clone();
-        Answering::by(async move {
+        asked.by(async move {
             let failed = |error: ReadError| error.problem(LIMITS);
             let row =
                 store.point(include_str!("../../sql/get_network_limits.sql"), &[]).await.map_err(failed)?;

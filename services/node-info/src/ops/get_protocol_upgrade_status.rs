@@ -11,9 +11,13 @@ use crate::NodeInfo;
 impl Handler<Ask<GetProtocolUpgradeStatusRequest>> for NodeInfo {
     type Result = Answering<GetProtocolUpgradeStatusReply>;
 
-    fn handle(&mut self, _: Ask<GetProtocolUpgradeStatusRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(_, asked): Ask<GetProtocolUpgradeStatusRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let store = self.store.clone();
-        Answering::by(async move {
+        asked.by(async move {
             let row = store.point(include_str!("../../sql/get_protocol_upgrade_status.sql"), &[]).await?;
             let ready = row.try_get("ready").map_err(ReadError::from)?;
             Ok(GetProtocolUpgradeStatusReply { ready }.into())

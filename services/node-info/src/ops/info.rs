@@ -9,9 +9,9 @@ use crate::NodeInfo;
 impl Handler<Ask<InfoRequest>> for NodeInfo {
     type Result = Answering<InfoReply>;
 
-    fn handle(&mut self, _: Ask<InfoRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(&mut self, Ask(_, asked): Ask<InfoRequest>, _: &mut Context<Self>) -> Self::Result {
         let version = concat!("v", env!("CARGO_PKG_VERSION")).to_owned();
         let commit_hash = env!("MESH_COMMIT").to_owned();
-        Answering::by(async move { Ok(InfoReply { version, commit_hash }.into()) })
+        asked.by(async move { Ok(InfoReply { version, commit_hash }.into()) })
     }
 }

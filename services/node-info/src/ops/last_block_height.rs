@@ -38,9 +38,9 @@ pub(crate) struct View {
 impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
     type Result = Answering<LastBlockHeightReply>;
 
-    fn handle(&mut self, _: Ask<LastBlockHeightRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(&mut self, Ask(_, asked): Ask<LastBlockHeightRequest>, _: &mut Context<Self>) -> Self::Result {
         let (store, node, held) = (self.store.clone(), self.node.clone(), self.height.clone());
-        Answering::by(async move {
+        asked.by(async move {
             let block = node.map(|node| newest(&node.borrow())).transpose()?;
             let stands = store.state();
             let is_held = |view: &&View| {

@@ -21,9 +21,13 @@ const ORACLE_SPEC: u32 = 190_001;
 impl Handler<Ask<GetOracleSpecRequest>> for Query {
     type Result = Answering<GetOracleSpecReply>;
 
-    fn handle(&mut self, Ask(request): Ask<GetOracleSpecRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(request, asked): Ask<GetOracleSpecRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let store = self.store.clone();
-        Answering::by(async move {
+        asked.by(async move {
             let failed = |error: ReadError| error.problem(ORACLE_SPEC);
             let id = request.oracle_spec_id;
             let row =

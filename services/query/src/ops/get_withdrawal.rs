@@ -18,9 +18,13 @@ const WITHDRAWAL: u32 = 150_001;
 impl Handler<Ask<GetWithdrawalRequest>> for Query {
     type Result = Answering<GetWithdrawalReply>;
 
-    fn handle(&mut self, Ask(request): Ask<GetWithdrawalRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(request, asked): Ask<GetWithdrawalRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let store = self.store.clone();
-        Answering::by(async move {
+        asked.by(async move {
             let failed = |error: ReadError| error.problem(WITHDRAWAL);
             let row = store
                 .point(include_str!("../../sql/get_withdrawal.sql"), &[&request.id])

@@ -14,9 +14,13 @@ const ACCOUNTS: u32 = 80_006;
 impl Handler<Ask<ListAccountsRequest>> for Query {
     type Result = Answering<ListAccountsReply>;
 
-    fn handle(&mut self, Ask(request): Ask<ListAccountsRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(request, asked): Ask<ListAccountsRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let (store, at_most) = (self.store.clone(), self.accounts_at_most);
-        Answering::by(async move {
+        asked.by(async move {
             let failed = |error: ReadError| error.problem(ACCOUNTS);
             let one_more = i64::try_from(at_most).unwrap_or(i64::MAX - 1) + 1;
             let sql = include_str!("../../sql/list_accounts.sql");

@@ -40,9 +40,13 @@ impl ListKey for Start {
 impl Handler<Ask<ListCandleDataRequest>> for Query {
     type Result = Answering<ListCandleDataReply>;
 
-    fn handle(&mut self, Ask(request): Ask<ListCandleDataRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(request, asked): Ask<ListCandleDataRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
-        Answering::by(async move {
+        asked.by(async move {
             let failed = |error: ReadError| error.problem(CANDLES);
             let (interval, market) = parts(&request.candle_id)
                 .ok_or_else(|| Problem::invalid(INVALID_CANDLE_ID, "the candle id is malformed"))?;

@@ -14,7 +14,7 @@ impl Handler<Ask<ListCandleIntervalsRequest>> for Query {
 
     fn handle(
         &mut self,
-        Ask(request): Ask<ListCandleIntervalsRequest>,
+        Ask(request, asked): Ask<ListCandleIntervalsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let row = |interval: &str| IntervalToCandleId {
@@ -22,6 +22,6 @@ impl Handler<Ask<ListCandleIntervalsRequest>> for Query {
             candle_id: format!("trades_candle_{interval}_{}", request.market_id),
         };
         let reply = ListCandleIntervalsReply { interval_to_candle_id: CANDLE_INTERVALS.map(row).to_vec() };
-        Answering::by(async move { Ok(reply.into()) })
+        asked.by(async move { Ok(reply.into()) })
     }
 }

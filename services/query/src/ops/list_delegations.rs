@@ -43,9 +43,13 @@ impl ListKey for Key {
 impl Handler<Ask<ListDelegationsRequest>> for Query {
     type Result = Answering<ListDelegationsReply>;
 
-    fn handle(&mut self, Ask(request): Ask<ListDelegationsRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(request, asked): Ask<ListDelegationsRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
-        Answering::by(async move {
+        asked.by(async move {
             let failed = |error: ReadError| error.problem(DELEGATIONS);
             let window = window::<Key>(request.pagination.as_ref(), sizes)?;
             let position = window.position();

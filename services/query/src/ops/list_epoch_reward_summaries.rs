@@ -53,11 +53,11 @@ impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
 
     fn handle(
         &mut self,
-        Ask(request): Ask<ListEpochRewardSummariesRequest>,
+        Ask(request, asked): Ask<ListEpochRewardSummariesRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
-        Answering::by(async move {
+        asked.by(async move {
             let failed = |error: ReadError| error.problem(SUMMARIES);
             let filter = request.filter.unwrap_or_default();
             let window = window::<Key>(request.pagination.as_ref(), sizes)?;

@@ -43,11 +43,11 @@ impl Handler<Ask<ListProtocolUpgradeProposalsRequest>> for Query {
 
     fn handle(
         &mut self,
-        Ask(request): Ask<ListProtocolUpgradeProposalsRequest>,
+        Ask(request, asked): Ask<ListProtocolUpgradeProposalsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
-        Answering::by(async move {
+        asked.by(async move {
             let failed = |error: ReadError| error.problem(PROPOSALS);
             let window = window::<Key>(request.pagination.as_ref(), sizes)?;
             let status = match request.status() {

@@ -27,6 +27,7 @@ use self::{
     rpc::Rpc,
     said::{Broadcast, Committed, Executed, Found, Status},
 };
+use crate::metrics::Metrics;
 use mesh_transaction::TxHash;
 use proto_msgs::{COMMIT_MS, NODE_CALL_MS};
 
@@ -73,11 +74,16 @@ pub(crate) enum Condition {
 }
 
 impl Nodes {
-    pub(crate) fn new(urls: Vec<Url>) -> Result<Self, Failure> {
+    pub(crate) fn new(urls: Vec<Url>, metrics: &Metrics) -> Result<Self, Failure> {
         let nodes = urls.into_iter();
         let nodes =
             nodes.map(|url| Node { url, away: Cell::new(None), catching_up: Cell::new(false) }).collect();
-        let inner = Inner { rpc: Rpc::new()?, commits: Rpc::new()?, nodes, chain: RefCell::default() };
+        let inner = Inner {
+            rpc: Rpc::new(metrics.clone())?,
+            commits: Rpc::new(metrics.clone())?,
+            nodes,
+            chain: RefCell::default(),
+        };
         Ok(Self(Rc::new(inner)))
     }
 
@@ -147,7 +153,7 @@ impl Nodes {
         condition
     }
 
-    async fn with_tx<T: DeserializeOwned>(&self, method: &str, tx: &[u8]) -> Result<T, Failed> {
+    async fn with_tx<T: DeserializeOwned>(&self, method: &'static str, tx: &[u8]) -> Result<T, Failed> {
         self.first(|url| self.0.rpc.with_tx(url, method, tx, CALL)).await
     }
 

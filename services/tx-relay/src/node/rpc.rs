@@ -5,12 +5,15 @@ use std::time::Duration;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::TryFutureExt;
+use mesh_telemetry::span::{self, Recorded};
 use reqwest::{Client, Url, header::CONTENT_TYPE};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+use tracing::Instrument;
 
 use super::said::{Envelope, Refusal};
+use crate::metrics::Metrics;
 
 /// A node that does not take a connection in this time is away.
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
@@ -35,14 +38,27 @@ pub(crate) enum Failed {
     Broken(String),
 }
 
+impl Failed {
+    /// It in a word, for those who count.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "refused",
+            Self::NotSent(_) => "not_sent",
+            Self::Late => "timeout",
+            Self::Broken(_) => "broken",
+        }
+    }
+}
+
 /// Calls nodes over kept connections.
 #[derive(Debug, Clone)]
 pub(super) struct Rpc {
     client: Client,
+    metrics: Metrics,
 }
 
 impl Rpc {
-    pub(super) fn new() -> reqwest::Result<Self> {
+    pub(super) fn new(metrics: Metrics) -> reqwest::Result<Self> {
         let client = Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -51,14 +67,14 @@ impl Rpc {
             .pool_idle_timeout(KEPT_FOR)
             .tcp_nodelay(true)
             .build()?;
-        Ok(Self { client })
+        Ok(Self { client, metrics })
     }
 
     /// Calls a method with a transaction's bytes.
     pub(super) async fn with_tx<T: DeserializeOwned>(
         &self,
         node: &Url,
-        method: &str,
+        method: &'static str,
         tx: &[u8],
         within: Duration,
     ) -> Result<T, Failed> {
@@ -69,17 +85,32 @@ impl Rpc {
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         node: &Url,
-        method: &str,
+        method: &'static str,
         parameters: Value,
         within: Duration,
     ) -> Result<T, Failed> {
         let request = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": parameters}).to_string();
-        let answer = timeout(within, self.exchange(node, request)).await.map_err(|_| Failed::Late)??;
-        read(&answer)
+        let (begun, span) =
+            (Instant::now(), span::http_client(node.host_str().unwrap_or_default(), node.port(), method));
+        let exchanged = timeout(within, self.exchange(node, request)).instrument(span.clone()).await;
+        let answered = exchanged.unwrap_or(Err(Failed::Late));
+        let kind = answered.as_ref().err().map_or("", Failed::kind);
+        self.metrics.called(method, kind, begun.elapsed());
+        if !kind.is_empty() {
+            span.failed(kind);
+        }
+        read(&answered?)
     }
 
     async fn exchange(&self, node: &Url, request: String) -> Result<Vec<u8>, Failed> {
-        let request = self.client.post(node.clone()).header(CONTENT_TYPE, "application/json").body(request);
+        let mut request =
+            self.client.post(node.clone()).header(CONTENT_TYPE, "application/json").body(request);
+        if let Some(trace) = span::passed_on() {
+            request = request.header("traceparent", trace.traceparent());
+            if let Some(state) = trace.tracestate() {
+                request = request.header("tracestate", state);
+            }
+        }
         let mut response = request.send().map_err(|error| failed(&error)).await?;
         let mut answer = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(|error| broken(&error))? {

@@ -9,10 +9,14 @@ use crate::{Relay, request};
 impl Handler<Ask<CheckRawTransactionRequest>> for Relay {
     type Result = Answering<CheckTransactionReply>;
 
-    fn handle(&mut self, Ask(asked): Ask<CheckRawTransactionRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(wanted, asked): Ask<CheckRawTransactionRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let nodes = self.nodes.clone();
-        Answering::by(async move {
-            let tx = request::raw(asked.tx)?;
+        asked.by(async move {
+            let tx = request::raw(wanted.tx)?;
             Ok(super::check(&nodes, &tx).await?.into())
         })
     }

@@ -9,10 +9,14 @@ use crate::{Relay, request};
 impl Handler<Ask<CheckTransactionRequest>> for Relay {
     type Result = Answering<CheckTransactionReply>;
 
-    fn handle(&mut self, Ask(asked): Ask<CheckTransactionRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(wanted, asked): Ask<CheckTransactionRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let nodes = self.nodes.clone();
-        Answering::by(async move {
-            let tx = request::encoded(asked.tx)?;
+        asked.by(async move {
+            let tx = request::encoded(wanted.tx)?;
             Ok(super::check(&nodes, &tx).await?.into())
         })
     }

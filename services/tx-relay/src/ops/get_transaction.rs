@@ -22,12 +22,12 @@ impl Handler<Ask<GetTransactionRequest>> for Relay {
 
     fn handle(
         &mut self,
-        Ask(asked): Ask<GetTransactionRequest>,
+        Ask(wanted, asked): Ask<GetTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
         let (nodes, relay) = (self.nodes.clone(), context.address());
-        Answering::by(async move {
-            let hash = asked
+        asked.by(async move {
+            let hash = wanted
                 .hash
                 .parse::<TxHash>()
                 .map_err(|_| Problem::invalid(MALFORMED, "hash must be 64 hex digits"))?;

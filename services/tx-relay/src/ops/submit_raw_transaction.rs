@@ -11,9 +11,9 @@ impl Handler<Ask<SubmitRawTransactionRequest>> for Relay {
 
     fn handle(
         &mut self,
-        Ask(asked): Ask<SubmitRawTransactionRequest>,
+        Ask(wanted, asked): Ask<SubmitRawTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
-        self.submit(asked.r#type, request::raw(asked.tx), context.address())
+        self.submit(wanted.r#type, request::raw(wanted.tx), context.address(), asked)
     }
 }

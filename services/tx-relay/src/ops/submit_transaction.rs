@@ -11,9 +11,9 @@ impl Handler<Ask<SubmitTransactionRequest>> for Relay {
 
     fn handle(
         &mut self,
-        Ask(asked): Ask<SubmitTransactionRequest>,
+        Ask(wanted, asked): Ask<SubmitTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
-        self.submit(asked.r#type, request::encoded(asked.tx), context.address())
+        self.submit(wanted.r#type, request::encoded(wanted.tx), context.address(), asked)
     }
 }

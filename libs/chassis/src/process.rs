@@ -1,0 +1,85 @@
+//! What a process shows of itself: what it uses of its machine, read off `/proc` whenever somebody looks.
+
+use std::{cell::Cell, fs, sync::atomic::AtomicU64, time::Instant};
+
+use mesh_telemetry::{Registry, list};
+use prometheus_client::metrics::{counter::Counter, gauge::Gauge, info::Info};
+
+/// Adds the process to what is shown. Must be called inside a tokio runtime.
+pub(crate) fn register(registry: &mut Registry, workload: &'static str, version: &'static str) {
+    let [memory, files, most, threads, tasks]: [Gauge; 5] = Default::default();
+    let cpu = Counter::<f64, AtomicU64>::default();
+    let uptime = Gauge::<f64, AtomicU64>::default();
+    registry.add(&list::PROCESS_MEMORY_USAGE, memory.clone());
+    registry.add(&list::PROCESS_FILES, files.clone());
+    registry.add(&list::PROCESS_FILES_MAX, most.clone());
+    registry.add(&list::PROCESS_THREADS, threads.clone());
+    registry.add(&list::PROCESS_TASKS, tasks.clone());
+    registry.add(&list::PROCESS_CPU_TIME, cpu.clone());
+    registry.add(&list::PROCESS_UPTIME, uptime.clone());
+    registry.add(&list::TARGET, Info::new([("service_name", workload), ("service_version", version)]));
+    let (begun, counted) = (Instant::now(), Cell::new(0.0));
+    let runtime = tokio::runtime::Handle::current();
+    registry.before_each_look(move || {
+        let used = cpu_seconds();
+        if used > counted.get() {
+            cpu.inc_by(used - counted.replace(used));
+        }
+        uptime.set(begun.elapsed().as_secs_f64());
+        tasks.set(whole(runtime.metrics().num_alive_tasks() as u64));
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        most.set(limit.map_or(i64::MAX, whole));
+        // Where there is no such file there is nothing to show.
+        if let Ok(entries) = fs::read_dir("/proc/self/fd") {
+            // The look itself holds one open.
+            files.set(i64::try_from(entries.count()).unwrap_or(i64::MAX).saturating_sub(1));
+        }
+        if let Ok(status) = fs::read_to_string("/proc/self/status") {
+            memory.set(whole(number_of(&status, "VmRSS:").unwrap_or(0).saturating_mul(1024)));
+            threads.set(whole(number_of(&status, "Threads:").unwrap_or(0)));
+        }
+    });
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The number behind a name in the text of `/proc/self/status`.
+fn number_of(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What all threads have used so far.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_off_the_status() {
+        let status = "Name:\tedge\nVmRSS:\t    7312 kB\nThreads:\t3\n";
+        assert_eq!((number_of(status, "VmRSS:"), number_of(status, "Threads:")), (Some(7312), Some(3)));
+        assert_eq!(number_of(status, "VmSwap:"), None);
+    }
+
+    #[tokio::test]
+    async fn a_process_shows_what_it_uses() {
+        let mut registry = Registry::default();
+        register(&mut registry, "edge", "1.2.3");
+        let text = registry.text().unwrap();
+        let value = |name: &str| -> f64 {
+            let line = text.lines().find(|line| line.split([' ', '{']).next() == Some(name));
+            line.unwrap_or_else(|| panic!("no {name} in {text}")).rsplit(' ').next().unwrap().parse().unwrap()
+        };
+        let shown = |metric: &mesh_telemetry::Metric| value(&metric.sample());
+        assert!(shown(&list::PROCESS_MEMORY_USAGE) > 1e6 && shown(&list::PROCESS_CPU_TIME) > 0.0);
+        assert!(shown(&list::PROCESS_FILES) >= 3.0 && shown(&list::PROCESS_FILES_MAX) >= 16.0);
+        assert!(shown(&list::PROCESS_THREADS) >= 1.0 && shown(&list::TARGET) == 1.0);
+    }
+}

@@ -1,0 +1,152 @@
+//! Which traces are recorded, decided once, where a request comes in; everybody behind follows.
+//!
+//! `OTEL_TRACES_SAMPLER` and its argument say so, as everywhere, but two things are ours. Without a sampler one request in
+//! a hundred is recorded, not each. And a client's word for recording counts so many times a second: anybody can say it in
+//! each request, and recording costs more than answering.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
+
+use crate::Env;
+
+/// The share of requests that are recorded unless it is set.
+const SHARE: f64 = 0.01;
+
+/// How many clients a second have their wish to be recorded, unless it is set.
+const WISHES_PER_S: u32 = 10;
+
+/// Decides which traces are recorded.
+#[derive(Debug)]
+pub struct Sampling {
+    follows_client: bool,
+    share: f64,
+    wishes: Wishes,
+}
+
+impl Sampling {
+    /// Reads `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` and `MESH_TRACE_WISHES_PER_S`.
+    pub fn read(env: &mut Env) -> Self {
+        let sampler = env.or("OTEL_TRACES_SAMPLER", "parentbased_traceidratio".to_owned());
+        let (follows_client, root) = match sampler.strip_prefix("parentbased_") {
+            Some(root) => (true, root),
+            None => (false, sampler.as_str()),
+        };
+        let share = match root {
+            "always_on" => 1.0,
+            "always_off" => 0.0,
+            "traceidratio" => env.or("OTEL_TRACES_SAMPLER_ARG", SHARE),
+            _ => {
+                env.mistake("OTEL_TRACES_SAMPLER is no sampler that is known here");
+                SHARE
+            }
+        };
+        if !(0.0..=1.0).contains(&share) {
+            env.mistake("OTEL_TRACES_SAMPLER_ARG must be between 0 and 1");
+        }
+        let wishes = Wishes::of(env.or("MESH_TRACE_WISHES_PER_S", WISHES_PER_S));
+        Self { follows_client, share, wishes }
+    }
+
+    /// Whether a request is recorded whose client says so, says no, or says nothing.
+    pub fn records(&self, client: Option<bool>) -> bool {
+        match client.filter(|_| self.follows_client) {
+            Some(false) => false,
+            Some(true) if self.wishes.grant(Instant::now()) => true,
+            _ => rand::random::<f64>() < self.share,
+        }
+    }
+}
+
+/// Wishes that may be granted: as many as a second brings, saved up for one.
+#[derive(Debug)]
+struct Wishes {
+    per_s: f64,
+    left: Mutex<(Instant, f64)>,
+}
+
+impl Wishes {
+    fn of(per_s: u32) -> Self {
+        let per_s = f64::from(per_s);
+        Self { per_s, left: Mutex::new((Instant::now(), per_s)) }
+    }
+
+    fn grant(&self, now: Instant) -> bool {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let saved = left.1 + now.saturating_duration_since(left.0).as_secs_f64() * self.per_s;
+        let saved = saved.min(self.per_s);
+        let is_granted = saved >= 1.0;
+        *left = (now.max(left.0), if is_granted { saved - 1.0 } else { saved });
+        is_granted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn sampling(variables: &[(&str, &str)]) -> (Sampling, usize) {
+        let pairs = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let mut env = Env::of(pairs);
+        let sampling = Sampling::read(&mut env);
+        (sampling, env.mistakes().len())
+    }
+
+    fn recorded(sampling: &Sampling, client: Option<bool>) -> usize {
+        (0..10_000).filter(|_| sampling.records(client)).count()
+    }
+
+    #[test]
+    fn one_in_a_hundred_is_recorded_unless_it_is_set() {
+        let (usual, mistakes) = sampling(&[]);
+        assert_eq!(mistakes, 0);
+        // Six sigmas on both sides.
+        assert!((40..160).contains(&recorded(&usual, None)));
+        for (sampler, share) in [("parentbased_always_on", 10_000), ("always_on", 10_000), ("always_off", 0)]
+        {
+            assert_eq!(recorded(&sampling(&[("OTEL_TRACES_SAMPLER", sampler)]).0, None), share, "{sampler}");
+        }
+    }
+
+    #[test]
+    fn a_client_is_followed_within_bounds() {
+        let (none, _) = sampling(&[("OTEL_TRACES_SAMPLER", "parentbased_always_off")]);
+        assert_eq!(recorded(&none, Some(false)), 0);
+        let granted = recorded(&none, Some(true));
+        assert!(
+            (10..1000).contains(&granted),
+            "a second's worth, and what the test's own time brings: {granted}"
+        );
+        let (all, _) = sampling(&[("OTEL_TRACES_SAMPLER", "parentbased_always_on")]);
+        assert_eq!(recorded(&all, Some(false)), 0, "a client may say no");
+        let (deaf, _) = sampling(&[("OTEL_TRACES_SAMPLER", "always_on")]);
+        assert_eq!(recorded(&deaf, Some(false)), 10_000);
+        let (never, _) =
+            sampling(&[("OTEL_TRACES_SAMPLER", "parentbased_always_off"), ("MESH_TRACE_WISHES_PER_S", "0")]);
+        assert_eq!(recorded(&never, Some(true)), 0);
+    }
+
+    #[test]
+    fn wishes_come_back_with_time() {
+        let (wishes, now) = (Wishes::of(2), Instant::now());
+        let granted = |at: Duration| wishes.grant(now + at);
+        let s = Duration::from_secs;
+        assert!(granted(s(1)) && granted(s(1)) && !granted(s(1)));
+        assert!(granted(s(2)) && granted(s(2)) && !granted(s(2)));
+        assert!(granted(s(100)) && granted(s(100)) && !granted(s(100)), "no more than a second's are saved");
+    }
+
+    #[test]
+    fn what_cannot_be_is_a_mistake() {
+        for wrong in [
+            [("OTEL_TRACES_SAMPLER", "sometimes"), ("X", "x")],
+            [("OTEL_TRACES_SAMPLER", "traceidratio"), ("OTEL_TRACES_SAMPLER_ARG", "2")],
+            [("OTEL_TRACES_SAMPLER", "traceidratio"), ("OTEL_TRACES_SAMPLER_ARG", "many")],
+        ] {
+            assert_eq!(sampling(&wrong).1, 1, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The way to the collector: HTTP on a small runtime of its own, so that nothing here ever waits for anything of the
+//! service, nor the service for it.
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use opentelemetry_http::{HttpClient, HttpError};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use tokio::{runtime::Handle, time::timeout};
+
+/// Longest answer that is read; a collector says little.
+const ANSWER_BYTES: usize = 64 << 10;
+
+/// How long a connection without requests is kept.
+const KEPT_FOR: Duration = Duration::from_secs(30);
+
+/// The collector. Cloning shares the connections.
+#[derive(Clone)]
+pub(super) struct Collector {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    runtime: Handle,
+    within: Duration,
+    is_failing: Arc<AtomicBool>,
+}
+
+impl Collector {
+    /// A way that takes so long for one push; with TLS when some endpoint is an `https` one.
+    pub(super) fn new(runtime: Handle, within: Duration, with_tls: bool) -> io::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        if with_tls {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(KEPT_FOR)
+            .pool_timer(hyper_util::rt::TokioTimer::new())
+            .build(connector);
+        Ok(Self { client, runtime, within, is_failing: Arc::default() })
+    }
+
+    /// Posts a message and gives the answer, whatever its status.
+    pub(super) async fn post(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let answer = timeout(self.within, self.exchange(request)).await;
+        let answer = answer.unwrap_or_else(|_| Err("there was no answer in time".into()));
+        let wrong = match &answer {
+            Ok(answer) if answer.status().is_success() => None,
+            Ok(answer) => Some(answer.status().to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        let was_failing = self.is_failing.swap(wrong.is_some(), Ordering::Relaxed);
+        match wrong {
+            Some(error) if !was_failing => tracing::warn!(error, "the collector does not take telemetry"),
+            None if was_failing => tracing::info!("the collector takes telemetry again"),
+            _ => {}
+        }
+        answer
+    }
+
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let (head, body) = self.client.request(request.map(Full::new)).await?.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES).collect().await?.to_bytes();
+        Ok(Response::from_parts(head, body))
+    }
+}
+
+/// For the exporter's thread, which is outside of any runtime.
+impl HttpClient for Collector {
+    fn send_bytes<'life0, 'async_trait>(
+        &'life0 self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'async_trait>>
+    where
+        'life0: 'async_trait,
+        Self: 'async_trait,
+    {
+        let collector = self.clone();
+        let posting = self.runtime.spawn(async move { collector.post(request).await });
+        Box::pin(async move { posting.await? })
+    }
+}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Collector")
+    }
+}

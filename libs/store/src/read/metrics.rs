@@ -1,0 +1,137 @@
+//! What reading counts: statements, and how their connections do.
+
+use std::time::Duration;
+
+use mesh_telemetry::{By, Registry, list, seconds_histogram};
+use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
+
+use super::{ReadError, Store};
+
+/// Where a statement runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Pool {
+    /// The shared connections.
+    Points,
+    /// A connection for itself.
+    Lists,
+}
+
+impl Pool {
+    pub(super) const ALL: [Self; 2] = [Self::Points, Self::Lists];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Points => "points",
+            Self::Lists => "lists",
+        }
+    }
+
+    fn label(self) -> [(&'static str, &'static str); 1] {
+        [("db_client_connection_pool_name", self.name())]
+    }
+}
+
+/// Counts of one store. Cloning shares them.
+#[derive(Debug, Clone)]
+pub(super) struct Metrics {
+    statements: By<3, Histogram>,
+    /// Those that succeeded, in the order of the pools.
+    succeeded: [Histogram; 2],
+    waits: By<1, Histogram>,
+    timeouts: By<1, Counter>,
+    pending: By<1, Gauge>,
+    most: By<1, Gauge>,
+    open: By<2, Gauge>,
+}
+
+/// How many connections there are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Connections {
+    pub(super) used: usize,
+    pub(super) idle: usize,
+    pub(super) pending: usize,
+    pub(super) most: usize,
+}
+
+impl Metrics {
+    pub(super) fn new() -> Self {
+        let statements = Family::new_with_constructor(seconds_histogram as fn() -> Histogram);
+        let metrics = Self {
+            succeeded: Pool::ALL.map(|pool| statements.get_or_create_owned(&labels(pool, ""))),
+            statements,
+            waits: Family::new_with_constructor(seconds_histogram),
+            timeouts: Family::new_with_constructor(Counter::default),
+            pending: Family::new_with_constructor(Gauge::default),
+            most: Family::new_with_constructor(Gauge::default),
+            open: Family::new_with_constructor(Gauge::default),
+        };
+        for pool in Pool::ALL {
+            metrics.waits.get_or_create_owned(&pool.label());
+            metrics.timeouts.get_or_create_owned(&pool.label());
+        }
+        metrics
+    }
+
+    /// Counts a statement that ended.
+    pub(super) fn ended(&self, pool: Pool, error: Option<&ReadError>, took: Duration) {
+        match error {
+            None => self.succeeded[pool as usize].observe(took.as_secs_f64()),
+            Some(error) => {
+                self.statements.get_or_create(&labels(pool, error.kind())).observe(took.as_secs_f64());
+            }
+        }
+    }
+
+    /// Counts a wait for a connection.
+    pub(super) fn waited(&self, pool: Pool, in_vain: bool, took: Duration) {
+        self.waits.get_or_create(&pool.label()).observe(took.as_secs_f64());
+        if in_vain {
+            self.timeouts.get_or_create(&pool.label()).inc();
+        }
+    }
+
+    fn shows(&self, pool: Pool, now: Connections) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.pending.get_or_create(&pool.label()).set(number(now.pending));
+        self.most.get_or_create(&pool.label()).set(number(now.most));
+        for (state, count) in [("used", now.used), ("idle", now.idle)] {
+            let [pool] = pool.label();
+            self.open.get_or_create(&[pool, ("db_client_connection_state", state)]).set(number(count));
+        }
+    }
+}
+
+fn labels(pool: Pool, error: &'static str) -> [(&'static str, &'static str); 3] {
+    [("db_system_name", "postgresql"), ("db_client_connection_pool_name", pool.name()), ("error_type", error)]
+}
+
+impl Store {
+    /// Adds the counts of reading to what is shown.
+    pub fn register(&self, registry: &mut Registry) {
+        let (store, metrics) = (self.clone(), self.servers.metrics.clone());
+        registry.add(&list::DB_CLIENT_OPERATION_DURATION, metrics.statements.clone());
+        registry.add(&list::DB_CLIENT_CONNECTION_WAIT_TIME, metrics.waits.clone());
+        registry.add(&list::DB_CLIENT_CONNECTION_TIMEOUTS, metrics.timeouts.clone());
+        registry.add(&list::DB_CLIENT_CONNECTION_PENDING, metrics.pending.clone());
+        registry.add(&list::DB_CLIENT_CONNECTION_MAX, metrics.most.clone());
+        registry.add(&list::DB_CLIENT_CONNECTION_COUNT, metrics.open.clone());
+        registry.before_each_look(move || {
+            for pool in Pool::ALL {
+                metrics.shows(pool, store.connections(pool));
+            }
+        });
+    }
+
+    /// The connections to all servers together.
+    fn connections(&self, pool: Pool) -> Connections {
+        let servers = &*self.servers;
+        let all =
+            std::iter::once(&servers.primary).chain(&servers.replica).map(|server| server.connections(pool));
+        all.fold(Connections::default(), |sum, one| Connections {
+            used: sum.used + one.used,
+            idle: sum.idle + one.idle,
+            pending: sum.pending + one.pending,
+            most: sum.most + one.most,
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! What `/metrics` shows: metrics of the list, by the names that the list gives them.
+
+use std::fmt;
+
+use prometheus_client::{
+    encoding::text,
+    metrics::{family::Family, histogram::Histogram},
+    registry::{self, Unit},
+};
+
+use crate::list::{Kind, Metric};
+
+/// Metrics of one kind by so many labels, each a name and a value.
+pub type By<const LABELS: usize, M> = Family<[(&'static str, &'static str); LABELS], M, fn() -> M>;
+
+/// Bounds of the duration buckets, seconds.
+const SECONDS: [f64; 14] =
+    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
+/// Bounds of the size buckets, bytes.
+const BYTES: [f64; 8] = [256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 16_777_216.0];
+
+/// A histogram of durations in seconds.
+pub fn seconds_histogram() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
+/// A histogram of sizes in bytes.
+pub fn bytes_histogram() -> Histogram {
+    Histogram::new(BYTES)
+}
+
+/// The metrics of one process.
+#[derive(Default)]
+pub struct Registry {
+    metrics: registry::Registry,
+    refreshers: Vec<Box<dyn Fn()>>,
+}
+
+impl Registry {
+    /// Adds a metric of the list.
+    pub fn add(&mut self, listed: &Metric, metric: impl registry::Metric) {
+        let name = listed.name.replace('.', "_");
+        match listed.unit {
+            "s" => self.metrics.register_with_unit(name, listed.tells, Unit::Seconds, metric),
+            "By" => self.metrics.register_with_unit(name, listed.tells, Unit::Bytes, metric),
+            _ => self.metrics.register(name, listed.tells, metric),
+        }
+    }
+
+    /// Does this before each look at the metrics: for those that are read off something.
+    pub fn before_each_look(&mut self, refresh: impl Fn() + 'static) {
+        self.refreshers.push(Box::new(refresh));
+    }
+
+    /// All metrics as they are now, in the text form of OpenMetrics.
+    ///
+    /// # Errors
+    /// When a metric cannot be written.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        for refresh in &self.refreshers {
+            refresh();
+        }
+        let mut page = String::new();
+        text::encode(&mut page, &self.metrics)?;
+        Ok(page)
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.metrics.fmt(f)
+    }
+}
+
+impl Metric {
+    /// The family's name in Prometheus text, without `_total`: dots become underscores, then comes the unit.
+    pub fn family(&self) -> String {
+        let name = self.name.replace('.', "_");
+        match self.unit {
+            "s" => name + "_seconds",
+            "By" => name + "_bytes",
+            _ => name,
+        }
+    }
+
+    /// The name of its samples, as queries write it. A histogram's ends in `_bucket`, `_sum` and `_count` beyond that.
+    pub fn sample(&self) -> String {
+        match self.kind {
+            Kind::Counter => self.family() + "_total",
+            Kind::Info => self.family() + "_info",
+            Kind::Gauge | Kind::Histogram => self.family(),
+        }
+    }
+
+    /// Its labels as Prometheus text spells them.
+    pub fn label_names(&self) -> impl Iterator<Item = String> {
+        self.labels.iter().map(|label| label.replace('.', "_"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::metrics::counter::Counter;
+
+    use super::*;
+    use crate::list;
+
+    #[test]
+    fn a_metric_shows_under_its_listed_name() {
+        let mut registry = Registry::default();
+        let pulled: Counter = Counter::default();
+        registry.add(&list::EXPORT_PULLED, pulled.clone());
+        registry.add(&list::RPC_SERVER_CALL_DURATION, seconds_histogram());
+        registry.before_each_look(move || {
+            pulled.inc_by(7);
+        });
+        let text = registry.text().unwrap();
+        let sample = list::EXPORT_PULLED.sample();
+        assert!(text.contains(&format!("\n{sample} 7\n")), "{text}");
+        let family = list::RPC_SERVER_CALL_DURATION.family();
+        assert!(text.contains(&format!("# TYPE {family} histogram\n")), "{text}");
+        assert!(registry.text().unwrap().contains(&format!("\n{sample} 14\n")));
+    }
+}

@@ -1,0 +1,234 @@
+//! Spans of a trace, named and described by the OpenTelemetry semantic conventions, without values of requests.
+//!
+//! The first of a process begins where a context says that its trace is recorded; the others are made inside one and come
+//! to nothing anywhere else. A span becomes current for a future by `tracing`'s `Instrument`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use opentelemetry::{
+    KeyValue, Value,
+    trace::{Status, TraceContextExt},
+};
+use tracing::{Span, info_span};
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+use crate::TraceContext;
+
+/// The `tracing` target of all spans here; logs have nothing to do with them.
+pub const TARGET: &str = "mesh::span";
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// Lets spans be made from now on: there is somebody who records them.
+pub fn switch_on() {
+    IS_ON.store(true, Ordering::Relaxed);
+}
+
+/// Whether spans are recorded in this process.
+pub fn is_on() -> bool {
+    IS_ON.load(Ordering::Relaxed)
+}
+
+/// The context of the span that is current, to be passed on; nothing outside of one.
+pub fn passed_on() -> Option<TraceContext> {
+    current().passed_on()
+}
+
+/// The span that is current and recorded, or none.
+pub fn current() -> Span {
+    if !is_on() {
+        return Span::none();
+    }
+    let span = Span::current();
+    match span.metadata() {
+        Some(metadata) if metadata.target() == TARGET => span,
+        _ => Span::none(),
+    }
+}
+
+/// Makes a span the first of its trace in this process.
+fn begun(span: Span, parent: Option<&TraceContext>) -> Span {
+    if let Some(parent) = parent {
+        // A span that nobody records has no parent either.
+        let _ = span.set_parent(parent.as_parent());
+    }
+    span
+}
+
+/// A request that came over HTTP and is recorded. `route`: the path with its variables' names.
+pub fn http_server(
+    parent: Option<&TraceContext>,
+    method: &str,
+    route: Option<&str>,
+    path: &str,
+    request_id: &str,
+) -> Span {
+    if !is_on() {
+        return Span::none();
+    }
+    let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
+    let span = info_span!(
+        target: TARGET, parent: None, "http", otel.name = name, otel.kind = "server", http.request.method = method,
+        http.route = route, url.path = path, url.scheme = "http", mesh.request_id = request_id
+    );
+    begun(span, parent)
+}
+
+/// A call that came over gRPC and is recorded. `method`: `<package>.<Service>/<Method>`.
+pub fn grpc_server(parent: Option<&TraceContext>, method: &str, request_id: &str) -> Span {
+    if !is_on() {
+        return Span::none();
+    }
+    let span = info_span!(
+        target: TARGET, parent: None, "grpc", otel.name = method, otel.kind = "server", rpc.system.name = "grpc",
+        rpc.method = method, mesh.request_id = request_id
+    );
+    begun(span, parent)
+}
+
+/// An ask that came over the bus; nothing unless its trace is recorded.
+pub fn answer(parent: Option<&TraceContext>, workload: &str, operation: &str, request_id: &str) -> Span {
+    let Some(parent) = parent.filter(|parent| is_on() && parent.is_sampled()) else { return Span::none() };
+    let name = format!("{workload}/{operation}");
+    let span = info_span!(
+        target: TARGET, parent: None, "answer", otel.name = name, otel.kind = "server", rpc.system.name = "mesh",
+        rpc.method = operation, messaging.system = "nats", mesh.request_id = request_id
+    );
+    begun(span, Some(parent))
+}
+
+/// An ask over the bus, however often it is put.
+pub fn ask(workload: &str, operation: &str) -> Span {
+    if current().is_none() {
+        return Span::none();
+    }
+    let name = format!("{workload}/{operation}");
+    info_span!(
+        target: TARGET, "ask", otel.name = name, otel.kind = "client", rpc.system.name = "mesh",
+        rpc.method = operation, messaging.system = "nats"
+    )
+}
+
+/// A stream that is pulled, from its opening to its end.
+pub fn stream(workload: &str, operation: &str) -> Span {
+    if current().is_none() {
+        return Span::none();
+    }
+    let name = format!("pull {workload}/{operation}");
+    info_span!(
+        target: TARGET, "stream", otel.name = name, otel.kind = "client", rpc.system.name = "mesh",
+        rpc.method = operation, messaging.system = "nats"
+    )
+}
+
+/// A statement of the database. `sql`: its fixed text, of which the first comment line and the first word are told.
+pub fn statement(sql: &str, pool: &'static str) -> Span {
+    if current().is_none() {
+        return Span::none();
+    }
+    let operation = operation_of(sql);
+    let summary = sql.lines().next().and_then(|line| line.strip_prefix("-- "));
+    info_span!(
+        target: TARGET, "statement", otel.name = operation, otel.kind = "client", db.system.name = "postgresql",
+        db.operation.name = operation, db.query.summary = summary, db.client.connection.pool.name = pool
+    )
+}
+
+/// The first word of a statement; one that begins with what it names beforehand reads.
+fn operation_of(sql: &str) -> &str {
+    let code = sql.lines().find(|line| !line.trim_start().starts_with("--") && !line.trim().is_empty());
+    match code.and_then(|line| line.split_whitespace().next()) {
+        None | Some("WITH") => "SELECT",
+        Some(word) => word,
+    }
+}
+
+/// Something done with an object of the object store.
+pub fn object(does: &'static str, object: &impl std::fmt::Display) -> Span {
+    if current().is_none() {
+        return Span::none();
+    }
+    info_span!(
+        target: TARGET, "object", otel.name = format!("{does} object"), otel.kind = "client",
+        mesh.object.operation = does, mesh.object.name = %object
+    )
+}
+
+/// A call of a JSON-RPC method over HTTP.
+pub fn http_client(host: &str, port: Option<u16>, rpc_method: &str) -> Span {
+    if current().is_none() {
+        return Span::none();
+    }
+    info_span!(
+        target: TARGET, "http", otel.name = format!("POST {rpc_method}"), otel.kind = "client",
+        http.request.method = "POST", server.address = host, server.port = port, rpc.system.name = "jsonrpc",
+        rpc.method = rpc_method
+    )
+}
+
+/// What happens to a span later on. All of it is nothing for a span that is none.
+pub trait Recorded {
+    /// Notes an attribute.
+    fn notes(&self, name: &'static str, value: impl Into<Value>);
+
+    /// Notes that something happened now.
+    fn happened<const N: usize>(&self, what: &'static str, attributes: [(&'static str, Value); N]);
+
+    /// Notes that it failed and how; `kind` is one of few words.
+    fn failed(&self, kind: &'static str);
+
+    /// Its context, to be passed on.
+    fn passed_on(&self) -> Option<TraceContext>;
+}
+
+impl Recorded for Span {
+    fn notes(&self, name: &'static str, value: impl Into<Value>) {
+        if !self.is_none() {
+            self.set_attribute(name, value);
+        }
+    }
+
+    fn happened<const N: usize>(&self, what: &'static str, attributes: [(&'static str, Value); N]) {
+        if !self.is_none() {
+            let attributes = attributes.map(|(name, value)| KeyValue::new(name, value));
+            self.add_event(what, attributes.into());
+        }
+    }
+
+    fn failed(&self, kind: &'static str) {
+        if !self.is_none() {
+            self.set_attribute("error.type", kind);
+            self.set_status(Status::error(""));
+        }
+    }
+
+    fn passed_on(&self) -> Option<TraceContext> {
+        if self.is_none() {
+            return None;
+        }
+        TraceContext::of(self.context().span().span_context())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_told_by_its_first_word() {
+        assert_eq!(operation_of("-- One thing.\n-- $1 id.\nSELECT a FROM b"), "SELECT");
+        assert_eq!(operation_of("WITH x AS (SELECT 1) SELECT * FROM x"), "SELECT");
+        assert_eq!(operation_of("UPDATE a SET b = 'secret'"), "UPDATE");
+        assert_eq!(operation_of(""), "SELECT");
+    }
+
+    #[test]
+    fn nothing_is_made_where_nobody_records() {
+        assert!(http_server(None, "GET", None, "/", "id").is_none());
+        assert!(ask("query", "GetThing").is_none() && passed_on().is_none());
+        let none = Span::none();
+        none.failed("timeout");
+        none.happened("opened", [("bytes", Value::from(1))]);
+        assert_eq!(none.passed_on(), None);
+    }
+}

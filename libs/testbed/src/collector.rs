@@ -1,0 +1,225 @@
+//! A collector of telemetry for one test: takes OTLP over HTTP as a real one does, keeps what came, or takes nothing.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::{
+    metrics::v1::ExportMetricsServiceRequest, trace::v1::ExportTraceServiceRequest,
+};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
+use opentelemetry_proto::tonic::metrics::v1::Metric;
+use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode as SpanStatus};
+use prost::Message;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// How long a test waits for what must come.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// A collector that listens. Dropping it closes its port.
+#[derive(Debug)]
+pub struct Collector {
+    address: SocketAddr,
+    taken: watch::Receiver<Taken>,
+    accepting: JoinHandle<()>,
+}
+
+/// What a collector does with telemetry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Takes it.
+    Takes,
+    /// Takes the request and never answers.
+    Hangs,
+}
+
+/// What came so far.
+#[derive(Debug, Clone, Default)]
+pub struct Taken {
+    /// Spans in the order of coming.
+    pub spans: Vec<TakenSpan>,
+    /// The newest metrics of each service, by name.
+    pub metrics: BTreeMap<String, BTreeMap<String, Metric>>,
+    /// Requests that came, whether they were answered or not.
+    pub requests: usize,
+}
+
+/// A span as it came.
+#[derive(Debug, Clone)]
+pub struct TakenSpan {
+    /// Who sent it.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// `SERVER`, `CLIENT`, `INTERNAL` …
+    pub kind: &'static str,
+    /// 32 hex digits.
+    pub trace_id: String,
+    /// 16 hex digits.
+    pub span_id: String,
+    /// 16 hex digits, none for the first of its trace.
+    pub parent_id: String,
+    /// What others keep in the trace.
+    pub state: String,
+    /// Attributes as text.
+    pub attributes: BTreeMap<String, String>,
+    /// Names of its events in order.
+    pub events: Vec<String>,
+    /// Whether it says that it failed.
+    pub has_failed: bool,
+}
+
+impl Taken {
+    /// The spans of a trace.
+    pub fn trace(&self, trace_id: &str) -> Vec<&TakenSpan> {
+        self.spans.iter().filter(|span| span.trace_id == trace_id).collect()
+    }
+}
+
+impl Collector {
+    /// Starts one that takes what comes.
+    pub async fn start() -> Self {
+        Self::of(Manner::Takes).await
+    }
+
+    /// Starts one of some manner.
+    pub async fn of(manner: Manner) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.unwrap_or_else(|error| panic!("no port for a collector: {error}"));
+        let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
+        let (tell, taken) = watch::channel(Taken::default());
+        let tell = Arc::new(tell);
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let tell = Arc::clone(&tell);
+                tokio::spawn(async move {
+                    let answer = service_fn(move |request| take(request, Arc::clone(&tell), manner));
+                    // One that breaks off is the test's matter.
+                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+                });
+            }
+        });
+        Self { address, taken, accepting }
+    }
+
+    /// Where it listens, as `OTEL_EXPORTER_OTLP_ENDPOINT` wants it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What came, as soon as it fits; panics with it when it does not in time.
+    pub async fn until(&self, fits: impl Fn(&Taken) -> bool) -> Taken {
+        let mut taken = self.taken.clone();
+        let fitting = timeout(WITHIN, taken.wait_for(fits)).await;
+        if let Ok(Ok(fitting)) = fitting {
+            return fitting.clone();
+        }
+        panic!("the collector waits in vain: {:#?}", self.taken.borrow().spans)
+    }
+
+    /// What came so far.
+    pub fn taken(&self) -> Taken {
+        self.taken.borrow().clone()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn take(
+    request: Request<Incoming>,
+    tell: Arc<watch::Sender<Taken>>,
+    manner: Manner,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    tell.send_modify(|taken| taken.requests += 1);
+    if manner == Manner::Hangs {
+        std::future::pending::<()>().await;
+    }
+    let is_sound = match path.as_str() {
+        "/v1/traces" => {
+            ExportTraceServiceRequest::decode(body).map(|traces| take_spans(&tell, traces)).is_ok()
+        }
+        "/v1/metrics" => {
+            ExportMetricsServiceRequest::decode(body).map(|some| take_metrics(&tell, some)).is_ok()
+        }
+        _ => false,
+    };
+    let mut response = Response::new(Full::default());
+    if !is_sound {
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+    }
+    Ok(response)
+}
+
+fn take_spans(tell: &watch::Sender<Taken>, traces: ExportTraceServiceRequest) {
+    let mut spans = Vec::new();
+    for resource in traces.resource_spans {
+        let service = service_of(resource.resource.map(|resource| resource.attributes));
+        for scope in resource.scope_spans {
+            spans.extend(scope.spans.into_iter().map(|span| taken_span(&service, span)));
+        }
+    }
+    tell.send_modify(|taken| taken.spans.extend(spans));
+}
+
+fn take_metrics(tell: &watch::Sender<Taken>, some: ExportMetricsServiceRequest) {
+    for resource in some.resource_metrics {
+        let service = service_of(resource.resource.map(|resource| resource.attributes));
+        let metrics = resource.scope_metrics.into_iter().flat_map(|scope| scope.metrics);
+        let metrics: BTreeMap<_, _> = metrics.map(|metric| (metric.name.clone(), metric)).collect();
+        tell.send_modify(|taken| {
+            taken.metrics.insert(service, metrics);
+        });
+    }
+}
+
+fn service_of(attributes: Option<Vec<KeyValue>>) -> String {
+    texts(attributes.unwrap_or_default()).remove("service.name").unwrap_or_default()
+}
+
+fn taken_span(service: &str, span: Span) -> TakenSpan {
+    TakenSpan {
+        service: service.to_owned(),
+        kind: SpanKind::try_from(span.kind)
+            .map_or("?", |kind| kind.as_str_name().trim_start_matches("SPAN_KIND_")),
+        trace_id: hex(&span.trace_id),
+        span_id: hex(&span.span_id),
+        parent_id: hex(&span.parent_span_id),
+        state: span.trace_state,
+        name: span.name,
+        attributes: texts(span.attributes),
+        events: span.events.into_iter().map(|event| event.name).collect(),
+        has_failed: span.status.is_some_and(|status| status.code() == SpanStatus::Error),
+    }
+}
+
+fn texts(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
+    let text = |value: Option<AnyValue>| match value.and_then(|value| value.value) {
+        Some(Value::StringValue(text)) => text,
+        Some(Value::IntValue(number)) => number.to_string(),
+        Some(Value::BoolValue(flag)) => flag.to_string(),
+        other => format!("{other:?}"),
+    };
+    attributes.into_iter().map(|pair| (pair.key, text(pair.value))).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,74 @@
+//! A collector that is away, or hangs, is nobody's trouble but its own.
+
+use std::time::{Duration, Instant};
+
+use mesh_testbed::{Collector, Manner, Mesh};
+use mesh_tests::{NO_CACHE, fixture};
+
+/// More spans than the queue has room for come of these.
+const READS: usize = 200;
+
+/// A mesh of one thread each that records everything.
+async fn stage(endpoint: &str) -> (mesh_testbed::Database, Mesh) {
+    let database = fixture::database().await;
+    let setup = Mesh::configure(&database)
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        .env("OTEL_BSP_SCHEDULE_DELAY", "20")
+        .env("OTEL_BSP_MAX_QUEUE_SIZE", "64")
+        .env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "16")
+        .env("OTEL_METRIC_EXPORT_INTERVAL", "100")
+        .env("OTEL_TRACES_SAMPLER", "always_on")
+        .env("TOKIO_WORKER_THREADS", "1")
+        .env(NO_CACHE.0, NO_CACHE.1);
+    let mesh = setup.without("export").without("node-info").start().await;
+    (database, mesh)
+}
+
+/// The value of a sample with some text in its labels.
+async fn sample(mesh: &Mesh, service: &str, name: &str, labels: &str) -> f64 {
+    let page = mesh.service(service).admin("/metrics").await;
+    let line = page.text().lines().find(|line| line.starts_with(name) && line.contains(labels));
+    line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+}
+
+async fn read_and_stop(mesh: Mesh) {
+    for read in 0..READS {
+        let answer = mesh.get("/accounts").await;
+        assert_eq!(answer.status, 200, "read {read}: {answer:?}");
+    }
+    for service in ["edge", "query"] {
+        let told = Instant::now();
+        let status = mesh.service(service).stop().await;
+        // The testbed kills who outstays its grace of 5 s and one more.
+        assert!(status.success(), "{service}: {status} after {:?}", told.elapsed());
+        let log = mesh.service(service).log();
+        let warnings = log.lines().filter(|line| line.contains("does not take telemetry")).count();
+        assert!(warnings <= 1, "one line is enough: {log}");
+        assert!(log.contains("\"stopped\""), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn with_a_dead_collector_nothing_fails() {
+    // Nobody listens on the port of a collector that is gone.
+    let dead = Collector::start().await.url();
+    let (_database, mesh) = stage(&dead).await;
+    read_and_stop(mesh).await;
+}
+
+#[tokio::test]
+async fn with_a_hanging_collector_and_one_thread_nothing_fails_and_what_is_lost_is_counted() {
+    let collector = Collector::of(Manner::Hangs).await;
+    let (_database, mesh) = stage(&collector.url()).await;
+    for _ in 0..READS {
+        assert_eq!(mesh.get("/accounts").await.status, 200);
+    }
+    collector.until(|taken| taken.requests > 0).await;
+    for service in ["edge", "query"] {
+        let dropped = sample(&mesh, service, "mesh_telemetry_spans_total", "dropped").await;
+        assert!(dropped > 0.0, "{service} has dropped nothing");
+    }
+    let begun = Instant::now();
+    read_and_stop(mesh).await;
+    assert!(begun.elapsed() < Duration::from_secs(60), "it is not waited for");
+}

@@ -1,0 +1,118 @@
+//! The list of metrics against what every service of a running mesh serves, both ways, and against what it sends.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mesh_telemetry::{Kind, Metric, list};
+use mesh_testbed::{Answer, Collector, DevNode, Mesh};
+use mesh_tests::{
+    fixture,
+    outside::Outside,
+    rpc::{Called, Rpc},
+};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::telling;
+
+/// A family of a page: its kind, and the labels that its samples have together.
+#[derive(Debug, Default)]
+struct Family {
+    kind: String,
+    labels: BTreeSet<String>,
+}
+
+/// The families of a page by name.
+fn families(page: &str) -> BTreeMap<String, Family> {
+    let mut families = BTreeMap::<String, Family>::new();
+    let mut current = String::new();
+    for line in page.lines() {
+        if let Some(typed) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = typed.split_once(' ').unwrap();
+            name.clone_into(&mut current);
+            families.entry(current.clone()).or_default().kind = kind.to_owned();
+        } else if !line.starts_with('#') {
+            let labels = line.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+            let labels = labels.map_or("", |(labels, _)| labels).split("\",");
+            let names =
+                labels.filter_map(|label| Some(label.split_once('=')?.0.trim_start_matches(',').to_owned()));
+            families.get_mut(&current).unwrap().labels.extend(names.filter(|name| name != "le"));
+        }
+    }
+    families
+}
+
+fn is_served_by(metric: &Metric, service: &str) -> bool {
+    metric.workloads.contains(&service)
+}
+
+/// Everything that counts is done once.
+async fn be_busy(mesh: &Mesh, node: &DevNode) {
+    let outside = Outside::of(mesh);
+    outside.until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
+    let paths = [
+        "/accounts",
+        "/accounts",
+        "/nowhere",
+        "/api/v2/withdrawal/none",
+        "/blockchain/height",
+        "/api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3",
+    ];
+    for path in paths {
+        mesh.get(path).await;
+    }
+    let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"}).to_string();
+    let submitted = Answer::to(mesh.request(Method::POST, "/transaction").body(body)).await;
+    assert_eq!(submitted.status, 200, "{submitted:?}");
+    let called = Called::by_path("/accounts").unwrap();
+    Rpc::of(mesh).await.json(&called).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_served_and_sent_is_what_is_listed() {
+    let (collector, node, database) = tokio::join!(Collector::start(), DevNode::start(), fixture::database());
+    let setup = Mesh::configure(&database)
+        .env("MESH_NODE_URL", node.url())
+        .env("MESH_HISTORY_INTERVAL_BLOCKS", "1")
+        .env("MESH_RELAY_SIGNATURE_ALGO", "ed25519")
+        .env("OTEL_METRIC_EXPORT_INTERVAL", "200");
+    let mesh = telling(setup, &collector).start().await;
+    be_busy(&mesh, &node).await;
+    for service in list::EVERYBODY {
+        let page = mesh.service(service).admin("/metrics").await;
+        let served = families(page.text());
+        for metric in list::ALL {
+            let family = served.get(&metric.family());
+            assert_eq!(family.is_some(), is_served_by(metric, service), "{} at {service}", metric.family());
+            let Some(family) = family else { continue };
+            let kind = match metric.kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+                Kind::Histogram => "histogram",
+                Kind::Info => "info",
+            };
+            let labels: BTreeSet<String> = metric.label_names().collect();
+            assert_eq!(
+                (family.kind.as_str(), &family.labels),
+                (kind, &labels),
+                "{} at {service}",
+                metric.name
+            );
+        }
+        let listed: BTreeSet<String> = list::ALL.iter().map(Metric::family).collect();
+        for name in served.keys() {
+            assert!(listed.contains(name), "{service} serves {name}, which nobody listed");
+        }
+    }
+    let is_sent = |metric: &&Metric| metric.kind != Kind::Info;
+    let taken = collector
+        .until(|taken| {
+            list::EVERYBODY.iter().all(|service| {
+                let wanted = list::ALL.iter().filter(is_sent).filter(|metric| is_served_by(metric, service));
+                let sent = taken.metrics.get(*service);
+                wanted.clone().all(|metric| sent.is_some_and(|sent| sent.contains_key(metric.name)))
+            })
+        })
+        .await;
+    let sent = &taken.metrics["edge"][list::HTTP_SERVER_REQUEST_DURATION.name];
+    assert_eq!(sent.unit, "s");
+}

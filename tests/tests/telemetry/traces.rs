@@ -1,0 +1,149 @@
+//! One trace goes through all rooms: edge, bus, service, and what the service asks.
+
+use mesh_testbed::{Answer, Collector, Database, DevNode, Mesh, Taken, TakenSpan};
+use mesh_tests::{NO_CACHE, fixture, outside::Outside};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::{SPAN, TRACE, telling, traceparent};
+
+/// The spans of the trace, each the child of the one before: service, kind, name.
+fn chain<'a>(taken: &'a Taken, steps: &[(&str, &str, &str)]) -> Vec<&'a TakenSpan> {
+    let trace = taken.trace(TRACE);
+    let mut parent = SPAN.to_owned();
+    let mut found = Vec::new();
+    for (service, kind, name) in steps {
+        let is_it = |span: &&&TakenSpan| {
+            (span.service.as_str(), span.kind, span.name.as_str(), &span.parent_id)
+                == (service, kind, name, &parent)
+        };
+        let Some(span) = trace.iter().find(is_it) else {
+            panic!("no {kind} span {name} of {service} below {parent}: {trace:#?}")
+        };
+        parent.clone_from(&span.span_id);
+        found.push(*span);
+    }
+    found
+}
+
+fn has(service: &'static str, name: &'static str) -> impl Fn(&Taken) -> bool {
+    move |taken| taken.trace(TRACE).iter().any(|span| span.service == service && span.name == name)
+}
+
+async fn get(mesh: &Mesh, path: &str, trace: &str) -> Answer {
+    Answer::to(mesh.request(Method::GET, path).header("traceparent", trace).header("tracestate", "of=us"))
+        .await
+}
+
+#[tokio::test]
+async fn a_read_is_one_trace_from_the_edge_to_the_database() {
+    let (collector, database) = (Collector::start().await, fixture::database().await);
+    let mesh = telling(Mesh::configure(&database), &collector).start().await;
+    let path = format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL);
+    let answer = get(&mesh, &path, &traceparent(TRACE, true)).await;
+    assert_eq!(answer.status, 200);
+    let taken = collector
+        .until(|taken| has("edge", "GET /api/v2/withdrawal/{id}")(taken) && has("query", "SELECT")(taken))
+        .await;
+    let steps = [
+        ("edge", "SERVER", "GET /api/v2/withdrawal/{id}"),
+        ("edge", "CLIENT", "query/GetWithdrawal"),
+        ("query", "SERVER", "query/GetWithdrawal"),
+        ("query", "CLIENT", "SELECT"),
+    ];
+    let [edge, ask, answer, statement] = chain(&taken, &steps)[..] else { unreachable!() };
+    for span in [edge, ask, answer, statement] {
+        assert!(!span.has_failed && span.state == "of=us", "{span:?}");
+    }
+    assert_eq!(edge.attributes["http.response.status_code"], "200");
+    assert_eq!(edge.attributes["url.path"], path);
+    assert_eq!(edge.attributes["mesh.request_id"], answer.attributes["mesh.request_id"]);
+    assert_eq!(answer.attributes["rpc.method"], "GetWithdrawal");
+    assert_eq!(statement.attributes["db.system.name"], "postgresql");
+    assert_eq!(statement.attributes["db.operation.name"], "SELECT");
+    let told = format!("{:?}", statement.attributes);
+    assert!(!told.contains(fixture::WITHDRAWAL) && !told.contains("$1"), "{told}");
+
+    // A second time it is kept, and who brings a trace sees that.
+    get(&mesh, &path, &traceparent(TRACE, true)).await;
+    let edges = |taken: &Taken| {
+        taken.trace(TRACE).iter().filter(|span| span.kind == "SERVER" && span.service == "edge").count()
+    };
+    collector.until(|taken| edges(taken) == 2).await;
+}
+
+#[tokio::test]
+async fn a_client_that_wants_no_record_leaves_none_and_a_failure_is_told() {
+    let (collector, database) = (Collector::start().await, fixture::database().await);
+    let setup = telling(Mesh::configure(&database), &collector).env(NO_CACHE.0, NO_CACHE.1);
+    let mesh = setup.without("node-info").start().await;
+    const UNWANTED: &str = "11111111111111111111111111111111";
+    get(&mesh, "/accounts", &traceparent(UNWANTED, false)).await;
+    assert_eq!(mesh.get("/accounts").await.status, 200);
+    let missing = get(&mesh, "/api/v2/network/limits", &traceparent(TRACE, true)).await;
+    assert_eq!(missing.status, 503);
+    let taken = collector.until(has("edge", "GET /api/v2/network/limits")).await;
+    let steps =
+        [("edge", "SERVER", "GET /api/v2/network/limits"), ("edge", "CLIENT", "node-info/GetNetworkLimits")];
+    let [edge, ask] = chain(&taken, &steps)[..] else { unreachable!() };
+    assert!(edge.has_failed && ask.has_failed);
+    assert_eq!(ask.attributes["error.type"], "Unavailable");
+    assert!(taken.spans.iter().all(|span| span.trace_id == TRACE), "{:#?}", taken.spans);
+}
+
+#[tokio::test]
+async fn a_download_is_one_span_with_events_and_shows_the_object_store() {
+    let (collector, database) = (Collector::start().await, fixture::database().await);
+    let setup = telling(Mesh::configure(&database), &collector).env("MESH_HISTORY_INTERVAL_BLOCKS", "1");
+    let mesh = setup.start().await;
+    Outside::of(&mesh).until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
+    let path = "/api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3";
+    let download = get(&mesh, path, &traceparent(TRACE, true)).await;
+    assert_eq!(download.status, 200);
+    const PULL: &str = "pull export/ExportNetworkHistory";
+    let taken = collector.until(|taken| has("edge", PULL)(taken) && has("export", "get object")(taken)).await;
+    let route = "GET /api/v2/networkhistory/export";
+    let steps = [
+        ("edge", "SERVER", route),
+        ("edge", "CLIENT", PULL),
+        ("export", "SERVER", "export/ExportNetworkHistory"),
+        ("export", "CLIENT", "get object"),
+    ];
+    let stream = chain(&taken, &steps)[1];
+    // On a busy machine a replica is gone around now and then.
+    let (Some((opened, later)), resumes) =
+        (stream.events.split_first(), stream.events.len().saturating_sub(2))
+    else {
+        panic!("{stream:?}")
+    };
+    assert_eq!((opened.as_str(), later.last().map(String::as_str)), ("opened", Some("ended")));
+    assert!(later[..resumes].iter().all(|event| event == "resumed"), "{stream:?}");
+    let opening = [("edge", "SERVER", route), ("edge", "CLIENT", "export/ExportNetworkHistory")];
+    chain(&taken, &opening);
+    let pulls = taken.trace(TRACE).iter().filter(|span| span.parent_id == stream.span_id).count();
+    assert!((1..=1 + resumes).contains(&pulls), "a span for the first pull and for each resume: {pulls}");
+}
+
+#[tokio::test]
+async fn a_submission_is_one_trace_from_the_edge_to_the_node() {
+    let (collector, node, database) = tokio::join!(Collector::start(), DevNode::start(), Database::fresh());
+    let setup = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).without("export");
+    let setup = setup.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519");
+    let mesh = telling(setup, &collector).start().await;
+    let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"});
+    let request = mesh.request(Method::POST, "/transaction").header("traceparent", traceparent(TRACE, true));
+    let answer = Answer::to(request.body(body.to_string())).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let call = "POST broadcast_tx_sync";
+    let taken = collector
+        .until(|taken| has("edge", "POST /transaction")(taken) && has("tx-relay", call)(taken))
+        .await;
+    let steps = [
+        ("edge", "SERVER", "POST /transaction"),
+        ("edge", "CLIENT", "tx-relay/SubmitTransaction"),
+        ("tx-relay", "SERVER", "tx-relay/SubmitTransaction"),
+        ("tx-relay", "CLIENT", call),
+    ];
+    let to_node = chain(&taken, &steps)[3];
+    assert_eq!(to_node.attributes["server.address"], "127.0.0.1");
+}
