@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderName, Method};
 use mesh_chassis::Sampling;
 use mesh_telemetry::{TraceContext, span};
+use proto_msgs::OperationInfo;
 use tracing::Span;
 
 use crate::routes::Matched;
@@ -34,12 +35,12 @@ impl Trace {
         span::http_server(self.client.as_ref(), method.as_str(), route.as_deref(), path, id)
     }
 
-    /// The span of a gRPC call. `method`: `/<package>.<Service>/<Method>`.
-    pub(crate) fn of_grpc(&self, method: &str, id: &str) -> Span {
+    /// The span of a gRPC call.
+    pub(crate) fn of_grpc(&self, operation: &OperationInfo, id: &str) -> Span {
         if !self.is_recorded {
             return Span::none();
         }
-        span::grpc_server(self.client.as_ref(), method.trim_start_matches('/'), id)
+        span::grpc_server(self.client.as_ref(), operation.rpc().trim_start_matches('/'), id)
     }
 
     /// What services are told where nothing is recorded: the trace's id, for their logs.

@@ -1,9 +1,13 @@
 //! One trace goes through all rooms: edge, bus, service, and what the service asks.
 
 use mesh_testbed::{Answer, Collector, Database, DevNode, Mesh, Taken, TakenSpan};
-use mesh_tests::{NO_CACHE, fixture, outside::Outside};
+use mesh_tests::{
+    NO_CACHE, fixture,
+    outside::Outside,
+    rpc::{Called, Rpc},
+};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{SPAN, TRACE, telling, traceparent};
 
@@ -89,6 +93,55 @@ async fn a_client_that_wants_no_record_leaves_none_and_a_failure_is_told() {
     assert!(edge.has_failed && ask.has_failed);
     assert_eq!(ask.attributes["error.type"], "Unavailable");
     assert!(taken.spans.iter().all(|span| span.trace_id == TRACE), "{:#?}", taken.spans);
+}
+
+#[tokio::test]
+async fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not() {
+    let (collector, database) = (Collector::start().await, fixture::database().await);
+    let mesh = telling(Mesh::configure(&database), &collector).start().await;
+    let broken = "ALTER TABLE delegations_current RENAME TO elsewhere";
+    database.connect().await.batch_execute(broken).await.unwrap();
+    const UNWANTED: &str = "22222222222222222222222222222222";
+    for (trace, is_wanted, id) in [(TRACE, true, "first"), (UNWANTED, false, "second")] {
+        let request = mesh.request(Method::GET, "/api/v2/delegations").header("x-request-id", id);
+        let failed = Answer::to(request.header("traceparent", traceparent(trace, is_wanted))).await;
+        assert_eq!(failed.status, 500, "{failed:?}");
+        let log = mesh.service("query").log();
+        let line = log.lines().find(|line| line.contains(&format!("\"request_id\":\"{id}\"")));
+        let line: Value = serde_json::from_str(line.unwrap_or_else(|| panic!("{log}"))).unwrap();
+        assert_eq!(
+            (&line["trace_id"], &line["operation"]),
+            (&json!(trace), &json!("ListDelegations")),
+            "{line}"
+        );
+    }
+    let taken = collector.until(has("query", "SELECT")).await;
+    let statement = taken.spans.iter().find(|span| span.name == "SELECT").unwrap();
+    assert!(statement.has_failed && statement.attributes["error.type"] == "failed", "{statement:?}");
+}
+
+#[tokio::test]
+async fn a_call_over_grpc_is_told_by_its_method() {
+    let (collector, database) = (Collector::start().await, fixture::database().await);
+    let mesh = telling(Mesh::configure(&database), &collector).start().await;
+    let called = Called::by_path("/accounts").unwrap();
+    let mut request = tonic::Request::new(called.message.clone());
+    request.metadata_mut().insert("traceparent", traceparent(TRACE, true).parse().unwrap());
+    Rpc::of(&mesh).await.call_with(&called, request).await.unwrap();
+    let taken = collector
+        .until(|taken| has("edge", "api.v2.Query/ListAccounts")(taken) && has("query", "SELECT")(taken))
+        .await;
+    let steps = [
+        ("edge", "SERVER", "api.v2.Query/ListAccounts"),
+        ("edge", "CLIENT", "query/ListAccounts"),
+        ("query", "SERVER", "query/ListAccounts"),
+        ("query", "CLIENT", "SELECT"),
+    ];
+    let edge = chain(&taken, &steps)[0];
+    assert_eq!(
+        (edge.attributes["rpc.system.name"].as_str(), edge.attributes["rpc.response.status_code"].as_str()),
+        ("grpc", "OK")
+    );
 }
 
 #[tokio::test]

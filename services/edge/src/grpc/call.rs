@@ -69,7 +69,7 @@ impl Call {
 pub(crate) async fn answer(shared: &Shared, mut call: Call) -> Response<Body> {
     let started = Instant::now();
     let trace = Trace::of(&call.headers, &shared.config.sampling);
-    let span = trace.of_grpc(&call.operation.rpc(), call.id.as_str());
+    let span = trace.of_grpc(call.operation, call.id.as_str());
     let answered = try_answer(shared, &mut call, trace.unrecorded()).instrument(span.clone()).await;
     let code = answered.as_ref().map_or_else(|problem| problem.code.number(), |_| 0);
     let mut response = answered.unwrap_or_else(|problem| status::refused(&problem));
