@@ -45,7 +45,8 @@ const RELAY: &[&str] = &["tx-relay"];
 
 /// Labels of one call.
 const CALL: &[&str] = &["rpc.system.name", "rpc.method", "rpc.response.status_code"];
-const HTTP: &[&str] = &["operation", "http.request.method", "http.response.status_code"];
+const HTTP: &[&str] =
+    &["operation", "http.request.method", "http.route", "http.response.status_code", "url.scheme"];
 const POOL: &[&str] = &["db.client.connection.pool.name"];
 
 macro_rules! metrics {
@@ -151,7 +152,8 @@ metrics! {
         "Transactions whose fate is remembered";
     RELAY_NODE = "mesh.relay.node" "{state}" Gauge &[], RELAY,
         "How the consensus node is: 2 takes transactions, 1 catches up, 0 is away";
-    HTTP_CLIENT_REQUEST_DURATION = "http.client.request.duration" "s" Histogram &["rpc.method", "error.type"], RELAY,
+    HTTP_CLIENT_REQUEST_DURATION = "http.client.request.duration" "s" Histogram
+        &["http.request.method", "server.address", "server.port", "rpc.method", "error.type"], RELAY,
         "Time of a call to the consensus node; `error.type` is empty when there was an answer";
     PROCESS_CPU_TIME = "process.cpu.time" "s" Counter &[], EVERYBODY,
         "CPU seconds used, in user and system mode";

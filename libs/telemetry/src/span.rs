@@ -175,7 +175,7 @@ pub trait Recorded {
     fn happened<const N: usize>(&self, what: &'static str, attributes: [(&'static str, Value); N]);
 
     /// Notes that it failed and how; `kind` is one of few words.
-    fn failed(&self, kind: &'static str);
+    fn failed(&self, kind: &str);
 
     /// Its context, to be passed on.
     fn passed_on(&self) -> Option<TraceContext>;
@@ -195,9 +195,9 @@ impl Recorded for Span {
         }
     }
 
-    fn failed(&self, kind: &'static str) {
+    fn failed(&self, kind: &str) {
         if !self.is_none() {
-            self.set_attribute("error.type", kind);
+            self.set_attribute("error.type", kind.to_owned());
             self.set_status(Status::error(""));
         }
     }

@@ -127,11 +127,12 @@ impl Shared {
         let operation = matched.as_ref().map_or("none", Matched::name);
         let (status, length) = (response.status().as_u16(), response.headers().get(CONTENT_LENGTH));
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        let length = length.filter(|_| call.method != Method::HEAD);
+        let has_body = call.method != Method::HEAD && response.status() != StatusCode::NOT_MODIFIED;
+        let length = length.filter(|_| has_body);
         self.metrics.answered(operation, &call.method, status, length, started.elapsed());
         span.notes("http.response.status_code", i64::from(status));
         if response.status().is_server_error() {
-            span.failed("server_error");
+            span.failed(response.status().as_str());
         }
         if is_sending(&call.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {
             tokio::spawn(body::discard(call.body, self.config.limits));

@@ -1,7 +1,8 @@
 //! What the edge counts.
 
 use std::{
-    sync::{Arc, atomic::AtomicI64},
+    collections::HashMap,
+    sync::{Arc, LazyLock, atomic::AtomicI64},
     time::Duration,
 };
 
@@ -11,6 +12,15 @@ use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
 };
+use proto_msgs::Contract;
+
+use crate::routes;
+
+/// The routes of the contract's operations.
+static ROUTES: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
+    let operations = Contract::get().operations().iter();
+    operations.map(|operation| (operation.name.as_str(), routes::spelled(operation))).collect()
+});
 
 /// Counts of one edge.
 #[derive(Debug, Clone)]
@@ -28,12 +38,14 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge<i64, AtomicI64>,
 }
 
-/// Labels of an HTTP request. Operation: `none` where no route matches.
+/// Labels of an HTTP request. Operation: `none` where no route matches; a page has no route of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
     operation: &'static str,
     http_request_method: &'static str,
+    http_route: &'static str,
     http_response_status_code: u16,
+    url_scheme: &'static str,
 }
 
 /// Where the answer to a read came from.
@@ -155,5 +167,11 @@ impl Metrics {
 fn labels(operation: &'static str, method: &Method, status: u16) -> Labels {
     let known = ["GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"];
     let method = known.into_iter().find(|known| *known == method.as_str()).unwrap_or("_OTHER");
-    Labels { operation, http_request_method: method, http_response_status_code: status }
+    Labels {
+        operation,
+        http_request_method: method,
+        http_route: ROUTES.get(operation).map_or("", String::as_str),
+        http_response_status_code: status,
+        url_scheme: "http",
+    }
 }

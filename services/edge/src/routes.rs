@@ -64,12 +64,8 @@ impl Matched {
 
     /// The path with its variables' names, as traces call it; a page is at a fixed one.
     pub(crate) fn route(&self, path: &str) -> String {
-        let segment = |segment: &Segment| match segment {
-            Segment::Fixed(text) => format!("/{text}"),
-            Segment::Field(name) => format!("/{{{name}}}"),
-        };
         match self {
-            Self::Operation(operation, _) => operation.path.iter().map(segment).collect(),
+            Self::Operation(operation, _) => spelled(operation),
             Self::Page(_) => path.to_owned(),
         }
     }
@@ -81,6 +77,15 @@ impl Matched {
             _ => "GET, HEAD, OPTIONS",
         }
     }
+}
+
+/// The path of an operation, with the names of its fields in braces.
+pub(crate) fn spelled(operation: &OperationInfo) -> String {
+    let segment = |segment: &Segment| match segment {
+        Segment::Fixed(text) => format!("/{text}"),
+        Segment::Field(name) => format!("/{{{name}}}"),
+    };
+    operation.path.iter().map(segment).collect()
 }
 
 fn fields<'a>(pattern: &'a [Segment], segments: &[String]) -> Option<Vec<(&'a str, String)>> {

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use mesh_problem::{Code, Problem};
-use mesh_telemetry::{By, Registry, list, seconds_histogram};
-use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
+use mesh_telemetry::{Registry, list, seconds_histogram};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+};
 use proto_msgs::v2::SubmitTransactionReply;
+use reqwest::Url;
 
 use crate::{fates::Strength, node::Condition};
 
@@ -15,7 +19,17 @@ pub(crate) struct Metrics {
     submissions: Family<[(&'static str, &'static str); 2], Counter>,
     remembered: Gauge,
     node: Gauge,
-    calls: By<2, Histogram>,
+    calls: Family<Call, Histogram, fn() -> Histogram>,
+}
+
+/// Labels of a call of a node; the error is empty when there was an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Call {
+    http_request_method: &'static str,
+    server_address: String,
+    server_port: Option<u16>,
+    rpc_method: &'static str,
+    error_type: &'static str,
 }
 
 /// How a submission ended.
@@ -83,8 +97,14 @@ impl Metrics {
     }
 
     /// Counts a call of a node; `error` is empty when there was an answer.
-    pub(crate) fn called(&self, method: &'static str, error: &'static str, took: Duration) {
-        let labels = [("rpc_method", method), ("error_type", error)];
+    pub(crate) fn called(&self, node: &Url, method: &'static str, error: &'static str, took: Duration) {
+        let labels = Call {
+            http_request_method: "POST",
+            server_address: node.host_str().unwrap_or_default().to_owned(),
+            server_port: node.port_or_known_default(),
+            rpc_method: method,
+            error_type: error,
+        };
         self.calls.get_or_create_owned(&labels).observe(took.as_secs_f64());
     }
 

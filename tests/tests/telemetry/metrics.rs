@@ -1,6 +1,9 @@
 //! The list of metrics against what every service of a running mesh serves, both ways, and against what it sends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use mesh_telemetry::{Kind, Metric, list};
 use mesh_testbed::{Answer, Collector, DevNode, Mesh};
@@ -11,6 +14,7 @@ use mesh_tests::{
 };
 use reqwest::Method;
 use serde_json::json;
+use tokio::time::{Instant, sleep};
 
 use crate::telling;
 
@@ -67,6 +71,19 @@ async fn be_busy(mesh: &Mesh, node: &DevNode) {
     Rpc::of(mesh).await.json(&called).await.unwrap();
 }
 
+/// Waits until a service shows this line.
+async fn await_line(mesh: &Mesh, service: &str, line: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let page = mesh.service(service).admin("/metrics").await;
+        if page.text().lines().any(|shown| shown == line) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{service} never shows {line}: {}", page.text());
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test]
 async fn what_is_served_and_sent_is_what_is_listed() {
     let (collector, node, database) = tokio::join!(Collector::start(), DevNode::start(), fixture::database());
@@ -77,6 +94,15 @@ async fn what_is_served_and_sent_is_what_is_listed() {
         .env("OTEL_METRIC_EXPORT_INTERVAL", "200");
     let mesh = telling(setup, &collector).start().await;
     be_busy(&mesh, &node).await;
+    let shown = [
+        ("query", format!("{} 0", list::MAILBOX_DEPTH.sample())),
+        ("edge", format!("{} 0", list::HTTP_SERVER_ACTIVE_REQUESTS.sample())),
+        ("edge", format!("{} 0", list::STREAMS_ACTIVE.sample())),
+        ("edge", format!("{}{{outcome=\"whole\"}} 1", list::STREAMS_ENDED.sample())),
+    ];
+    for (service, line) in shown {
+        await_line(&mesh, service, &line).await;
+    }
     for service in list::EVERYBODY {
         let page = mesh.service(service).admin("/metrics").await;
         let served = families(page.text());

@@ -60,6 +60,8 @@ pub struct Pulled {
     /// From the opening to the end.
     span: Span,
     delivered: u64,
+    /// How much its reader wants, when that is known: one who has it all may not come back for the end.
+    wanted: Option<u64>,
     has_begun: bool,
 }
 
@@ -109,6 +111,8 @@ impl Bus {
         let from_byte = i64::try_from(opened.from_byte).unwrap_or(i64::MAX);
         span.happened("opened", [("mesh.stream.from_byte", from_byte.into())]);
         self.shared.pulling.active.inc();
+        let until = options.to_byte.or(opened.info.total_bytes);
+        let wanted = until.map(|until| until.saturating_sub(opened.from_byte));
         Ok(Pulled {
             bus: self.clone(),
             target: Arc::clone(target),
@@ -121,6 +125,7 @@ impl Bus {
             is_over: false,
             span,
             delivered: 0,
+            wanted,
             has_begun: false,
         })
     }
@@ -282,7 +287,8 @@ impl Drop for Pulled {
             self.cancel(pull);
         }
         if !self.is_over {
-            self.ends(End::Left);
+            let has_all = self.wanted.is_some_and(|wanted| self.delivered >= wanted);
+            self.ends(if has_all { End::Whole } else { End::Left });
         }
     }
 }

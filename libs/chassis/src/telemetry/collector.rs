@@ -68,7 +68,7 @@ impl Collector {
         let wrong = match &answer {
             Ok(answer) if answer.status().is_success() => None,
             Ok(answer) => Some(answer.status().to_string()),
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(with_causes(error.as_ref())),
         };
         let was_failing = self.is_failing.swap(wrong.is_some(), Ordering::Relaxed);
         match wrong {
@@ -84,6 +84,17 @@ impl Collector {
         let body = Limited::new(body, ANSWER_BYTES).collect().await?.to_bytes();
         Ok(Response::from_parts(head, body))
     }
+}
+
+/// An error with what lies below it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(cause) = below {
+        text = format!("{text}: {cause}");
+        below = cause.source();
+    }
+    text
 }
 
 /// For the exporter's thread, which is outside of any runtime.

@@ -194,7 +194,8 @@ fn histogram(listed: &Listed, samples: &[Sample<'_>], times: (u64, u64)) -> Hist
 /// The labels by the names that the list gives them.
 fn attributes(listed: &Listed, sample: &Sample<'_>) -> Vec<KeyValue> {
     let named = |label: &str| listed.labels.iter().find(|name| name.replace('.', "_") == label);
-    let labels = sample.labels.iter().filter(|(label, _)| *label != "le");
+    // An empty label is none.
+    let labels = sample.labels.iter().filter(|(label, value)| *label != "le" && !value.is_empty());
     labels.map(|(label, value)| attribute(named(label).unwrap_or(label), value)).collect()
 }
 

@@ -90,12 +90,14 @@ impl Rpc {
         within: Duration,
     ) -> Result<T, Failed> {
         let request = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": parameters}).to_string();
-        let (begun, span) =
-            (Instant::now(), span::http_client(node.host_str().unwrap_or_default(), node.port(), method));
+        let (begun, span) = (
+            Instant::now(),
+            span::http_client(node.host_str().unwrap_or_default(), node.port_or_known_default(), method),
+        );
         let exchanged = timeout(within, self.exchange(node, request)).instrument(span.clone()).await;
         let answered = exchanged.unwrap_or(Err(Failed::Late));
         let kind = answered.as_ref().err().map_or("", Failed::kind);
-        self.metrics.called(method, kind, begun.elapsed());
+        self.metrics.called(node, method, kind, begun.elapsed());
         if !kind.is_empty() {
             span.failed(kind);
         }
