@@ -104,7 +104,8 @@ impl<'a> Stage<'a> {
 
     /// Begins downloads, some at the same time.
     pub(super) fn crowd(&self, downloads: Vec<(Wanted, Pace)>, at_once: usize) -> Crowd {
-        Crowd::start(self.edge, downloads, at_once, DOWNLOAD_PATIENCE.max(self.bound(DOWNLOAD_PATIENCE / 2)))
+        let patience = DOWNLOAD_PATIENCE.max(self.bound(DOWNLOAD_PATIENCE / 2));
+        Crowd::start(self.edge, downloads, at_once, Duration::ZERO, patience)
     }
 
     /// So many downloads of every kind and pace, the slow ones taking up to this time.
