@@ -223,6 +223,6 @@ mod tests {
         let too_long = Chunk { bytes: long.clone(), ..chunk(Vec::new(), Mark::More) };
         assert_eq!(Chunk::read(&too_long.write(), long), None);
         let too_far = chunk(vec![position(b"then"); KNOWN_AHEAD + 1], Mark::More);
-        assert_eq!(Chunk::read(&too_far.write(), too_far.bytes.clone()), None);
+        assert_eq!(Chunk::read(&too_far.write(), too_far.bytes), None);
     }
 }
