@@ -71,7 +71,7 @@ impl Table {
         if self.checks == Checks::None {
             return Ok(());
         }
-        self.unless_replayed(candidate)?;
+        unless_replayed(&self.places, candidate)?;
         self.spam.judge(candidate).map(|_| ())
     }
 
@@ -80,7 +80,7 @@ impl Table {
         if self.checks == Checks::None {
             return Ok(());
         }
-        self.unless_replayed(candidate)?;
+        unless_replayed(&self.places, candidate)?;
         self.spam.admit(candidate).map(|_| ())
     }
 
@@ -100,12 +100,13 @@ impl Table {
         let stands = |hash: &TxHash| checks == Checks::None || spam.stands(hash).is_ok();
         self.mempool.settle(&outcomes(stored), stands);
     }
+}
 
-    fn unless_replayed(&self, candidate: &Candidate) -> Result<(), Refusal> {
-        match self.places.get(&candidate.hash) {
-            Some(Place { has_succeeded: true, .. }) => Err(Refusal::replay()),
-            _ => Ok(()),
-        }
+/// Refuses what has succeeded in a block.
+pub(crate) fn unless_replayed(places: &Places, candidate: &Candidate) -> Result<(), Refusal> {
+    match places.get(&candidate.hash) {
+        Some(Place { has_succeeded: true, .. }) => Err(Refusal::replay()),
+        _ => Ok(()),
     }
 }
 
