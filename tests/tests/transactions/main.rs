@@ -7,7 +7,7 @@ mod fields;
 mod forms;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mesh_testbed::{Answer, Database, DevNode, DevNodeSetup, Mesh};
+use mesh_testbed::{Answer, Database, DevNode, Mesh, NodeSetup};
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::Transaction;
 use reqwest::Method;
@@ -21,7 +21,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) async fn set(node: DevNodeSetup) -> Self {
+    pub(crate) async fn set(node: NodeSetup) -> Self {
         let (node, database) = tokio::join!(node.start(), Database::fresh());
         let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).without("export");
         let mesh = mesh.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519").start().await;
