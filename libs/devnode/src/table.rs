@@ -110,10 +110,15 @@ pub(crate) fn unless_replayed(places: &Places, candidate: &Candidate) -> Result<
     }
 }
 
-/// Remembers where the transactions of a block are.
+/// Remembers where the transactions of a block are. One that has succeeded stays so, whatever comes of it when a
+/// proposer puts it into a block again.
 pub(crate) fn note_places(places: &mut Places, stored: &StoredBlock, frame: u64) {
     for (tx, index) in stored.txs.iter().zip(0..) {
-        places.insert(TxHash::of(&tx.tx), Place { frame, index, has_succeeded: tx.code == 0 });
+        let place = Place { frame, index, has_succeeded: tx.code == 0 };
+        let known = places.entry(TxHash::of(&tx.tx)).or_insert(place);
+        if !known.has_succeeded {
+            *known = place;
+        }
     }
 }
 
