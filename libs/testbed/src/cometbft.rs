@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 /// When no second block is wanted.
 const NO_TEST_TAKES_SO_LONG: Duration = Duration::from_secs(24 * 3600);
+const END_WITHIN: Duration = Duration::from_secs(2);
 /// Nobody waits longer than this for the first block.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
@@ -137,13 +138,13 @@ impl Cometbft {
         stop(runtime).await;
     }
 
-    /// Waits until CometBFT has ended by itself.
+    /// Waits until CometBFT has ended by itself. When it was in the middle of a call it may hang on its way out for
+    /// ever; then it is killed.
     pub async fn until_ended(&mut self) {
-        let Some(process) = self.process.take() else { return };
-        let ended = timeout(PATIENCE, process.wait()).await;
-        ended
-            .unwrap_or_else(|_| panic!("CometBFT goes on, see {}", self.words()))
-            .unwrap_or_else(|error| panic!("{error}"));
+        if let Some(process) = &self.process {
+            let _ = timeout(END_WITHIN, process.wait()).await;
+        }
+        self.kill().await;
     }
 
     /// Kills CometBFT if it still runs, and starts it anew with its blocks; the application, too, if that was killed.
@@ -221,4 +222,68 @@ fn variables(limits: &Limits) -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DevNode, Node, NodeKind};
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use mesh_transaction::{TxHash, encode};
+
+    #[tokio::test]
+    async fn both_are_killed_at_any_moment_and_the_chain_goes_on() {
+        let Some(kind) = NodeKind::cometbft() else { return };
+        let setup = DevNode::configure().every(Duration::from_millis(50));
+        let Node::Cometbft(mut node) = setup.start_as(kind).await else { panic!("another node") };
+        let (mut taken, mut heights) = (Vec::new(), Vec::new());
+        for turn in 0..8_u64 {
+            for number in 0..4 {
+                let tx = encode(&node.transaction(1, &format!("{turn} {number}")).await);
+                let answer =
+                    call(&node.url(), "broadcast_tx_sync", json!({"tx": STANDARD.encode(&tx)})).await;
+                assert_eq!(answer["result"]["code"], 0, "{answer}");
+                taken.push((TxHash::of(&tx), tx));
+            }
+            // Somewhere else in the making of a block each time.
+            sleep(Duration::from_millis(turn * 13 % 60)).await;
+            match turn % 3 {
+                0 => node.kill().await,
+                1 => {
+                    node.kill_application().await;
+                    node.until_ended().await;
+                }
+                _ => {
+                    node.kill_application().await;
+                    node.kill().await;
+                }
+            }
+            // CometBFT compares the hash of the application with its own, and would not start.
+            node.restart().await;
+            node.block().await;
+            heights.push(node.newest().await.0);
+        }
+        assert!(heights.is_sorted_by(|before, after| before < after), "{heights:?}");
+        // Each block is kept once, as CometBFT has it, and has each transaction once.
+        let (newest, _) = node.newest().await;
+        let mut seen = Vec::new();
+        for height in 1..newest {
+            let told = call(&node.url(), "block", json!({"height": height.to_string()})).await;
+            let hash = told["result"]["block_id"]["hash"].as_str().unwrap().to_ascii_lowercase();
+            let kept = node.application().block(height).await.unwrap().unwrap();
+            assert_eq!((kept.height, kept.hash), (height, hash));
+            let txs = told["result"]["block"]["data"]["txs"].as_array().unwrap();
+            seen.extend(txs.iter().map(|tx| STANDARD.decode(tx.as_str().unwrap()).unwrap()));
+        }
+        let mut distinct = seen.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), seen.len());
+        assert!(seen.iter().all(|tx| taken.iter().any(|(_, taken)| taken == tx)));
+        // What came into a block in an earlier life is a replay in this one.
+        let first = seen.first().unwrap();
+        let answer = call(&node.url(), "broadcast_tx_sync", json!({"tx": STANDARD.encode(first)})).await;
+        assert_eq!(answer["result"]["code"], 51, "{answer}");
+    }
 }
