@@ -3,6 +3,7 @@
 //! Comes in: what the store holds. Goes out: both processes. The chain of the node begins after the newest block of the
 //! store; what an earlier run left is taken up when the store has gone on with its blocks, and set aside otherwise.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -11,22 +12,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh_devnode::{Application, Checks, ReservedPort};
+use mesh_launcher::control::{Answer, Request};
 use mesh_launcher::home::Home;
 use mesh_launcher::servers::{
     Cometbft, CometbftSettings, Genesis, cometbft_height, find_cometbft, how_to_get_cometbft,
 };
-use mesh_launcher::supervisor::{Group, Tier};
+use mesh_launcher::supervisor::{Group, Supervisor, Tier};
 use mesh_launcher::{Ready, Recipe};
 use mesh_transaction::{ALGORITHM, Network, SpamRules};
+use tokio::time::{Instant, sleep};
 use tokio_postgres::{Client, NoTls};
 
 use super::{backing, say};
-use crate::cli::COMETBFT;
+use crate::cli::{APPLICATION, COMETBFT};
 use crate::devnode;
 use crate::failure::{Failure, with_causes};
 
 /// Between two blocks, most of it.
 const PAUSE: Duration = Duration::from_millis(1000);
+/// Between two looks at the processes.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// So long CometBFT may take to end when its application is gone.
+const END_WITHIN: Duration = Duration::from_secs(3);
 /// The longest chain id that CometBFT takes.
 const LONGEST_CHAIN_ID: usize = 50;
 
@@ -89,6 +96,39 @@ impl Place {
         let ready =
             Ready::probe(move || async move { cometbft_height(rpc).await.is_some_and(|height| height > 0) });
         Ok([application, devnode::one(COMETBFT, Tier::Node, Recipe { spec, ready })])
+    }
+}
+
+/// CometBFT ends when its application is gone. When that happens in the middle of a call, 0.38 may hang on its way out
+/// for ever: then it is ended here, and started again.
+pub(super) async fn watch(supervisor: &Supervisor) -> Infallible {
+    let pids = || {
+        let rows = supervisor.rows();
+        let pid = |name: &str| rows.iter().find(|row| row.service == name).map(|row| row.pid);
+        (pid(APPLICATION), pid(COMETBFT))
+    };
+    let (mut application, mut node) = pids();
+    // Since when the application of this CometBFT is gone.
+    let mut left = None;
+    loop {
+        sleep(LOOK_EVERY).await;
+        let (application_now, node_now) = pids();
+        if node_now != node {
+            left = None;
+        } else if application_now != application && node.is_some() {
+            left = Some(Instant::now());
+        }
+        (application, node) = (application_now, node_now);
+        if left.is_some_and(|since| since.elapsed() >= END_WITHIN) {
+            left = None;
+            tracing::warn!("CometBFT goes on without its application, it is started again");
+            let (name, replica) = (COMETBFT.to_owned(), None);
+            let stopped = supervisor.answer(Request::Stop { name: name.clone(), replica }).await;
+            // Who holds it down already shall find it so.
+            if let Answer::Done { note: None } = stopped {
+                supervisor.answer(Request::Start { name, replica }).await;
+            }
+        }
     }
 }
 
@@ -193,4 +233,109 @@ fn set_aside(folder: &Path) -> Result<(), Failure> {
 
 fn unread(error: &tokio_postgres::Error) -> Failure {
     Failure::failed(format!("cannot see where the chain of the database ends: {}", with_causes(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mesh_devnode::serve_application;
+    use mesh_testbed::Database;
+    use serde_json::json;
+
+    /// The folder of a chain, with no block so far.
+    fn make(folder: &Path, genesis: &Genesis) {
+        let document = json!({
+            "chain_id": genesis.chain_id,
+            "initial_height": genesis.initial_height.to_string(),
+            "app_state": {"previous_hash": genesis.previous_hash},
+        });
+        std::fs::create_dir_all(folder.join("config")).unwrap();
+        std::fs::write(folder.join("config/genesis.json"), document.to_string()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_chain_begins_after_the_store_and_is_set_aside_when_the_store_went_elsewhere() {
+        let home = tempfile::tempdir().unwrap();
+        let (folder, aside) = (home.path().join("cometbft"), home.path().join("cometbft.other"));
+        let database = Database::fresh().await;
+        let client = database.connect().await;
+        let nameless = genesis(&folder, database.url()).await.unwrap_err();
+        assert!(nameless.to_string().contains("chain id"), "{nameless}");
+        client.batch_execute("INSERT INTO chain (id) VALUES ('net-1')").await.unwrap();
+        let begin = |initial_height, previous_hash: &str| Genesis {
+            chain_id: "net-1".to_owned(),
+            initial_height,
+            previous_hash: previous_hash.to_owned(),
+        };
+        assert_eq!(genesis(&folder, database.url()).await.unwrap(), begin(1, ""));
+        let add = async |height: i64, hash: &str| {
+            let sql = "INSERT INTO blocks VALUES (to_timestamp($1::int8), $1::int8, $2)";
+            client.execute(sql, &[&height, &hash.repeat(64)]).await.unwrap();
+        };
+        add(41, "A").await;
+        let first = begin(42, &"a".repeat(64));
+        assert_eq!(genesis(&folder, database.url()).await.unwrap(), first);
+        make(&folder, &first);
+        assert_eq!(genesis(&folder, database.url()).await.unwrap(), first, "nothing of it is stored so far");
+        assert!(!aside.exists());
+
+        // The store has a block that this chain has not.
+        add(42, "b").await;
+        let second = begin(43, &"b".repeat(64));
+        assert_eq!(genesis(&folder, database.url()).await.unwrap(), second);
+        assert!(aside.exists() && !folder.exists());
+        // The same height after another block.
+        make(&folder, &begin(43, &"c".repeat(64)));
+        assert_eq!(genesis(&folder, database.url()).await.unwrap(), second);
+        // Another chain, and one that the store is behind of.
+        make(&folder, &Genesis { chain_id: "net-2".to_owned(), ..second.clone() });
+        assert_eq!(genesis(&folder, database.url()).await.unwrap(), second);
+        make(&folder, &begin(44, ""));
+        assert_eq!(genesis(&folder, database.url()).await.unwrap(), second);
+        assert!(!folder.exists());
+    }
+
+    /// As an application of CometBFT's would have kept them.
+    #[tokio::test]
+    async fn a_chain_whose_blocks_the_store_has_goes_on() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("cometbft");
+        let begun = Genesis { chain_id: "net-1".to_owned(), initial_height: 1, previous_hash: String::new() };
+        make(&folder, &begun);
+        let network = Network {
+            chain_id: "net-1".to_owned(),
+            algorithm: ALGORITHM.to_owned(),
+            pow_prefix: String::new(),
+        };
+        let opened = Application::open(network, &file(&folder), Checks::None, SpamRules::default()).await;
+        let application = opened.unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let served = application.clone();
+        let serving = tokio::spawn(async move { match serve_application(listener, served).await {} });
+        // FinalizeBlock (field 20) of height 1 (field 5) with its hash (field 4), then Commit (field 11).
+        let block = [&[0x22, 32][..], &[0xab; 32], &[0x28, 1]].concat();
+        let finalize = [&[0xa2, 1, block.len() as u8][..], &block].concat();
+        stream.write_all(&[&[finalize.len() as u8][..], &finalize, &[2, 0x5a, 0]].concat()).await.unwrap();
+        let mut heights = application.heights();
+        heights.wait_for(|height| *height == 1).await.unwrap();
+        stream.shutdown().await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+        serving.abort();
+        let _ = serving.await;
+        drop((application, heights));
+
+        let database = Database::fresh().await;
+        let client = database.connect().await;
+        let block = format!(
+            "INSERT INTO chain (id) VALUES ('net-1'); INSERT INTO blocks VALUES (now(), 1, '{}')",
+            "ab".repeat(32)
+        );
+        client.batch_execute(&block).await.unwrap();
+        assert_eq!(genesis(&folder, database.url()).await.unwrap(), begun);
+        client.execute("UPDATE last_block SET hash = repeat('cd', 32)", &[]).await.unwrap();
+        assert_eq!(genesis(&folder, database.url()).await.unwrap().initial_height, 2);
+    }
 }

@@ -164,7 +164,16 @@ impl Mesh {
         let mut out = io::stdout();
         // Whoever started us may not be interested.
         let _ = out.write_all(ready.as_bytes()).and_then(|()| out.flush());
-        status::show(&self.supervisor).await
+        let watch = async {
+            match self.node {
+                Node::Cometbft(_) => cometbft::watch(&self.supervisor).await,
+                Node::Development(_) | Node::Running(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            outcome = status::show(&self.supervisor) => outcome,
+            never = watch => match never {},
+        }
     }
 
     async fn start_backing(&self) -> Result<(String, Bus), Failure> {
