@@ -60,6 +60,7 @@ fn run() -> Result<(), Failure> {
             Command::Rig(args) => rig::rig(&args).await,
             Command::Test => test::test().await,
             Command::Devnode => devnode::run().await,
+            Command::Application => devnode::run_application().await,
             Command::Baseline(args) => bench::baseline::run(args.kind).await,
         }
     });

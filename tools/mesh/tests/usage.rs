@@ -55,6 +55,8 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     );
     fails(&["bench", "exports", "--megabytes", "0"], 2, &["--megabytes"]);
     fails(&["up", "--node", "node:26657"], 2, &["--node", "http://host:port"]);
+    fails(&["up", "--consensus", "raft"], 2, &["raft", "cometbft"]);
+    fails(&["up", "--consensus", "cometbft", "--node", "http://node:26657"], 2, &["--consensus", "--node"]);
     fails(&["tx"], 2, &["--help"]);
     fails(&["tx", "sign", "--key", "k"], 2, &["--input", "--hex", "--base64"]);
     fails(&["tx", "sign", "--key", "k", "--hex", "00", "--difficulty", "257"], 2, &["--difficulty"]);
