@@ -25,13 +25,13 @@ use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_postgres::Client;
 
-const READERS: usize = 12;
+const READERS: usize = 8;
 /// Blocks before and after each recorded change.
-const AROUND: u64 = 4;
+const AROUND: u64 = 3;
 /// Made blocks; every other one changes all parameters.
 const MADE: u64 = 40;
 /// Answers that are waited for between what happens to the store and what happens to the node.
-const ANSWERS: u64 = 2 * READERS as u64;
+const ANSWERS: u64 = READERS as u64;
 /// How soon an answer must show what happened.
 const SOON: Duration = Duration::from_secs(30);
 
@@ -188,6 +188,17 @@ impl Play {
         self.until("no answers come", || self.answers.load(SeqCst) >= enough).await;
     }
 
+    /// Waits until the service has heard of a block of the node.
+    async fn heard(&self, height: u64) {
+        let wanted = format!("mesh_node_height {height}\n");
+        let waiting = async {
+            while !self.mesh.service("node-info").admin("/metrics").await.text().contains(&wanted) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(SOON, waiting).await.expect("the service hears of the node's block");
+    }
+
     async fn until(&self, otherwise: &str, is_so: impl Fn() -> bool) {
         let waiting = async {
             while !is_so() {
@@ -200,17 +211,22 @@ impl Play {
     async fn write(&self, store: &mut Client, node: &Chain) {
         for (number, step) in self.steps.iter().enumerate().skip(1) {
             match step.first {
-                First::Store => to_store(store, step).await,
-                First::Node => to_node(node, step).await,
-            }
-            if step.first == First::Node {
-                let shown = || self.seen.load(SeqCst) >= step.height;
-                self.until("a block of the node is not shown", shown).await;
-            }
-            self.more_answers().await;
-            match step.first {
-                First::Store => to_node(node, step).await,
-                First::Node => to_store(store, step).await,
+                First::Store => {
+                    to_store(store, step).await;
+                    self.more_answers().await;
+                    to_node(node, step).await;
+                }
+                First::Node => {
+                    to_node(node, step).await;
+                    self.heard(step.height).await;
+                    // Three come at once, while answers are being made that began before them.
+                    if number % 4 != 0 && number + 1 < self.steps.len() {
+                        to_store(store, step).await;
+                        continue;
+                    }
+                    self.more_answers().await;
+                    to_store(store, step).await;
+                }
             }
             let shown = || self.seen.load(SeqCst) >= step.height && self.seen_store.load(SeqCst) >= number;
             self.until("a block is not shown", shown).await;
