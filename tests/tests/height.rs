@@ -29,7 +29,7 @@ const READERS: usize = 8;
 /// Blocks before and after each recorded change.
 const AROUND: u64 = 3;
 /// Made blocks; every other one changes all parameters.
-const MADE: u64 = 40;
+const MADE: u64 = 24;
 /// Answers that are waited for between what happens to the store and what happens to the node.
 const ANSWERS: u64 = READERS as u64;
 /// How soon an answer must show what happened.
