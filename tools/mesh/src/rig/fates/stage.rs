@@ -15,7 +15,7 @@ use reqwest::Client;
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::clients::{Crowd, Submitted, Told};
 use super::judge::{Contradiction, Truth, contradictions};
@@ -36,6 +36,9 @@ const BLOCK_MS: &str = "300";
 /// Transactions that are looked at together when all is over.
 const LOOKED_AT_ONCE: usize = 16;
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How long node and relays may take to serve after their last kill.
+const BACK_WITHIN: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A mesh, its node, and where both leave what they have done.
 pub(super) struct Stage<'a> {
@@ -84,7 +87,7 @@ impl<'a> Stage<'a> {
             self.kill_again(RELAY, relay_killed_every, seed, ended, &relay_kills),
         )?;
         let node = Node::at(self.node.address())?;
-        self.mesh.ready(&[DEVNODE, RELAY]).await?;
+        self.are_back().await?;
         node.is_idle().await?;
         let submitted = crowd.submitted();
         let truths = self.truths(&node, &submitted).await?;
@@ -118,6 +121,24 @@ impl<'a> Stage<'a> {
             kills.set(kills.get() + 1);
         }
         Ok(())
+    }
+
+    /// Waits until node and relays serve, however often they died before.
+    async fn are_back(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + BACK_WITHIN;
+        loop {
+            let standing = self.mesh.supervisor.standing();
+            let serves = |name: &str| {
+                standing.iter().any(|(other, ready, all)| other == name && ready == all && *all > 0)
+            };
+            if serves(DEVNODE) && serves(RELAY) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
+            }
+            sleep(LOOK).await;
+        }
     }
 
     /// What is true of each transaction.
