@@ -42,7 +42,8 @@ impl Ended {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// Its name in metrics.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
             Self::Refused => "refused",

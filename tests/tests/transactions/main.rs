@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod encoding;
-mod fate;
 mod fields;
 mod forms;
 

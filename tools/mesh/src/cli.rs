@@ -16,7 +16,9 @@ use crate::export::args::ExportArgs;
 use crate::failure::Failure;
 use crate::tx::args::TxArgs;
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
-pub(crate) use rig::{Drill, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, StreamsArgs};
+pub(crate) use rig::{
+    Drill, FatesArgs, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, StreamsArgs,
+};
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]

@@ -12,6 +12,7 @@ mod load;
 mod migrate;
 mod open_files;
 mod private;
+mod private_node;
 mod progress;
 mod rig;
 mod seal;

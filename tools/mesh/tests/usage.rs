@@ -62,7 +62,7 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["tx", "sign", "--key", "k", "--hex", "00", "--difficulty", "257"], 2, &["--difficulty"]);
     fails(&["tx", "submit", "--type", "TYPE_FOO"], 2, &["TYPE_FOO"]);
     fails(&["tx", "status", "AB"], 2, &["64 hex digits"]);
-    fails(&["rig"], 2, &["reads", "kill", "streams"]);
+    fails(&["rig"], 2, &["reads", "kill", "fates", "streams"]);
     fails(&["rig", "nothing"], 2, &["nothing"]);
     fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
     fails(&["rig", "streams", "--runs", "0"], 2, &["--runs"]);

@@ -81,7 +81,8 @@ impl<'a> Stage<'a> {
         let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
         replicas.retain(|(name, _)| *name != EXPORT);
         replicas.extend([(EXPORT, WORKERS), (UNCACHED_EDGE, 0)]);
-        let edges = mesh.start_services(&servers, &Layout { replicas: &replicas, env: Vec::new() }).await?;
+        let edges =
+            mesh.start_services(&servers, &Layout { replicas: &replicas, ..Layout::default() }).await?;
         let mut files = Files::read(&folder, plan, &mut SmallRng::seed_from_u64(seed)).await?;
         files.learn_ledger(edges.cached).await?;
         Ok(Self { mesh, servers, edge: edges.cached, files, is_short: args.short, slack: args.slack })
