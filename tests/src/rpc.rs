@@ -98,7 +98,12 @@ impl Called {
 
     /// Its reply in the JSON of the contract.
     pub fn json(&self, reply: &[u8]) -> serde_json::Value {
-        rendered(&self.operation.name, reply)
+        rendered(&self.operation.name, Role::Reply, reply)
+    }
+
+    /// Its request in the JSON of the contract.
+    pub fn request_json(&self) -> serde_json::Value {
+        rendered(&self.operation.name, Role::Request, &self.message)
     }
 
     fn path(&self) -> PathAndQuery {
@@ -347,17 +352,29 @@ fn value(field: &FieldDescriptor, text: &str) -> Option<Value> {
     })
 }
 
-fn json<R: Operation>(reply: &[u8]) -> serde_json::Value {
-    let reply = R::Reply::decode(reply).unwrap_or_else(|error| panic!("{}: {error}", R::NAME));
-    serde_json::to_value(reply).unwrap_or_else(|error| panic!("{}: {error}", R::NAME))
+fn json<M: Message + Default + serde::Serialize>(name: &str, message: &[u8]) -> serde_json::Value {
+    let message = M::decode(message).unwrap_or_else(|error| panic!("{name}: {error}"));
+    serde_json::to_value(message).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The reply of an operation in the JSON of the contract, by way of its generated type.
-fn rendered(operation: &str, reply: &[u8]) -> serde_json::Value {
+/// What a message is to an operation that has one reply.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Role {
+    Request,
+    Reply,
+}
+
+/// A message of an operation in the JSON of the contract, by way of its generated type.
+fn rendered(operation: &str, role: Role, message: &[u8]) -> serde_json::Value {
     macro_rules! by_name {
         ($($request:ident),*) => {
-            match operation {
-                $(<v2::$request as Operation>::NAME => json::<v2::$request>(reply),)*
+            match (operation, role) {
+                $(
+                    (<v2::$request as Operation>::NAME, Role::Request) => json::<v2::$request>(operation, message),
+                    (<v2::$request as Operation>::NAME, Role::Reply) => {
+                        json::<<v2::$request as Operation>::Reply>(operation, message)
+                    }
+                )*
                 _ => panic!("{operation} has no reply message"),
             }
         };

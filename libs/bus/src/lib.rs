@@ -29,6 +29,6 @@ pub use encoding::{Encoding, Format};
 pub use news::{News, NewsStream, NodeNews, REPEATED, StoreNews};
 pub use serve::{Door, Limits, Router, Serving};
 pub use stream::{
-    Budget, CHUNK_AT_MOST, Chunks, Open, Opened, POSITION_AT_MOST, Piece, Position, Pull, PullLimits,
-    PullOptions, Pulled, Totals, simulator,
+    Budget, CHUNK_AT_MOST, Chunks, KNOWN_AHEAD, Open, Opened, POSITION_AT_MOST, Piece, Position, Pull,
+    PullLimits, PullOptions, Pulled, Totals, simulator,
 };

@@ -15,8 +15,8 @@ use actix::{Actor, Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use mesh_bus::{
-    AskOptions, Bus, BusConfig, Chunks, Credentials, Encoding, Limits, Open, Opened, Piece, Position, Pull,
-    PullLimits, PullOptions, Pulled, Router, Target, Totals, WhileAwaited,
+    AskOptions, Bus, BusConfig, Chunks, Credentials, Encoding, KNOWN_AHEAD, Limits, Open, Opened, Piece,
+    Position, Pull, PullLimits, PullOptions, Pulled, Router, Target, Totals, WhileAwaited,
 };
 use mesh_launcher::{
     process::{Process, Signal},
@@ -113,7 +113,8 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Exporter {
         asked.by(async move {
             let begin = usize::try_from(u64::from_be_bytes(position.as_bytes().try_into().unwrap())).unwrap();
             let (length, chunk) = (source.bytes.len(), budget.chunk_bytes());
-            let then = begin + budget.bytes as usize;
+            let then = (1..=KNOWN_AHEAD).map(|pulls| begin + pulls * budget.bytes as usize);
+            let then = then.take_while(|then| *then < length).map(at).collect();
             if request.party_id == "stuck" && begin > 0 {
                 assert!(source.gate.acquire().await.is_err(), "it is closed, not entered");
             }
@@ -127,7 +128,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Exporter {
                 })
             });
             let pieces = stream::iter(pieces).inspect(move |_| _ = &running);
-            Ok(Chunks { then: (then < length).then(|| at(then)), pieces: pieces.boxed() })
+            Ok(Chunks { then, pieces: pieces.boxed() })
         })
     }
 }

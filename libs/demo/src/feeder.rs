@@ -6,6 +6,7 @@ use tokio::task::spawn_blocking;
 use crate::block::Block;
 use crate::error::DemoError;
 use crate::history::{catch_up, fill};
+use crate::live::Decision;
 use crate::moment::Moment;
 use crate::plan::Plan;
 use crate::session::{Head, Session};
@@ -63,6 +64,11 @@ impl Feeder {
     /// ([`DemoError::is_passing`]), or when the caller stopped waiting, the next call connects anew and sees the same
     /// block stored, whatever time it is given; [`Feeder::height`] tells whether one is still under way.
     pub async fn write_next(&mut self, time: Moment) -> Result<Head, DemoError> {
+        self.write(&Decision { height: self.height() + 1, time, hash: None }).await
+    }
+
+    /// Does the same with a block of which somebody else has decided time and hash.
+    pub(crate) async fn write(&mut self, decision: &Decision) -> Result<Head, DemoError> {
         let mut session = match self.session.take() {
             Some(session) => session,
             None => self.reconnect().await?,
@@ -71,13 +77,18 @@ impl Feeder {
         if self.pending.is_some() && made == (self.stored.0, &self.stored.1) {
             // The store has it: only the word of it was lost.
             self.pending = None;
-            self.session = Some(session);
-            let (height, time) = (self.simulator.height(), self.simulator.time());
-            return Ok(Head { height, time, hash: self.stored.1.clone() });
+            return Ok(self.newest(session));
+        }
+        if decision.hash.is_some() && decision.height != self.stored.0 + 1 {
+            // The store was set back meanwhile: this block is not the next any more.
+            return Ok(self.newest(session));
         }
         let block = match self.pending.take() {
             Some(block) => block,
-            None => self.simulator.next_block(time),
+            None => match &decision.hash {
+                Some(hash) => self.simulator.decided_block(decision.time, hash),
+                None => self.simulator.next_block(decision.time),
+            },
         };
         // Should this call end here, by an error or because nobody waits for it any more, the block stays
         // pending and the session is gone.
@@ -91,6 +102,11 @@ impl Feeder {
             self.save().await?;
         }
         Ok(head)
+    }
+
+    fn newest(&mut self, session: Session) -> Head {
+        self.session = Some(session);
+        Head { height: self.stored.0, time: self.simulator.time(), hash: self.stored.1.clone() }
     }
 
     /// Writes the state file, unless a block is under way.

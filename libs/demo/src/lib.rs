@@ -37,7 +37,7 @@ pub use block::Block;
 pub use error::DemoError;
 pub use feeder::Feeder;
 pub use history::{Written, write_history};
-pub use live::{Event, run_live};
+pub use live::{Decision, Decisions, Event, run_decided, run_live};
 pub use moment::Moment;
 pub use plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan};
 pub use rows::Rows;

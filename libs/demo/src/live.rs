@@ -4,7 +4,7 @@ use std::future::Future;
 use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::error::DemoError;
 use crate::feeder::Feeder;
@@ -33,52 +33,83 @@ pub enum Event<'a> {
     },
 }
 
-/// Writes a block about every `every` until `stop` is done. Waits out everything that passes, such as a database
-/// that restarts, and ends with an error only for what does not: a store of another network, a state file that
-/// cannot be written.
+/// What is decided of a block before its rows are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Its height.
+    pub height: u64,
+    /// Its time.
+    pub time: Moment,
+    /// Its hash, when a consensus node has decided the block; otherwise it follows from the rows.
+    pub hash: Option<String>,
+}
+
+/// Whoever decides blocks.
+pub trait Decisions: Send {
+    /// Waits until there is to be a block of a height. May be asked for the same one again, and dropped.
+    fn decide(&mut self, height: u64) -> impl Future<Output = Decision> + Send;
+}
+
+/// A block at each tick.
+struct Ticks(Interval);
+
+impl Decisions for Ticks {
+    async fn decide(&mut self, height: u64) -> Decision {
+        self.0.tick().await;
+        Decision { height, time: Moment::now(), hash: None }
+    }
+}
+
+/// Writes a block about every `every` until `stop` is done; see [`run_decided`].
 pub async fn run_live(
     url: &str,
     plan: &Plan,
     state_file: &Path,
     every: Duration,
+    tell: impl FnMut(Event<'_>),
+    stop: impl Future<Output = ()>,
+) -> Result<(), DemoError> {
+    let mut ticks = interval(every.max(Duration::from_millis(10)));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    run_decided(url, plan, state_file, Ticks(ticks), tell, stop).await
+}
+
+/// Writes one block after the other as they are decided, until `stop` is done. Waits out everything that passes, such
+/// as a database that restarts, and ends with an error only for what does not: a store of another network, a state
+/// file that cannot be written.
+pub async fn run_decided(
+    url: &str,
+    plan: &Plan,
+    state_file: &Path,
+    mut decisions: impl Decisions,
     mut tell: impl FnMut(Event<'_>),
     stop: impl Future<Output = ()>,
 ) -> Result<(), DemoError> {
     let mut stop = pin!(stop);
     let mut feeder = None;
     let mut wait = SHORTEST_WAIT;
-    let mut ticks = interval(every.max(Duration::from_millis(10)));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let step = step(&mut feeder, url, plan, state_file);
         let outcome = tokio::select! {
             () = &mut stop => break,
-            outcome = step => outcome,
+            outcome = step(&mut feeder, url, plan, state_file, &mut decisions) => outcome,
         };
-        let pause = match outcome {
+        match outcome {
             Ok(head) => {
                 if let Some(head) = &head {
                     tell(Event::Block(head));
                 }
                 wait = SHORTEST_WAIT;
-                None
             }
             Err(error) if error.is_passing() => {
                 tell(Event::Trouble { error: &error, wait });
                 let pause = wait;
                 wait = (wait * 2).min(LONGEST_WAIT);
-                Some(pause)
+                tokio::select! {
+                    () = &mut stop => break,
+                    () = sleep(pause) => {}
+                }
             }
             Err(error) => return Err(error),
-        };
-        tokio::select! {
-            () = &mut stop => break,
-            () = async {
-                match pause {
-                    Some(pause) => sleep(pause).await,
-                    None => { ticks.tick().await; }
-                }
-            } => {}
         }
     }
     match feeder {
@@ -93,12 +124,14 @@ async fn step(
     url: &str,
     plan: &Plan,
     state_file: &Path,
+    decisions: &mut impl Decisions,
 ) -> Result<Option<Head>, DemoError> {
     let Some(open) = feeder else {
         *feeder = Some(Feeder::open(url, plan, state_file).await?);
         return Ok(None);
     };
-    match timeout(WRITE_LIMIT, open.write_next(Moment::now())).await {
+    let decision = decisions.decide(open.height() + 1).await;
+    match timeout(WRITE_LIMIT, open.write(&decision)).await {
         Ok(outcome) => outcome.map(Some),
         Err(_) => {
             open.disconnect();

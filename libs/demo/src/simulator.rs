@@ -91,6 +91,20 @@ impl Simulator {
 
     /// Makes the next block. A time that is not [`MIN_BLOCK_GAP_US`] after the last block is moved there.
     pub fn next_block(&mut self, time: Moment) -> Block {
+        self.block(time, None)
+    }
+
+    /// Makes the next block as a consensus node has decided it, whose hash is not ours to make.
+    pub fn decided_block(&mut self, time: Moment, hash: &str) -> Block {
+        self.block(time, Some(hash))
+    }
+
+    /// Gives the last block the hash by which a consensus node knows it.
+    pub(crate) fn rename(&mut self, hash: &str) {
+        hash.clone_into(&mut self.hash);
+    }
+
+    fn block(&mut self, time: Moment, decided: Option<&str>) -> Block {
         let elapsed_us = if self.height == 0 { 0 } else { time.us() - self.time.us() };
         let time = if self.height == 0 { time } else { time.max(self.time.plus_us(MIN_BLOCK_GAP_US)) };
         self.height += 1;
@@ -103,7 +117,7 @@ impl Simulator {
         for table in Table::ALL {
             hasher.update(rows.text(table));
         }
-        self.hash = hex::encode(hasher.finalize());
+        self.hash = decided.map_or_else(|| hex::encode(hasher.finalize()), str::to_owned);
         rows.row(Table::Blocks).time(time).number(self.height as i64).text(&self.hash).end();
         Block { height: self.height, time, hash: self.hash.clone(), rows }
     }

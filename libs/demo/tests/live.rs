@@ -8,7 +8,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use mesh_demo::{CHAIN_ID, DemoError, Event, Feeder, Moment, Plan, Table, run_live, write_history};
+use mesh_demo::{
+    CHAIN_ID, Decision, Decisions, DemoError, Event, Feeder, Moment, Plan, Table, run_decided, run_live,
+    write_history,
+};
 use mesh_testbed::Database;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -237,4 +240,66 @@ async fn a_wrong_address_is_no_passing_trouble() {
     let empty = Database::empty().await;
     let bare = Feeder::open(empty.url(), &plan(), &state).await.err().unwrap();
     assert!(!bare.is_passing(), "{bare:?}");
+}
+
+/// A consensus node that has decided so many blocks.
+struct Node {
+    newest: u64,
+}
+
+fn decided_hash(height: u64) -> String {
+    format!("{height:064x}")
+}
+
+impl Decisions for Node {
+    async fn decide(&mut self, height: u64) -> Decision {
+        if height > self.newest {
+            std::future::pending::<()>().await;
+        }
+        let time = live_time(height - plan().blocks);
+        Decision { height, time, hash: Some(decided_hash(height)) }
+    }
+}
+
+/// Lets the network live until the store has what the node has decided.
+async fn follow(database: &Database, state: &Path, newest: u64) {
+    let (told, mut heard) = tokio::sync::watch::channel(0);
+    let tell = |event: Event<'_>| {
+        if let Event::Block(head) = event {
+            told.send_replace(head.height);
+        }
+    };
+    let stop = async {
+        heard.wait_for(|height| *height >= newest).await.unwrap();
+    };
+    run_decided(database.url(), &plan(), state, Node { newest }, tell, stop).await.unwrap();
+    until_free(database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_that_a_node_has_decided_are_written_once_with_its_hashes() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let database = Database::fresh().await;
+    write_history(database.url(), &plan(), |_, _| {}).await.unwrap();
+    let begun = plan().blocks;
+    follow(&database, &state, begun + 60).await;
+    // The node has gone on meanwhile, and the state is lost: the network is made again out of the stored blocks.
+    std::fs::remove_file(&state).unwrap();
+    follow(&database, &state, begun + 80).await;
+    // From here on the blocks are our own again.
+    let mut feeder = Feeder::open(database.url(), &plan(), &state).await.unwrap();
+    assert_eq!(feeder.height(), begun + 80);
+    feeder.write_next(live_time(81)).await.unwrap();
+    let client = database.connect().await;
+    let sql = "SELECT height, hash, (extract(epoch FROM block_time) * 1000000)::int8 FROM blocks \
+               WHERE height > $1 ORDER BY height";
+    let rows = client.query(sql, &[&begun.cast_signed()]).await.unwrap();
+    assert_eq!(rows.len(), 81);
+    for (row, height) in rows[..80].iter().zip(begun + 1..) {
+        let found: (i64, String, i64) = (row.get(0), row.get(1), row.get(2));
+        let wanted = (height.cast_signed(), decided_hash(height), live_time(height - begun).us());
+        assert_eq!(found, wanted);
+    }
+    assert_ne!(rows[80].get::<_, String>(1), decided_hash(begun + 81));
 }

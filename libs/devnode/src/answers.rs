@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::chain::{Delivered, Held};
 
 /// The release whose answers these are.
-const VERSION: &str = "0.38.17";
+const VERSION: &str = "0.38.19";
 const BLOCK_PROTOCOL: &str = "11";
 /// SHA-256 of nothing: the hash of an empty list.
 const EMPTY: &str = "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855";

@@ -280,14 +280,7 @@ impl Chain {
             return Err(CommitError::NotNewer { height: block.height, newest });
         }
         table.spam.begin(block.clone(), rules);
-        let deliver = |pending: Pending| {
-            let mut stored = StoredTx { tx: pending.tx, ..StoredTx::default() };
-            match table.stands(&pending.hash) {
-                Ok(Admission { height, bits }) => (stored.work_height, stored.work_bits) = (height, bits),
-                Err(refusal) => (stored.code, stored.reason) = (refusal.code, refusal.reason),
-            }
-            stored
-        };
+        let deliver = |pending: Pending| StoredTx::new(pending.tx, table.stands(&pending.hash));
         let txs = table.mempool.reap().into_iter().map(deliver).collect();
         Ok(StoredBlock::new(block, &rules, txs))
     }

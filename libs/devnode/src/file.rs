@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mesh_transaction::{Block, SpamRules};
+use mesh_transaction::{Admission, Block, Refusal, SpamRules};
 use prost::Message;
 
 const FORMAT: u32 = 1;
@@ -100,6 +100,17 @@ impl StoredBlock {
             increasing: rules.increasing,
             bar: Duration::from_millis(rules.bar_ms),
         })
+    }
+}
+
+impl StoredTx {
+    pub(crate) fn new(tx: Bytes, outcome: Result<Admission, Refusal>) -> Self {
+        let mut stored = Self { tx, ..Self::default() };
+        match outcome {
+            Ok(Admission { height, bits }) => (stored.work_height, stored.work_bits) = (height, bits),
+            Err(refusal) => (stored.code, stored.reason) = (refusal.code, refusal.reason),
+        }
+        stored
     }
 }
 

@@ -2,9 +2,13 @@
 //! makes.
 //!
 //! Transactions come in by broadcast, are judged by the network's rules (`mesh-transaction`), wait for the next block
-//! and are kept with it in a file that survives a crash. For `mesh up` and for tests; no consensus, no application.
+//! and are kept with it in a file that survives a crash. For `mesh up` and for tests; no consensus.
+//!
+//! And the [`Application`] of a real node, which judges and keeps in the same way what CometBFT decides.
 
+mod abci;
 mod answers;
+mod application;
 mod broadcasts;
 mod call;
 mod chain;
@@ -19,6 +23,8 @@ mod settings;
 mod subscription;
 mod table;
 
+pub use abci::serve_application;
+pub use application::{Application, ApplicationError};
 pub use broadcasts::received;
 pub use chain::{Chain, CommitError, Delivered};
 pub use mempool::Turned;

@@ -40,7 +40,7 @@ pub enum Turned {
     #[error("tx already exists in cache")]
     Cached,
     /// Too many commit calls wait.
-    #[error("maximum number of subscriptions reached: max_subscription_clients {0} reached")]
+    #[error("max_subscription_clients {0} reached")]
     Commits(usize),
     /// A commit call waited in vain; the transaction may still come into a block.
     #[error("timed out waiting for tx to be included in a block")]

@@ -1,10 +1,11 @@
-//! Opening a chain: the file's blocks, or none of them when the store has others, and the store's newest.
+//! Opening a chain: the file's blocks, or none of them when the store has others, and the store's newest. An
+//! application has the file's blocks alone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
 
-use mesh_transaction::{Admission, Block, Candidate, SpamRules};
+use mesh_transaction::{Admission, Block, Candidate, Spam, SpamRules};
 
 use crate::chain::replayed;
 use crate::file::{BlockFile, StoredBlock};
@@ -19,8 +20,17 @@ pub(crate) struct Opened {
     pub(crate) table: Table,
 }
 
+/// What a file holds: the newest of its blocks, and the places of all transactions.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) file: BlockFile,
+    pub(crate) held: VecDeque<Read>,
+    pub(crate) places: Places,
+}
+
 /// A block as it is read from the file, without its transactions' bytes.
-struct Read {
+#[derive(Debug)]
+pub(crate) struct Read {
     frame: u64,
     block: Block,
     rules: SpamRules,
@@ -29,8 +39,8 @@ struct Read {
 
 impl Opened {
     pub(crate) fn open(settings: &Settings, recent: &[Block], rules: SpamRules) -> io::Result<Self> {
-        let (file, held, places) = match read(settings, recent)? {
-            Some(found) => found,
+        let Kept { file, held, places } = match read(settings, recent)? {
+            Some(kept) => kept,
             None => {
                 set_aside(&settings.file)?;
                 read(settings, recent)?.ok_or_else(|| io::Error::other("the file of blocks is foreign"))?
@@ -54,24 +64,40 @@ impl Opened {
     }
 }
 
-type Found = (BlockFile, VecDeque<Read>, Places);
+impl Kept {
+    /// Reads a file, and shows each of its blocks with the place of its frame; nothing when it is of another chain.
+    pub(crate) fn read(
+        file: &Path,
+        chain_id: &str,
+        mut each: impl FnMut(&StoredBlock, u64),
+    ) -> io::Result<Option<Self>> {
+        let (mut held, mut places) = (VecDeque::new(), Places::new());
+        let file = BlockFile::open(file, chain_id, |stored, frame| {
+            note_places(&mut places, &stored, frame);
+            each(&stored, frame);
+            let (block, rules) = (stored.block(), stored.rules());
+            held.push_back(Read { frame, block, rules, taken: taken(stored) });
+            if held.len() > BLOCKS_HELD {
+                held.pop_front();
+            }
+        })?;
+        Ok(file.map(|file| Self { file, held, places }))
+    }
+}
+
+/// The state of the rules after these blocks.
+pub(crate) fn replay(prefix: &str, held: impl IntoIterator<Item = Read>) -> Spam {
+    replayed(prefix, held.into_iter().map(|Read { block, rules, taken, .. }| (block, rules, taken)))
+}
 
 /// Reads the file; nothing when it is of another chain, or of another history of this one.
-fn read(settings: &Settings, recent: &[Block]) -> io::Result<Option<Found>> {
-    let (mut held, mut places) = (VecDeque::new(), Places::new());
-    let file = BlockFile::open(&settings.file, &settings.network.chain_id, |stored, frame| {
-        note_places(&mut places, &stored, frame);
-        let (block, rules) = (stored.block(), stored.rules());
-        held.push_back(Read { frame, block, rules, taken: taken(stored) });
-        if held.len() > BLOCKS_HELD {
-            held.pop_front();
-        }
-    })?;
-    let fits = match (recent.last(), held.back()) {
-        (Some(newest), Some(last)) => last.block.height <= newest.height && agrees(&held, recent),
+fn read(settings: &Settings, recent: &[Block]) -> io::Result<Option<Kept>> {
+    let kept = Kept::read(&settings.file, &settings.network.chain_id, |_, _| {})?;
+    let fits = |held: &VecDeque<Read>| match (recent.last(), held.back()) {
+        (Some(newest), Some(last)) => last.block.height <= newest.height && agrees(held, recent),
         _ => true,
     };
-    Ok(file.filter(|_| fits).map(|file| (file, held, places)))
+    Ok(kept.filter(|kept| fits(&kept.held)))
 }
 
 /// Whether blocks that both have are the same.

@@ -71,7 +71,7 @@ impl Table {
         if self.checks == Checks::None {
             return Ok(());
         }
-        self.unless_replayed(candidate)?;
+        unless_replayed(&self.places, candidate)?;
         self.spam.judge(candidate).map(|_| ())
     }
 
@@ -80,7 +80,7 @@ impl Table {
         if self.checks == Checks::None {
             return Ok(());
         }
-        self.unless_replayed(candidate)?;
+        unless_replayed(&self.places, candidate)?;
         self.spam.admit(candidate).map(|_| ())
     }
 
@@ -100,19 +100,25 @@ impl Table {
         let stands = |hash: &TxHash| checks == Checks::None || spam.stands(hash).is_ok();
         self.mempool.settle(&outcomes(stored), stands);
     }
+}
 
-    fn unless_replayed(&self, candidate: &Candidate) -> Result<(), Refusal> {
-        match self.places.get(&candidate.hash) {
-            Some(Place { has_succeeded: true, .. }) => Err(Refusal::replay()),
-            _ => Ok(()),
-        }
+/// Refuses what has succeeded in a block.
+pub(crate) fn unless_replayed(places: &Places, candidate: &Candidate) -> Result<(), Refusal> {
+    match places.get(&candidate.hash) {
+        Some(Place { has_succeeded: true, .. }) => Err(Refusal::replay()),
+        _ => Ok(()),
     }
 }
 
-/// Remembers where the transactions of a block are.
+/// Remembers where the transactions of a block are. One that has succeeded stays so, whatever comes of it when a
+/// proposer puts it into a block again.
 pub(crate) fn note_places(places: &mut Places, stored: &StoredBlock, frame: u64) {
     for (tx, index) in stored.txs.iter().zip(0..) {
-        places.insert(TxHash::of(&tx.tx), Place { frame, index, has_succeeded: tx.code == 0 });
+        let place = Place { frame, index, has_succeeded: tx.code == 0 };
+        let known = places.entry(TxHash::of(&tx.tx)).or_insert(place);
+        if !known.has_succeeded {
+            *known = place;
+        }
     }
 }
 

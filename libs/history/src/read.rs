@@ -19,6 +19,17 @@ pub const MAX_READ_BYTES: usize = 8 << 20;
 /// Parts that are read at the same time.
 const READ_AT_ONCE: usize = 4;
 
+impl Layout {
+    /// Where [`SegmentStore::read`] of these ends.
+    pub fn read_end(&self, offset: u64, max: usize) -> u64 {
+        self.read_window(offset, max).end
+    }
+
+    fn read_window(&self, offset: u64, max: usize) -> Range<u64> {
+        self.window(offset, max.min(MAX_READ_BYTES) as u64)
+    }
+}
+
 impl SegmentStore {
     /// The bytes of an export from `offset` on, at most `max` and [`MAX_READ_BYTES`] of them; none at its end.
     /// The same offset and `max` always give the same bytes. Reads that stop at a block's end spare the next
@@ -28,7 +39,7 @@ impl SegmentStore {
     ///
     /// A segment is gone or damaged, or the object store fails.
     pub async fn read(&self, layout: &Layout, offset: u64, max: usize) -> Result<Bytes, HistoryError> {
-        let range = layout.window(offset, max.min(MAX_READ_BYTES) as u64);
+        let range = layout.read_window(offset, max);
         let length = (range.end - range.start) as usize;
         let mut pieces = stream::iter(layout.pieces(range))
             .map(async |piece| match piece {

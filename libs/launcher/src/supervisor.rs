@@ -31,18 +31,21 @@ pub enum Tier {
     Front,
     /// The other services.
     Service,
-    /// What writes blocks.
+    /// What decides blocks.
     Node,
+    /// What a node of another make leans on.
+    Application,
     /// What the others lean on.
     Server,
 }
 
 /// By when each tier has to be gone, counted from the beginning of a shutdown. A front that lets a long answer
 /// end leaves less to those behind it, who by then have nobody left to answer.
-const SHUTDOWN_PLAN: [(Tier, Duration); 4] = [
+const SHUTDOWN_PLAN: [(Tier, Duration); 5] = [
     (Tier::Front, Duration::from_millis(10_300)),
     (Tier::Service, Duration::from_millis(11_800)),
     (Tier::Node, Duration::from_millis(12_300)),
+    (Tier::Application, Duration::from_millis(12_500)),
     (Tier::Server, Duration::from_millis(13_800)),
 ];
 

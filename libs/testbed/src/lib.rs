@@ -2,12 +2,15 @@
 //!
 //! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL shared by
 //! the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
-//! edge, [`DevNode`] a consensus node's RPC, [`Collector`] one of telemetry. Everything ends with the value that stands for it, and at the latest with the test process. What cannot be
-//! started panics with the reason, because it is the test that fails.
+//! edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a receiver of telemetry. Everything
+//! ends with the value that stands for it, and at the latest with the test process. What cannot be started panics with
+//! the reason, because it is the test that fails.
 
 mod answer;
 mod collector;
+mod cometbft;
 mod database;
+mod devnode;
 mod janitor;
 mod mesh;
 mod node;
@@ -16,10 +19,12 @@ mod service;
 
 pub use answer::Answer;
 pub use collector::{Collector, Manner, Taken, TakenSpan};
+pub use cometbft::Cometbft;
 pub use database::Database;
+pub use devnode::DevNode;
 pub use mesh::{Mesh, MeshSetup};
 pub use mesh_launcher::process::Signal;
-pub use node::{DevNode, DevNodeSetup};
+pub use node::{Node, NodeKind, NodeSetup};
 pub use servers::{NatsServer, PostgresServer, nats, postgres};
 pub use service::{Service, ServiceSetup};
 

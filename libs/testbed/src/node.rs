@@ -1,48 +1,52 @@
-//! A development node for one test: a consensus node's RPC that can be killed and comes back on its port.
+//! A consensus node for one test: what it is started with, and either of the two that there are.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use mesh_devnode::{Chain, Checks, Limits, ReservedPort, Settings, received};
-use mesh_transaction::{ALGORITHM, Block, Effort, Key, Network, Puzzle, SpamRules, TxHash, search};
+use mesh_devnode::{Checks, Limits, Settings};
+use mesh_transaction::{ALGORITHM, Effort, Key, Network, Puzzle, SpamRules, TxHash, search};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+
+use crate::answer;
+use crate::cometbft::Cometbft;
+use crate::devnode::DevNode;
 
 const STOP_WITHIN: Duration = Duration::from_secs(10);
-const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000001";
-
-/// A running node, in threads of its own. Dropping it kills it.
-#[derive(Debug)]
-pub struct DevNode {
-    settings: Settings,
-    rules: SpamRules,
-    every: Option<Duration>,
-    port: ReservedPort,
-    life: Option<Life>,
-    // Last, so that nobody uses it any more when it goes.
-    _folder: TempDir,
-}
-
-#[derive(Debug)]
-struct Life {
-    node: mesh_devnode::DevNode,
-    runtime: Runtime,
-}
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What a node is to be started with; made by [`DevNode::configure`].
 #[derive(Debug)]
-pub struct DevNodeSetup {
-    settings: Settings,
-    rules: SpamRules,
-    every: Option<Duration>,
-    folder: TempDir,
+pub struct NodeSetup {
+    pub(crate) settings: Settings,
+    pub(crate) rules: SpamRules,
+    pub(crate) every: Option<Duration>,
+    pub(crate) folder: TempDir,
 }
 
-impl DevNodeSetup {
-    /// Makes a block again and again instead of only when it is asked for one.
+impl NodeSetup {
+    pub(crate) fn usual() -> Self {
+        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder for a node: {error}"));
+        let network = Network {
+            chain_id: "test-net".to_owned(),
+            algorithm: ALGORITHM.to_owned(),
+            pow_prefix: String::new(),
+        };
+        let mut settings = Settings::new(network, folder.path().join("blocks"));
+        settings.broadcasts = Some(folder.path().join("broadcasts"));
+        let rules = SpamRules { difficulty: 2, tx_per_block: 1_000_000, ..SpamRules::default() };
+        Self { settings, rules, every: None, folder }
+    }
+
+    /// Makes a block again and again; otherwise there is one at the start, and a development node makes others when
+    /// it is asked for them.
     #[must_use]
     pub fn every(mut self, period: Duration) -> Self {
         self.every = Some(period);
@@ -70,163 +74,190 @@ impl DevNodeSetup {
         self
     }
 
-    /// Lets each check take so much longer.
+    /// Lets each check take so much longer, by a development node.
     #[must_use]
     pub fn check_delay(mut self, delay: Duration) -> Self {
         self.settings.check_delay = delay;
         self
     }
 
-    /// Starts it, with one block.
+    /// Starts a development node, with one block.
     pub async fn start(self) -> DevNode {
-        let Self { settings, rules, every, folder } = self;
-        let port = ReservedPort::take().unwrap_or_else(|error| panic!("no port for a node: {error}"));
-        let mut node = DevNode { settings, rules, every, port, life: None, _folder: folder };
-        node.live().await;
-        if node.chain().newest().is_none() {
-            let genesis = Block { height: 1, hash: GENESIS_HASH.to_owned(), time: Duration::from_secs(1) };
-            let begun = node.chain().commit(genesis, rules).await;
-            begun.unwrap_or_else(|error| panic!("no first block: {error}"));
+        DevNode::begin(self).await
+    }
+
+    /// Starts a node of this kind, with one block.
+    pub async fn start_as(self, kind: NodeKind) -> Node {
+        match kind {
+            NodeKind::Development => Node::Development(self.start().await),
+            NodeKind::Cometbft => Node::Cometbft(Cometbft::begin(self).await),
         }
-        node
     }
 }
 
-impl DevNode {
-    /// Begins to describe a node that differs from the usual.
-    pub fn configure() -> DevNodeSetup {
-        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder for a node: {error}"));
-        let network = Network {
-            chain_id: "test-net".to_owned(),
-            algorithm: ALGORITHM.to_owned(),
-            pow_prefix: String::new(),
-        };
-        let mut settings = Settings::new(network, folder.path().join("blocks"));
-        settings.broadcasts = Some(folder.path().join("broadcasts"));
-        let rules = SpamRules { difficulty: 2, tx_per_block: 1_000_000, ..SpamRules::default() };
-        DevNodeSetup { settings, rules, every: None, folder }
-    }
+/// Which consensus node it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// The development node.
+    Development,
+    /// CometBFT with our application.
+    Cometbft,
+}
 
-    /// Starts a node with all checks and blocks by hand.
-    pub async fn start() -> Self {
-        Self::configure().start().await
+impl NodeKind {
+    /// CometBFT, where it is on this machine. Otherwise says that the test is skipped.
+    pub fn cometbft() -> Option<Self> {
+        if mesh_launcher::servers::find_cometbft().is_some() {
+            return Some(Self::Cometbft);
+        }
+        let how = mesh_launcher::servers::how_to_get_cometbft();
+        eprintln!("skipped, CometBFT is not on the PATH; {how}");
+        None
     }
+}
 
+/// A running node of either kind. Dropping it kills it.
+#[derive(Debug)]
+pub enum Node {
+    /// The development node.
+    Development(DevNode),
+    /// CometBFT with our application.
+    Cometbft(Cometbft),
+}
+
+impl Node {
     /// Where it answers, in every life: `http://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.port.address())
-    }
-
-    /// The chain of this life. A clone must not outlive it.
-    pub fn chain(&self) -> &Chain {
-        self.life.as_ref().map(|life| life.node.chain()).unwrap_or_else(|| panic!("the node is down"))
-    }
-
-    /// Makes a block and gives its height.
-    pub async fn block(&self) -> u64 {
-        let made = self.chain().next_block().await;
-        made.unwrap_or_else(|error| panic!("no block could be made: {error}")).height
-    }
-
-    /// A good transaction of a party, with its work on the newest block. Different texts make different ones.
-    pub fn transaction(&self, party: u8, text: &str) -> Transaction {
-        let Some(newest) = self.chain().newest() else { panic!("the node has no block") };
-        let Network { chain_id, algorithm, pow_prefix } = &self.settings.network;
-        let tid = hex_of(&TxHash::of(format!("{party} {text}").as_bytes()));
-        let puzzle = Puzzle::new(pow_prefix, &newest.hash, &tid);
-        let nonce = search(&puzzle, self.rules.difficulty, &Effort::default());
-        let key = Key::from_seed(&[party; 32]);
-        Transaction {
-            signature: key.sign(TxVersion::V3, chain_id, text.as_bytes(), algorithm),
-            input_data: Bytes::from(text.to_owned()),
-            version: TxVersion::V3.into(),
-            from: Some(Sender::PubKey(key.public())),
-            pow: nonce.map(|nonce| ProofOfWork { tid, nonce }),
+        match self {
+            Self::Development(node) => node.url(),
+            Self::Cometbft(node) => node.url(),
         }
     }
 
-    /// How many broadcast calls came in for each transaction, in all lives.
-    pub fn received(&self) -> HashMap<TxHash, u64> {
-        let record = self.settings.broadcasts.as_deref().unwrap_or_else(|| panic!("nothing is recorded"));
-        received(record).unwrap_or_else(|error| panic!("the record cannot be read: {error}"))
+    /// The development node, for what only that can do or tell.
+    pub fn development(&self) -> Option<&DevNode> {
+        match self {
+            Self::Development(node) => Some(node),
+            Self::Cometbft(_) => None,
+        }
+    }
+
+    /// A good transaction of a party, with its work on the newest block. Different texts make different ones.
+    pub async fn transaction(&self, party: u8, text: &str) -> Transaction {
+        match self {
+            Self::Development(node) => node.transaction(party, text),
+            Self::Cometbft(node) => node.transaction(party, text).await,
+        }
+    }
+
+    /// Waits until a block has what waits now: a development node makes one, CometBFT has to be told to make them
+    /// again and again.
+    pub async fn block(&self) {
+        match self {
+            Self::Development(node) => {
+                node.block().await;
+            }
+            Self::Cometbft(node) => node.block().await,
+        }
     }
 
     /// Kills it, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its port.
     pub async fn kill(&mut self) {
-        let Some(Life { node, runtime }) = self.life.take() else { return };
-        drop(node);
-        // All of it has to be gone, or the next life would find the file in use.
-        let stopping = spawn_blocking(move || runtime.shutdown_timeout(STOP_WITHIN)).await;
-        stopping.unwrap_or_else(|error| panic!("the node cannot be stopped: {error}"));
+        match self {
+            Self::Development(node) => node.kill().await,
+            Self::Cometbft(node) => node.kill().await,
+        }
     }
 
     /// Kills it if it still runs, and starts it anew with its blocks.
     pub async fn restart(&mut self) {
-        self.kill().await;
-        self.live().await;
+        match self {
+            Self::Development(node) => node.restart().await,
+            Self::Cometbft(node) => node.restart().await,
+        }
     }
 
-    async fn live(&mut self) {
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.unwrap_or_else(|error| panic!("no threads for a node: {error}"));
-        let (settings, listen, rules) = (self.settings.clone(), self.port.address(), self.rules);
-        let starting = runtime
-            .spawn(async move { mesh_devnode::DevNode::start(settings, listen, Vec::new(), rules).await });
-        let node = match starting.await {
-            Ok(Ok(node)) => node,
-            Ok(Err(error)) => panic!("the node cannot be started: {error}"),
-            Err(error) => panic!("the node cannot be started: {error}"),
-        };
-        if let Some(period) = self.every {
-            let chain = node.chain().clone();
-            runtime.spawn(async move {
-                let mut turns = tokio::time::interval(period);
-                loop {
-                    turns.tick().await;
-                    // The first block, which brings the rules, is the setup's.
-                    if chain.newest().is_some() {
-                        // A test that sees no more blocks fails by itself.
-                        let _ = chain.next_block().await;
-                    }
+    /// Calls a method of its RPC and gives the whole answer.
+    pub async fn call(&self, method: &str, params: Value) -> Value {
+        call(&self.url(), method, params).await
+    }
+
+    /// The bytes of a transaction as a block has them; waits for it.
+    pub async fn included(&self, hash: &TxHash) -> Vec<u8> {
+        let wanted = json!({"hash": STANDARD.encode(hash.bytes())});
+        let found = async {
+            loop {
+                if let Some(tx) = self.call("tx", wanted.clone()).await["result"]["tx"].as_str() {
+                    return STANDARD.decode(tx).unwrap_or_else(|error| panic!("{tx}: {error}"));
                 }
-            });
+                sleep(PAUSE).await;
+            }
+        };
+        timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("no block has {hash}"))
+    }
+}
+
+/// Calls a method of an RPC that answers.
+pub(crate) async fn call(url: &str, method: &str, params: Value) -> Value {
+    let call = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
+    let asked = answer::client().post(url).json(&call).send().await;
+    let answer = asked.unwrap_or_else(|error| panic!("{url} does not answer {method}: {error}"));
+    answer.json().await.unwrap_or_else(|error| panic!("no answer to {method}: {error}"))
+}
+
+/// A good transaction with its work on a block.
+pub(crate) fn transaction(
+    network: &Network,
+    rules: &SpamRules,
+    block_hash: &str,
+    party: u8,
+    text: &str,
+) -> Transaction {
+    let Network { chain_id, algorithm, pow_prefix } = network;
+    let tid = TxHash::of(format!("{party} {text}").as_bytes()).to_string().to_ascii_lowercase();
+    let puzzle = Puzzle::new(pow_prefix, block_hash, &tid);
+    let nonce = search(&puzzle, rules.difficulty, &Effort::default());
+    let key = Key::from_seed(&[party; 32]);
+    Transaction {
+        signature: key.sign(TxVersion::V3, chain_id, text.as_bytes(), algorithm),
+        input_data: Bytes::from(text.to_owned()),
+        version: TxVersion::V3.into(),
+        from: Some(Sender::PubKey(key.public())),
+        pow: nonce.map(|nonce| ProofOfWork { tid, nonce }),
+    }
+}
+
+/// Threads for one life of a node.
+pub(crate) fn threads() -> Runtime {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    runtime.unwrap_or_else(|error| panic!("no threads for a node: {error}"))
+}
+
+/// Ends a life: all of it is gone when this returns, or the next one would find the file in use.
+pub(crate) async fn stop(runtime: Runtime) {
+    let stopping = spawn_blocking(move || runtime.shutdown_timeout(STOP_WITHIN)).await;
+    stopping.unwrap_or_else(|error| panic!("the node cannot be stopped: {error}"));
+}
+
+/// Makes two tests of each row, an asynchronous function of a [`NodeKind`]: one before the development node, one before
+/// CometBFT, which is skipped where that is not.
+#[macro_export]
+macro_rules! on_both_nodes {
+    ($($row:ident),* $(,)?) => {
+        mod on_the_development_node {
+            $(#[tokio::test]
+            async fn $row() {
+                super::$row($crate::NodeKind::Development).await;
+            })*
         }
-        self.life = Some(Life { node, runtime });
-    }
-}
 
-impl Drop for DevNode {
-    fn drop(&mut self) {
-        if let Some(Life { runtime, .. }) = self.life.take() {
-            runtime.shutdown_background();
+        mod on_cometbft {
+            $(#[tokio::test]
+            async fn $row() {
+                if let Some(kind) = $crate::NodeKind::cometbft() {
+                    super::$row(kind).await;
+                }
+            })*
         }
-    }
-}
-
-fn hex_of(hash: &TxHash) -> String {
-    hash.to_string().to_ascii_lowercase()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use mesh_transaction::encode;
-
-    #[tokio::test]
-    async fn a_node_takes_transactions_and_knows_them_after_a_kill() {
-        let mut node = DevNode::configure().every(Duration::from_millis(20)).start().await;
-        let tx = Bytes::from(encode(&node.transaction(1, "order")));
-        let (hash, outcome) = node.chain().broadcast_commit(tx).await.unwrap();
-        let height = outcome.unwrap().height;
-        let url = node.url();
-        node.kill().await;
-        reqwest::get(format!("{url}/health")).await.unwrap_err();
-        node.restart().await;
-        assert_eq!(node.url(), url);
-        assert!(reqwest::get(format!("{url}/health")).await.unwrap().status().is_success());
-        assert_eq!(node.chain().find(&hash).await.unwrap().map(|delivered| delivered.height), Some(height));
-        assert_eq!(node.received(), HashMap::from([(hash, 1)]));
-        let mut heights = node.chain().heights();
-        heights.changed().await.unwrap();
-    }
+    };
 }

@@ -121,6 +121,25 @@ impl Spam {
         self.bars.retain(|_, until| *until > self.now);
     }
 
+    /// The rules that hold from a block on have come late: work on it is judged by them from now on, and so are later
+    /// blocks when it is the newest.
+    pub fn amend(&mut self, height: u64, rules: SpamRules) {
+        if let Some(standing) = standing(&mut self.window, height) {
+            standing.rules = rules;
+        }
+        if self.window.back().is_none_or(|newest| newest.block.height <= height) {
+            self.rules = rules;
+        }
+    }
+
+    /// Bars whom another state bars.
+    pub fn bar_as(&mut self, other: &Self) {
+        for (party, until) in &other.bars {
+            let own = self.bars.entry(party.clone()).or_default();
+            *own = (*own).max(*until);
+        }
+    }
+
     /// What [`admit`](Self::admit) would say, without any consequence.
     pub fn judge(&self, candidate: &Candidate) -> Result<Admission, Refusal> {
         self.find(candidate).map_err(|refused| refused.refusal)

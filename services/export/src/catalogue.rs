@@ -1,11 +1,16 @@
 //! The catalogue: which segments are held, listed from the object store alone, so that it works without a database.
 //!
-//! Listed anew every period, when a sealer tells of a new segment, and when somebody must know it of this moment.
+//! Listed anew every period (a large store less often), when a sealer tells of a new segment, and when somebody must
+//! know it of this moment.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use actix::{
-    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, Supervised, WrapFuture,
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, SpawnHandle, Supervised,
+    WrapFuture,
 };
 use futures_util::StreamExt;
 use mesh_bus::{Bus, News};
@@ -14,6 +19,11 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
 use crate::metrics::Metrics;
+
+/// A listing looks at every object: unasked, the next one comes after so many times as long as it took …
+const PAUSE_TIMES: u32 = 20;
+/// … and no longer than this.
+const PAUSE_AT_MOST: Duration = Duration::from_secs(30);
 
 /// What was listed last.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +54,8 @@ pub struct Catalogue {
     metrics: Metrics,
     bus: Option<Bus>,
     is_listing: bool,
+    /// The next listing, when none is under way.
+    next: Option<SpawnHandle>,
     /// Who wants a listing that begins from now on.
     waiting: Vec<oneshot::Sender<Listing>>,
 }
@@ -64,7 +76,7 @@ impl Catalogue {
         listing: watch::Sender<Listing>,
         metrics: Metrics,
     ) -> Self {
-        Self { segments, period, listing, metrics, bus, is_listing: false, waiting: Vec::new() }
+        Self { segments, period, listing, metrics, bus, is_listing: false, next: None, waiting: Vec::new() }
     }
 
     fn list(&mut self, context: &mut Context<Self>) {
@@ -72,11 +84,16 @@ impl Catalogue {
             return;
         }
         self.is_listing = true;
+        if let Some(next) = self.next.take() {
+            context.cancel_future(next);
+        }
+        let began = Instant::now();
         let asked = std::mem::take(&mut self.waiting);
         let segments = self.segments.clone();
         let listed = async move { segments.held().await }.into_actor(self);
         context.spawn(listed.map(move |held, catalogue, context| {
             catalogue.is_listing = false;
+            let took = if held.is_ok() { began.elapsed() } else { Duration::ZERO };
             match held {
                 Ok(held) => catalogue.take(held),
                 Err(error) => catalogue.fail(&error),
@@ -85,6 +102,8 @@ impl Catalogue {
                 // Whoever has gone away needs no answer.
                 let _ = asker.send(catalogue.listing.borrow().clone());
             }
+            let pause = pause(catalogue.period, took);
+            catalogue.next = Some(context.run_later(pause, |catalogue, context| catalogue.list(context)));
             if !catalogue.waiting.is_empty() {
                 catalogue.list(context);
             }
@@ -125,13 +144,18 @@ impl Catalogue {
     }
 }
 
+/// How long to wait after a listing that took so long.
+fn pause(period: Duration, took: Duration) -> Duration {
+    period.max((took * PAUSE_TIMES).min(PAUSE_AT_MOST))
+}
+
 impl Actor for Catalogue {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
         self.is_listing = false;
+        self.next = None;
         self.list(context);
-        context.run_interval(self.period, |catalogue, context| catalogue.list(context));
         let Some(bus) = self.bus.clone() else { return };
         let myself = context.address();
         let hearing = async move {
@@ -155,5 +179,19 @@ impl Handler<Refresh> for Catalogue {
         self.list(context);
         let last = self.listing.subscribe();
         Box::pin(async move { answer.await.unwrap_or_else(|_| last.borrow().clone()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_store_is_listed_less_often() {
+        let (period, ms) = (Duration::from_secs(1), Duration::from_millis);
+        assert_eq!(pause(period, ms(20)), period);
+        assert_eq!(pause(period, ms(600)), Duration::from_secs(12));
+        assert_eq!(pause(period, ms(6000)), PAUSE_AT_MOST);
+        assert_eq!(pause(Duration::from_secs(60), ms(6000)), Duration::from_secs(60));
     }
 }

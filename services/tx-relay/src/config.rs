@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use http::Uri;
 use mesh_chassis::Env;
-use reqwest::Url;
 
 /// See the README's table.
 pub(crate) struct Config {
-    pub(crate) nodes: Vec<Url>,
+    pub(crate) nodes: Vec<Uri>,
     pub(crate) rules: Rules,
     pub(crate) signatures: Option<Signatures>,
     pub(crate) in_flight: usize,
@@ -53,12 +53,12 @@ impl mesh_chassis::Config for Config {
     }
 }
 
-fn nodes(env: &mut Env) -> Vec<Url> {
+fn nodes(env: &mut Env) -> Vec<Uri> {
     let text = env.required("MESH_NODE_URL");
     let mut nodes = Vec::new();
     for address in text.split(',').map(str::trim).filter(|address| !address.is_empty()) {
-        match address.parse::<Url>() {
-            Ok(url) if url.scheme() == "http" && url.has_host() => nodes.push(url),
+        match address.parse::<Uri>() {
+            Ok(url) if is_node(&url) => nodes.push(url),
             _ => {
                 let form = "write it as http://host:port, several with commas";
                 env.mistake(format!("MESH_NODE_URL cannot be read: {form}"));
@@ -66,4 +66,10 @@ fn nodes(env: &mut Env) -> Vec<Url> {
         }
     }
     nodes
+}
+
+/// Whether a node can be there: nothing is sent to it in somebody's name.
+fn is_node(url: &Uri) -> bool {
+    let host = url.authority().filter(|authority| !authority.as_str().contains('@'));
+    url.scheme_str() == Some("http") && host.is_some_and(|host| !host.host().is_empty())
 }

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let Config { nodes, rules, signatures, in_flight, commits } = setup.config;
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
-    let nodes = Nodes::new(nodes, &metrics)?;
+    let nodes = Nodes::new(nodes, &metrics);
     let condition = watch_nodes(nodes.clone(), metrics.clone());
     let relay = Relay::new(nodes, rules, signatures, (in_flight, commits), metrics).start();
     let limits = Limits { in_flight, timeout: longest() };

@@ -9,7 +9,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
 };
 use proto_msgs::v2::SubmitTransactionReply;
-use reqwest::Url;
+use http::Uri;
 
 use crate::{fates::Strength, node::Condition};
 
@@ -59,7 +59,8 @@ impl Ended {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// Its name in metrics.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
             Self::Refused => "refused",
@@ -97,11 +98,11 @@ impl Metrics {
     }
 
     /// Counts a call of a node; `error` is empty when there was an answer.
-    pub(crate) fn called(&self, node: &Url, method: &'static str, error: &'static str, took: Duration) {
+    pub(crate) fn called(&self, node: &Uri, method: &'static str, error: &'static str, took: Duration) {
         let labels = Call {
             http_request_method: "POST",
-            server_address: node.host_str().unwrap_or_default().to_owned(),
-            server_port: node.port_or_known_default(),
+            server_address: node.host().unwrap_or_default().to_owned(),
+            server_port: node.port_u16(),
             rpc_method: method,
             error_type: error,
         };

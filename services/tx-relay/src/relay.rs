@@ -3,9 +3,7 @@
 
 use std::{collections::HashMap, rc::Rc};
 
-use actix::{
-    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, MessageResult, WrapFuture,
-};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult};
 use futures_util::{FutureExt, future::Shared};
 use mesh_problem::Problem;
 use mesh_transaction::TxHash;
@@ -87,21 +85,32 @@ impl Relay {
         let (land, landing) = oneshot::channel();
         let landing = landing.shared();
         self.under_way.insert(hash, UnderWay { strength: wanted, landing: landing.clone() });
-        let way = Rc::clone(&self.way);
-        // It lives with the actor: what may have reached the node is remembered, whether or not anybody waits.
+        let (way, relay) = (Rc::clone(&self.way), context.address());
         // It is told in the trace of the one who began it.
         let span = submission.span.clone();
-        let settled = async move { way.settle(&submission, &before).await }.instrument(span);
-        context.spawn(settled.into_actor(self).map(move |settled, relay, _| {
-            relay.under_way.remove(&hash);
-            relay.metrics.ended(wanted, Ended::of(&settled.result));
-            if settled.learned != Fate::default() {
-                relay.fates.learn(hash, settled.learned.clone(), Instant::now());
-            }
-            relay.metrics.remembers(relay.fates.len());
-            let _ = land.send(settled);
-        }));
+        // What may have reached the node is remembered, whether or not anybody waits. Not a future of the actor's own
+        // context: that one polls all of them whenever one of them moves.
+        let settling = async move {
+            let settled = way.settle(&submission, &before).await;
+            // Nobody asks any more for what an actor that has gone would have learned.
+            let _ = relay.send(Settle { hash, wanted, settled, land }).await;
+        };
+        actix::spawn(settling.instrument(span));
         Step::Wait { landing, is_enough: true }
+    }
+
+    /// Learns what came of a submission, and tells those who wait for it.
+    fn settle(&mut self, Settle { hash, wanted, settled, land }: Settle) {
+        self.under_way.remove(&hash);
+        let ended = Ended::of(&settled.result);
+        self.metrics.ended(wanted, ended);
+        tracing::debug!(%hash, kind = wanted.name(), outcome = ended.name(), "a submission is settled");
+        if settled.learned != Fate::default() {
+            self.fates.learn(hash, settled.learned.clone(), Instant::now());
+        }
+        self.metrics.remembers(self.fates.len());
+        // Nobody may wait any more.
+        let _ = land.send(settled);
     }
 }
 
@@ -109,8 +118,9 @@ impl Actor for Relay {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        // Each request comes twice: as what was asked, and as the submission that it turned out to be.
-        context.set_mailbox_capacity(self.in_flight * 2);
+        // Each request comes three times: as what was asked, as the submission that it turned out to be, and as what
+        // came of that.
+        context.set_mailbox_capacity(self.in_flight * 3);
     }
 }
 
@@ -141,6 +151,26 @@ impl Handler<Begin> for Relay {
 
     fn handle(&mut self, Begin(submission): Begin, context: &mut Context<Self>) -> Self::Result {
         MessageResult(self.begin(submission, context))
+    }
+}
+
+/// Tells the relay what came of a submission that it began.
+struct Settle {
+    hash: TxHash,
+    wanted: Strength,
+    settled: Settled,
+    land: oneshot::Sender<Settled>,
+}
+
+impl Message for Settle {
+    type Result = ();
+}
+
+impl Handler<Settle> for Relay {
+    type Result = ();
+
+    fn handle(&mut self, settle: Settle, _: &mut Context<Self>) {
+        self.settle(settle);
     }
 }
 

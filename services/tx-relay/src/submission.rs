@@ -93,6 +93,7 @@ impl Case<'_> {
             return settled;
         }
         let nodes = &self.way.nodes;
+        self.goes(false);
         match self.wanted {
             Strength::Async => match nodes.broadcast_async(self.tx).await {
                 Ok(()) => self.accepted(Strength::Async, accepted(String::new(), String::new())),
@@ -119,6 +120,7 @@ impl Case<'_> {
         if let Some(settled) = self.was_there_before().await {
             return settled;
         }
+        self.goes(false);
         match self.way.nodes.broadcast_commit(self.tx).await {
             Ok((verdict, Some(height))) => self.executed(Included { height, verdict }),
             Ok((verdict, None)) => self.refused(verdict).await,
@@ -150,6 +152,7 @@ impl Case<'_> {
         }
         for pause in CACHE_PAUSES {
             sleep(pause).await;
+            self.goes(true);
             match self.way.nodes.broadcast_sync(self.tx).await {
                 Ok(verdict) => return self.judged(verdict).await,
                 Err(Failed::Refused(Refusal::InCache)) => {}
@@ -157,6 +160,12 @@ impl Case<'_> {
             }
         }
         self.already(Strength::Sync)
+    }
+
+    /// Says that the transaction goes to the node now, at first or to ask about the node's cache. Drills count it.
+    fn goes(&self, asks_again: bool) {
+        let kind = self.wanted.name();
+        tracing::debug!(hash = %self.hash, kind, asks_again, "a transaction goes to the node");
     }
 
     async fn judged(&self, verdict: Verdict) -> Settled {

@@ -4,6 +4,7 @@
 
 mod answers;
 mod downloads;
+mod grpcurl;
 mod life;
 mod limits;
 mod python;

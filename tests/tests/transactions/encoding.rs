@@ -1,20 +1,29 @@
-//! The hash of a transaction is that of its protobuf encoding by anybody else, however its JSON is written.
+//! The hash of a transaction is that of its protobuf encoding by anybody else, however its JSON is written, and the one
+//! by which the node knows it.
 
 use std::{process::Command, time::Duration};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{StreamExt, stream};
-use mesh_testbed::DevNode;
-use serde_json::Value;
+use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
+use mesh_transaction::{TxHash, encode};
+use proto_msgs::v2::{ProofOfWork, Signature, Transaction, transaction::From as Sender};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use serde_json::{Value, json};
 
 use crate::Stage;
+
+on_both_nodes!(the_encoding_is_that_of_pythons_protobuf, the_hash_is_the_nodes_own);
 
 /// How many are tried, unless `MESH_TEST_ENCODINGS` says more.
 const USUAL: usize = 300;
 
-#[tokio::test]
-async fn the_encoding_is_that_of_pythons_protobuf() {
-    let count: usize =
-        std::env::var("MESH_TEST_ENCODINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(USUAL);
+fn count() -> usize {
+    std::env::var("MESH_TEST_ENCODINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(USUAL)
+}
+
+async fn the_encoding_is_that_of_pythons_protobuf(kind: NodeKind) {
+    let count = count();
     let made = Command::new("python3")
         .args([concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transactions/encode.py"), &count.to_string(), "7"])
         .output();
@@ -30,12 +39,16 @@ async fn the_encoding_is_that_of_pythons_protobuf() {
         }
     };
     let node = DevNode::configure().without_checks().every(Duration::from_millis(100));
-    let stage = &Stage::set(node).await;
+    let stage = &Stage::before(kind, node).await;
     let wrong: Vec<String> = stream::iter(cases.lines())
         .map(|case| async move {
             let (body, hash) = case.rsplit_once('\t').unwrap();
             let answer = stage.send("/transaction", body.to_owned()).await;
             let told = serde_json::from_slice::<Value>(&answer.body).unwrap()["txHash"].clone();
+            if told == hash {
+                // The node has it by that hash, too.
+                stage.node.included(&hash.parse().unwrap()).await;
+            }
             (told != hash).then(|| format!("{body}: {hash} wanted, {answer:?}"))
         })
         .buffer_unordered(16)
@@ -44,4 +57,49 @@ async fn the_encoding_is_that_of_pythons_protobuf() {
         .await;
     assert_eq!(cases.lines().count(), count);
     assert!(wrong.is_empty(), "{} of {count}, first {}", wrong.len(), wrong[0]);
+}
+
+async fn the_hash_is_the_nodes_own(kind: NodeKind) {
+    let node = DevNode::configure().without_checks().every(Duration::from_millis(100)).start_as(kind).await;
+    let mut random = SmallRng::seed_from_u64(11);
+    let txs: Vec<_> = (0..count()).map(|turn| encode(&any(&mut random, turn))).collect();
+    let (node, all) = (&node, txs.len());
+    let same = stream::iter(txs)
+        .map(|tx| async move {
+            let answer = node.call("broadcast_tx_sync", json!({"tx": STANDARD.encode(&tx)})).await;
+            let is_same = answer["result"]["hash"] == json!(TxHash::of(&tx).to_string());
+            assert!(is_same, "{} {answer}", hex_of(&tx));
+        })
+        .buffer_unordered(16)
+        .count();
+    assert_eq!(same.await, all);
+}
+
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A transaction with anything in it; the turn makes it another one than those before.
+fn any(random: &mut SmallRng, turn: usize) -> Transaction {
+    let text = |random: &mut SmallRng| -> String {
+        let length = random.random_range(0..40);
+        (0..length).map(|_| random.random::<char>()).collect()
+    };
+    let mut input_data = turn.to_be_bytes().to_vec();
+    input_data.extend((0..random.random_range(0..300)).map(|_| random.random::<u8>()));
+    Transaction {
+        input_data: input_data.into(),
+        signature: random.random_bool(0.8).then(|| Signature {
+            value: text(random),
+            algo: text(random),
+            version: random.random_range(0..4),
+        }),
+        version: random.random_range(0..4),
+        from: match random.random_range(0..3) {
+            0 => None,
+            1 => Some(Sender::Address(text(random))),
+            _ => Some(Sender::PubKey(text(random))),
+        },
+        pow: random.random_bool(0.8).then(|| ProofOfWork { tid: text(random), nonce: random.random() }),
+    }
 }

@@ -3,16 +3,26 @@
 use std::time::Duration;
 
 use mesh_devnode::Limits;
-use mesh_testbed::DevNode;
+use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
 use mesh_tests::problem::assert_problem;
+use mesh_transaction::{ALGORITHM, Effort, Key, Puzzle, search};
+use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::{Stage, body, hash, raw};
 
-#[tokio::test]
-async fn a_transaction_is_taken_refused_followed_and_found() {
-    let stage = Stage::set(DevNode::configure().every(Duration::from_millis(100))).await;
-    let tx = stage.node.transaction(1, "order");
+on_both_nodes!(
+    a_transaction_is_taken_refused_followed_and_found,
+    a_check_submits_nothing,
+    a_full_mempool_is_429_and_a_node_that_is_away_503_with_a_time_to_come_back,
+    the_height_is_the_nodes,
+    what_is_signed_with_the_answer_of_this_moment_is_taken,
+);
+
+async fn a_transaction_is_taken_refused_followed_and_found(kind: NodeKind) {
+    let stage = Stage::before(kind, DevNode::configure().every(Duration::from_millis(100))).await;
+    let tx = stage.node.transaction(1, "order").await;
     let accepted =
         json!({"success": true, "txHash": hash(&tx), "code": 0, "data": "", "log": "", "height": "0"});
     let answer = stage.post("/transaction", &json!({"tx": body(&tx), "type": "TYPE_SYNC"})).await;
@@ -27,7 +37,7 @@ async fn a_transaction_is_taken_refused_followed_and_found() {
             json!({"txHash": hash(&tx), "status": "INCLUDED", "height": height, "code": 0, "log": ""});
         assert_eq!((fate.status, fate.json()), (200, included));
     }
-    let mut spam = stage.node.transaction(1, "spam");
+    let mut spam = stage.node.transaction(1, "spam").await;
     spam.pow = None;
     let refused = json!({
         "success": false, "txHash": "", "code": 89, "data": "proof of work is missing", "log": "", "height": "0",
@@ -44,10 +54,9 @@ async fn a_transaction_is_taken_refused_followed_and_found() {
     assert_problem(&answer, 400, 3, 10_015);
 }
 
-#[tokio::test]
-async fn a_check_submits_nothing() {
-    let stage = Stage::set(DevNode::configure()).await;
-    let tx = stage.node.transaction(1, "order");
+async fn a_check_submits_nothing(kind: NodeKind) {
+    let stage = Stage::before(kind, DevNode::configure()).await;
+    let tx = stage.node.transaction(1, "order").await;
     let fine = json!({
         "success": true, "code": 0, "gasWanted": "0", "gasUsed": "0", "data": "", "log": "", "info": "",
     });
@@ -55,14 +64,17 @@ async fn a_check_submits_nothing() {
     assert_eq!(stage.post("/transaction/raw/check", &json!({"tx": raw(&tx)})).await.json(), fine);
     let nonsense = stage.post("/transaction/raw/check", &json!({"tx": "//8="})).await.json();
     assert_eq!((&nonsense["success"], &nonsense["code"]), (&json!(false), &json!(60)));
-    assert!(stage.node.received().is_empty());
+    stage.nothing_was_broadcast();
+    // To have asked is no reason for a refusal.
+    let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
+    assert_eq!((answer.status, answer.json()["success"].clone()), (200, json!(true)), "{answer:?}");
 }
 
-#[tokio::test]
-async fn a_full_mempool_is_429_and_a_node_that_is_away_503_with_a_time_to_come_back() {
+async fn a_full_mempool_is_429_and_a_node_that_is_away_503_with_a_time_to_come_back(kind: NodeKind) {
     let limits = Limits { mempool_txs: 1, ..Limits::default() };
-    let mut stage = Stage::set(DevNode::configure().limits(limits)).await;
-    let [first, second] = ["1", "2"].map(|text| stage.node.transaction(1, text));
+    let mut stage = Stage::before(kind, DevNode::configure().limits(limits)).await;
+    let first = stage.node.transaction(1, "1").await;
+    let second = stage.node.transaction(1, "2").await;
     assert_eq!(stage.post("/transaction", &json!({"tx": body(&first)})).await.status, 200);
     let answer = stage.post("/transaction", &json!({"tx": body(&second)})).await;
     assert_problem(&answer, 429, 8, 90_002);
@@ -76,15 +88,41 @@ async fn a_full_mempool_is_429_and_a_node_that_is_away_503_with_a_time_to_come_b
     assert_problem(&answer, 503, 14, 90_001);
 }
 
-#[tokio::test]
-async fn the_height_is_the_nodes() {
-    let stage = Stage::set(DevNode::configure()).await;
-    let newest = stage.node.chain().newest().unwrap();
+async fn the_height_is_the_nodes(kind: NodeKind) {
+    let stage = Stage::before(kind, DevNode::configure()).await;
+    let status = stage.node.call("status", json!({})).await;
+    let newest = &status["result"]["sync_info"];
+    let hash = newest["latest_block_hash"].as_str().unwrap().to_lowercase();
     let answer = stage.get("/blockchain/height").await;
     let expected = json!({
-        "height": newest.height.to_string(), "hash": newest.hash, "spamPowHashFunction": "sha3_24_rounds",
+        "height": newest["latest_block_height"], "hash": hash, "spamPowHashFunction": "sha3_24_rounds",
         "spamPowDifficulty": 15, "spamPowNumberOfPastBlocks": 100, "spamPowNumberOfTxPerBlock": 2,
         "spamPowIncreasingDifficulty": false, "chainId": "test-net",
     });
     assert_eq!((answer.status, answer.json()), (200, expected));
+}
+
+async fn what_is_signed_with_the_answer_of_this_moment_is_taken(kind: NodeKind) {
+    let stage = Stage::before(kind, DevNode::configure().every(Duration::from_millis(100))).await;
+    let (mut heights, key) = (std::collections::BTreeSet::new(), Key::from_seed(&[3; 32]));
+    for turn in 0..60 {
+        let head = stage.get("/blockchain/height").await.json();
+        let text = |name: &str| head[name].as_str().unwrap().to_owned();
+        let (tid, input) = (format!("turn {turn}"), turn.to_string());
+        // The store of this test knows no parameters; the node asks for as little as it is told to.
+        let nonce = search(&Puzzle::new("", &text("hash"), &tid), 2, &Effort::default());
+        let tx = Transaction {
+            signature: key.sign(TxVersion::V3, &text("chainId"), input.as_bytes(), ALGORITHM),
+            input_data: input.into(),
+            version: TxVersion::V3.into(),
+            from: Some(Sender::PubKey(key.public())),
+            pow: nonce.map(|nonce| ProofOfWork { tid, nonce }),
+        };
+        let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
+        assert_eq!((answer.status, &answer.json()["code"]), (200, &json!(0)), "{head} {answer:?}");
+        heights.insert(text("height"));
+        // Somewhere else between two blocks each time.
+        sleep(Duration::from_millis(turn % 17)).await;
+    }
+    assert!(heights.len() > 2, "{heights:?}");
 }

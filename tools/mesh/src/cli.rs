@@ -16,7 +16,9 @@ use crate::export::args::ExportArgs;
 use crate::failure::Failure;
 use crate::tx::args::TxArgs;
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
-pub(crate) use rig::{Drill, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, StreamsArgs};
+pub(crate) use rig::{
+    Drill, FatesArgs, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, StreamsArgs,
+};
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]
@@ -61,6 +63,9 @@ pub(crate) enum Command {
     /// Writes a block about every second
     #[command(hide = true)]
     Devnode,
+    /// Judges transactions for CometBFT, and writes its blocks
+    #[command(hide = true)]
+    Application,
     /// Serves what `bench` compares the product with
     #[command(hide = true)]
     Baseline(BaselineArgs),
@@ -120,9 +125,21 @@ pub(crate) struct UpArgs {
     /// The RPC of this consensus node instead of the development node's, which then does not run
     #[arg(long, value_name = "URL", value_parser = node_url)]
     pub(crate) node: Option<String>,
+    /// What decides blocks
+    #[arg(long, value_enum, value_name = "NODE", default_value_t = Consensus::Devnode, conflicts_with = "node")]
+    pub(crate) consensus: Consensus,
     /// The demo network.
     #[command(flatten)]
     pub(crate) demo: DemoArgs,
+}
+
+/// The consensus node of a mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Consensus {
+    /// The development node, which is built in
+    Devnode,
+    /// A real CometBFT 0.38 from the PATH, with the application that is built in
+    Cometbft,
 }
 
 /// What the demo network is made from; what is not given takes the generator's own figure.
@@ -161,7 +178,7 @@ pub(crate) struct PsArgs {
 /// Options of `stop` and `start`.
 #[derive(Debug, Args)]
 pub(crate) struct DrillArgs {
-    /// A service, postgres, nats-server or devnode; with a number, that replica only
+    /// A service, postgres, nats-server, devnode, cometbft or application; with a number, that replica only
     #[arg(value_name = "NAME[=REPLICA]")]
     pub(crate) target: Target,
     /// Where the mesh lives.
@@ -324,6 +341,10 @@ pub(crate) const POSTGRES: &str = "postgres";
 pub(crate) const NATS: &str = "nats-server";
 /// The development node.
 pub(crate) const DEVNODE: &str = "devnode";
+/// The real consensus node.
+pub(crate) const COMETBFT: &str = "cometbft";
+/// Its application.
+pub(crate) const APPLICATION: &str = "application";
 
 fn node_url(text: &str) -> Result<String, String> {
     match reqwest::Url::parse(text) {
@@ -334,7 +355,7 @@ fn node_url(text: &str) -> Result<String, String> {
 
 fn process_name(name: &str) -> Result<String, String> {
     let mut names = service_names();
-    names.extend([POSTGRES, NATS, DEVNODE]);
+    names.extend([POSTGRES, NATS, DEVNODE, COMETBFT, APPLICATION]);
     if names.contains(&name) { Ok(name.to_owned()) } else { Err(no_such(name, &names)) }
 }
 

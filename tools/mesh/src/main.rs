@@ -12,6 +12,7 @@ mod load;
 mod migrate;
 mod open_files;
 mod private;
+mod private_node;
 mod progress;
 mod rig;
 mod seal;
@@ -60,6 +61,7 @@ fn run() -> Result<(), Failure> {
             Command::Rig(args) => rig::rig(&args).await,
             Command::Test => test::test().await,
             Command::Devnode => devnode::run().await,
+            Command::Application => devnode::run_application().await,
             Command::Baseline(args) => bench::baseline::run(args.kind).await,
         }
     });

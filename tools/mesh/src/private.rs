@@ -37,11 +37,14 @@ pub(crate) struct Servers {
 }
 
 /// What runs beside the servers.
+#[derive(Default)]
 pub(crate) struct Layout<'a> {
     /// Services with more than one replica.
     pub(crate) replicas: &'a [(&'a str, u32)],
     /// Further variables for every service.
     pub(crate) env: Vec<(String, String)>,
+    /// The consensus node, when there is one; without it there is no relay.
+    pub(crate) node_url: Option<String>,
 }
 
 /// The address of a database in parts.
@@ -104,29 +107,16 @@ impl PrivateMesh {
         servers: &Servers,
         layout: &Layout<'_>,
     ) -> Result<Edges, Failure> {
-        let binaries = build::build(&this_program()?).await?;
-        let around = Surroundings {
-            home: self.home.clone(),
-            binaries,
-            bus_url: servers.bus.url.clone(),
-            bus_credentials: servers.bus.credentials.clone(),
-            database_url: servers.database_url.clone(),
-            node_url: None,
-            sockets: sockets()?,
-            env: layout.env.clone(),
-        };
-        // Files of the same names, in another folder.
-        let apart = Home::at(self.folder.path().join("uncached"));
-        let apart = apart.map_err(|error| cannot("use a temporary folder", &error))?;
-        apart.create().map_err(|error| Failure::failed(error.to_string()))?;
+        let around = self.surroundings(servers, layout).await?;
         let no_cache = ("MESH_EDGE_CACHE_BYTES".to_owned(), "0".to_owned());
-        let mut uncached = Surroundings { home: apart, sockets: sockets()?, ..around.clone() };
+        let mut uncached = around.clone();
         uncached.env.push(no_cache);
-        let edges = Edges { cached: around.sockets.http, uncached: uncached.sockets.http };
-        let (around, uncached) = (Arc::new(around), Arc::new(uncached));
-        let mut groups: Vec<Group> = services::runnable(false).map(|service| around.group(service)).collect();
-        let edge = services::find("edge").ok_or_else(|| Failure::failed("there is no edge"))?;
-        groups.push(Group { name: UNCACHED_EDGE.to_owned(), ..uncached.group(edge) });
+        let (uncached_edge, uncached) = self.edge_beside(uncached, UNCACHED_EDGE)?;
+        let edges = Edges { cached: around.sockets.http, uncached };
+        let around = Arc::new(around);
+        let mut groups: Vec<Group> =
+            services::runnable(layout.node_url.is_some()).map(|service| around.group(service)).collect();
+        groups.push(uncached_edge);
         let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
         for group in groups {
             let wanted = layout.replicas.iter().find(|(name, _)| *name == group.name);
@@ -134,6 +124,39 @@ impl PrivateMesh {
         }
         self.ready(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
         Ok(edges)
+    }
+
+    /// Starts one more edge, of its own name, and gives its address for HTTP.
+    pub(crate) async fn start_edge(&self, servers: &Servers, name: &str) -> Result<SocketAddr, Failure> {
+        let around = self.surroundings(servers, &Layout::default()).await?;
+        let (edge, address) = self.edge_beside(around, name)?;
+        self.add(edge, 1)?;
+        self.ready(&[name]).await?;
+        Ok(address)
+    }
+
+    /// What services of this mesh are given. Builds them.
+    async fn surroundings(&self, servers: &Servers, layout: &Layout<'_>) -> Result<Surroundings, Failure> {
+        Ok(Surroundings {
+            home: self.home.clone(),
+            binaries: build::build(&this_program()?).await?,
+            bus_url: servers.bus.url.clone(),
+            bus_credentials: servers.bus.credentials.clone(),
+            database_url: servers.database_url.clone(),
+            node_url: layout.node_url.clone(),
+            sockets: sockets()?,
+            env: layout.env.clone(),
+        })
+    }
+
+    /// An edge of another name, with sockets and files of its own. Nothing runs yet.
+    fn edge_beside(&self, around: Surroundings, name: &str) -> Result<(Group, SocketAddr), Failure> {
+        let home = Home::at(self.folder.path().join(name));
+        let home = home.map_err(|error| cannot("use a temporary folder", &error))?;
+        home.create().map_err(|error| Failure::failed(error.to_string()))?;
+        let edge = services::find("edge").ok_or_else(|| Failure::failed("there is no edge"))?;
+        let around = Arc::new(Surroundings { home, sockets: sockets()?, ..around });
+        Ok((Group { name: name.to_owned(), ..around.group(edge) }, around.sockets.http))
     }
 
     /// Starts processes and keeps them.

@@ -3,6 +3,8 @@
 //! Comes in: the checkout. Goes out: the words of cargo itself, with a heading and the time of each step. The
 //! tests share one private PostgreSQL and one private nats-server, started for the run and thrown away after it.
 
+mod cometbft;
+
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -49,6 +51,7 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     let log = folder.path().join("install.log");
     let postgres = find_or_install_postgres(&log, &say).await.map_err(failure)?;
     let nats = find_or_install_nats(&log, &say).await.map_err(failure)?;
+    let cometbft = cometbft::find_or_install(root).await;
 
     step(root, "formatting", &["fmt", "--all", "--check"], &[]).await?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
@@ -56,7 +59,11 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     step(root, "services for the tests", &["build", "--workspace", "--bins"], &[]).await?;
 
     let servers = Servers::start(folder.path(), &postgres, &nats).await?;
-    let tested = step(root, "tests", &["test", "--workspace"], &servers.variables()).await;
+    let mut variables = servers.variables();
+    if let Ok(program) = &cometbft {
+        variables.push(cometbft::on_path(program));
+    }
+    let tested = step(root, "tests", &["test", "--workspace"], &variables).await;
     servers.stop().await;
     // Where the database could not live in the folder itself, a link in it leads to its data.
     if let Ok(elsewhere) = std::fs::read_link(folder.path().join("postgres")) {
@@ -66,7 +73,7 @@ async fn steps(root: &Path) -> Result<(), Failure> {
 
     let strict = [("RUSTDOCFLAGS".to_owned(), "-D warnings".to_owned())];
     step(root, "documentation", &["doc", "--workspace", "--no-deps"], &strict).await?;
-    for skipped in skipped(root) {
+    for skipped in skipped(root, cometbft.err()) {
         say(&format!("==> skipped: {skipped}"));
     }
     Ok(())
@@ -97,8 +104,9 @@ fn seconds(begun: Instant) -> String {
 }
 
 /// What a complete run has and this machine has not.
-fn skipped(root: &Path) -> Vec<String> {
+fn skipped(root: &Path, without_cometbft: Option<String>) -> Vec<String> {
     let mut skipped = Vec::new();
+    skipped.extend(without_cometbft.map(|why| format!("the tests with CometBFT, because {why}")));
     if !root.join(REAL_DATA).is_dir() {
         skipped.push(format!("the comparisons with real data, because {REAL_DATA} is not there"));
     }

@@ -67,6 +67,16 @@ fn downloads_go_on_while_workers_servers_and_segments_do_not() {
 }
 
 #[test]
+fn every_transaction_has_one_fate_while_relays_and_the_node_are_killed() {
+    let (figures, said) = play(&["fates", "--seed", "1", "--short"]);
+    let run = &figures["runs"][0];
+    let count = |name: &str| run[name].as_u64().unwrap();
+    assert!(count("submissions") >= 240 && count("accepted") > 50 && count("inBlocks") > 50, "{said}");
+    assert!(count("refused") > 5 && count("left") > 5, "{said}");
+    assert_eq!(run["bars"].as_array().unwrap().len(), 7, "{said}");
+}
+
+#[test]
 fn simulated_streams_meet_every_fault() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();

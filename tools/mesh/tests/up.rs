@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use mesh_launcher::control::Row;
 use mesh_launcher::services::SERVICES;
+use mesh_testbed::NodeKind;
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::CheckTransactionRequest;
 use rustix::process::{Pid, Signal, kill_process};
@@ -53,7 +55,12 @@ impl Installed {
     }
 
     async fn up(&self) -> Up {
+        self.up_with(&[]).await
+    }
+
+    async fn up_with(&self, more: &[&str]) -> Up {
         let mut command = self.mesh(&["up", "--port", "0", "--grpc-port", "0", "--demo-blocks", "40"]);
+        command.args(more);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
@@ -277,4 +284,122 @@ async fn a_stop_during_the_start_is_heeded_too() {
     let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(0));
     assert!(rows.iter().all(|row| !runs(row.pid)));
+}
+
+/// Where CometBFT answers, by its log.
+fn cometbft(home: &Path) -> String {
+    let log = std::fs::read_to_string(home.join("logs/cometbft-0.log")).unwrap();
+    let line = log.lines().rfind(|line| line.contains("rpc_address")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    line["nodeInfo"]["other"]["rpc_address"].as_str().unwrap().replace("tcp://", "http://")
+}
+
+/// The height of the newest block that a node has decided.
+async fn decided(node: &str) -> u64 {
+    let status = asked(&format!("{node}/status")).await;
+    status["result"]["sync_info"]["latest_block_height"].as_str().unwrap().parse().unwrap()
+}
+
+/// Waits until it has decided a later one.
+async fn decided_after(node: &str, height: u64) {
+    let deadline = Instant::now() + PATIENCE;
+    while decided(node).await <= height {
+        assert!(Instant::now() < deadline, "there is no block after {height}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The database of a running mesh, by the variables of the process that writes its blocks.
+fn database(writer: u32) -> String {
+    let variables = std::fs::read(format!("/proc/{writer}/environ")).unwrap();
+    let variables = String::from_utf8(variables).unwrap();
+    let url = variables.split('\0').find_map(|variable| variable.strip_prefix("MESH_DATABASE_URL="));
+    url.unwrap().to_owned()
+}
+
+/// Holds every block of the store since the node's first against the node's own, and gives the newest height.
+async fn same_blocks(database: &str, node: &str) -> i64 {
+    let (client, connection) = tokio_postgres::connect(database, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let sql =
+        "SELECT height, hash, (extract(epoch FROM block_time) * 1000000)::int8 FROM blocks ORDER BY height";
+    let rows = client.query(sql, &[]).await.unwrap();
+    let mut newest = 0;
+    for row in &rows {
+        let (height, hash, time): (i64, String, i64) = (row.get(0), row.get(1), row.get(2));
+        assert_eq!(height, newest + 1, "the store has no gaps");
+        newest = height;
+        if height <= 40 {
+            continue;
+        }
+        let block = asked(&format!("{node}/block?height={height}")).await["result"].take();
+        assert_eq!(block["block_id"]["hash"].as_str().unwrap().to_lowercase(), hash, "block {height}");
+        let decided: Timestamp = block["block"]["header"]["time"].as_str().unwrap().parse().unwrap();
+        assert_eq!(decided.as_microsecond(), time, "block {height}");
+    }
+    newest
+}
+
+#[tokio::test]
+async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_was() {
+    if NodeKind::cometbft().is_none() {
+        return;
+    }
+    let installed = Installed::new();
+    let up = installed.up_with(&["--consensus", "cometbft"]).await;
+    let rows = installed.rows().await;
+    let runs_here = |name: &str| rows.iter().any(|row| row.service == name && row.admin.is_none());
+    assert!(runs_here("cometbft") && runs_here("application") && !runs_here("devnode"), "{rows:?}");
+    let node = cometbft(&installed.home());
+    submits(&up, &node).await;
+
+    for killed in [&["cometbft"][..], &["application"], &["application", "cometbft"]] {
+        let mut old = Vec::new();
+        for name in ["application", "cometbft"] {
+            old.push((name, installed.pid(name).await.unwrap()));
+        }
+        let before = decided(&node).await;
+        old.iter().filter(|(name, _)| killed.contains(name)).for_each(|(_, pid)| send(*pid, Signal::KILL));
+        // CometBFT goes with its application; what waits in it then is lost.
+        let ended = |name: &str| name == "cometbft" || killed.contains(&name);
+        for (name, pid) in old.into_iter().filter(|(name, _)| ended(name)) {
+            installed.new_pid(name, pid).await;
+        }
+        decided_after(&node, before).await;
+        submits(&up, &node).await;
+    }
+    // Blocks are decided while the store is away, and written when it is back.
+    installed.order(&["stop", "postgres"]).await;
+    decided_after(&node, decided(&node).await).await;
+    installed.order(&["start", "postgres"]).await;
+    submits(&up, &node).await;
+    let url = database(installed.pid("application").await.unwrap());
+    let newest = same_blocks(&url, &node).await;
+    assert!(newest > 43, "{newest}");
+    installed.order(&["stop", "cometbft"]).await;
+    assert_eq!(installed.pid("cometbft").await, None);
+    installed.order(&["start", "cometbft"]).await;
+    decided_after(&node, newest.unsigned_abs()).await;
+    submits(&up, &node).await;
+
+    let rows = installed.rows().await;
+    up.stop(Signal::INT).await;
+    assert!(rows.iter().all(|row| !runs(row.pid)));
+    let again = installed.up_with(&["--consensus", "cometbft"]).await;
+    let node = cometbft(&installed.home());
+    submits(&again, &node).await;
+    let url = database(installed.pid("application").await.unwrap());
+    assert!(same_blocks(&url, &node).await > newest);
+    let said = again.stop(Signal::TERM).await;
+    assert!(!said.contains("set aside"), "{said}");
+}
+
+#[tokio::test]
+async fn without_cometbft_it_is_said_how_to_get_it() {
+    let installed = Installed::new();
+    let mut command = installed.mesh(&["up", "--port", "0", "--grpc-port", "0", "--consensus", "cometbft"]);
+    let output = timeout(START, command.env("PATH", "").output()).await.unwrap().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(said.lines().count() == 1 && said.contains("go install github.com/cometbft/"), "{said}");
 }

@@ -55,12 +55,14 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     );
     fails(&["bench", "exports", "--megabytes", "0"], 2, &["--megabytes"]);
     fails(&["up", "--node", "node:26657"], 2, &["--node", "http://host:port"]);
+    fails(&["up", "--consensus", "raft"], 2, &["raft", "cometbft"]);
+    fails(&["up", "--consensus", "cometbft", "--node", "http://node:26657"], 2, &["--consensus", "--node"]);
     fails(&["tx"], 2, &["--help"]);
     fails(&["tx", "sign", "--key", "k"], 2, &["--input", "--hex", "--base64"]);
     fails(&["tx", "sign", "--key", "k", "--hex", "00", "--difficulty", "257"], 2, &["--difficulty"]);
     fails(&["tx", "submit", "--type", "TYPE_FOO"], 2, &["TYPE_FOO"]);
     fails(&["tx", "status", "AB"], 2, &["64 hex digits"]);
-    fails(&["rig"], 2, &["reads", "kill", "streams"]);
+    fails(&["rig"], 2, &["reads", "kill", "fates", "streams"]);
     fails(&["rig", "nothing"], 2, &["nothing"]);
     fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
     fails(&["rig", "streams", "--runs", "0"], 2, &["--runs"]);

@@ -33,6 +33,9 @@ pub const CHUNK_AT_MOST: usize = 512 << 10;
 /// Greatest length of a position in bytes.
 pub const POSITION_AT_MOST: usize = 1 << 10;
 
+/// How many pulls a reader may know the beginning of before the one in front of them is answered.
+pub const KNOWN_AHEAD: usize = 3;
+
 /// A place in a stream: self-contained and opaque to everybody but the operation that made it (S3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Position(Bytes);
@@ -116,9 +119,10 @@ impl<R: StreamingOperation> Message for Pull<R> {
 
 /// What a pull gives.
 pub struct Chunks {
-    /// Where the pull after this one begins, when that is known before the chunks are there: the reader then asks for
-    /// those already while these come, and its pipe does not run dry.
-    pub then: Option<Position>,
+    /// Where the next pulls begin, as far as that is known before the chunks are there: the one behind this, and at most
+    /// two more behind pulls that ask for as much as this one. The reader asks for those already while these come, and
+    /// its pipe does not run dry.
+    pub then: Vec<Position>,
     /// At most as many as the budget allows, each up to [`Budget::chunk_bytes`] long and none empty, except for an end.
     /// Fewer are fine; none at all without an end counts as a failure.
     pub pieces: BoxStream<'static, Result<Piece, Problem>>,

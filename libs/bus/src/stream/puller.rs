@@ -1,7 +1,8 @@
 //! The reader's side of a stream as a state machine without I/O: what came goes in by [`Puller::on`], what to do comes
 //! out of [`Puller::next`]. It has no clock: times are told to it, counted from the beginning of the stream.
 //!
-//! It asks for stretches of half its window, each from where the one before ends. What does not fit (a gap, a repeat,
+//! It asks for stretches of a quarter of its window, each from where the one before ends: with halves, the replica had
+//! nothing to send for as long as the reader took to come to the end of one. What does not fit (a gap, a repeat,
 //! another stream's chunk, a wrong position, a flipped bit) is dropped and asked for again, from the last good
 //! position. The time that its reader is away does not count for anything.
 
@@ -24,6 +25,9 @@ const PATIENCE_AT_LEAST: Duration = Duration::from_millis(150);
 const PATIENCE_AT_MOST: Duration = Duration::from_secs(1);
 /// Share of the newest reply in the smoothed time: one in so many.
 const SMOOTHING: u32 = 8;
+
+/// How many stretches make a window.
+const STRETCHES: u64 = 4;
 
 /// First pause after failures; the very first one is followed up at once.
 const PAUSE_AT_FIRST: Duration = Duration::from_millis(10);
@@ -318,11 +322,11 @@ impl Puller {
         let from = match self.stretches.back() {
             None => &self.resume,
             Some(last) if last.end.is_some() || last.broken.is_some() => return None,
-            Some(last) => last.behind()?,
+            Some(_) => self.behind_all()?,
         };
         let first = u64::from(self.limits.first_bytes);
         let mut chunk = (self.window / 8 / first * first).clamp(first, u64::from(self.limits.chunk_bytes));
-        let mut chunks = (self.window / 2 / chunk).max(1);
+        let mut chunks = (self.window / STRETCHES / chunk).max(1);
         if chunks * chunk > allowance {
             // Others have taken the room: little by little then.
             (chunk, chunks) = (first, 1);
@@ -341,6 +345,13 @@ impl Puller {
         let budget = Budget { chunks: narrow(chunks), bytes: narrow(chunks * chunk) };
         self.stretches.push_back(Stretch::new(from.clone(), budget, now));
         Some(self.ask(self.stretches.len() - 1, now, false))
+    }
+
+    /// Where the stretch behind all that are under way begins, as far as one of them has said so.
+    fn behind_all(&self) -> Option<&Position> {
+        let budget = self.stretches.back()?.budget;
+        let alike = self.stretches.iter().rev().take_while(|stretch| stretch.budget == budget);
+        alike.enumerate().find_map(|(later, stretch)| stretch.behind(later))
     }
 
     fn ask(&mut self, at: usize, now: Duration, is_again: bool) -> Asked {

@@ -11,7 +11,7 @@ use prost::Message as _;
 use proto_msgs::StreamingOperation;
 
 use super::{
-    Bulk, Chunks, Open, POSITION_AT_MOST, Piece, Pull,
+    Bulk, Chunks, KNOWN_AHEAD, Open, POSITION_AT_MOST, Piece, Pull,
     wire::{CHUNK, Chunk, FROM_BYTE, Mark, PULL, PullHeader},
 };
 use crate::{
@@ -83,7 +83,7 @@ async fn send(bulk: &Bulk, reply_to: &Subject, pull: PullHeader, mut chunks: Chu
         if bytes.len() > budget.chunk_bytes() {
             return Err(unfinished(&"a chunk is too long"));
         }
-        let then = chunks.then.clone();
+        let then = chunks.then.iter().take(KNOWN_AHEAD).cloned().collect();
         let chunk = Chunk { stream, index, position, after, then, mark, bytes };
         let mut headers = HeaderMap::new();
         headers.insert(CHUNK, chunk.write());

@@ -20,10 +20,12 @@ pub(super) struct Stretch {
     pub(super) from: Position,
     /// Where the next chunk of it must begin.
     pub(super) next: Position,
+    /// What was asked for at first.
+    pub(super) budget: Budget,
     /// What is still to come.
     left: Budget,
-    /// Where the stretch behind it begins, as a chunk said.
-    pub(super) then: Option<Position>,
+    /// Where the stretches behind it begin, as a chunk said; those behind the first of them, if each is as long.
+    then: Vec<Position>,
     /// What has come and was not delivered.
     pub(super) held: VecDeque<Bytes>,
     /// Whether nothing more of it is to come.
@@ -46,6 +48,8 @@ struct Attempt {
     sent: Duration,
     /// How many chunks it gave.
     index: u32,
+    /// Whether it asked for all of the stretch.
+    is_whole: bool,
 }
 
 /// What came of a chunk.
@@ -69,8 +73,9 @@ impl Stretch {
         Self {
             next: from.clone(),
             from,
+            budget,
             left: budget,
-            then: None,
+            then: Vec::new(),
             held: VecDeque::new(),
             is_complete: false,
             end: None,
@@ -106,16 +111,16 @@ impl Stretch {
         self.held.iter().map(|bytes| bytes.len() as u64).sum()
     }
 
-    /// Where the stretch behind it begins, as far as that is known.
-    pub(super) fn behind(&self) -> Option<&Position> {
-        if self.is_complete { Some(&self.next) } else { self.then.as_ref() }
+    /// Where the stretch behind it begins, or one that comes this many later, as far as that is known.
+    pub(super) fn behind(&self, later: usize) -> Option<&Position> {
+        if self.is_complete && later == 0 { Some(&self.next) } else { self.then.get(later) }
     }
 
     /// Asks for what is missing; gives what to ask for, and the pull that is given up for it.
     pub(super) fn ask(&mut self, pull: u32, now: Duration) -> (Position, Budget, Option<u32>) {
         let is_full = self.attempts.len() >= ATTEMPTS_AT_MOST;
         let given_up = is_full.then(|| self.attempts.remove(0).pull);
-        self.attempts.push(Attempt { pull, sent: now, index: 0 });
+        self.attempts.push(Attempt { pull, sent: now, index: 0, is_whole: self.left == self.budget });
         self.heard = now;
         (self.next.clone(), self.left, given_up)
     }
@@ -151,11 +156,16 @@ impl Stretch {
             return Came::Torn;
         }
         attempt.index += 1;
+        let is_whole = attempt.is_whole;
         let took = (chunk.index == 0).then(|| now.saturating_sub(attempt.sent));
         self.heard = now;
         self.next = chunk.after;
-        if chunk.then.is_some() {
+        if !chunk.then.is_empty() {
             self.then = chunk.then;
+            if !is_whole {
+                // Those further on are behind pulls as short as this one.
+                self.then.truncate(1);
+            }
         }
         if !chunk.bytes.is_empty() {
             let chunk_bytes = self.left.chunk_bytes();
@@ -168,6 +178,9 @@ impl Stretch {
         }
         self.is_complete = chunk.mark != Mark::More || self.left.chunks == 0;
         let is_complete = self.is_complete;
+        if is_complete && self.then.first() != Some(&self.next) {
+            self.then.clear();
+        }
         // Who answers now is kept, unless that was all; the others are not needed any more.
         let mut given_up = Vec::new();
         self.attempts.retain(|attempt| {

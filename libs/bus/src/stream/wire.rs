@@ -3,8 +3,8 @@
 //! Pull, beside the usual `Mesh-Ask`, with the operation's request as payload:
 //! `Mesh-Pull: <stream> <chunks> <bytes> p=<position>`.
 //! Chunk, with its bytes as payload, to the pull's own reply subject:
-//! `Mesh-Chunk: <crc> <stream> <index> p=<position> a=<position after it>`, then maybe `t=<where the next pull begins>`,
-//! then maybe `stop` (no bytes: the pull ends here, the stream does not) or `end=<bytes>` or `end=<bytes>/<rows>`.
+//! `Mesh-Chunk: <crc> <stream> <index> p=<position> a=<position after it>`, then up to three `t=<where a pull begins>`, of
+//! the next pull and of those behind it if each asks for as much, then maybe `stop` (no bytes: the pull ends here, the stream does not) or `end=<bytes>` or `end=<bytes>/<rows>`.
 //! `<stream>` and `<crc>` are hexadecimal; the CRC-32 is that of the payload and of all words behind the CRC.
 
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use async_nats::HeaderName;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 
-use super::{CHUNK_AT_MOST, POSITION_AT_MOST, Position, Totals};
+use super::{CHUNK_AT_MOST, KNOWN_AHEAD, POSITION_AT_MOST, Position, Totals};
 
 /// Header of a pull.
 pub(crate) const PULL: HeaderName = HeaderName::from_static("Mesh-Pull");
@@ -75,8 +75,8 @@ pub(super) struct Chunk {
     pub(super) index: u32,
     pub(super) position: Position,
     pub(super) after: Position,
-    /// Where the next pull begins, when that is known before this one is over.
-    pub(super) then: Option<Position>,
+    /// Where the next pulls begin, as far as that is known before this one is over.
+    pub(super) then: Vec<Position>,
     pub(super) mark: Mark,
     pub(super) bytes: Bytes,
 }
@@ -98,7 +98,7 @@ impl Chunk {
         let mut said = format!("{:x} {}", self.stream, self.index);
         write_position(&mut said, 'p', &self.position);
         write_position(&mut said, 'a', &self.after);
-        if let Some(then) = &self.then {
+        for then in &self.then {
             write_position(&mut said, 't', then);
         }
         let _ = match self.mark {
@@ -121,10 +121,10 @@ impl Chunk {
         let index = words.next()?.parse().ok()?;
         let position = read_position(words.next()?.strip_prefix("p=")?)?;
         let after = read_position(words.next()?.strip_prefix("a=")?)?;
-        let (mut then, mut mark) = (None, Mark::More);
+        let (mut then, mut mark) = (Vec::new(), Mark::More);
         for word in words {
             match word.split_once('=') {
-                Some(("t", position)) => then = Some(read_position(position)?),
+                Some(("t", position)) if then.len() < KNOWN_AHEAD => then.push(read_position(position)?),
                 Some(("end", totals)) => mark = Mark::End(read_totals(totals)?),
                 None if word == "stop" => mark = Mark::Stop,
                 _ => return None,
@@ -169,7 +169,7 @@ mod tests {
         Position::new(bytes).unwrap()
     }
 
-    fn chunk(then: Option<Position>, mark: Mark) -> Chunk {
+    fn chunk(then: Vec<Position>, mark: Mark) -> Chunk {
         let (position, after) = (position(b""), position(&[0xff, 0, 0x3e]));
         Chunk { stream: u64::MAX, index: 7, position, after, then, mark, bytes: "bytes".into() }
     }
@@ -185,8 +185,8 @@ mod tests {
         let ends =
             [Totals { bytes: u64::MAX, rows: None }, Totals { bytes: 0, rows: Some(3) }].map(Mark::End);
         for mark in [Mark::More, Mark::Stop].into_iter().chain(ends) {
-            for then in [None, Some(position(b"then"))] {
-                let chunk = chunk(then, mark);
+            for then in 0..=KNOWN_AHEAD {
+                let chunk = chunk(vec![position(b"then"); then], mark);
                 assert_eq!(Chunk::read(&chunk.write(), chunk.bytes.clone()), Some(chunk));
             }
         }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_anywhere_is_seen() {
-        let chunk = chunk(Some(position(b"then")), Mark::End(Totals { bytes: 5, rows: Some(1) }));
+        let chunk = chunk(vec![position(b"then")], Mark::End(Totals { bytes: 5, rows: Some(1) }));
         let text = chunk.write();
         for at in 0..text.len() * 8 {
             let mut flipped = text.clone().into_bytes();
@@ -220,7 +220,9 @@ mod tests {
         let long = "A".repeat(POSITION_AT_MOST * 4 / 3 + 2);
         assert_eq!(PullHeader::read(&format!("1 1 5 p={long}")), None);
         let long = Bytes::from(vec![0; CHUNK_AT_MOST + 1]);
-        let chunk = Chunk { bytes: long.clone(), ..chunk(None, Mark::More) };
-        assert_eq!(Chunk::read(&chunk.write(), long), None);
+        let too_long = Chunk { bytes: long.clone(), ..chunk(Vec::new(), Mark::More) };
+        assert_eq!(Chunk::read(&too_long.write(), long), None);
+        let too_far = chunk(vec![position(b"then"); KNOWN_AHEAD + 1], Mark::More);
+        assert_eq!(Chunk::read(&too_far.write(), too_far.bytes), None);
     }
 }

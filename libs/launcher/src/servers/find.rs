@@ -63,6 +63,15 @@ pub fn find_nats() -> Option<PathBuf> {
         .find(|file| is_program(file))
 }
 
+/// Finds CometBFT: on the `PATH`, or where `mesh test` installs it beneath a target folder of cargo.
+pub fn find_cometbft() -> Option<PathBuf> {
+    let program = env::current_exe().unwrap_or_default();
+    let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    let installed = target.map(super::cometbft_folder);
+    let mut folders = search_path().into_iter().chain(installed);
+    folders.find_map(|folder| Some(folder.join("cometbft")).filter(|file| is_program(file)))
+}
+
 fn search_path() -> Vec<PathBuf> {
     env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()
 }

@@ -1,9 +1,10 @@
 //! The two servers that the mesh leans on, PostgreSQL and nats-server: finding or installing their programs and
-//! running private ones.
+//! running private ones. And CometBFT, where one is wanted and found.
 //!
 //! Each server is prepared once (`Postgres::prepare`, `Nats::prepare`), which writes its folder and chooses its
 //! port; from then on it is a `ProcessSpec` that can be started and stopped at will, and a `ready` probe.
 
+mod cometbft;
 mod files;
 mod find;
 mod install;
@@ -16,7 +17,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-pub use find::{PostgresPrograms, find_nats, find_postgres};
+pub use cometbft::{
+    COMETBFT_PACKAGE, Cometbft, CometbftSettings, Genesis, cometbft_folder, cometbft_height,
+    how_to_get_cometbft,
+};
+pub use find::{PostgresPrograms, find_cometbft, find_nats, find_postgres};
 pub use install::{find_or_install_nats, find_or_install_postgres};
 pub use nats::Nats;
 pub use postgres::{Durability, Postgres};

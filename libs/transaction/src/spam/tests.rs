@@ -282,3 +282,29 @@ fn random_traffic_is_judged_as_by_a_plain_model() {
     }
     assert!(taken > 1000 && barred > 1000, "{taken} taken, {barred} refused by bars");
 }
+
+#[test]
+fn rules_that_come_late_hold_for_their_block_and_for_those_after_it() {
+    let mut spam = at_height(20, rules(6, 100, false));
+    let tx = on_newest("a", "t", 20, 4);
+    refused(spam.judge(&tx), SPAM, "not good");
+    spam.amend(19, rules(4, 100, false));
+    refused(spam.judge(&tx), SPAM, "not good");
+    assert_eq!(spam.rules().difficulty, 6);
+    spam.amend(20, rules(4, 100, false));
+    assert_eq!(spam.judge(&tx).unwrap().height, 20);
+    assert_eq!(spam.rules().difficulty, 4);
+}
+
+#[test]
+fn a_bar_is_taken_over_from_another_state_and_ends_at_its_time() {
+    let mut strict = at_height(20, rules(0, 1, false));
+    let mut other = strict.clone();
+    strict.admit(&candidate("a", "1", 0)).unwrap();
+    refused(strict.admit(&candidate("a", "2", 0)), SPAM, "barred");
+    other.bar_as(&strict);
+    refused(other.judge(&candidate("a", "3", 0)), SPAM, "barred for 30");
+    other.judge(&candidate("b", "3", 0)).unwrap();
+    other.begin(Block { time: Duration::from_secs(1050), ..block(21) }, rules(0, 1, false));
+    other.judge(&candidate("a", "3", 0)).unwrap();
+}

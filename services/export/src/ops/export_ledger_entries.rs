@@ -132,7 +132,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
                     }))
                 }
             });
-            Ok(Chunks { then: None, pieces: pieces.take(budget.chunks as usize).boxed() })
+            Ok(Chunks { then: Vec::new(), pieces: pieces.take(budget.chunks as usize).boxed() })
         })
     }
 }

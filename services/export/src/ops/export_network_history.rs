@@ -7,7 +7,7 @@ use std::sync::Arc;
 use actix::{Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use mesh_bus::{Chunks, Open, Opened, Piece, Position, Pull, Totals, WhileAwaited};
+use mesh_bus::{Chunks, KNOWN_AHEAD, Open, Opened, Piece, Position, Pull, Totals, WhileAwaited};
 use mesh_history::{Held, HistoryError, Layout, LayoutError};
 use mesh_problem::{Code, MALFORMED, Problem};
 use proto_msgs::v2::{ExportInfo, ExportNetworkHistoryRequest, Table};
@@ -148,7 +148,9 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
             if bytes.is_empty() && end < layout.length {
                 return Err(Problem::internal(UNREADABLE, "the export gave no bytes"));
             }
-            let then = (end < layout.length).then(|| position(&layout, end)).transpose()?;
+            let next = |at: u64| (at < layout.length).then_some(at);
+            let then = std::iter::successors(next(end), |at| next(layout.read_end(*at, most)));
+            let then = then.take(KNOWN_AHEAD).map(|at| position(&layout, at)).collect::<Result<_, _>>()?;
             let pieces = cut(&layout, offset, &bytes, chunk);
             Ok(Chunks { then, pieces: stream::iter(pieces).boxed() })
         })

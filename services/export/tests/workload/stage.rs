@@ -141,8 +141,14 @@ impl Worker {
         let (last, others) = pieces.split_last().unwrap();
         assert!(others.iter().all(|piece| piece.end.is_none() && !piece.bytes.is_empty()));
         assert!(pieces.iter().all(|piece| piece.bytes.len() <= budget.chunk_bytes()));
-        if let Some(then) = &chunks.then {
+        if let Some(then) = chunks.then.first() {
             assert_eq!(*then, last.after, "the next pull begins where this one ended");
+        }
+        if let [next, behind, ..] = &chunks.then[..] {
+            let (request, position) = (request.clone(), next.clone());
+            let pull = Pull { request, position, budget, asked: Asked::default() };
+            let pieces: Vec<_> = self.export.send(pull).await.unwrap()?.pieces.try_collect().await?;
+            assert_eq!(pieces.last().map(|last| &last.after), Some(behind), "as does the one behind it");
         }
         let bytes = pieces.iter().flat_map(|piece| piece.bytes.iter().copied()).collect();
         Ok((bytes, last.after.clone(), last.end))

@@ -13,8 +13,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mesh_chassis::Failure;
-use reqwest::Url;
+use http::Uri;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
@@ -56,7 +55,7 @@ struct Inner {
 }
 
 struct Node {
-    url: Url,
+    url: Uri,
     /// Until when it is left alone, and for how long it was.
     away: Cell<Option<(Instant, Duration)>>,
     catching_up: Cell<bool>,
@@ -74,17 +73,12 @@ pub(crate) enum Condition {
 }
 
 impl Nodes {
-    pub(crate) fn new(urls: Vec<Url>, metrics: &Metrics) -> Result<Self, Failure> {
+    pub(crate) fn new(urls: Vec<Uri>, metrics: &Metrics) -> Self {
         let nodes = urls.into_iter();
         let nodes =
             nodes.map(|url| Node { url, away: Cell::new(None), catching_up: Cell::new(false) }).collect();
-        let inner = Inner {
-            rpc: Rpc::new(metrics.clone())?,
-            commits: Rpc::new(metrics.clone())?,
-            nodes,
-            chain: RefCell::default(),
-        };
-        Ok(Self(Rc::new(inner)))
+        let rpc = || Rpc::new(metrics.clone());
+        Self(Rc::new(Inner { rpc: rpc(), commits: rpc(), nodes, chain: RefCell::default() }))
     }
 
     /// Hands a transaction over without any check.
@@ -158,7 +152,7 @@ impl Nodes {
     }
 
     /// Calls the first node that takes a connection; those that catch up come last.
-    async fn first<'a, T, F>(&'a self, call: impl Fn(&'a Url) -> F) -> Result<T, Failed>
+    async fn first<'a, T, F>(&'a self, call: impl Fn(&'a Uri) -> F) -> Result<T, Failed>
     where
         F: Future<Output = Result<T, Failed>>,
     {

@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use futures_util::TryFutureExt;
+use http::{Request, Uri, header::CONTENT_TYPE};
+use http_body_util::{BodyExt, Full};
+use hyper_util::{
+    client::legacy::{self, Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
 use mesh_telemetry::span::{self, Recorded};
-use reqwest::{Client, Url, header::CONTENT_TYPE};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -21,6 +25,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// Kept connections are given up before the node closes them (CometBFT does after 10 s): a request that meets a
 /// closing connection would have an unknown fate.
 const KEPT_FOR: Duration = Duration::from_secs(5);
+
+/// Room for what stands around a transaction in a request.
+const ENVELOPE_BYTES: usize = 96;
 
 /// Longest answer that is read. A committed transaction's carries its events.
 const ANSWER_BYTES: usize = 8 << 20;
@@ -53,47 +60,63 @@ impl Failed {
 /// Calls nodes over kept connections.
 #[derive(Debug, Clone)]
 pub(super) struct Rpc {
-    client: Client,
+    client: Client<HttpConnector, Full<Bytes>>,
     metrics: Metrics,
 }
 
 impl Rpc {
-    pub(super) fn new(metrics: Metrics) -> reqwest::Result<Self> {
-        let client = Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT_WITHIN)
+    pub(super) fn new(metrics: Metrics) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT_WITHIN));
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
             .pool_idle_timeout(KEPT_FOR)
-            .tcp_nodelay(true)
-            .build()?;
-        Ok(Self { client, metrics })
+            // What a closing connection may have taken is not sent again.
+            .retry_canceled_requests(false)
+            .build(connector);
+        Self { client, metrics }
     }
 
     /// Calls a method with a transaction's bytes.
     pub(super) async fn with_tx<T: DeserializeOwned>(
         &self,
-        node: &Url,
+        node: &Uri,
         method: &'static str,
         tx: &[u8],
         within: Duration,
     ) -> Result<T, Failed> {
-        self.call(node, method, json!({"tx": STANDARD.encode(tx)}), within).await
+        // The transaction is written once, where it is sent from.
+        let mut request = String::with_capacity(ENVELOPE_BYTES + tx.len().div_ceil(3) * 4);
+        request.push_str(r#"{"jsonrpc":"2.0","id":0,"method":""#);
+        request.push_str(method);
+        request.push_str(r#"","params":{"tx":""#);
+        STANDARD.encode_string(tx, &mut request);
+        request.push_str(r#""}}"#);
+        self.posted(node, method, request, within).await
     }
 
     /// Calls a method with parameters.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
-        node: &Url,
+        node: &Uri,
         method: &'static str,
         parameters: Value,
         within: Duration,
     ) -> Result<T, Failed> {
-        let request = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": parameters}).to_string();
-        let (begun, span) = (
-            Instant::now(),
-            span::http_client(node.host_str().unwrap_or_default(), node.port_or_known_default(), method),
-        );
+        let request = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": parameters});
+        self.posted(node, method, request.to_string(), within).await
+    }
+
+    async fn posted<T: DeserializeOwned>(
+        &self,
+        node: &Uri,
+        method: &'static str,
+        request: String,
+        within: Duration,
+    ) -> Result<T, Failed> {
+        let span = span::http_client(node.host().unwrap_or_default(), node.port_u16(), method);
+        let begun = Instant::now();
         let exchanged = timeout(within, self.exchange(node, request)).instrument(span.clone()).await;
         let answered = exchanged.unwrap_or(Err(Failed::Late));
         let kind = answered.as_ref().err().map_or("", Failed::kind);
@@ -104,19 +127,23 @@ impl Rpc {
         read(&answered?)
     }
 
-    async fn exchange(&self, node: &Url, request: String) -> Result<Vec<u8>, Failed> {
-        let mut request =
-            self.client.post(node.clone()).header(CONTENT_TYPE, "application/json").body(request);
+    async fn exchange(&self, node: &Uri, request: String) -> Result<Vec<u8>, Failed> {
+        let mut call = Request::post(node.clone()).header(CONTENT_TYPE, "application/json");
         if let Some(trace) = span::passed_on() {
-            request = request.header("traceparent", trace.traceparent());
+            call = call.header("traceparent", trace.traceparent());
             if let Some(state) = trace.tracestate() {
-                request = request.header("tracestate", state);
+                call = call.header("tracestate", state);
             }
         }
-        let mut response = request.send().map_err(|error| failed(&error)).await?;
+        let call = call.body(Full::from(request)).map_err(|error| Failed::NotSent(error.to_string()))?;
+        let answered = self.client.request(call).await;
+        let mut body = answered.map_err(|error| failed(&error))?.into_body();
         let mut answer = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| broken(&error))? {
-            take(&mut answer, &piece)?;
+        while let Some(frame) = body.frame().await {
+            // What is no data says nothing about the answer.
+            if let Ok(piece) = frame.map_err(|error| broken(&error))?.into_data() {
+                take(&mut answer, &piece)?;
+            }
         }
         Ok(answer)
     }
@@ -142,14 +169,14 @@ fn read<'de, T: Deserialize<'de>>(answer: &'de [u8]) -> Result<T, Failed> {
     }
 }
 
-fn failed(error: &reqwest::Error) -> Failed {
+fn failed(error: &legacy::Error) -> Failed {
     match error.is_connect() {
         true => Failed::NotSent(with_causes(error)),
         false => broken(error),
     }
 }
 
-fn broken(error: &reqwest::Error) -> Failed {
+fn broken(error: &dyn std::error::Error) -> Failed {
     Failed::Broken(with_causes(error))
 }
 

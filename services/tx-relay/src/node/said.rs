@@ -27,6 +27,10 @@ pub(super) struct Fault {
 /// What CometBFT puts before the reason when a commit is refused.
 const COMMIT_PREFIX: &str = "error on broadcasttxcommit: ";
 
+/// How a mempool says that it takes nothing now; the second is CometBFT 0.38's while it checks again what waits, after a
+/// block, and cannot tell whether there is room.
+const FULL: [&str; 2] = ["mempool is full", "mempool is still rechecking"];
+
 /// Why a node did not even look at a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -54,7 +58,7 @@ impl Fault {
         let lower = lower.strip_prefix(COMMIT_PREFIX).unwrap_or(&lower);
         if lower.contains("tx already exists in cache") {
             Refusal::InCache
-        } else if lower.starts_with("mempool is full") {
+        } else if FULL.iter().any(|start| lower.starts_with(start)) {
             Refusal::Full
         } else if lower.starts_with("tx too large") || lower.contains("request body too large") {
             Refusal::TooLarge
@@ -234,6 +238,10 @@ mod tests {
         assert_eq!(meaning("tx already exists in cache"), Refusal::InCache);
         assert_eq!(meaning("Broadcast failed: Tx Already Exists In Cache"), Refusal::InCache);
         assert_eq!(meaning("mempool is full: number of txs 5000 (max: 5000)"), Refusal::Full);
+        assert_eq!(
+            meaning("mempool is still rechecking after a new committed block, so it is considered as full"),
+            Refusal::Full
+        );
         assert_eq!(meaning("error on broadcastTxCommit: mempool is full: number of txs 1"), Refusal::Full);
         assert_eq!(meaning("Tx too large. Max size is 1048576, but got 1048577"), Refusal::TooLarge);
         assert_eq!(meaning("error reading request body: http: request body too large"), Refusal::TooLarge);

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use mesh_problem::Code;
-use mesh_transaction::encode;
+use mesh_testbed::{NodeKind, on_both_nodes};
+use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::{
     CheckRawTransactionRequest, CheckTransactionReply, CheckTransactionRequest, SubmissionType::*,
     SubmitTransactionReply, SubmitTransactionRequest, get_transaction_reply::Status,
@@ -10,13 +11,27 @@ use proto_msgs::v2::{
 
 use crate::stage::{Setup, Stage, accepted};
 
-#[tokio::test]
-async fn each_type_says_what_it_waited_for() {
-    let mut stage = Stage::set(Setup::default()).await;
-    let [handed, checked, executed] = ["1", "2", "3"].map(|input| stage.transaction(input));
+on_both_nodes!(
+    each_type_says_what_it_waited_for,
+    a_request_with_fields_is_encoded_as_the_chain_hashes_it,
+    another_node_gets_what_no_byte_of_has_left,
+    signatures_are_checked_here_when_that_is_wanted,
+);
+
+async fn each_type_says_what_it_waited_for(kind: NodeKind) {
+    let mut stage = Stage::set(Setup::with_blocks(kind)).await;
+    let handed = stage.transaction("1").await;
+    let checked = stage.transaction("2").await;
+    let executed = stage.transaction("3").await;
     assert_eq!(stage.submit(&handed, TypeAsync).await.unwrap(), accepted(&handed));
     assert_eq!(stage.submit(&checked, TypeUnspecified).await.unwrap(), accepted(&checked));
-    assert_eq!(stage.status(&checked).await, Status::Pending);
+    match kind {
+        NodeKind::Development => assert_eq!(stage.status(&checked).await, Status::Pending),
+        // It does not wait for us.
+        NodeKind::Cometbft => {
+            assert!([Status::Pending, Status::Included].contains(&stage.status(&checked).await));
+        }
+    }
     stage.tick();
     let reply = stage.submit(&executed, TypeCommit).await.unwrap();
     assert!(reply.height > 1);
@@ -25,40 +40,40 @@ async fn each_type_says_what_it_waited_for() {
     assert_eq!((fate.status(), fate.height, fate.code), (Status::Included, reply.height, 0));
     assert_eq!(fate.tx_hash, reply.tx_hash);
     assert_eq!(stage.status(b"nobody has seen this").await, Status::Unknown);
+    for tx in [&handed, &checked, &executed] {
+        assert_eq!(stage.node.included(&TxHash::of(tx)).await, *tx);
+    }
 }
 
-#[tokio::test]
-async fn a_request_with_fields_is_encoded_as_the_chain_hashes_it() {
-    let stage = Stage::set(Setup::default()).await;
-    let fields = stage.signed("order");
+async fn a_request_with_fields_is_encoded_as_the_chain_hashes_it(kind: NodeKind) {
+    let mut stage = Stage::set(Setup::with_blocks(kind)).await;
+    let fields = stage.signed("order").await;
     let encoded = Bytes::from(encode(&fields));
     let check = stage.ask(&CheckTransactionRequest { tx: Some(fields.clone()) }).await.unwrap();
     assert_eq!(check, CheckTransactionReply { success: true, ..CheckTransactionReply::default() });
     assert_eq!(stage.ask(&CheckRawTransactionRequest { tx: encoded.clone() }).await.unwrap(), check);
-    assert_eq!(stage.broadcasts(&encoded), 0);
+    stage.was_broadcast(&encoded, 0);
     let request = SubmitTransactionRequest { tx: Some(fields), r#type: TypeSync.into() };
     assert_eq!(stage.ask(&request).await.unwrap(), accepted(&encoded));
-    assert_eq!(stage.node().chain().waiting(1).2, [encoded]);
+    stage.tick();
+    assert_eq!(stage.node.included(&TxHash::of(&encoded)).await, encoded);
 }
 
-#[tokio::test]
-async fn another_node_gets_what_no_byte_of_has_left() {
-    let setup = Setup { relays: 0, ..Setup::default() };
-    let mut stage = Stage::set(setup).await;
+async fn another_node_gets_what_no_byte_of_has_left(kind: NodeKind) {
+    let mut stage = Stage::set(Setup { relays: 0, ..Setup::before(kind) }).await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let urls = format!("http://{gone}, http://{}", stage.address());
+    let urls = format!("http://{gone}, {}", stage.node.url());
     stage.start_relay(&[("MESH_NODE_URL", urls)]).await;
-    let tx = stage.transaction("order");
+    let tx = stage.transaction("order").await;
     assert_eq!(stage.sync(&tx).await.unwrap(), accepted(&tx));
-    assert_eq!(stage.broadcasts(&tx), 1);
+    stage.was_broadcast(&tx, 1);
 }
 
-#[tokio::test]
-async fn signatures_are_checked_here_when_that_is_wanted() {
+async fn signatures_are_checked_here_when_that_is_wanted(kind: NodeKind) {
     let verify = ("MESH_RELAY_VERIFY_SIGNATURE", "true".to_owned());
-    let stage = Stage::set(Setup { env: vec![verify], ..Setup::default() }).await;
-    let good = stage.transaction("order");
-    let mut bad = stage.signed("order");
+    let stage = Stage::set(Setup { env: vec![verify], ..Setup::before(kind) }).await;
+    let good = stage.transaction("order").await;
+    let mut bad = stage.signed("order").await;
     bad.input_data = "another".into();
     let request = SubmitTransactionRequest { tx: Some(bad), r#type: TypeSync.into() };
     let problem = stage.ask(&request).await.unwrap_err();

@@ -1,19 +1,18 @@
-//! A development node, relays in front of it, and somebody who asks them over the bus.
+//! A consensus node, relays in front of it, and somebody who asks them over the bus.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mesh_bus::{AskOptions, Bus, BusConfig, Credentials, Encoding};
-use mesh_devnode::{DevNode, Settings, received};
 use mesh_problem::Problem;
-use mesh_testbed::{Service, nats};
-use mesh_transaction::{ALGORITHM, Effort, Key, Network, Puzzle, SpamRules, TxHash, encode, search};
+use mesh_testbed::{DevNode, Node, NodeKind, NodeSetup, Service, nats};
+use mesh_transaction::{TxHash, encode};
 use prost::Message as _;
 use proto_msgs::{
     Operation,
     v2::{
-        GetTransactionReply, GetTransactionRequest, ProofOfWork, SubmissionType, SubmitRawTransactionRequest,
-        SubmitTransactionReply, Transaction, TxVersion, get_transaction_reply::Status, transaction::From,
+        GetTransactionReply, GetTransactionRequest, SubmissionType, SubmitRawTransactionRequest,
+        SubmitTransactionReply, Transaction, get_transaction_reply::Status,
     },
 };
 use tempfile::TempDir;
@@ -23,53 +22,51 @@ use tokio::{
 };
 
 pub(crate) const SOON: Duration = Duration::from_secs(20);
-const CHAIN: &str = "net-1";
 
-/// Little work, and no quota that a test would meet by accident.
-const RULES: SpamRules = SpamRules {
-    difficulty: 3,
-    past_blocks: 500,
-    tx_per_block: 1000,
-    increasing: false,
-    bar: Duration::from_secs(30),
-};
+/// Between two blocks, when there are any.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Stage {
-    folder: TempDir,
-    settings: Settings,
-    node: Option<DevNode>,
-    address: SocketAddr,
+    pub(crate) node: Node,
     prefix: String,
     bus: Bus,
     pub(crate) relays: Vec<Service>,
     ticking: Option<JoinHandle<()>>,
+    // For a name that nobody else has.
+    _folder: TempDir,
 }
 
 /// What the relays and the node are started with.
 pub(crate) struct Setup {
     pub(crate) relays: usize,
     pub(crate) env: Vec<(&'static str, String)>,
-    pub(crate) node: fn(&mut Settings),
+    pub(crate) kind: NodeKind,
+    pub(crate) node: fn(NodeSetup) -> NodeSetup,
+    /// Between two blocks of CometBFT, which makes none without it. A development node makes its blocks by hand, and
+    /// at each tick from [`Stage::tick`] on.
+    pub(crate) every: Option<Duration>,
 }
 
-impl Default for Setup {
-    fn default() -> Self {
-        Self { relays: 1, env: Vec::new(), node: |_| {} }
+impl Setup {
+    pub(crate) fn before(kind: NodeKind) -> Self {
+        Self { relays: 1, env: Vec::new(), kind, node: |setup| setup, every: None }
+    }
+
+    /// With blocks, sooner or later.
+    pub(crate) fn with_blocks(kind: NodeKind) -> Self {
+        Self { every: Some(TICK), ..Self::before(kind) }
     }
 }
 
 impl Stage {
     pub(crate) async fn set(setup: Setup) -> Self {
+        let node = (setup.node)(DevNode::configure());
+        let node = match (setup.kind, setup.every) {
+            (NodeKind::Cometbft, Some(period)) => node.every(period),
+            _ => node,
+        };
+        let node = node.start_as(setup.kind).await;
         let folder = tempfile::tempdir().unwrap();
-        let network =
-            Network { chain_id: CHAIN.into(), algorithm: ALGORITHM.into(), pow_prefix: String::new() };
-        let mut settings = Settings::new(network, folder.path().join("blocks"));
-        settings.broadcasts = Some(folder.path().join("broadcasts"));
-        (setup.node)(&mut settings);
-        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let node = DevNode::start(settings.clone(), anywhere, Vec::new(), RULES).await.unwrap();
-        let first = mesh_transaction::Block { height: 1, hash: "a".repeat(64), time: Duration::from_secs(1) };
-        node.chain().commit(first, RULES).await.unwrap();
         let prefix = folder.path().file_name().unwrap().to_string_lossy().replace('.', "");
         let server = nats().await;
         let bus = Bus::connect(BusConfig {
@@ -81,17 +78,7 @@ impl Stage {
         });
         let bus = bus.await.unwrap();
         timeout(SOON, bus.until_connected()).await.unwrap();
-        let address = node.address();
-        let mut stage = Self {
-            folder,
-            settings,
-            node: Some(node),
-            address,
-            prefix,
-            bus,
-            relays: Vec::new(),
-            ticking: None,
-        };
+        let mut stage = Self { node, prefix, bus, relays: Vec::new(), ticking: None, _folder: folder };
         for _ in 0..setup.relays {
             stage.start_relay(&setup.env).await;
         }
@@ -103,69 +90,40 @@ impl Stage {
         let relay = Service::configure("tx-relay")
             .program(env!("CARGO_BIN_EXE_tx-relay"))
             .env("MESH_BUS_PREFIX", &self.prefix)
-            .env("MESH_NODE_URL", format!("http://{}", self.address));
+            .env("MESH_NODE_URL", self.node.url());
         let relay = env.iter().fold(relay, |relay, (name, value)| relay.env(*name, value));
         self.relays.push(relay.start().await);
     }
 
-    pub(crate) fn node(&self) -> &DevNode {
-        self.node.as_ref().unwrap()
+    /// The development node, of the rows that only that can provoke.
+    pub(crate) fn development(&self) -> &DevNode {
+        self.node.development().unwrap()
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Makes a block.
-    pub(crate) async fn block(&self) {
-        self.node().chain().next_block().await.unwrap();
-    }
-
-    /// Makes a block every 50 ms from now on.
+    /// From now on there are blocks, whoever makes them.
     pub(crate) fn tick(&mut self) {
-        let chain = self.node().chain().clone();
+        let Some(node) = self.node.development() else { return };
+        let chain = node.chain().clone();
         self.ticking = Some(tokio::spawn(async move {
             loop {
-                sleep(Duration::from_millis(50)).await;
+                sleep(TICK / 2).await;
                 chain.next_block().await.unwrap();
             }
         }));
     }
 
-    /// Kills the node in the middle of whatever it does.
-    pub(crate) fn kill_node(&mut self) {
-        self.node = None;
-    }
-
-    /// Starts it again at the same place, with what it has on disk.
-    pub(crate) async fn start_node(&mut self) {
-        let node = DevNode::start(self.settings.clone(), self.address, Vec::new(), RULES).await.unwrap();
-        self.node = Some(node);
-    }
-
     /// A good transaction.
-    pub(crate) fn transaction(&self, input: &str) -> Bytes {
-        encode(&self.signed(input)).into()
+    pub(crate) async fn transaction(&self, input: &str) -> Bytes {
+        encode(&self.signed(input).await).into()
     }
 
-    pub(crate) fn signed(&self, input: &str) -> Transaction {
-        let newest = self.node().chain().newest().unwrap();
-        let tid = format!("tid of {input}");
-        let nonce =
-            search(&Puzzle::new("", &newest.hash, &tid), RULES.difficulty, &Effort::default()).unwrap();
-        let key = Key::from_seed(&[7; 32]);
-        Transaction {
-            input_data: Bytes::copy_from_slice(input.as_bytes()),
-            signature: key.sign(TxVersion::V3, CHAIN, input.as_bytes(), ALGORITHM),
-            version: TxVersion::V3.into(),
-            pow: Some(ProofOfWork { tid, nonce }),
-            from: Some(From::PubKey(key.public())),
-        }
+    pub(crate) async fn signed(&self, input: &str) -> Transaction {
+        self.node.transaction(7, input).await
     }
 
     /// One that the node refuses.
-    pub(crate) fn refused(&self, input: &str) -> Bytes {
-        let tx = Transaction { pow: None, ..self.signed(input) };
+    pub(crate) async fn refused(&self, input: &str) -> Bytes {
+        let tx = Transaction { pow: None, ..self.signed(input).await };
         encode(&tx).into()
     }
 
@@ -203,16 +161,21 @@ impl Stage {
         self.fate(tx).await.status()
     }
 
-    /// How often the node got a transaction to broadcast.
-    pub(crate) fn broadcasts(&self, tx: &[u8]) -> u64 {
-        let record: PathBuf = self.folder.path().join("broadcasts");
-        received(&record).unwrap().get(&TxHash::of(tx)).copied().unwrap_or_default()
+    /// How often the node got a transaction to broadcast. CometBFT keeps no record of that: nothing then.
+    pub(crate) fn broadcasts(&self, tx: &[u8]) -> Option<u64> {
+        let received = self.node.development()?.received();
+        Some(received.get(&TxHash::of(tx)).copied().unwrap_or_default())
     }
 
-    /// Waits until the node got it so often.
+    /// That the node got it so often, if it can tell.
+    pub(crate) fn was_broadcast(&self, tx: &[u8], times: u64) {
+        assert!(self.broadcasts(tx).is_none_or(|seen| seen == times), "{:?}", self.broadcasts(tx));
+    }
+
+    /// Waits until the node got it so often, if it can tell.
     pub(crate) async fn broadcast_times(&self, tx: &[u8], times: u64) {
         let came = async {
-            while self.broadcasts(tx) < times {
+            while self.broadcasts(tx).is_some_and(|seen| seen < times) {
                 sleep(Duration::from_millis(5)).await;
             }
         };

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use mesh_devnode::Limits;
 use mesh_problem::{Code, Problem};
+use mesh_testbed::{NodeKind, on_both_nodes};
 use mesh_transaction::TxHash;
 use proto_msgs::v2::{SubmissionType::*, get_transaction_reply::Status};
 use tokio::time::sleep;
@@ -15,34 +17,38 @@ fn is_unknown(problem: &Problem, tx: &[u8]) {
     assert_eq!(problem.details[0].inner, TxHash::of(tx).to_string());
 }
 
+on_both_nodes!(a_commit_whose_block_does_not_come);
+
+/// The development node alone: CometBFT's checks cannot be made slow.
 #[tokio::test]
 async fn a_node_that_does_not_answer_in_time() {
     let stage = Stage::set(Setup {
-        node: |settings| settings.check_delay = Duration::from_secs(6),
-        ..Setup::default()
+        node: |setup| setup.check_delay(Duration::from_secs(6)),
+        ..Setup::before(NodeKind::Development)
     })
     .await;
-    let tx = stage.transaction("order");
+    let tx = stage.transaction("order").await;
     is_unknown(&stage.sync(&tx).await.unwrap_err(), &tx);
     assert_eq!(stage.status(&tx).await, Status::Unknown);
     // The check is still running; the repeat meets it in the node's cache, and then in the mempool.
     assert_eq!(stage.sync(&tx).await.unwrap(), already(&tx));
-    while stage.node().chain().waiting(0).0 == 0 {
+    while stage.development().chain().waiting(0).0 == 0 {
         sleep(Duration::from_millis(20)).await;
     }
-    stage.block().await;
+    stage.node.block().await;
     assert_eq!(stage.status(&tx).await, Status::Included);
 }
 
+/// The development node alone, because it has to be met in the middle of a check.
 #[tokio::test]
 async fn a_node_that_dies_while_it_checks() {
     let mut stage = Stage::set(Setup {
-        node: |settings| settings.check_delay = Duration::from_secs(2),
-        ..Setup::default()
+        node: |setup| setup.check_delay(Duration::from_secs(2)),
+        ..Setup::before(NodeKind::Development)
     })
     .await;
     for kind in [TypeSync, TypeCommit] {
-        let tx = stage.transaction(kind.as_str_name());
+        let tx = stage.transaction(kind.as_str_name()).await;
         tokio::select! {
             reply = stage.submit(&tx, kind) => panic!("{reply:?}"),
             () = stage.broadcast_times(&tx, 1) => {}
@@ -52,32 +58,35 @@ async fn a_node_that_dies_while_it_checks() {
             reply = stage.submit(&tx, kind) => panic!("{reply:?}"),
             () = sleep(Duration::from_millis(100)) => {}
         }
-        stage.kill_node();
-        stage.start_node().await;
+        stage.node.kill().await;
+        stage.node.restart().await;
         stage.readiness(200).await;
         // It was lost with the node: the client's repeat is a submission of its own.
         assert_eq!(stage.sync(&tx).await.unwrap(), accepted(&tx));
-        assert_eq!(stage.broadcasts(&tx), 2, "nothing is sent again without being asked for");
-        stage.block().await;
+        // Nothing is sent again without being asked for.
+        stage.was_broadcast(&tx, 2);
+        stage.node.block().await;
         assert_eq!(stage.status(&tx).await, Status::Included);
     }
 }
 
-#[tokio::test]
-async fn a_commit_whose_block_does_not_come() {
+async fn a_commit_whose_block_does_not_come(kind: NodeKind) {
     let mut stage = Stage::set(Setup {
-        node: |settings| settings.limits.commit_wait = Duration::from_millis(300),
-        ..Setup::default()
+        node: |setup| setup.limits(Limits { commit_wait: Duration::from_millis(300), ..Limits::default() }),
+        ..Setup::before(kind)
     })
     .await;
-    let tx = stage.transaction("order");
+    let tx = stage.transaction("order").await;
     let problem = stage.submit(&tx, TypeCommit).await.unwrap_err();
     is_unknown(&problem, &tx);
     assert!(problem.details[0].message.contains("may still be included"), "{problem}");
     assert_eq!(stage.status(&tx).await, Status::Pending);
     assert_eq!(stage.sync(&tx).await.unwrap(), already(&tx));
-    assert_eq!(stage.broadcasts(&tx), 1);
-    stage.tick();
-    assert!(stage.submit(&tx, TypeCommit).await.unwrap().height > 1);
-    assert_eq!(stage.broadcasts(&tx), 1);
+    stage.was_broadcast(&tx, 1);
+    // CometBFT makes no block now: one that does would make this one, too.
+    if stage.node.development().is_some() {
+        stage.tick();
+        assert!(stage.submit(&tx, TypeCommit).await.unwrap().height > 1);
+        stage.was_broadcast(&tx, 1);
+    }
 }

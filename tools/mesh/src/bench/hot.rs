@@ -8,7 +8,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::bar::{Bar, Must};
 use super::contest::{self, Side};
-use super::load::Load;
+use super::load::{Asks, Load};
 use super::point::section;
 use super::{Section, withdrawals};
 use crate::cli::{Baseline, NATS, POSTGRES};
@@ -34,7 +34,13 @@ pub(super) async fn measure(
     let hot = withdrawals::paths(servers, ROWS).await?;
     let side = |name, address, paths: &[String], processes: &[&str]| Side {
         name,
-        load: Load { address, paths: paths.into(), connections: CONNECTIONS, length, period: None },
+        load: Load {
+            address,
+            asks: Asks::Paths(paths.into()),
+            connections: CONNECTIONS,
+            length,
+            period: None,
+        },
         processes: mesh.watch(processes),
     };
     let sides = vec![

@@ -5,8 +5,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -14,6 +16,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, sleep_until, timeout};
 
@@ -27,19 +30,39 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Room for an answer; a longer one makes room for itself.
 const ANSWER_BYTES: usize = 8 << 10;
 
+/// Requests that are made for each second of a round, for each connection and at most: more than anybody answers here.
+/// A round without any left is over.
+const MADE_A_SECOND: u64 = 10_000;
+const MADE_A_SECOND_AT_MOST: u64 = 25_000;
+const MADE_AT_MOST: u64 = 300_000;
+
 /// Who asks for what.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Load {
     /// Where HTTP is answered.
     pub(super) address: SocketAddr,
-    /// Paths, of which each request takes one at random.
-    pub(super) paths: Arc<[String]>,
+    /// What is asked.
+    pub(super) asks: Asks,
     /// Connections, each with one request at a time.
     pub(super) connections: u64,
     /// How long the load counts.
     pub(super) length: Duration,
     /// Time from one request of a connection to its next one; without it the next follows the answer.
     pub(super) period: Option<Duration>,
+}
+
+/// Requests.
+#[derive(Clone)]
+pub(super) enum Asks {
+    /// Paths to get, of which each request takes one at random.
+    Paths(Arc<[String]>),
+    /// Whole requests, of which each is sent once. They are made before the round begins.
+    Made {
+        /// Makes the next one.
+        make: Arc<dyn Fn() -> Vec<u8> + Send + Sync>,
+        /// What every answer has in it.
+        says: &'static str,
+    },
 }
 
 /// What came of a round.
@@ -76,18 +99,35 @@ impl Load {
     pub(super) fn run(&self, watched: &[Watched]) -> Result<Round, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("cannot start the load: {error}"))?;
-        LocalSet::new().block_on(&runtime, self.round(watched))
+        let supply = self.supply();
+        LocalSet::new().block_on(&runtime, self.round(watched, supply))
     }
 
-    async fn round(&self, watched: &[Watched]) -> Result<Round, String> {
-        let shared = Rc::new(Shared::default());
+    /// The requests that are made beforehand, on all cores.
+    fn supply(&self) -> Vec<Vec<u8>> {
+        let Asks::Made { make, .. } = &self.asks else { return Vec::new() };
+        let seconds = (WARM_UP + self.length).as_secs_f64();
+        let a_second = (MADE_A_SECOND * self.connections).min(MADE_A_SECOND_AT_MOST);
+        let count = ((a_second as f64 * seconds) as u64).min(MADE_AT_MOST);
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get) as u64;
+        thread::scope(|scope| {
+            let some = || (0..count.div_ceil(cores)).map(|_| make()).collect::<Vec<_>>();
+            let making: Vec<_> = (0..cores).map(|_| scope.spawn(some)).collect();
+            // Whoever could not make any leaves the round without them.
+            making.into_iter().filter_map(|made| made.join().ok()).flatten().collect()
+        })
+    }
+
+    async fn round(&self, watched: &[Watched], supply: Vec<Vec<u8>>) -> Result<Round, String> {
+        let shared = Rc::new(Shared { supply: supply.into(), ..Shared::default() });
         let drivers: Vec<_> = (0..self.connections)
             .map(|seed| tokio::task::spawn_local(drive(self.clone(), Rc::clone(&shared), seed)))
             .collect();
         sleep(WARM_UP).await;
         let (meter, own) = (Meter::start(watched), cost::thread_cpu_us());
         shared.counts.set(true);
-        sleep(self.length).await;
+        // With no request left, or one that failed, it is over at once.
+        let _ = timeout(self.length, shared.ended.notified()).await;
         shared.counts.set(false);
         let load_cpu_us = cost::thread_cpu_us() - own;
         let Spent { seconds, cpu_us, others } = meter.stop(load_cpu_us);
@@ -108,10 +148,20 @@ struct Shared {
     counts: Cell<bool>,
     stop: Cell<bool>,
     took_ns: RefCell<Vec<u32>>,
+    /// Requests that were made and not sent yet.
+    supply: RefCell<Vec<Vec<u8>>>,
+    /// A connection has nothing more to do.
+    ended: Notify,
 }
 
 /// One connection, until the round is over.
 async fn drive(load: Load, shared: Rc<Shared>, seed: u64) -> Result<(), String> {
+    let driven = send_on(&load, &shared, seed).await;
+    shared.ended.notify_one();
+    driven
+}
+
+async fn send_on(load: &Load, shared: &Shared, seed: u64) -> Result<(), String> {
     let lost = |error: std::io::Error| format!("a connection to {} broke: {error}", load.address);
     let mut stream = TcpStream::connect(load.address).await.map_err(lost)?;
     stream.set_nodelay(true).map_err(lost)?;
@@ -128,26 +178,46 @@ async fn drive(load: Load, shared: Rc<Shared>, seed: u64) -> Result<(), String> 
             is_late = Instant::now() > due;
             sleep_until(due.into()).await;
         }
-        let path = &load.paths[random.random_range(0..load.paths.len())];
-        request.clear();
-        for part in ["GET ", path, " HTTP/1.1\r\nHost: bench\r\n\r\n"] {
-            request.extend_from_slice(part.as_bytes());
+        match &load.asks {
+            Asks::Paths(paths) => {
+                let path = &paths[random.random_range(0..paths.len())];
+                request.clear();
+                for part in ["GET ", path, " HTTP/1.1\r\nHost: bench\r\n\r\n"] {
+                    request.extend_from_slice(part.as_bytes());
+                }
+            }
+            Asks::Made { .. } => match shared.supply.borrow_mut().pop() {
+                Some(made) => request = made,
+                None => return Ok(()),
+            },
         }
         let counts = shared.counts.get();
         // An answer that came late has kept the next request waiting, whose time counts from when it was due.
         let begun = if is_late { due } else { Instant::now() };
         stream.write_all(&request).await.map_err(lost)?;
-        read_answer(&mut stream, &mut answer).await.map_err(|why| format!("{path}: {why}"))?;
+        let answered = read_answer(&mut stream, &mut answer).await;
+        let length = answered.map_err(|why| format!("{}: {why}", line_of(&request)))?;
         if counts && shared.counts.get() {
             let took = u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX);
             shared.took_ns.borrow_mut().push(took);
+        }
+        if let Asks::Made { says, .. } = &load.asks
+            && !answer[..length].windows(says.len()).any(|part| part == says.as_bytes())
+        {
+            return Err(String::from_utf8_lossy(&answer[..length]).into_owned());
         }
     }
     Ok(())
 }
 
-/// Reads one answer whole.
-async fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) -> Result<(), String> {
+/// The first line of a request.
+fn line_of(request: &[u8]) -> String {
+    let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    String::from_utf8_lossy(line).into_owned()
+}
+
+/// Reads one answer whole and gives its length.
+async fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) -> Result<usize, String> {
     let mut filled = 0;
     loop {
         let room = answer.get_mut(filled..).unwrap_or_default();
@@ -158,7 +228,7 @@ async fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) -> Result<(),
         filled += read;
         let Some(length) = whole_length(&answer[..filled])? else { continue };
         if filled == length {
-            return Ok(());
+            return Ok(length);
         }
         if filled > length {
             return Err("more was answered than was asked".to_owned());
@@ -198,6 +268,7 @@ fn whole_length(answer: &[u8]) -> Result<Option<usize>, String> {
 mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
     fn the_length_of_an_answer_is_known_when_its_head_is_there() {
@@ -229,15 +300,19 @@ mod tests {
         address
     }
 
-    fn round(answer: &'static [u8]) -> Result<Round, String> {
+    fn round_of(answer: &'static [u8], asks: Asks) -> Result<Round, String> {
         let load = Load {
             address: serve(answer),
-            paths: Arc::from(["/a".to_owned(), "/b".to_owned()]),
+            asks,
             connections: 1,
             length: Duration::from_millis(100),
             period: None,
         };
         load.run(&[])
+    }
+
+    fn round(answer: &'static [u8]) -> Result<Round, String> {
+        round_of(answer, Asks::Paths(Arc::from(["/a".to_owned(), "/b".to_owned()])))
     }
 
     #[test]
@@ -249,5 +324,21 @@ mod tests {
         assert!(round_of_fine.quantile_ms(0.5) <= round_of_fine.quantile_ms(1.0));
         let refused = round(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\nno").unwrap_err();
         assert!(refused.contains("503"), "{refused}");
+    }
+    #[test]
+    fn what_is_made_is_sent_once_and_every_answer_must_say_what_is_wanted() {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let asks = |says| Asks::Made {
+            make: Arc::new(|| {
+                MADE.fetch_add(1, Ordering::Relaxed);
+                b"POST / HTTP/1.1\r\nHost: bench\r\nContent-Length: 0\r\n\r\n".to_vec()
+            }),
+            says,
+        };
+        let fine = b"HTTP/1.1 200 OK\r\ncontent-length: 31\r\n\r\n{\"success\":true,\"code\":0,\"a\":0}";
+        let found = round_of(fine, asks("\"code\":0")).unwrap();
+        assert!(found.rate() > 10.0 && found.took_ns.len() as u64 <= MADE.load(Ordering::Relaxed));
+        let refused = round_of(fine, asks("\"code\":7")).unwrap_err();
+        assert!(refused.contains("success"), "{refused}");
     }
 }

@@ -10,12 +10,14 @@ mod contest;
 mod cost;
 mod depth;
 mod exports;
+mod heads;
 mod hot;
 mod load;
 mod meter;
 mod page;
 mod point;
 mod reads;
+mod relay;
 pub(crate) mod sections;
 mod store;
 mod transfer;
@@ -24,7 +26,7 @@ mod withdrawals;
 use serde_json::{Value, json};
 
 use self::bar::Bar;
-use self::sections::{ExportsSection, ReadsSection, SectionName};
+use self::sections::{ExportsSection, ReadsSection, RelaySection, SectionName};
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 use crate::private::PrivateMesh;
@@ -34,15 +36,16 @@ use crate::signals::Signals;
 pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let names = args.sections()?;
     let mut signals = Signals::watch()?;
-    let (mut reads, mut exports) = (Vec::new(), Vec::new());
+    let (mut reads, mut exports, mut relay) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {
         match name {
             SectionName::Reads(name) => reads.push(name),
             SectionName::Exports(name) => exports.push(name),
+            SectionName::Relay(name) => relay.push(name),
         }
     }
     let mut sections = Vec::new();
-    for suite in [Chosen::Reads(reads), Chosen::Exports(exports)] {
+    for suite in [Chosen::Reads(reads), Chosen::Exports(exports), Chosen::Relay(relay)] {
         if suite.is_empty() {
             continue;
         }
@@ -71,6 +74,7 @@ pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
 enum Chosen {
     Reads(Vec<ReadsSection>),
     Exports(Vec<ExportsSection>),
+    Relay(Vec<RelaySection>),
 }
 
 impl Chosen {
@@ -78,6 +82,7 @@ impl Chosen {
         match self {
             Self::Reads(names) => names.is_empty(),
             Self::Exports(names) => names.is_empty(),
+            Self::Relay(names) => names.is_empty(),
         }
     }
 
@@ -85,6 +90,7 @@ impl Chosen {
         match self {
             Self::Reads(names) => reads::measure(mesh, names, args).await,
             Self::Exports(names) => exports::measure(mesh, names, args).await,
+            Self::Relay(names) => relay::measure(mesh, names, args).await,
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::bar::{Bar, Must};
 use super::contest::{self, Outcome, Side};
-use super::load::Load;
+use super::load::{Asks, Load};
 use super::{Section, withdrawals};
 use crate::cli::{Baseline, NATS, POSTGRES};
 use crate::failure::Failure;
@@ -53,7 +53,13 @@ impl Sides {
     ) -> Result<Vec<Outcome>, Failure> {
         let sides = self.names.iter().map(|(name, address, processes)| Side {
             name,
-            load: Load { address: *address, paths: self.paths.clone(), connections, length, period: None },
+            load: Load {
+                address: *address,
+                asks: Asks::Paths(self.paths.clone()),
+                connections,
+                length,
+                period: None,
+            },
             processes: mesh.watch(processes),
         });
         contest::in_turns(sides.collect()).await

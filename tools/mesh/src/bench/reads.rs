@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 
 use super::sections::{ReadsSection, SectionName};
-use super::{Section, baseline, depth, hot, page, point, store, withdrawals};
+use super::{Section, baseline, depth, heads, hot, page, point, store, withdrawals};
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 use crate::private::{Edges, Layout, PrivateMesh, Servers};
@@ -48,7 +48,7 @@ impl<'a> Stage<'a> {
         let servers = mesh.start_servers().await?;
         withdrawals::fill(&servers).await?;
         let points = ("MESH_QUERY_POINT_CONNECTIONS".to_owned(), baseline::POINT_CONNECTIONS.to_string());
-        let edges = mesh.start_services(&servers, &Layout { replicas: &[], env: vec![points] }).await?;
+        let edges = mesh.start_services(&servers, &Layout { env: vec![points], ..Layout::default() }).await?;
         Ok(Self { mesh, args, servers, edges, sides: OnceCell::new() })
     }
 
@@ -62,6 +62,7 @@ impl<'a> Stage<'a> {
             ReadsSection::Store => store::measure(mesh, servers, length).await,
             ReadsSection::Page => page::measure().await,
             ReadsSection::Depth => depth::measure(servers, edges.uncached, self.args.runs).await,
+            ReadsSection::Heads => heads::measure(mesh, servers, edges.cached).await,
         }
     }
 

@@ -13,7 +13,9 @@ pub(crate) enum Suite {
     Reads,
     /// Downloads and what they come from: stored history, sealing, the ledger
     Exports,
-    /// Both, one after the other
+    /// Transactions on their way to the consensus node
+    Relay,
+    /// All of them, one after the other
     All,
 }
 
@@ -24,6 +26,8 @@ pub(crate) enum SectionName {
     Reads(ReadsSection),
     /// Of exports.
     Exports(ExportsSection),
+    /// Of the relay.
+    Relay(RelaySection),
 }
 
 /// A measurement of reads, in the order in which they are made.
@@ -41,6 +45,8 @@ pub(crate) enum ReadsSection {
     Page,
     /// The first page of a long list, against a deep one
     Depth,
+    /// How soon each edge knows of a new block
+    Heads,
 }
 
 /// A measurement of exports, in the order in which they are made.
@@ -60,11 +66,21 @@ pub(crate) enum ExportsSection {
     Beside,
 }
 
+/// A measurement of the relay, in the order in which they are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum RelaySection {
+    /// Submissions under load, against the node's own RPC
+    Submit,
+    /// What the way through the mesh adds to one submission when nothing else runs
+    SubmitHop,
+}
+
 /// Every measurement, in the order in which they are made.
-const SECTIONS: [SectionName; 12] = {
+const SECTIONS: [SectionName; 15] = {
     use ExportsSection::{Beside, FirstByte, Ledger, Scaling, Sealing, Splice};
-    use ReadsSection::{Depth, Hop, Hot, Page, Point, Store};
-    use SectionName::{Exports, Reads};
+    use ReadsSection::{Depth, Heads, Hop, Hot, Page, Point, Store};
+    use RelaySection::{Submit, SubmitHop};
+    use SectionName::{Exports, Reads, Relay};
     [
         Reads(Point),
         Reads(Hop),
@@ -72,12 +88,15 @@ const SECTIONS: [SectionName; 12] = {
         Reads(Store),
         Reads(Page),
         Reads(Depth),
+        Reads(Heads),
         Exports(Splice),
         Exports(FirstByte),
         Exports(Sealing),
         Exports(Ledger),
         Exports(Scaling),
         Exports(Beside),
+        Relay(Submit),
+        Relay(SubmitHop),
     ]
 };
 
@@ -90,6 +109,7 @@ impl ValueEnum for SectionName {
         match self {
             Self::Reads(section) => section.to_possible_value(),
             Self::Exports(section) => section.to_possible_value(),
+            Self::Relay(section) => section.to_possible_value(),
         }
     }
 }
@@ -105,8 +125,9 @@ impl BenchArgs {
     /// The sections to be measured, in order: those that were named, or all of the suite.
     pub(crate) fn sections(&self) -> Result<Vec<SectionName>, Failure> {
         let is_of_suite = |section: &SectionName| match section {
-            SectionName::Reads(_) => self.suite != Suite::Exports,
-            SectionName::Exports(_) => self.suite != Suite::Reads,
+            SectionName::Reads(_) => matches!(self.suite, Suite::Reads | Suite::All),
+            SectionName::Exports(_) => matches!(self.suite, Suite::Exports | Suite::All),
+            SectionName::Relay(_) => matches!(self.suite, Suite::Relay | Suite::All),
         };
         if let Some(other) = self.section.iter().find(|section| !is_of_suite(section)) {
             let names = SECTIONS.iter().filter(|section| is_of_suite(section)).map(ToString::to_string);

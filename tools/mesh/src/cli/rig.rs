@@ -20,8 +20,27 @@ pub(crate) enum Drill {
     Reads(ReadsArgs),
     /// Downloads go on while workers, servers, segments and clients do not
     Kill(KillArgs),
+    /// Every transaction has one fate while the node and the relays do not live long
+    Fates(FatesArgs),
     /// Simulated streams meet every fault there is, a seed each
     Streams(StreamsArgs),
+}
+
+/// Options of `rig fates`.
+#[derive(Debug, Args)]
+pub(crate) struct FatesArgs {
+    /// Source of every random choice [default: a new one, which is printed]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How often, each time with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Take less time and less of everything, as CI does
+    #[arg(long)]
+    pub(crate) short: bool,
+    /// Write the figures into this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// Options of a drill that is played in phases on a private mesh.
@@ -109,7 +128,7 @@ pub(crate) enum KillPhase {
     Scale,
     /// Thousands of clients take almost nothing
     Stalled,
-    /// One download of many gigabytes
+    /// Downloads of many gigabytes, over HTTP and over gRPC
     Large,
 }
 

@@ -1,10 +1,11 @@
 //! The node's RPC over the blocks of the store: each block that the store has got is given to the chain, with the
-//! rules that the store has at that moment.
+//! rules that the store has at that moment. An application is told the rules alone.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::time::{Duration, UNIX_EPOCH};
 
-use mesh_devnode::{DevNode, Settings};
+use mesh_devnode::{Application, DevNode, Settings};
 use mesh_transaction::{Block, Network, SpamRules};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -29,13 +30,7 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 /// Answers the RPC for ever. Fails when the store turns out to be another one than before, and when the node cannot
 /// be started.
 pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Failure {
-    let (chain_id, blocks, rules) = patiently(|| async {
-        let store = Store::connect(&config.database_url).await?;
-        let chain_id = store.chain_id().await?;
-        let (blocks, rules) = store.blocks_from(0).await?;
-        Ok((chain_id, blocks, rules))
-    })
-    .await;
+    let Beginning { chain_id, blocks, rules } = beginning(config).await;
     let network =
         Network { chain_id, algorithm: config.algorithm.clone(), pow_prefix: config.pow_prefix.clone() };
     let settings = Settings {
@@ -79,6 +74,67 @@ pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Fa
         // The writer lives as long as this; without it there is nothing to hear.
         let _ = timeout(LOOK_AGAIN, seen.changed()).await;
     }
+}
+
+/// What the store holds when a node begins.
+pub(super) struct Beginning {
+    pub(super) chain_id: String,
+    /// The newest ones, in rising height.
+    pub(super) blocks: Vec<Block>,
+    pub(super) rules: SpamRules,
+}
+
+/// Reads it, and waits for a store that is away.
+pub(super) async fn beginning(config: &Config) -> Beginning {
+    patiently(|| async {
+        let store = Store::connect(&config.database_url).await?;
+        let chain_id = store.chain_id().await?;
+        let (blocks, rules) = store.blocks_from(0).await?;
+        Ok(Beginning { chain_id, blocks, rules })
+    })
+    .await
+}
+
+/// Tells an application for ever which rules the store has since which block.
+pub(super) async fn tell_rules(
+    config: &Config,
+    application: &Application,
+    mut seen: watch::Receiver<()>,
+) -> Infallible {
+    let (mut store, mut told) = (None, 0);
+    loop {
+        match timeout(DEADLINE, amend(config, application, &mut store, &mut told)).await {
+            Ok(Ok(())) => {
+                // The writer lives as long as this; without it there is nothing to hear.
+                let _ = timeout(LOOK_AGAIN, seen.changed()).await;
+                continue;
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(error = with_causes(&*error), "the store's rules could not be read");
+            }
+            Err(_) => tracing::warn!("the store does not answer, its rules could not be read"),
+        }
+        store = None;
+        sleep(LONGEST_PAUSE).await;
+    }
+}
+
+async fn amend(
+    config: &Config,
+    application: &Application,
+    store: &mut Option<Store>,
+    told: &mut u64,
+) -> Result<(), AnyError> {
+    let store = match store {
+        Some(store) => store,
+        none => none.insert(Store::connect(&config.database_url).await?),
+    };
+    let (blocks, rules) = store.blocks_from(*told).await?;
+    for block in &blocks {
+        application.amend(block.height, rules);
+        *told = block.height;
+    }
+    Ok(())
 }
 
 /// How a look at the store ended.

@@ -1,13 +1,16 @@
-//! Writes blocks into the store: those of the demo network, or empty ones.
+//! Writes blocks into the store: those of the demo network, or empty ones; at times of its own, or those that a
+//! consensus node has decided.
 
 use std::convert::Infallible;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use mesh_demo::{DemoError, Event, run_live};
+use mesh_demo::{DemoError, Event, run_decided, run_live};
+use mesh_devnode::Application;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 
+use super::application::{Decided, decided};
 use super::config::Config;
 use crate::failure::{Failure, with_causes};
 use crate::signals::Signals;
@@ -17,10 +20,13 @@ const BLOCK_DEADLINE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const NEXT_BLOCK: &str = include_str!("../../sql/next_block.sql");
+const DECIDED_BLOCK: &str = include_str!("../../sql/decided_block.sql");
 
-/// Writes blocks until asked to stop, and says each time that one is stored.
+/// Writes blocks until asked to stop, and says each time that one is stored. With an application they are those of
+/// its node.
 pub(super) async fn write(
     config: &Config,
+    application: Option<&Application>,
     signals: &mut Signals,
     written: &watch::Sender<()>,
 ) -> Result<(), Failure> {
@@ -33,7 +39,11 @@ pub(super) async fn write(
             }
             tell(&event);
         };
-        match run_live(url, plan, state, config.block_period, tell, stop).await {
+        let outcome = match application.cloned() {
+            None => run_live(url, plan, state, config.block_period, tell, stop).await,
+            Some(application) => run_decided(url, plan, state, Decided(application), tell, stop).await,
+        };
+        match outcome {
             Ok(()) => return Ok(()),
             // An older release made this history: it can be continued, only not as the network that it was.
             Err(error @ DemoError::Foreign(_)) => {
@@ -46,7 +56,7 @@ pub(super) async fn write(
         }
     }
     tokio::select! {
-        never = grow(config, written) => match never {},
+        never = grow(config, application, written) => match never {},
         () = signals.stop() => Ok(()),
     }
 }
@@ -61,7 +71,7 @@ fn tell(event: &Event<'_>) {
 }
 
 /// Writes empty blocks for ever.
-async fn grow(config: &Config, written: &watch::Sender<()>) -> Infallible {
+async fn grow(config: &Config, application: Option<&Application>, written: &watch::Sender<()>) -> Infallible {
     let mut pause = FIRST_PAUSE;
     loop {
         let mut count = 0;
@@ -69,7 +79,7 @@ async fn grow(config: &Config, written: &watch::Sender<()>) -> Infallible {
             count += 1;
             written.send_replace(());
         };
-        let error = match write_blocks(config, tell).await {
+        let error = match write_blocks(config, application, tell).await {
             Ok(never) => match never {},
             Err(error) => error,
         };
@@ -82,6 +92,7 @@ async fn grow(config: &Config, written: &watch::Sender<()>) -> Infallible {
 /// Writes empty blocks over one connection until that fails.
 async fn write_blocks(
     config: &Config,
+    application: Option<&Application>,
     mut tell: impl FnMut(),
 ) -> Result<Infallible, Box<dyn std::error::Error>> {
     let connecting = tokio_postgres::connect(&config.database_url, NoTls);
@@ -90,8 +101,13 @@ async fn write_blocks(
         let mut period = interval(config.block_period);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            period.tick().await;
-            timeout(BLOCK_DEADLINE, client.execute(NEXT_BLOCK, &[])).await??;
+            match application {
+                None => {
+                    period.tick().await;
+                    timeout(BLOCK_DEADLINE, client.execute(NEXT_BLOCK, &[])).await??;
+                }
+                Some(application) => write_decided(&client, application).await?,
+            }
             tell();
         }
     };
@@ -103,6 +119,16 @@ async fn write_blocks(
             Err("the database closed the connection".into())
         }
     }
+}
+
+/// Writes the next block of the node when there is one; no second time what is there.
+async fn write_decided(client: &Client, application: &Application) -> Result<(), Box<dyn std::error::Error>> {
+    let newest = client.query_opt("SELECT height FROM last_block", &[]);
+    let newest: i64 = timeout(BLOCK_DEADLINE, newest).await??.map_or(0, |row| row.get(0));
+    let block = decided(application, newest.unsigned_abs() + 1).await;
+    let (height, time) = (block.height.cast_signed(), UNIX_EPOCH + block.time);
+    timeout(BLOCK_DEADLINE, client.execute(DECIDED_BLOCK, &[&height, &time, &block.hash])).await??;
+    Ok(())
 }
 
 #[cfg(test)]

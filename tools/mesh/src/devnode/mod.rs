@@ -3,22 +3,30 @@
 //!
 //! Comes in: where the database is, and what lives in it, by variables; transactions over its RPC. Goes out: new
 //! blocks; on the demo network with everything that happens in them, otherwise empty ones.
+//!
+//! With a real consensus node there is its application instead, which does the same with the blocks of that.
 
+mod application;
 mod config;
 mod follow;
 mod grow;
 
+use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use listenfd::ListenFd;
 use mesh_launcher::home::Home;
 use mesh_launcher::process::ProcessSpec;
 use mesh_launcher::supervisor::{Group, Tier};
 use mesh_launcher::{Ready, Recipe};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::cli::DEVNODE;
+use crate::cli::{APPLICATION, DEVNODE};
 use crate::failure::Failure;
 use crate::signals::Signals;
 
@@ -37,23 +45,48 @@ pub(crate) fn group(
     listen: Option<SocketAddr>,
     more: impl IntoIterator<Item = (String, String)>,
 ) -> Group {
-    let mut spec = ProcessSpec::new(format!("{DEVNODE}-0"), program, home.log(DEVNODE, 0))
-        .arg(DEVNODE)
-        .env(DATABASE_URL, database_url)
-        .env(config::FILE, home.node().join("blocks").to_string_lossy());
+    let mut spec = spec(DEVNODE, program, home, database_url, &home.node().join("blocks"));
     if let Some(listen) = listen {
         spec = spec.env(config::LISTEN, listen.to_string());
     }
     spec.env.extend(more);
-    spec.grace = GRACE;
     let ready = listen.map_or(Ready::Spawned, |listen| Ready::probe(move || answers(listen)));
-    let recipe = Recipe { spec, ready };
-    Group {
-        name: DEVNODE.to_owned(),
-        tier: Tier::Node,
-        scalable: false,
-        recipe: Box::new(move |_, _| recipe.clone()),
-    }
+    one(DEVNODE, Tier::Node, Recipe { spec, ready })
+}
+
+/// The same of the application of a real node, which comes over an inherited socket and keeps its blocks in a file.
+pub(crate) fn application_group(
+    program: impl Into<PathBuf>,
+    home: &Home,
+    database_url: &str,
+    file: &Path,
+    socket: Arc<OwnedFd>,
+    more: impl IntoIterator<Item = (String, String)>,
+) -> Group {
+    let mut spec = spec(APPLICATION, program, home, database_url, file);
+    spec.sockets.push(("abci".to_owned(), socket));
+    spec.env.extend(more);
+    one(APPLICATION, Tier::Application, Recipe { spec, ready: Ready::Spawned })
+}
+
+fn spec(
+    name: &str,
+    program: impl Into<PathBuf>,
+    home: &Home,
+    database_url: &str,
+    file: &Path,
+) -> ProcessSpec {
+    let mut spec = ProcessSpec::new(format!("{name}-0"), program, home.log(name, 0))
+        .arg(name)
+        .env(DATABASE_URL, database_url)
+        .env(config::FILE, file.to_string_lossy());
+    spec.grace = GRACE;
+    spec
+}
+
+/// A group of one process.
+pub(crate) fn one(name: &str, tier: Tier, recipe: Recipe) -> Group {
+    Group { name: name.to_owned(), tier, scalable: false, recipe: Box::new(move |_, _| recipe.clone()) }
 }
 
 /// Whether the RPC answers.
@@ -65,14 +98,38 @@ async fn answers(listen: SocketAddr) -> bool {
 
 /// Runs until asked to stop. A database that went away is waited for.
 pub(crate) async fn run() -> Result<(), Failure> {
-    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_max_level(tracing::Level::INFO).init();
+    keep_log();
     let mut signals = Signals::watch()?;
     let config = Config::read()?;
     // Says that the store has got a block.
     let written = watch::Sender::new(());
     let seen = written.subscribe();
     tokio::select! {
-        outcome = grow::write(&config, &mut signals, &written) => outcome,
+        outcome = grow::write(&config, None, &mut signals, &written) => outcome,
         failure = follow::answer(&config, seen) => Err(failure),
     }
+}
+
+/// Runs an application in the same way.
+pub(crate) async fn run_application() -> Result<(), Failure> {
+    keep_log();
+    let mut signals = Signals::watch()?;
+    let config = Config::read()?;
+    let listener = inherited().map_err(|error| {
+        Failure::configuration(format!(
+            "no socket for the node ({error}); let `mesh up` start the application"
+        ))
+    })?;
+    application::run(&config, listener, &mut signals).await
+}
+
+fn inherited() -> io::Result<TcpListener> {
+    let listener = ListenFd::from_env().take_tcp_listener(0)?;
+    let listener = listener.ok_or_else(|| io::Error::other("none is inherited"))?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
+fn keep_log() {
+    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_max_level(tracing::Level::INFO).init();
 }

@@ -4,6 +4,7 @@
 //! file.
 
 mod acts;
+mod fates;
 mod kill;
 mod play;
 mod reads;
@@ -26,6 +27,7 @@ pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
     match &args.drill {
         Drill::Reads(args) => reads::drill(args).await,
         Drill::Kill(args) => kill::drill(args).await,
+        Drill::Fates(args) => fates::drill(args).await,
         Drill::Streams(args) => streams::drill(args).await,
     }
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod backing;
 pub(crate) mod build;
+mod cometbft;
 mod data;
 mod status;
 
@@ -22,7 +23,7 @@ use mesh_launcher::services::{SERVICES, Sockets, Surroundings};
 use mesh_launcher::supervisor::{Group, Supervisor};
 use tokio::sync::oneshot;
 
-use crate::cli::{DEVNODE, UpArgs};
+use crate::cli::{APPLICATION, COMETBFT, Consensus, DEVNODE, UpArgs};
 use crate::devnode;
 use crate::failure::{Failure, with_causes};
 use crate::migrate::migrate;
@@ -87,6 +88,8 @@ struct Mesh {
 enum Node {
     /// The development node, on this port.
     Development(ReservedPort),
+    /// A real one that is started here.
+    Cometbft(cometbft::Place),
     /// One that runs already.
     Running(String),
 }
@@ -95,6 +98,7 @@ impl Node {
     fn of(args: &UpArgs) -> Result<Self, Failure> {
         match &args.node {
             Some(url) => Ok(Self::Running(url.clone())),
+            None if args.consensus == Consensus::Cometbft => cometbft::Place::take().map(Self::Cometbft),
             None => ReservedPort::take().map(Self::Development).map_err(|error| {
                 Failure::failed(format!(
                     "there is no port for the development node ({error}); close programs that hold ports"
@@ -106,7 +110,17 @@ impl Node {
     fn url(&self) -> String {
         match self {
             Self::Development(port) => format!("http://{}", port.address()),
+            Self::Cometbft(place) => place.url(),
             Self::Running(url) => url.clone(),
+        }
+    }
+
+    /// The processes that it is made of.
+    fn names(&self) -> &'static [&'static str] {
+        match self {
+            Self::Development(_) => &[DEVNODE],
+            Self::Cometbft(_) => &[APPLICATION, COMETBFT],
+            Self::Running(_) => &[],
         }
     }
 }
@@ -137,10 +151,10 @@ impl Mesh {
             // Nobody listens any more only when the other branch has failed.
             let _ = tell_backing.send(Backing { database_url: database_url.clone(), bus });
             let data = data::fill(&self.home, &database_url, &self.args).await?;
-            self.start_devnode(&database_url, &data)
+            self.start_node(&database_url, &data).await
         };
         tokio::try_join!(services, contents)?;
-        let own_node = matches!(self.node, Node::Development(_)).then_some(DEVNODE);
+        let own_node = self.node.names().iter().copied();
         let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain(own_node).collect();
         self.supervisor
             .ready(&names, SERVICES_PATIENCE)
@@ -150,7 +164,16 @@ impl Mesh {
         let mut out = io::stdout();
         // Whoever started us may not be interested.
         let _ = out.write_all(ready.as_bytes()).and_then(|()| out.flush());
-        status::show(&self.supervisor).await
+        let watch = async {
+            match self.node {
+                Node::Cometbft(_) => cometbft::watch(&self.supervisor).await,
+                Node::Development(_) | Node::Running(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            outcome = status::show(&self.supervisor) => outcome,
+            never = watch => match never {},
+        }
     }
 
     async fn start_backing(&self) -> Result<(String, Bus), Failure> {
@@ -198,18 +221,27 @@ impl Mesh {
         Ok(())
     }
 
-    /// Starts the development node, unless there is another one.
-    fn start_devnode(&self, database_url: &str, data: &data::Held) -> Result<(), Failure> {
-        let Node::Development(port) = &self.node else { return Ok(()) };
+    /// Starts the node, unless it runs already.
+    async fn start_node(&self, database_url: &str, data: &data::Held) -> Result<(), Failure> {
         let mut more = Vec::new();
         if let data::Held::Demo(plan) = data {
             let plan = serde_json::to_string(plan).map_err(|error| Failure::failed(error.to_string()))?;
             let state = self.home.node().join("demo-network").to_string_lossy().into_owned();
             more.extend([(devnode::DEMO_PLAN.to_owned(), plan), (devnode::DEMO_STATE.to_owned(), state)]);
         }
-        more.extend(self.env());
-        let group = devnode::group(&self.program, &self.home, database_url, Some(port.address()), more);
-        self.add(group, 1)
+        let env = self.env();
+        match &self.node {
+            Node::Running(_) => Ok(()),
+            Node::Development(port) => {
+                more.extend(env);
+                let listen = Some(port.address());
+                self.add(devnode::group(&self.program, &self.home, database_url, listen, more), 1)
+            }
+            Node::Cometbft(place) => {
+                let groups = place.groups(&self.program, &self.home, database_url, more, env).await?;
+                groups.into_iter().try_for_each(|group| self.add(group, 1))
+            }
+        }
     }
 
     fn add(&self, group: Group, replicas: u32) -> Result<(), Failure> {

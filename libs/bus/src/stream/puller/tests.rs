@@ -30,7 +30,7 @@ fn chunk(asked: &Asked, index: u32) -> Event {
     let long = asked.budget.chunk_bytes() as u64;
     let begin = u64::from_be_bytes(asked.position.as_bytes().try_into().unwrap());
     let at = begin + long * u64::from(index);
-    let then = Some(position(begin + u64::from(asked.budget.bytes)));
+    let then = (1..=3).map(|pulls| position(begin + u64::from(asked.budget.bytes) * pulls)).collect();
     let bytes = vec![0; long as usize].into();
     let (position, after) = (position(at), position(at + long));
     Event::Chunk(asked.pull, Chunk { stream: 1, index, position, after, then, mark: Mark::More, bytes })
@@ -44,7 +44,7 @@ fn grown() -> (Puller, Asked, Duration) {
         now += ms(1);
         match puller.next(now, FAR) {
             Action::Pull(asked)
-                if asked.budget.chunks == 4 && asked.budget.chunk_bytes() == CHUNK_AT_MOST =>
+                if asked.budget.chunks == 2 && asked.budget.chunk_bytes() == CHUNK_AT_MOST =>
             {
                 return (puller, asked, now);
             }
@@ -73,19 +73,34 @@ fn a_stream_begins_with_one_small_chunk_and_grows_to_its_window() {
     let (mut puller, last, now) = grown();
     while let Action::Pull(_) | Action::Deliver(_) = puller.next(now, FAR) {}
     assert!(puller.held() + puller.outstanding() <= 4 << 20);
-    assert_eq!(last.budget.bytes, 2 << 20);
+    assert_eq!(last.budget.bytes, 1 << 20);
 }
 
 #[test]
-fn the_next_half_is_asked_for_while_this_one_comes() {
+fn the_next_stretches_are_asked_for_while_this_one_comes() {
     let (mut puller, first, now) = grown();
     while let Action::Deliver(_) = puller.next(now, FAR) {}
     puller.on(chunk(&first, 0), now);
-    assert_eq!(
-        asked(&mut puller, now).position,
-        position(u64::from_be_bytes(first.position.as_bytes().try_into().unwrap()) + (2 << 20))
-    );
+    let begin = u64::from_be_bytes(first.position.as_bytes().try_into().unwrap());
+    for stretch in 1..4 {
+        assert_eq!(asked(&mut puller, now).position, position(begin + (stretch << 20)));
+    }
     assert!(matches!(puller.next(now, FAR), Action::Deliver(_)));
+}
+
+#[test]
+fn where_shorter_stretches_begin_is_not_known_from_longer_ones() {
+    let (mut puller, first, now) = grown();
+    while let Action::Deliver(_) = puller.next(now, FAR) {}
+    puller.on(chunk(&first, 0), now);
+    asked(&mut puller, now);
+    puller.window /= 2;
+    assert!(matches!(puller.next(now, FAR), Action::Deliver(_)));
+    let shorter = asked(&mut puller, now);
+    assert!(shorter.budget.bytes < 1 << 20, "{shorter:?}");
+    puller.on(chunk(&first, 1), now);
+    while let Action::Deliver(_) = puller.next(now, 0) {}
+    assert!(!matches!(puller.next(now, FAR), Action::Pull(_)), "nobody has said where");
 }
 
 #[test]

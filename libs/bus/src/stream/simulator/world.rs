@@ -7,7 +7,7 @@ use mesh_problem::{Code, NOT_MAPPED, Problem};
 
 use super::{
     super::{
-        Totals,
+        KNOWN_AHEAD, Totals,
         puller::Event,
         wire::{Chunk, Mark, PullHeader},
     },
@@ -285,11 +285,13 @@ impl World {
         let PullHeader { budget, position, .. } = PullHeader::read(header).expect("the reader wrote it");
         let mut from = self.source.offset(&position).expect("checked when it was sent");
         let length = self.source.length;
-        let mut then = from + u64::from(budget.bytes);
+        let mut ahead = u64::from(budget.bytes);
         if self.rng.chance(self.faults.strange) {
-            then -= self.rng.below(u64::from(budget.bytes));
+            ahead -= self.rng.below(ahead);
         }
-        let then = (self.source.is_arithmetic && then < length).then(|| self.source.position(then));
+        let known = if self.source.is_arithmetic { self.rng.below(KNOWN_AHEAD as u64 + 1) } else { 0 };
+        let then = (1..=known).map(|pulls| from + ahead * pulls).take_while(|then| *then < length);
+        let then: Vec<_> = then.map(|then| self.source.position(then)).collect();
         for index in 0..budget.chunks {
             at += 20 + self.rng.below(200);
             if index >= ends_after {

@@ -56,17 +56,31 @@ impl<T> Merge<T> {
     /// What to read so that some `rows` more can be given: of each walk as much as its share of what was given so
     /// far, and nothing of those that hold half of that already.
     pub(crate) fn wanted(&self, rows: usize) -> Vec<Wanted> {
+        self.wanted_of_those(rows, |held, share| held * 2 < share)
+    }
+
+    /// What to read so that some `rows` more than are held can be given; nothing of walks that hold twice their share.
+    pub(crate) fn wanted_ahead(&self, rows: usize) -> Vec<Wanted> {
+        self.wanted_of_those(rows, |held, share| held < share * 2)
+    }
+
+    fn wanted_of_those(&self, rows: usize, lacks: impl Fn(usize, usize) -> bool) -> Vec<Wanted> {
         let given: usize = self.walks.iter().map(|walk| walk.given + 1).sum();
         let wanted = self.walks.iter().enumerate().filter_map(|(number, walk)| {
             let share = rows.saturating_mul(walk.given + 1) / given;
             let share = share.max(ROWS_AT_LEAST);
-            (!walk.has_ended && walk.held.len() * 2 < share).then_some(Wanted {
+            (!walk.has_ended && lacks(walk.held.len(), share)).then_some(Wanted {
                 walk: number,
                 behind: walk.read_to,
                 rows: share,
             })
         });
         wanted.collect()
+    }
+
+    /// Entries that are held, those that lie on two walks counted twice.
+    pub(crate) fn held(&self) -> usize {
+        self.walks.iter().map(|walk| walk.held.len()).sum()
     }
 
     /// Takes what was read of a walk, in its order.
@@ -134,9 +148,10 @@ mod tests {
         behind.iter().take(wanted.rows).map(|key| (*key, wanted.walk)).collect()
     }
 
-    fn merged(walks: &[Vec<Key>], rows: usize) -> (Vec<Key>, usize) {
+    /// Merges them, reading when nothing more is known; with `ahead` the next read is always under way.
+    fn merged(walks: &[Vec<Key>], rows: usize, ahead: bool) -> (Vec<Key>, usize) {
         let mut merge: Merge<usize> = Merge::new(walks.len(), BEFORE_ALL);
-        let (mut given, mut reads) = (Vec::new(), 0);
+        let (mut given, mut reads, mut begun) = (Vec::new(), 0, Vec::new());
         loop {
             while let Some((key, walk)) = merge.next() {
                 walks[walk].binary_search(&key).unwrap();
@@ -145,11 +160,16 @@ mod tests {
             if merge.has_ended() {
                 return (given, reads);
             }
+            if begun.is_empty() {
+                begun = merge.wanted(rows);
+            }
+            assert!(!begun.is_empty(), "it waits for nothing");
             reads += 1;
-            let wanted = merge.wanted(rows);
-            assert!(!wanted.is_empty(), "it waits for nothing");
-            for wanted in wanted {
+            for wanted in std::mem::take(&mut begun) {
                 merge.take(wanted, read(&walks[wanted.walk], wanted));
+            }
+            if ahead {
+                begun = merge.wanted_ahead(rows);
             }
         }
     }
@@ -172,7 +192,10 @@ mod tests {
             let mut expected = walks.concat();
             expected.sort();
             expected.dedup();
-            assert_eq!(merged(&walks, random.random_range(1..200)).0, expected, "seed {seed}");
+            let rows = random.random_range(1..200);
+            for ahead in [false, true] {
+                assert_eq!(merged(&walks, rows, ahead).0, expected, "seed {seed}, ahead: {ahead}");
+            }
         }
     }
 
@@ -183,8 +206,10 @@ mod tests {
         let sparse = vec![key(100_001)];
         let mut walks = vec![dense];
         walks.extend(std::iter::repeat_n(sparse, 9));
-        let (given, reads) = merged(&walks, 1000);
-        assert_eq!(given.len(), 100_001);
-        assert!(reads < 150, "{reads} reads");
+        for ahead in [false, true] {
+            let (given, reads) = merged(&walks, 1000, ahead);
+            assert_eq!(given.len(), 100_001);
+            assert!(reads < 150, "{reads} reads");
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The walk of one pull: reads entries behind a place ahead of what is given, and cuts their records into pieces.
+//! The walk of one pull: reads entries behind a place, the next ones while these are being written, and cuts their
+//! records into pieces.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use bytes::Bytes;
 use mesh_bus::{Piece, Totals};
 use mesh_problem::Problem;
 use mesh_store::{Parameter, ReadError, Row, Store, TimeUs, head_of};
+use tokio::task::JoinSet;
 
 use super::{
     accounts::{Accounts, Met},
@@ -43,12 +45,21 @@ pub(crate) struct Walk {
     room: usize,
     /// Absent until the first read.
     entries: Option<Entries>,
+    /// What is being read while records are written.
+    ahead: Ahead,
     accounts: Met,
     writer: record::Writer,
     /// The record under way, empty when there is none, and its key, which the header has not.
     record: Vec<u8>,
     key: Option<Key>,
     has_ended: bool,
+}
+
+/// At most one read that runs beside the writing. Dropped, it is given up.
+#[derive(Default)]
+struct Ahead {
+    wanted: Vec<Wanted>,
+    reading: JoinSet<Result<Vec<Row>, Problem>>,
 }
 
 /// The entries of every account of the party, as one walk.
@@ -74,6 +85,7 @@ impl Walk {
             chunk,
             room,
             entries: None,
+            ahead: Ahead::default(),
             accounts: Met::none(accounts),
             writer: record::Writer::default(),
             record: if place.has_header { Vec::new() } else { record::HEADER.to_vec() },
@@ -157,31 +169,50 @@ impl Walk {
         Ok(true)
     }
 
-    /// Reads on: first the party's accounts, then entries.
+    /// Reads on: first the party's accounts, then entries, and more of them beside the writing of these.
     async fn read(&mut self) -> Result<(), Problem> {
         let Some(mut entries) = self.entries.take() else {
             let sql = include_str!("../../../sql/ledger_accounts_of.sql");
-            let rows = self.list(sql, &[&self.filter.party, &self.filter.asset]).await?;
+            let parameters: &[Parameter<'_>] = &[&self.filter.party, &self.filter.asset];
+            let rows = list(&self.store, self.place.bound, sql, parameters).await?;
             let ids = self.accounts.learn(&rows).map_err(|error| error.problem(FAILED))?;
             self.entries = Some(Entries::along(ids, self.place.after));
             return Ok(());
         };
-        let wanted = entries.merge.wanted((self.room / BYTES_PER_ROW).clamp(ROWS_AT_LEAST, ROWS_AT_MOST));
-        let rows = self.list_entries(&entries, &wanted).await?;
+        if self.ahead.reading.is_empty() {
+            let rows = (self.room / BYTES_PER_ROW).clamp(ROWS_AT_LEAST, ROWS_AT_MOST);
+            self.begin_to_read(&entries, entries.merge.wanted(rows));
+        }
+        let Some(read) = self.ahead.reading.join_next().await else {
+            return Err(failed("there is nothing to wait for"));
+        };
+        let rows = read.map_err(|error| failed(&error.to_string()))??;
         self.meet(&rows).await?;
-        entries.take(&wanted, rows).map_err(|error| error.problem(FAILED))?;
+        entries.take(&self.ahead.wanted, rows).map_err(|error| error.problem(FAILED))?;
+        let lacking = (self.room / BYTES_PER_ROW).saturating_sub(entries.merge.held());
+        if lacking >= ROWS_AT_LEAST {
+            self.begin_to_read(&entries, entries.merge.wanted_ahead(lacking.min(ROWS_AT_MOST)));
+        }
         self.entries = Some(entries);
         Ok(())
     }
 
-    async fn list_entries(&self, entries: &Entries, wanted: &[Wanted]) -> Result<Vec<Row>, Problem> {
+    fn begin_to_read(&mut self, entries: &Entries, wanted: Vec<Wanted>) {
+        if wanted.is_empty() {
+            return;
+        }
         let walks = || wanted.iter().filter_map(|wanted| entries.walks.get(wanted.walk));
-        let accounts: Vec<&str> = walks().map(|(account, _)| &**account).collect();
+        let accounts: Vec<Arc<str>> = walks().map(|(account, _)| Arc::clone(account)).collect();
         let sends: Vec<bool> = walks().map(|(_, sends)| *sends).collect();
         let (blocks, times): (Vec<TimeUs>, Vec<TimeUs>) = wanted.iter().map(|wanted| wanted.behind).unzip();
         let most: Vec<i64> = wanted.iter().map(|wanted| wanted.rows as i64).collect();
-        let sql = include_str!("../../../sql/ledger_entries.sql");
-        self.list(sql, &[&accounts, &sends, &blocks, &times, &most, &self.filter.until]).await
+        let (store, bound, until) = (self.store.clone(), self.place.bound, self.filter.until);
+        self.ahead.wanted = wanted;
+        self.ahead.reading.spawn(async move {
+            let accounts: Vec<&str> = accounts.iter().map(|account| &**account).collect();
+            let sql = include_str!("../../../sql/ledger_entries.sql");
+            list(&store, bound, sql, &[&accounts, &sends, &blocks, &times, &most, &until]).await
+        });
     }
 
     /// Reads the accounts that entries name and nobody knows yet.
@@ -202,22 +233,27 @@ impl Walk {
         lacking.sort_unstable();
         lacking.dedup();
         let sql = include_str!("../../../sql/ledger_accounts_named.sql");
-        let rows = self.list(sql, &[&lacking]).await?;
+        let rows = list(&self.store, self.place.bound, sql, &[&lacking]).await?;
         self.accounts.learn(&rows).map_err(|error| error.problem(FAILED))?;
         self.accounts.are_absent(lacking);
         Ok(())
     }
+}
 
-    /// Rows of a statement that says its head, from a database that has reached the bound of the export (L7).
-    async fn list(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Problem> {
-        let rows = self.store.list(sql, parameters).await.map_err(|error| error.problem(FAILED))?;
-        let head = rows.first().map(head_of).transpose().map_err(|error| error.problem(FAILED))?;
-        let head = head.flatten().map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
-        if head < self.place.bound {
-            return Err(Problem::unavailable("the database is behind this export"));
-        }
-        Ok(rows)
+/// Rows of a statement that says its head, from a database that has reached the bound of the export (L7).
+async fn list(
+    store: &Store,
+    bound: Option<TimeUs>,
+    sql: &'static str,
+    parameters: &[Parameter<'_>],
+) -> Result<Vec<Row>, Problem> {
+    let rows = store.list(sql, parameters).await.map_err(|error| error.problem(FAILED))?;
+    let head = rows.first().map(head_of).transpose().map_err(|error| error.problem(FAILED))?;
+    let head = head.flatten().map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
+    if head < bound {
+        return Err(Problem::unavailable("the database is behind this export"));
     }
+    Ok(rows)
 }
 
 impl Entries {

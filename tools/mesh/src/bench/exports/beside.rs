@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::Section;
 use super::super::contest::{ROUNDS, figure, median, rounded};
-use super::super::load::{Load, Round};
+use super::super::load::{Asks, Load, Round};
 use super::drain::Drain;
 use super::{Stage, apart, path, withdrawals};
 use crate::cli::{NATS, POSTGRES};
@@ -50,7 +50,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     let rows = withdrawals::paths(&stage.servers, withdrawals::ROWS).await?;
     let load = Load {
         address: stage.edges.uncached,
-        paths: rows,
+        asks: Asks::Paths(rows),
         connections: CONNECTIONS,
         length: stage.length,
         period: Some(PERIOD),

@@ -122,7 +122,7 @@ impl<'a> Stage<'a> {
             withdrawals::fill(&servers).await?;
         }
         let points = ("MESH_QUERY_POINT_CONNECTIONS".to_owned(), baseline::POINT_CONNECTIONS.to_string());
-        let edges = mesh.start_services(&servers, &Layout { replicas: &[], env: vec![points] }).await?;
+        let edges = mesh.start_services(&servers, &Layout { env: vec![points], ..Layout::default() }).await?;
         let length = Duration::from_secs(args.seconds.into());
         Ok(Self { mesh, servers, edges, history, length, rows: args.rows })
     }

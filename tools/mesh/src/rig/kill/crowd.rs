@@ -10,7 +10,7 @@ use rand::Rng as _;
 use rand::rngs::SmallRng;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::client::Download;
 use super::files::Wanted;
@@ -66,36 +66,49 @@ impl Pace {
 pub(super) struct Crowd {
     tasks: JoinSet<Seen>,
     reading: Arc<AtomicUsize>,
+    /// How many have come to something.
+    ended: Arc<AtomicUsize>,
     /// When what has not come to anything is late.
     deadline: Instant,
 }
 
 impl Crowd {
-    /// Begins, so many at the same time; what has not come to anything after this time is late.
+    /// Begins, so many at the same time, one this much after the other; what has not come to anything after this time
+    /// is late.
     pub(super) fn start(
         edge: SocketAddr,
         downloads: Vec<(Wanted, Pace)>,
         at_once: usize,
+        apart: Duration,
         patience: Duration,
     ) -> Self {
         let (room, reading) = (Arc::new(Semaphore::new(at_once)), Arc::<AtomicUsize>::default());
-        let deadline = Instant::now() + patience;
+        let ended = Arc::<AtomicUsize>::default();
+        let now = Instant::now();
+        let deadline = now + patience;
         let mut tasks = JoinSet::new();
-        for (wanted, pace) in downloads {
-            let (room, reading) = (Arc::clone(&room), Arc::clone(&reading));
+        for (place, (wanted, pace)) in (0..).zip(downloads) {
+            let (room, reading, ended) = (Arc::clone(&room), Arc::clone(&reading), Arc::clone(&ended));
             tasks.spawn(async move {
+                sleep_until(now + apart * place).await;
                 let _turn = room.acquire_owned().await;
-                one(edge, &wanted, pace, deadline, &reading, ready(())).await
+                let seen = one(edge, &wanted, pace, deadline, &reading, ready(())).await;
+                ended.fetch_add(1, Ordering::Relaxed);
+                seen
             });
         }
-        Self { tasks, reading, deadline }
+        Self { tasks, reading, ended, deadline }
     }
 
     /// Waits until so many are in the middle of their files.
     pub(super) async fn is_reading(&self, count: usize) -> Result<(), Failure> {
         while self.reading.load(Ordering::Relaxed) < count {
-            if Instant::now() >= self.deadline {
-                return Err(Failure::failed(format!("never were {count} downloads under way at once")));
+            let left = self.tasks.len() - self.ended.load(Ordering::Relaxed);
+            if left < count || Instant::now() >= self.deadline {
+                return Err(Failure::failed(format!(
+                    "never were {count} downloads under way at once: {left} of {} are left",
+                    self.tasks.len()
+                )));
             }
             sleep(Duration::from_millis(5)).await;
         }
@@ -246,7 +259,8 @@ mod tests {
         });
         let (path, etag) = ("/".to_owned(), Some("\"x\"".to_owned()));
         let wanted = Wanted { path, range: None, bytes: Bytes::from_static(b"bytes"), etag };
-        let crowd = Crowd::start(edge, vec![(wanted, Pace::QUICK)], 1, Duration::from_secs(20));
+        let crowd =
+            Crowd::start(edge, vec![(wanted, Pace::QUICK)], 1, Duration::ZERO, Duration::from_secs(20));
         let seen = crowd.seen().await.remove(0);
         served.await.unwrap();
         if let Outcome::Broken(_) = seen.outcome {

@@ -6,6 +6,7 @@
 mod client;
 mod crowd;
 mod files;
+mod grpc;
 mod memory;
 mod phases;
 mod seen;

@@ -29,22 +29,24 @@ pub(super) async fn play(
     random: &mut SmallRng,
 ) -> Result<Vec<Report>, Failure> {
     let before = stage.pulls().await;
-    let mut report = match name {
-        KillPhase::Steady => steady(stage, random).await,
-        KillPhase::Kill => workers::kill(stage, random).await?,
-        KillPhase::Freeze => workers::freeze(stage, random).await?,
-        KillPhase::Scale => workers::scale(stage, random).await?,
-        KillPhase::Nats => servers::nats(stage, random).await?,
-        KillPhase::Postgres => servers::postgres(stage, random).await?,
-        KillPhase::Damage => damage::damage(stage, random).await?,
-        KillPhase::Stalled => stalled::stalled(stage).await?,
+    let mut reports = match name {
+        KillPhase::Steady => vec![steady(stage, random).await],
+        KillPhase::Kill => vec![workers::kill(stage, random).await?],
+        KillPhase::Freeze => vec![workers::freeze(stage, random).await?],
+        KillPhase::Scale => vec![workers::scale(stage, random).await?],
+        KillPhase::Nats => vec![servers::nats(stage, random).await?],
+        KillPhase::Postgres => vec![servers::postgres(stage, random).await?],
+        KillPhase::Damage => vec![damage::damage(stage, random).await?],
+        KillPhase::Stalled => vec![stalled::stalled(stage).await?],
         KillPhase::Large => large::large(stage).await?,
     };
     if let (Some((pulls, again)), Some((all, all_again))) = (before, stage.pulls().await) {
         let (pulls, again) = (all.saturating_sub(pulls), all_again.saturating_sub(again));
-        report.notes.push(format!("{pulls} pulls, {again} of them sent again"));
+        if let Some(report) = reports.last_mut() {
+            report.notes.push(format!("{pulls} pulls, {again} of them sent again"));
+        }
     }
-    Ok(vec![report])
+    Ok(reports)
 }
 
 async fn steady(stage: &Stage<'_>, random: &mut SmallRng) -> Report {

@@ -81,7 +81,8 @@ impl<'a> Stage<'a> {
         let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
         replicas.retain(|(name, _)| *name != EXPORT);
         replicas.extend([(EXPORT, WORKERS), (UNCACHED_EDGE, 0)]);
-        let edges = mesh.start_services(&servers, &Layout { replicas: &replicas, env: Vec::new() }).await?;
+        let edges =
+            mesh.start_services(&servers, &Layout { replicas: &replicas, ..Layout::default() }).await?;
         let mut files = Files::read(&folder, plan, &mut SmallRng::seed_from_u64(seed)).await?;
         files.learn_ledger(edges.cached).await?;
         Ok(Self { mesh, servers, edge: edges.cached, files, is_short: args.short, slack: args.slack })
@@ -104,7 +105,8 @@ impl<'a> Stage<'a> {
 
     /// Begins downloads, some at the same time.
     pub(super) fn crowd(&self, downloads: Vec<(Wanted, Pace)>, at_once: usize) -> Crowd {
-        Crowd::start(self.edge, downloads, at_once, DOWNLOAD_PATIENCE.max(self.bound(DOWNLOAD_PATIENCE / 2)))
+        let patience = DOWNLOAD_PATIENCE.max(self.bound(DOWNLOAD_PATIENCE / 2));
+        Crowd::start(self.edge, downloads, at_once, Duration::ZERO, patience)
     }
 
     /// So many downloads of every kind and pace, the slow ones taking up to this time.

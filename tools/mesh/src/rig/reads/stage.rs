@@ -67,7 +67,8 @@ impl<'a> Stage<'a> {
             database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
         }
         start_devnode(mesh, &servers)?;
-        let edges = mesh.start_services(&servers, &Layout { replicas: &REPLICAS, env: Vec::new() }).await?;
+        let edges =
+            mesh.start_services(&servers, &Layout { replicas: &REPLICAS, ..Layout::default() }).await?;
         let mix = mix(&database, &edges).await?;
         let hot = mix.iter().filter(|asked| asked.class == Class::Hot);
         let hot = hot.flat_map(|asked| asked.paths.iter().cloned()).collect();

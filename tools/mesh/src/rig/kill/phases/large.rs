@@ -1,10 +1,11 @@
-//! One download of many gigabytes: neither the edge nor a worker holds more of it than a window.
+//! Downloads of many gigabytes, over HTTP and over gRPC: neither the edge nor a worker holds more of them than a window.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mesh_history::{Deadlines, Layout, SegmentStore};
+use proto_msgs::v2::{ExportNetworkHistoryRequest, Table};
 use rustix::fs::statvfs;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -14,10 +15,11 @@ use crate::private::cannot;
 use crate::rig::kill::Report;
 use crate::rig::kill::client::Download;
 use crate::rig::kill::files::export_of;
+use crate::rig::kill::grpc::Call;
 use crate::rig::kill::memory::{Resident, while_watched};
 use crate::rig::kill::seen::{Outcome, Seen};
 use crate::rig::kill::stage::{EDGE, EXPORT, Stage};
-use crate::synthetic::Synthetic;
+use crate::synthetic::{LargeTable, Synthetic};
 use crate::up::say;
 
 /// Length of the file, about.
@@ -37,8 +39,15 @@ const LISTED_WITHIN: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 const READ_BYTES: usize = 256 << 10;
 
-/// Ten gigabytes take the place of the segments for one download.
-pub(super) async fn large(stage: &Stage<'_>) -> Result<Report, Failure> {
+/// How the file is downloaded.
+#[derive(Clone, Copy)]
+enum Way {
+    Http,
+    Grpc,
+}
+
+/// Ten gigabytes take the place of the segments for two downloads.
+pub(super) async fn large(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     let bytes = stage.either(BYTES, BYTES_SHORT);
     let rows = bytes / SEGMENTS / stage.files.bytes_per_row() + 1;
     let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..stage.files.plan() };
@@ -63,21 +72,37 @@ pub(super) async fn large(stage: &Stage<'_>) -> Result<Report, Failure> {
     let guest = spawn_blocking(move || guest.comes_in()).await.map_err(|error| cannot("swap", &error))??;
     listed(stage, SEGMENTS).await?;
 
+    let mut reports = Vec::new();
+    for way in [Way::Http, Way::Grpc] {
+        reports.push(downloaded(stage, way, (plan.table, written.last_block), &layout).await);
+    }
+    spawn_blocking(move || drop(guest)).await.map_err(|error| cannot("swap", &error))?;
+    listed(stage, stage.files.plan().segments).await?;
+    Ok(reports)
+}
+
+/// Downloads the file one way, and watches who gives it.
+async fn downloaded(
+    stage: &Stage<'_>,
+    way: Way,
+    (table, last_block): (LargeTable, u64),
+    layout: &Layout,
+) -> Report {
     let mut processes: Vec<Resident> = [EDGE, EXPORT]
         .into_iter()
         .flat_map(|name| {
             stage.mesh.pids(name).into_iter().filter_map(|pid| Resident::of(name.to_owned(), pid))
         })
         .collect();
-    let path = export_of(plan.table, 1, written.last_block);
     let begun = Instant::now();
-    let seen = while_watched(&mut processes, download(stage, &path, &layout)).await;
+    let seen = while_watched(&mut processes, download(stage, way, (table, last_block), layout)).await;
     let took = begun.elapsed();
-    spawn_blocking(move || drop(guest)).await.map_err(|error| cannot("swap", &error))?;
-    listed(stage, stage.files.plan().segments).await?;
-
     let speed = seen.bytes as f64 / 1e6 / took.as_secs_f64();
-    let mut report = Report::of_downloads("large", &[seen]);
+    let name = match way {
+        Way::Http => "large",
+        Way::Grpc => "large, gRPC",
+    };
+    let mut report = Report::of_downloads(name, &[seen]);
     report.none_fails();
     for process in &processes {
         let Resident { name, pid, at_first, .. } = process;
@@ -90,24 +115,66 @@ pub(super) async fn large(stage: &Stage<'_>) -> Result<Report, Failure> {
         report.bar(what, process.grown() < GROWN_KIB);
     }
     report.notes.push(format!("{:.2} GB at {speed:.0} MB a second", layout.length as f64 / 1e9));
-    Ok(report)
+    report
+}
+
+/// An open download, by either way.
+enum Opened {
+    Http(Download),
+    Grpc(Call),
+}
+
+impl Opened {
+    /// Opens it, or tells what came of that.
+    async fn open(stage: &Stage<'_>, way: Way, (table, last): (LargeTable, u64)) -> Result<Self, Outcome> {
+        match way {
+            Way::Http => match Download::open(stage.edge, &export_of(table, 1, last), None, None).await {
+                Ok(download) if download.head.status == 200 => Ok(Self::Http(download)),
+                Ok(mut refused) => Err(Outcome::Refused(refused.text().await.unwrap_or_else(|why| why))),
+                Err(why) => Err(Outcome::Broken(why)),
+            },
+            Way::Grpc => {
+                let table = match table {
+                    LargeTable::Trades => Table::Trades,
+                    LargeTable::Orders => Table::Orders,
+                };
+                let request = ExportNetworkHistoryRequest {
+                    from_block: Some(1),
+                    to_block: Some(last.cast_signed()),
+                    table: table.into(),
+                };
+                let call = Call::open(stage.edge, "api.v2.Export", &request).await;
+                call.map(Self::Grpc).map_err(Outcome::Broken)
+            }
+        }
+    }
+
+    /// Waits for the next bytes, which replace what is in `piece`; `false` at a good end.
+    async fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool, String> {
+        match self {
+            Self::Http(download) => download.next(piece, READ_BYTES).await,
+            Self::Grpc(call) => {
+                piece.clear();
+                let next = call.next().await?;
+                piece.extend_from_slice(next.as_deref().unwrap_or_default());
+                Ok(next.is_some())
+            }
+        }
+    }
 }
 
 /// Downloads the file, counts its bytes and their checksum on the way.
-async fn download(stage: &Stage<'_>, path: &str, layout: &Layout) -> Seen {
+async fn download(stage: &Stage<'_>, way: Way, file: (LargeTable, u64), layout: &Layout) -> Seen {
     let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0 };
     let read = async {
         let mut since = Instant::now();
-        let mut download = match Download::open(stage.edge, path, None, None).await {
-            Ok(download) if download.head.status == 200 => download,
-            Ok(mut refused) => {
-                return Outcome::Refused(refused.text().await.unwrap_or_else(|why| why));
-            }
-            Err(why) => return Outcome::Broken(why),
+        let mut download = match Opened::open(stage, way, file).await {
+            Ok(download) => download,
+            Err(outcome) => return outcome,
         };
         let (mut piece, mut crc) = (Vec::new(), 0);
         loop {
-            match download.next(&mut piece, READ_BYTES).await {
+            match download.next(&mut piece).await {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(why) => return Outcome::Broken(why),

@@ -17,6 +17,8 @@ use crate::rig::kill::stage::{DOWNLOAD_PATIENCE, EDGE, Stage};
 /// Clients that take 1 KB a second.
 const CLIENTS: usize = 2000;
 const CLIENTS_SHORT: usize = 200;
+/// They come one after the other: workers turn a burst of openings away, and its clients would have to come again.
+const APART: Duration = Duration::from_millis(3);
 const STALLED: Pace =
     Pace { most: 1000, away: Duration::from_secs(1), rest: Duration::ZERO, receive_buffer: None };
 /// They have settled when so few pulls are sent for all of them in a second: what they took at first is in the buffers
@@ -43,7 +45,7 @@ pub(super) async fn stalled(stage: &Stage<'_>) -> Result<Report, Failure> {
         let half = stage.files.largest().bytes.len() / 2;
         let downloads = (0..count).map(|_| (stage.files.part(half, &mut random), STALLED)).collect();
         // They never come to their end, and are not late before the phase is.
-        let crowd = Crowd::start(stage.edge, downloads, count, DOWNLOAD_PATIENCE * 5);
+        let crowd = Crowd::start(stage.edge, downloads, count, APART, DOWNLOAD_PATIENCE * 5);
         crowd.is_reading(count).await?;
         settled(stage, count).await;
         let tcp = tcp_kib();

@@ -1,0 +1,244 @@
+//! The application's side of ABCI 2.0 as CometBFT 0.38 speaks it over a socket: requests in protobuf, each after its
+//! length, answered in their order. One node comes with four connections.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use mesh_transaction::{Block, Refusal};
+use prost::Message as _;
+use prost::encoding::decode_varint;
+use tendermint_proto::google::protobuf::Timestamp;
+use tendermint_proto::v0_38::abci::{
+    ExecTxResult, Request, RequestFinalizeBlock, RequestProcessProposal, Response, ResponseCheckTx,
+    ResponseCommit, ResponseEcho, ResponseException, ResponseExtendVote, ResponseFinalizeBlock,
+    ResponseFlush, ResponseInfo, ResponseInitChain, ResponseListSnapshots, ResponseLoadSnapshotChunk,
+    ResponsePrepareProposal, ResponseProcessProposal, ResponseQuery, ResponseVerifyVoteExtension,
+    request::Value as Asked, response::Value as Said, response_process_proposal::ProposalStatus,
+    response_verify_vote_extension::VerifyStatus,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::application::{Application, ApplicationError};
+
+/// Four of a node, and those of its life before that have not ended yet.
+const MOST_CONNECTIONS: usize = 16;
+/// A greater length is no length. Blocks stay far below.
+const LONGEST_REQUEST: u64 = 100 << 20;
+/// The longest length, in bytes.
+const LONGEST_VARINT: usize = 10;
+/// A node that takes nothing for so long is given up.
+const WRITE_WITHIN: Duration = Duration::from_secs(10);
+/// After a connection could not be accepted, as when there are too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves an application until dropped; its connections end with it.
+pub async fn serve_application(listener: TcpListener, application: Application) -> Infallible {
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return std::future::pending().await;
+        };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection of the node could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let application = application.clone();
+        connections.spawn(async move {
+            let _permit = permit;
+            if let Err(error) = conversation(stream, &application).await {
+                tracing::warn!(%error, "a connection of the node ended early");
+            }
+        });
+    }
+}
+
+async fn conversation(mut stream: TcpStream, application: &Application) -> io::Result<()> {
+    // A short answer must not wait until the one before it was heard.
+    stream.set_nodelay(true)?;
+    let (mut read, mut answers) = (BytesMut::new(), Vec::new());
+    loop {
+        while let Some(request) = next(&mut read)? {
+            let value = Some(answer(application, request).await);
+            Response { value }.encode_length_delimited(&mut answers).map_err(io::Error::other)?;
+        }
+        if !answers.is_empty() {
+            timeout(WRITE_WITHIN, stream.write_all(&answers)).await??;
+            answers.clear();
+        }
+        if stream.read_buf(&mut read).await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// The first request of what was read, when all of it is there.
+fn next(read: &mut BytesMut) -> io::Result<Option<Request>> {
+    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    let mut rest = &read[..];
+    let length = match decode_varint(&mut rest) {
+        Ok(length) if length <= LONGEST_REQUEST => length as usize,
+        Err(_) if read.len() < LONGEST_VARINT => return Ok(None),
+        Ok(length) => return Err(invalid(format!("a request of {length} bytes"))),
+        Err(error) => return Err(invalid(error.to_string())),
+    };
+    let head = read.len() - rest.len();
+    if rest.len() < length {
+        read.reserve(length - rest.len());
+        return Ok(None);
+    }
+    read.advance(head);
+    let message = read.split_to(length).freeze();
+    Request::decode(message).map(Some).map_err(|error| invalid(error.to_string()))
+}
+
+async fn answer(application: &Application, request: Request) -> Said {
+    let said = match request.value {
+        None => Err("an empty request".to_owned()),
+        Some(asked) => said(application, asked).await.map_err(|error| error.to_string()),
+    };
+    said.unwrap_or_else(|error| {
+        // The node ends with this, and asks again from the last block kept when it has started anew.
+        tracing::error!(error, "the node asks what cannot be done");
+        Said::Exception(ResponseException { error })
+    })
+}
+
+async fn said(application: &Application, asked: Asked) -> Result<Said, ApplicationError> {
+    Ok(match asked {
+        Asked::Echo(echo) => Said::Echo(ResponseEcho { message: echo.message }),
+        Asked::Flush(_) => Said::Flush(ResponseFlush {}),
+        Asked::Info(_) => {
+            let (height, hash) = application.standing();
+            Said::Info(ResponseInfo {
+                data: "mesh".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                app_version: 1,
+                last_block_height: height.cast_signed(),
+                last_block_app_hash: hash.into(),
+            })
+        }
+        Asked::InitChain(chain) => {
+            application.begin(&chain.chain_id)?;
+            Said::InitChain(ResponseInitChain::default())
+        }
+        Asked::Query(_) => Said::Query(ResponseQuery {
+            code: 1,
+            log: "blocks and transactions are to be had from the node itself".to_owned(),
+            ..ResponseQuery::default()
+        }),
+        Asked::CheckTx(check) => {
+            let (code, data) = verdict(application.check(&check.tx).err());
+            Said::CheckTx(ResponseCheckTx { code, data, ..ResponseCheckTx::default() })
+        }
+        Asked::PrepareProposal(proposal) => Said::PrepareProposal(ResponsePrepareProposal {
+            txs: within(proposal.txs, proposal.max_tx_bytes),
+        }),
+        Asked::ProcessProposal(RequestProcessProposal { hash, height, time, .. }) => {
+            application.proposed(block(height, &hash, time));
+            Said::ProcessProposal(ResponseProcessProposal { status: ProposalStatus::Accept.into() })
+        }
+        Asked::FinalizeBlock(RequestFinalizeBlock { txs, hash, height, time, .. }) => {
+            let (results, app_hash) = application.finalize(&block(height, &hash, time), &txs)?;
+            let tx_results = results.into_iter().map(|result| {
+                let (code, data) = verdict(result.err());
+                ExecTxResult { code, data, ..ExecTxResult::default() }
+            });
+            Said::FinalizeBlock(ResponseFinalizeBlock {
+                tx_results: tx_results.collect(),
+                app_hash: app_hash.into(),
+                ..ResponseFinalizeBlock::default()
+            })
+        }
+        Asked::Commit(_) => {
+            application.commit().await?;
+            Said::Commit(ResponseCommit::default())
+        }
+        // What follows is not in use: votes carry nothing, and there are no snapshots.
+        Asked::ExtendVote(_) => Said::ExtendVote(ResponseExtendVote::default()),
+        Asked::VerifyVoteExtension(_) => {
+            Said::VerifyVoteExtension(ResponseVerifyVoteExtension { status: VerifyStatus::Accept.into() })
+        }
+        Asked::ListSnapshots(_) => Said::ListSnapshots(ResponseListSnapshots::default()),
+        Asked::OfferSnapshot(_) => Said::OfferSnapshot(Default::default()),
+        Asked::LoadSnapshotChunk(_) => Said::LoadSnapshotChunk(ResponseLoadSnapshotChunk::default()),
+        Asked::ApplySnapshotChunk(_) => Said::ApplySnapshotChunk(Default::default()),
+    })
+}
+
+/// The code and the data that the node passes on.
+fn verdict(refusal: Option<Refusal>) -> (u32, Bytes) {
+    refusal.map_or((0, Bytes::new()), |refusal| (refusal.code, refusal.reason.into()))
+}
+
+/// A block as the rules know it: its hash is the one that the node's status tells.
+fn block(height: i64, hash: &[u8], time: Option<Timestamp>) -> Block {
+    let time = time.map_or(Duration::ZERO, |time| {
+        let nanoseconds = u32::try_from(time.nanos).unwrap_or_default();
+        Duration::new(u64::try_from(time.seconds).unwrap_or_default(), nanoseconds.min(999_999_999))
+    });
+    Block { height: height.unsigned_abs(), hash: hex::encode(hash), time }
+}
+
+/// The first of the transactions, as many as a block may have.
+fn within(mut txs: Vec<Bytes>, most_bytes: i64) -> Vec<Bytes> {
+    let (most, mut bytes) = (u64::try_from(most_bytes).unwrap_or_default(), 0);
+    let fits = txs.iter().take_while(|tx| {
+        bytes += tx.len() as u64;
+        bytes <= most
+    });
+    txs.truncate(fits.count());
+    txs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tendermint_proto::v0_38::abci::{RequestCheckTx, RequestFlush};
+
+    #[test]
+    fn requests_are_read_however_they_are_cut() {
+        let check =
+            Request { value: Some(Asked::CheckTx(RequestCheckTx { tx: vec![7; 300].into(), r#type: 0 })) };
+        let flush = Request { value: Some(Asked::Flush(RequestFlush {})) };
+        let sent = [check.encode_length_delimited_to_vec(), flush.encode_length_delimited_to_vec()].concat();
+        for cut in 0..=sent.len() {
+            let mut read = BytesMut::from(&sent[..cut]);
+            let mut seen = Vec::new();
+            seen.extend(next(&mut read).unwrap());
+            seen.extend(next(&mut read).unwrap());
+            read.extend_from_slice(&sent[cut..]);
+            while let Some(request) = next(&mut read).unwrap() {
+                seen.push(request);
+            }
+            assert_eq!(seen, [check.clone(), flush.clone()], "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_ends_the_connection() {
+        for wrong in [&[0xff_u8; 12][..], &[3, 0xff, 0xff, 0xff], &[0xff, 0xff, 0xff, 0xff, 0x7f]] {
+            assert_eq!(next(&mut BytesMut::from(wrong)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+    }
+
+    #[test]
+    fn a_proposal_has_no_more_bytes_than_it_may() {
+        let txs: Vec<Bytes> = [3, 4, 1].map(|length| Bytes::from(vec![0; length])).to_vec();
+        for (most, count) in [(0, 0), (-1, 0), (6, 1), (7, 2), (8, 3), (100, 3)] {
+            assert_eq!(within(txs.clone(), most).len(), count, "{most}");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The application behind a real consensus node: judges transactions by the network's rules and keeps the blocks that
+//! the node has decided, in the same file as a development node.
+//!
+//! Two states of the rules: that of the chain, which only blocks change, and that of the checks, which begins anew as
+//! the chain's at each block and knows, too, what waits in the node's mempool.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use mesh_transaction::{Admission, Block, Candidate, Network, Refusal, Spam, SpamRules, TxHash};
+use sha2::{Digest, Sha256};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+use crate::file::{BlockFile, BlockReader, StoredBlock, StoredTx};
+use crate::open::{Kept, replay};
+use crate::settings::Checks;
+use crate::table::{Places, note_places, unless_replayed};
+
+/// A digest over all blocks: their heights and the hashes of their transactions. Empty before the first.
+pub(crate) type AppHash = Vec<u8>;
+
+/// A handle on the application; clones share it.
+#[derive(Clone, Debug)]
+pub struct Application {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    network: Network,
+    checks: Checks,
+    state: Mutex<State>,
+    file: Mutex<BlockFile>,
+    reader: Arc<BlockReader>,
+    heads: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    places: Places,
+    /// What the chain's blocks have made of the rules.
+    delivered: Spam,
+    /// The same with what the node has had checked since.
+    checked: Spam,
+    rules: SpamRules,
+    hash: AppHash,
+    blocks: Blocks,
+    finalized: Option<Finalized>,
+}
+
+/// The frames of all blocks, by height.
+#[derive(Debug, Default)]
+struct Blocks {
+    first: u64,
+    frames: Vec<u64>,
+}
+
+/// A block that is decided and not kept yet.
+#[derive(Clone, Debug)]
+struct Finalized {
+    stored: StoredBlock,
+    spam: Spam,
+    hash: AppHash,
+}
+
+/// What the node asks cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplicationError {
+    /// It has other blocks.
+    #[error("block {height} does not follow block {newest}")]
+    OutOfOrder {
+        /// The block's height.
+        height: u64,
+        /// The newest one's, 0 without any.
+        newest: u64,
+    },
+    /// It is of another chain.
+    #[error("this is the application of chain {own:?}, not of {other:?}")]
+    OtherChain {
+        /// The application's chain.
+        own: String,
+        /// The node's chain.
+        other: String,
+    },
+    /// A block is to be kept that was never decided.
+    #[error("there is no block to commit")]
+    NothingFinalized,
+    /// The file could not be written; the block is not kept.
+    #[error("the block could not be kept")]
+    File(#[from] io::Error),
+}
+
+impl Application {
+    /// Opens the file of a chain and goes on where it ends. `rules` hold until others are told.
+    pub async fn open(network: Network, file: &Path, checks: Checks, rules: SpamRules) -> io::Result<Self> {
+        let (path, chain_id) = (file.to_owned(), network.chain_id.clone());
+        let prefix = network.pow_prefix.clone();
+        let opening = spawn_blocking(move || {
+            let (mut hash, mut blocks) = (AppHash::new(), Blocks::default());
+            let kept = Kept::read(&path, &chain_id, |stored, frame| {
+                hash = digest(&hash, stored.height, stored.txs.iter().map(|tx| &tx.tx));
+                blocks.push(stored.height, frame);
+            })?;
+            let kept = kept.ok_or_else(|| io::Error::other("the file of blocks is of another chain"))?;
+            Ok::<_, io::Error>((kept, hash, blocks))
+        });
+        let (kept, hash, blocks) = opening.await.map_err(io::Error::other)??;
+        let Kept { file, held, places } = kept;
+        let mut delivered = replay(&prefix, held);
+        delivered.amend(blocks.newest(), rules);
+        let checked = delivered.clone();
+        let heads = watch::Sender::new(blocks.newest());
+        let state = State { places, delivered, checked, rules, hash, blocks, finalized: None };
+        let shared = Shared {
+            network,
+            checks,
+            state: Mutex::new(state),
+            reader: Arc::new(file.reader()?),
+            file: Mutex::new(file),
+            heads,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Says at each block kept which one it is; 0 before the first.
+    pub fn heights(&self) -> watch::Receiver<u64> {
+        self.shared.heads.subscribe()
+    }
+
+    /// A block that is kept.
+    pub async fn block(&self, height: u64) -> io::Result<Option<Block>> {
+        let Some(frame) = self.state().blocks.frame(height) else { return Ok(None) };
+        let reader = Arc::clone(&self.shared.reader);
+        let reading = spawn_blocking(move || reader.block(frame));
+        Ok(Some(reading.await.map_err(io::Error::other)??.block()))
+    }
+
+    /// The height of the first block kept; 0 without any.
+    pub fn first(&self) -> u64 {
+        self.state().blocks.first
+    }
+
+    /// These rules hold from a block on.
+    pub fn amend(&self, height: u64, rules: SpamRules) {
+        let mut state = self.state();
+        let State { delivered, checked, finalized, .. } = &mut *state;
+        let finalized = finalized.as_mut().map(|finalized| &mut finalized.spam);
+        [delivered, checked].into_iter().chain(finalized).for_each(|spam| spam.amend(height, rules));
+        state.rules = rules;
+    }
+
+    /// The newest height and the hash that goes with it.
+    pub(crate) fn standing(&self) -> (u64, AppHash) {
+        let state = self.state();
+        (state.blocks.newest(), state.hash.clone())
+    }
+
+    /// A chain begins.
+    pub(crate) fn begin(&self, chain_id: &str) -> Result<(), ApplicationError> {
+        let own = &self.shared.network.chain_id;
+        match own == chain_id {
+            true => Ok(()),
+            false => Err(ApplicationError::OtherChain { own: own.clone(), other: chain_id.to_owned() }),
+        }
+    }
+
+    /// Judges a transaction that the node would keep in its mempool. It cannot be told from one that is only to be
+    /// checked: until the next block, that one counts, too.
+    pub(crate) fn check(&self, tx: &Bytes) -> Result<(), Refusal> {
+        let candidate = self.read(tx)?;
+        let mut state = self.state();
+        if self.shared.checks == Checks::None {
+            return Ok(());
+        }
+        unless_replayed(&state.places, &candidate)?;
+        // The node asks again what waits, and anybody may have a check repeated.
+        if state.checked.stands(&candidate.hash).is_ok() {
+            return Ok(());
+        }
+        state.checked.admit(&candidate).map(|_| ())
+    }
+
+    /// A block is proposed: clients may hear of it from the node before it is delivered, and do work on it.
+    pub(crate) fn proposed(&self, block: Block) {
+        let mut state = self.state();
+        let rules = state.rules;
+        state.checked.begin(block, rules);
+    }
+
+    /// A block is decided: what becomes of its transactions, in order, and the hash after it. Nothing is kept yet.
+    pub(crate) fn finalize(
+        &self,
+        block: &Block,
+        txs: &[Bytes],
+    ) -> Result<(Vec<Result<(), Refusal>>, AppHash), ApplicationError> {
+        let read: Vec<_> = txs.iter().map(|tx| self.read(tx)).collect();
+        let mut state = self.state();
+        let newest = state.blocks.newest();
+        if newest > 0 && block.height != newest + 1 {
+            return Err(ApplicationError::OutOfOrder { height: block.height, newest });
+        }
+        let (rules, mut spam) = (state.rules, state.delivered.clone());
+        spam.begin(block.clone(), rules);
+        let mut delivered = Vec::with_capacity(txs.len());
+        for (tx, candidate) in txs.iter().zip(read) {
+            let admitted = candidate.and_then(|candidate| match self.shared.checks {
+                Checks::All => {
+                    unless_replayed(&state.places, &candidate)?;
+                    spam.admit(&candidate)
+                }
+                Checks::None => Ok(Admission { height: 0, bits: 0 }),
+            });
+            delivered.push((tx, admitted));
+        }
+        let hash = digest(&state.hash, block.height, txs);
+        let results = delivered.iter().map(|(_, admitted)| admitted.clone().map(|_| ())).collect();
+        let txs = delivered.into_iter().map(|(tx, admitted)| StoredTx::new(tx.clone(), admitted)).collect();
+        let stored = StoredBlock::new(block, &rules, txs);
+        state.checked.begin(block.clone(), rules);
+        state.finalized = Some(Finalized { stored, spam, hash: hash.clone() });
+        Ok((results, hash))
+    }
+
+    /// Keeps the block that was decided last: it is safe on disk when this returns.
+    pub(crate) async fn commit(&self) -> Result<(), ApplicationError> {
+        let application = self.clone();
+        spawn_blocking(move || application.commit_now()).await.map_err(io::Error::other)?
+    }
+
+    fn commit_now(&self) -> Result<(), ApplicationError> {
+        let stored = self.state().finalized.as_ref().map(|finalized| finalized.stored.clone());
+        let stored = stored.ok_or(ApplicationError::NothingFinalized)?;
+        let frame = self.shared.file.lock().unwrap_or_else(PoisonError::into_inner).push(&stored)?;
+        let mut state = self.state();
+        if let Some(Finalized { spam, hash, .. }) = state.finalized.take() {
+            let mut checked = spam.clone();
+            checked.bar_as(&state.checked);
+            (state.delivered, state.checked, state.hash) = (spam, checked, hash);
+        }
+        note_places(&mut state.places, &stored, frame);
+        state.blocks.push(stored.height, frame);
+        drop(state);
+        self.shared.heads.send_replace(stored.height);
+        Ok(())
+    }
+
+    fn read(&self, tx: &Bytes) -> Result<Candidate, Refusal> {
+        match self.shared.checks {
+            Checks::All => Candidate::read(tx, &self.shared.network),
+            Checks::None => Candidate::trusted(tx),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Blocks {
+    fn push(&mut self, height: u64, frame: u64) {
+        if self.frames.is_empty() {
+            self.first = height;
+        }
+        self.frames.push(frame);
+    }
+
+    fn newest(&self) -> u64 {
+        (self.first + self.frames.len() as u64).saturating_sub(1)
+    }
+
+    fn frame(&self, height: u64) -> Option<u64> {
+        let at = usize::try_from(height.checked_sub(self.first)?).ok()?;
+        self.frames.get(at).copied()
+    }
+}
+
+/// The hash after one block more.
+fn digest<'a>(before: &[u8], height: u64, txs: impl IntoIterator<Item = &'a Bytes>) -> AppHash {
+    let begun = Sha256::new().chain_update(before).chain_update(height.to_be_bytes());
+    let all = txs.into_iter().fold(begun, |all, tx| all.chain_update(TxHash::of(tx).bytes()));
+    all.finalize().to_vec()
+}

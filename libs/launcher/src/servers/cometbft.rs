@@ -1,0 +1,176 @@
+//! A private CometBFT: one validator without peers over an application on this machine. Its folder, how to start it
+//! and where it stands.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::{ServerError, files};
+use crate::process::ProcessSpec;
+
+/// What `go install` makes the program of; any 0.38 will do.
+pub const COMETBFT_PACKAGE: &str = "github.com/cometbft/cometbft/cmd/cometbft@v0.38.19";
+
+/// The program's name.
+const NAME: &str = "cometbft";
+/// What makes the folder takes this long on a busy machine.
+const INIT_WITHIN: Duration = Duration::from_secs(30);
+/// A request with a transaction of 1 MiB in base64 fits.
+const BODY_BYTES: u32 = 2 << 20;
+const BLOCK_BYTES: u32 = 4 << 20;
+
+/// The chain that a folder was made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Genesis {
+    /// Its id, 1 to 50 bytes.
+    pub chain_id: String,
+    /// The height of its first block.
+    pub initial_height: u64,
+    /// The hash of the block before, which somebody else has made; may be empty.
+    pub previous_hash: String,
+}
+
+/// How a node is run; may be another each time.
+#[derive(Clone, Debug)]
+pub struct CometbftSettings {
+    /// Where its RPC answers. The port has to be free, or reserved by a socket that listens to nobody.
+    pub rpc: SocketAddr,
+    /// Where its application listens.
+    pub application: SocketAddr,
+    /// The pause after a block, which is most of the time between two.
+    pub pause: Duration,
+    /// Further variables, such as `CMT_MEMPOOL_SIZE`: each key of its configuration has one.
+    pub env: Vec<(String, String)>,
+}
+
+/// A folder of CometBFT's.
+#[derive(Clone, Debug)]
+pub struct Cometbft {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+/// Says how to get CometBFT.
+pub fn how_to_get_cometbft() -> String {
+    format!("install it with `go install {COMETBFT_PACKAGE}` and put its folder on the PATH")
+}
+
+/// Where it is installed beneath a target folder of cargo: another release, another folder.
+pub fn cometbft_folder(target: &Path) -> PathBuf {
+    let version = COMETBFT_PACKAGE.rsplit('@').next().unwrap_or_default();
+    target.join(format!("{NAME}-{version}"))
+}
+
+impl Cometbft {
+    /// The chain of a folder; nothing where there is none, or one that cannot be read.
+    pub fn chain_of(folder: &Path) -> Option<Genesis> {
+        let text = std::fs::read(genesis_file(folder)).ok()?;
+        let genesis: Value = serde_json::from_slice(&text).ok()?;
+        Some(Genesis {
+            chain_id: genesis["chain_id"].as_str()?.to_owned(),
+            initial_height: genesis["initial_height"].as_str()?.parse().ok()?,
+            previous_hash: genesis["app_state"]["previous_hash"].as_str()?.to_owned(),
+        })
+    }
+
+    /// Takes up the folder that is there, or makes one for a chain. It is there whole or not at all.
+    pub async fn prepare(
+        program: &Path,
+        folder: &Path,
+        log: &Path,
+        genesis: &Genesis,
+    ) -> Result<Self, ServerError> {
+        let cometbft = Self { program: program.to_owned(), folder: folder.to_owned() };
+        if Self::chain_of(folder).is_some() {
+            return Ok(cometbft);
+        }
+        let fresh = folder.with_extension("new");
+        if fresh.exists() {
+            std::fs::remove_dir_all(&fresh).map_err(ServerError::file(&fresh))?;
+        }
+        files::make_folder(&fresh)?;
+        init(program, &fresh, log).await?;
+        let file = genesis_file(&fresh);
+        write_genesis(&file, genesis).map_err(ServerError::file(&file))?;
+        std::fs::rename(&fresh, folder).map_err(ServerError::file(folder))?;
+        Ok(cometbft)
+    }
+
+    /// How to start it.
+    pub fn spec(&self, log: &Path, settings: &CometbftSettings) -> ProcessSpec {
+        let CometbftSettings { rpc, application, pause, env } = settings;
+        let mut spec = ProcessSpec::new(NAME, &self.program, log)
+            .arg("start")
+            .arg("--home")
+            .arg(self.folder.display().to_string())
+            .env("CMT_PROXY_APP", format!("tcp://{application}"))
+            .env("CMT_RPC_LADDR", format!("tcp://{rpc}"))
+            .env("CMT_RPC_MAX_BODY_BYTES", BODY_BYTES.to_string())
+            .env("CMT_MONIKER", "mesh")
+            // Nobody is looked for, nobody gets in.
+            .env("CMT_P2P_LADDR", "tcp://127.0.0.1:0")
+            .env("CMT_P2P_PEX", "false")
+            .env("CMT_P2P_MAX_NUM_INBOUND_PEERS", "0")
+            .env("CMT_P2P_MAX_NUM_OUTBOUND_PEERS", "0")
+            .env("CMT_CONSENSUS_TIMEOUT_COMMIT", format!("{}ms", pause.as_millis()))
+            .env("CMT_CONSENSUS_CREATE_EMPTY_BLOCKS", "true")
+            .env("CMT_MEMPOOL_BROADCAST", "false")
+            .env("CMT_MEMPOOL_MAX_TX_BYTES", (1_u32 << 20).to_string())
+            .env("CMT_LOG_FORMAT", "json")
+            .env("CMT_LOG_LEVEL", "main:info,*:error");
+        spec.env.extend(env.iter().cloned());
+        spec.grace = Duration::from_secs(5);
+        spec
+    }
+}
+
+/// Where a node stands, by its RPC: its newest height, 0 before the first block. Nothing when it does not answer.
+pub async fn cometbft_height(rpc: SocketAddr) -> Option<u64> {
+    let client = crate::ready::client().ok()?;
+    let answer: Value = client.get(format!("http://{rpc}/status")).send().await.ok()?.json().await.ok()?;
+    answer["result"]["sync_info"]["latest_block_height"].as_str()?.parse().ok()
+}
+
+fn genesis_file(folder: &Path) -> PathBuf {
+    folder.join("config/genesis.json")
+}
+
+async fn init(program: &Path, folder: &Path, log: &Path) -> Result<(), ServerError> {
+    let spec = ProcessSpec::new(NAME, program, log);
+    let open = || std::fs::OpenOptions::new().create(true).append(true).open(log);
+    if let Some(parent) = log.parent() {
+        files::make_folder(parent)?;
+    }
+    let (out, errors) = (open().map_err(ServerError::file(log))?, open().map_err(ServerError::file(log))?);
+    let home: OsString = folder.into();
+    let mut command = Command::new(program);
+    command.arg("init").arg("--home").arg(home).stdin(Stdio::null()).stdout(out).stderr(errors);
+    let running = command.kill_on_drop(true).status();
+    match timeout(INIT_WITHIN, running).await {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(ServerError::ended(&spec, status)),
+        Ok(Err(error)) => Err(ServerError::spawn(NAME)(error)),
+        Err(_) => Err(ServerError::NotReady {
+            name: NAME,
+            address: folder.display().to_string(),
+            waited_s: INIT_WITHIN.as_secs(),
+            cause: "its folder was not made".to_owned(),
+        }),
+    }
+}
+
+/// Makes of the usual genesis that of a chain, with this node as its one validator.
+fn write_genesis(file: &Path, genesis: &Genesis) -> std::io::Result<()> {
+    let mut document: Value = serde_json::from_slice(&std::fs::read(file)?)?;
+    document["chain_id"] = json!(genesis.chain_id);
+    document["initial_height"] = json!(genesis.initial_height.to_string());
+    document["app_state"] = json!({"previous_hash": genesis.previous_hash});
+    document["consensus_params"]["block"]["max_bytes"] = json!(BLOCK_BYTES.to_string());
+    std::fs::write(file, serde_json::to_vec_pretty(&document)?)
+}

@@ -1,0 +1,289 @@
+//! CometBFT for one test, with our application in this process: both can be killed and come back.
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use mesh_devnode::{Application, Limits, ReservedPort, Settings, serve_application};
+use mesh_launcher::process::{Process, ProcessSpec};
+use mesh_launcher::servers::{self, CometbftSettings, Genesis, cometbft_height, find_cometbft};
+use mesh_transaction::SpamRules;
+use proto_msgs::v2::Transaction;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::time::{sleep, timeout};
+
+use crate::node::{NodeSetup, call, stop, threads, transaction};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(10);
+/// When no second block is wanted.
+const NO_TEST_TAKES_SO_LONG: Duration = Duration::from_secs(24 * 3600);
+const END_WITHIN: Duration = Duration::from_secs(2);
+/// Nobody waits longer than this for the first block.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// A running CometBFT and its application. Dropping it kills both.
+#[derive(Debug)]
+pub struct Cometbft {
+    settings: Settings,
+    rules: SpamRules,
+    spec: ProcessSpec,
+    rpc: ReservedPort,
+    /// Taken up by the application in each of its lives.
+    socket: TcpListener,
+    application: Option<Life>,
+    process: Option<Process>,
+    // Last, so that nobody uses it any more when it goes.
+    folder: TempDir,
+}
+
+#[derive(Debug)]
+struct Life {
+    application: Application,
+    runtime: Runtime,
+}
+
+impl Cometbft {
+    /// Starts what is described and waits for the first block.
+    pub(crate) async fn begin(setup: NodeSetup) -> Self {
+        let NodeSetup { settings, rules, every, folder } = setup;
+        let program = find_cometbft().unwrap_or_else(|| panic!("CometBFT is not on this machine"));
+        let ports =
+            TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| Ok((socket, ReservedPort::take()?)));
+        let (socket, rpc) = ports.unwrap_or_else(|error| panic!("no ports for a node: {error}"));
+        let genesis = Genesis {
+            chain_id: settings.network.chain_id.clone(),
+            initial_height: 1,
+            previous_hash: String::new(),
+        };
+        let (home, log) = (folder.path().join("cometbft"), folder.path().join("cometbft.log"));
+        let node = servers::Cometbft::prepare(&program, &home, &log, &genesis).await;
+        let node = node.unwrap_or_else(|error| panic!("no folder for CometBFT: {error}"));
+        let application = socket.local_addr().unwrap_or_else(|error| panic!("no port: {error}"));
+        let (address, env) = (rpc.address(), variables(&settings.limits));
+        let spec =
+            |pause| node.spec(&log, &CometbftSettings { rpc: address, application, pause, env: env.clone() });
+        let pause = every.unwrap_or(NO_TEST_TAKES_SO_LONG);
+        let (first, later) = (spec(pause.min(FIRST_PAUSE)), spec(pause));
+        let (application, process) = (None, None);
+        let mut node = Self { settings, rules, spec: first, rpc, socket, application, process, folder };
+        node.live().await;
+        if pause > FIRST_PAUSE {
+            node.spec = later;
+            node.restart().await;
+        }
+        node
+    }
+
+    /// Where it answers, in every life: `http://127.0.0.1:<port>`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.rpc.address())
+    }
+
+    /// The application of this life. A clone must not outlive it.
+    pub fn application(&self) -> &Application {
+        let life = self.application.as_ref().unwrap_or_else(|| panic!("the application is down"));
+        &life.application
+    }
+
+    /// Height and hash of its newest block, as its status tells them: the hash in lower case.
+    pub async fn newest(&self) -> (u64, String) {
+        let status = call(&self.url(), "status", json!({})).await;
+        let text = |name: &str| {
+            let value = &status["result"]["sync_info"][name];
+            value.as_str().unwrap_or_else(|| panic!("no status: {status}")).to_owned()
+        };
+        let height = text("latest_block_height");
+        let height = height.parse().unwrap_or_else(|_| panic!("no height: {height}"));
+        (height, text("latest_block_hash").to_ascii_lowercase())
+    }
+
+    /// A good transaction of a party, with its work on the newest block. Different texts make different ones.
+    pub async fn transaction(&self, party: u8, text: &str) -> Transaction {
+        let (_, hash) = self.newest().await;
+        transaction(&self.settings.network, &self.rules, &hash, party, text)
+    }
+
+    /// Waits until a block is kept that was begun after this moment, and until everybody can find what is in it.
+    pub async fn block(&self) {
+        let (height, _) = self.newest().await;
+        let (mut heights, wanted) = (self.application().heights(), height + 2);
+        let seen = timeout(PATIENCE, heights.wait_for(|height| *height >= wanted)).await;
+        seen.unwrap_or_else(|_| panic!("no block {wanted}, see {}", self.words()))
+            .unwrap_or_else(|error| panic!("the application is gone: {error}"));
+        let indexed = async {
+            while self.results(wanted - 1).await.is_null() {
+                sleep(PAUSE).await;
+            }
+        };
+        timeout(PATIENCE, indexed).await.unwrap_or_else(|_| panic!("block {wanted} is not told of"));
+    }
+
+    async fn results(&self, height: u64) -> Value {
+        call(&self.url(), "block_results", json!({"height": height.to_string()})).await["result"].take()
+    }
+
+    /// Kills CometBFT, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its port.
+    pub async fn kill(&mut self) {
+        let Some(process) = self.process.take() else { return };
+        process.kill_group();
+        process.wait().await.unwrap_or_else(|error| panic!("CometBFT does not end: {error}"));
+    }
+
+    /// Kills the application, in the middle of whatever it does. CometBFT ends by itself when it has seen it.
+    pub async fn kill_application(&mut self) {
+        let Some(Life { application, runtime }) = self.application.take() else { return };
+        drop(application);
+        stop(runtime).await;
+    }
+
+    /// Waits until CometBFT has ended by itself. When it was in the middle of a call it may hang on its way out for
+    /// ever; then it is killed.
+    pub async fn until_ended(&mut self) {
+        if let Some(process) = &self.process {
+            let _ = timeout(END_WITHIN, process.wait()).await;
+        }
+        self.kill().await;
+    }
+
+    /// Kills CometBFT if it still runs, and starts it anew with its blocks; the application, too, if that was killed.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        self.live().await;
+    }
+
+    async fn live(&mut self) {
+        if self.application.is_none() {
+            self.application = Some(self.open().await);
+        }
+        let process = Process::spawn(&self.spec);
+        let process = process.unwrap_or_else(|error| panic!("CometBFT cannot be started: {error}"));
+        let rpc: SocketAddr = self.rpc.address();
+        let serving = async {
+            while cometbft_height(rpc).await.unwrap_or_default() == 0 {
+                sleep(PAUSE).await;
+            }
+        };
+        let begun = tokio::select! {
+            begun = timeout(PATIENCE, serving) => begun.is_ok(),
+            _ = process.wait() => false,
+        };
+        assert!(begun, "CometBFT does not serve: {}", self.words());
+        self.process = Some(process);
+    }
+
+    async fn open(&self) -> Life {
+        let runtime = threads();
+        let Settings { network, checks, .. } = self.settings.clone();
+        let (file, rules) = (self.folder.path().join("application"), self.rules);
+        let socket = self.socket.try_clone().and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+        let socket = socket.unwrap_or_else(|error| panic!("no socket for the application: {error}"));
+        let opening = runtime.spawn(async move {
+            let application = Application::open(network, &file, checks, rules).await?;
+            let listener = tokio::net::TcpListener::from_std(socket)?;
+            let served = application.clone();
+            tokio::spawn(async move { match serve_application(listener, served).await {} });
+            Ok::<_, std::io::Error>(application)
+        });
+        let opened = opening.await.unwrap_or_else(|error| panic!("no application: {error}"));
+        let application = opened.unwrap_or_else(|error| panic!("no application: {error}"));
+        Life { application, runtime }
+    }
+
+    /// The end of its log.
+    fn words(&self) -> String {
+        let log = std::fs::read_to_string(&self.spec.log).unwrap_or_default();
+        log.chars().skip(log.chars().count().saturating_sub(2000)).collect()
+    }
+}
+
+impl Drop for Cometbft {
+    fn drop(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.kill_group();
+        }
+        if let Some(Life { runtime, .. }) = self.application.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The node's bounds as its own variables.
+fn variables(limits: &Limits) -> Vec<(String, String)> {
+    let Limits { mempool_txs, mempool_bytes, tx_bytes, cache, keep_refused, commit_wait, .. } = limits;
+    [
+        ("CMT_MEMPOOL_SIZE", mempool_txs.to_string()),
+        ("CMT_MEMPOOL_MAX_TXS_BYTES", mempool_bytes.to_string()),
+        ("CMT_MEMPOOL_MAX_TX_BYTES", tx_bytes.to_string()),
+        ("CMT_MEMPOOL_CACHE_SIZE", cache.to_string()),
+        ("CMT_MEMPOOL_KEEP_INVALID_TXS_IN_CACHE", keep_refused.to_string()),
+        ("CMT_RPC_TIMEOUT_BROADCAST_TX_COMMIT", format!("{}ms", commit_wait.as_millis())),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DevNode, Node, NodeKind};
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use mesh_transaction::{TxHash, encode};
+
+    #[tokio::test]
+    async fn both_are_killed_at_any_moment_and_the_chain_goes_on() {
+        let Some(kind) = NodeKind::cometbft() else { return };
+        let setup = DevNode::configure().every(Duration::from_millis(50));
+        let Node::Cometbft(mut node) = setup.start_as(kind).await else { panic!("another node") };
+        let (mut taken, mut heights) = (Vec::new(), Vec::new());
+        for turn in 0..8_u64 {
+            for number in 0..4 {
+                let tx = encode(&node.transaction(1, &format!("{turn} {number}")).await);
+                let answer =
+                    call(&node.url(), "broadcast_tx_sync", json!({"tx": STANDARD.encode(&tx)})).await;
+                assert_eq!(answer["result"]["code"], 0, "{answer}");
+                taken.push((TxHash::of(&tx), tx));
+            }
+            // Somewhere else in the making of a block each time.
+            sleep(Duration::from_millis(turn * 13 % 60)).await;
+            match turn % 3 {
+                0 => node.kill().await,
+                1 => {
+                    node.kill_application().await;
+                    node.until_ended().await;
+                }
+                _ => {
+                    node.kill_application().await;
+                    node.kill().await;
+                }
+            }
+            // CometBFT compares the hash of the application with its own, and would not start.
+            node.restart().await;
+            node.block().await;
+            heights.push(node.newest().await.0);
+        }
+        assert!(heights.is_sorted_by(|before, after| before < after), "{heights:?}");
+        // Each block is kept once, as CometBFT has it, and has each transaction once.
+        let (newest, _) = node.newest().await;
+        let mut seen = Vec::new();
+        for height in 1..newest {
+            let told = call(&node.url(), "block", json!({"height": height.to_string()})).await;
+            let hash = told["result"]["block_id"]["hash"].as_str().unwrap().to_ascii_lowercase();
+            let kept = node.application().block(height).await.unwrap().unwrap();
+            assert_eq!((kept.height, kept.hash), (height, hash));
+            let txs = told["result"]["block"]["data"]["txs"].as_array().unwrap();
+            seen.extend(txs.iter().map(|tx| STANDARD.decode(tx.as_str().unwrap()).unwrap()));
+        }
+        let mut distinct = seen.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), seen.len());
+        assert!(seen.iter().all(|tx| taken.iter().any(|(_, taken)| taken == tx)));
+        // What came into a block in an earlier life is a replay in this one.
+        let first = seen.first().unwrap();
+        let answer = call(&node.url(), "broadcast_tx_sync", json!({"tx": STANDARD.encode(first)})).await;
+        assert_eq!(answer["result"]["code"], 51, "{answer}");
+    }
+}

@@ -1,0 +1,159 @@
+//! A development node for one test: a consensus node's RPC that can be killed and comes back on its port.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use mesh_devnode::{Chain, ReservedPort, Settings, received};
+use mesh_transaction::{Block, SpamRules, TxHash};
+use proto_msgs::v2::Transaction;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::node::{NodeSetup, stop, threads, transaction};
+
+const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000001";
+
+/// A running node, in threads of its own. Dropping it kills it.
+#[derive(Debug)]
+pub struct DevNode {
+    settings: Settings,
+    rules: SpamRules,
+    every: Option<Duration>,
+    port: ReservedPort,
+    life: Option<Life>,
+    // Last, so that nobody uses it any more when it goes.
+    _folder: TempDir,
+}
+
+#[derive(Debug)]
+struct Life {
+    node: mesh_devnode::DevNode,
+    runtime: Runtime,
+}
+
+impl DevNode {
+    /// Begins to describe a node that differs from the usual.
+    pub fn configure() -> NodeSetup {
+        NodeSetup::usual()
+    }
+
+    /// Starts a node with all checks and blocks by hand.
+    pub async fn start() -> Self {
+        Self::configure().start().await
+    }
+
+    /// Starts what is described, with one block.
+    pub(crate) async fn begin(setup: NodeSetup) -> Self {
+        let NodeSetup { settings, rules, every, folder } = setup;
+        let port = ReservedPort::take().unwrap_or_else(|error| panic!("no port for a node: {error}"));
+        let mut node = Self { settings, rules, every, port, life: None, _folder: folder };
+        node.live().await;
+        if node.chain().newest().is_none() {
+            let genesis = Block { height: 1, hash: GENESIS_HASH.to_owned(), time: Duration::from_secs(1) };
+            let begun = node.chain().commit(genesis, rules).await;
+            begun.unwrap_or_else(|error| panic!("no first block: {error}"));
+        }
+        node
+    }
+
+    /// Where it answers, in every life: `http://127.0.0.1:<port>`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.port.address())
+    }
+
+    /// The chain of this life. A clone must not outlive it.
+    pub fn chain(&self) -> &Chain {
+        self.life.as_ref().map(|life| life.node.chain()).unwrap_or_else(|| panic!("the node is down"))
+    }
+
+    /// Makes a block and gives its height.
+    pub async fn block(&self) -> u64 {
+        let made = self.chain().next_block().await;
+        made.unwrap_or_else(|error| panic!("no block could be made: {error}")).height
+    }
+
+    /// A good transaction of a party, with its work on the newest block. Different texts make different ones.
+    pub fn transaction(&self, party: u8, text: &str) -> Transaction {
+        let Some(newest) = self.chain().newest() else { panic!("the node has no block") };
+        transaction(&self.settings.network, &self.rules, &newest.hash, party, text)
+    }
+
+    /// How many broadcast calls came in for each transaction, in all lives.
+    pub fn received(&self) -> HashMap<TxHash, u64> {
+        let record = self.settings.broadcasts.as_deref().unwrap_or_else(|| panic!("nothing is recorded"));
+        received(record).unwrap_or_else(|error| panic!("the record cannot be read: {error}"))
+    }
+
+    /// Kills it, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its port.
+    pub async fn kill(&mut self) {
+        let Some(Life { node, runtime }) = self.life.take() else { return };
+        drop(node);
+        stop(runtime).await;
+    }
+
+    /// Kills it if it still runs, and starts it anew with its blocks.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        self.live().await;
+    }
+
+    async fn live(&mut self) {
+        let runtime = threads();
+        let (settings, listen, rules) = (self.settings.clone(), self.port.address(), self.rules);
+        let starting = runtime
+            .spawn(async move { mesh_devnode::DevNode::start(settings, listen, Vec::new(), rules).await });
+        let node = match starting.await {
+            Ok(Ok(node)) => node,
+            Ok(Err(error)) => panic!("the node cannot be started: {error}"),
+            Err(error) => panic!("the node cannot be started: {error}"),
+        };
+        if let Some(period) = self.every {
+            let chain = node.chain().clone();
+            runtime.spawn(async move {
+                let mut turns = tokio::time::interval(period);
+                loop {
+                    turns.tick().await;
+                    // The first block, which brings the rules, is the setup's.
+                    if chain.newest().is_some() {
+                        // A test that sees no more blocks fails by itself.
+                        let _ = chain.next_block().await;
+                    }
+                }
+            });
+        }
+        self.life = Some(Life { node, runtime });
+    }
+}
+
+impl Drop for DevNode {
+    fn drop(&mut self) {
+        if let Some(Life { runtime, .. }) = self.life.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use mesh_transaction::encode;
+
+    #[tokio::test]
+    async fn a_node_takes_transactions_and_knows_them_after_a_kill() {
+        let mut node = DevNode::configure().every(Duration::from_millis(20)).start().await;
+        let tx = Bytes::from(encode(&node.transaction(1, "order")));
+        let (hash, outcome) = node.chain().broadcast_commit(tx).await.unwrap();
+        let height = outcome.unwrap().height;
+        let url = node.url();
+        node.kill().await;
+        reqwest::get(format!("{url}/health")).await.unwrap_err();
+        node.restart().await;
+        assert_eq!(node.url(), url);
+        assert!(reqwest::get(format!("{url}/health")).await.unwrap().status().is_success());
+        assert_eq!(node.chain().find(&hash).await.unwrap().map(|delivered| delivered.height), Some(height));
+        assert_eq!(node.received(), HashMap::from([(hash, 1)]));
+        let mut heights = node.chain().heights();
+        heights.changed().await.unwrap();
+    }
+}

@@ -1,0 +1,189 @@
+//! What the relays themselves say they sent to the node, life by life: each replica's log tells when a transaction
+//! goes to the node and when its submission is settled.
+
+use std::collections::{HashMap, HashSet};
+
+use mesh_transaction::TxHash;
+use serde::Deserialize;
+
+/// What was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// How often each transaction was sent, in all lives, questions about the node's cache among them.
+    pub(super) times: HashMap<TxHash, u64>,
+    /// Lives of replicas.
+    pub(super) lives: u64,
+    /// Transactions that a life sent for the first time.
+    pub(super) first: u64,
+    /// Sent again by the same life because a client wanted a stronger answer than there was.
+    pub(super) stronger: u64,
+    /// Sent again by the same life for another submission after one whose fate nobody knew.
+    pub(super) unknown: u64,
+    /// Sent again by the same life for another submission after one that the node did not take.
+    pub(super) not_taken: u64,
+    /// Sent again to ask what a node means that has it in its cache.
+    pub(super) cached: u64,
+    /// Sent again without any such reason.
+    pub(super) wrong: Vec<String>,
+}
+
+/// A line of a relay's log. Others have other members.
+#[derive(Debug, Deserialize)]
+struct Line {
+    message: String,
+    #[serde(default)]
+    hash: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    asks_again: bool,
+    #[serde(default)]
+    outcome: String,
+}
+
+/// What one life knows of a transaction.
+#[derive(Debug, Default)]
+struct Known {
+    is_under_way: bool,
+    is_sent: bool,
+    /// Whether nobody knew what came of a submission.
+    is_unknown: bool,
+    /// How much the strongest answer said.
+    answered: Option<u8>,
+}
+
+impl Sent {
+    /// Adds the log of one replica, in all its lives, as far as it concerns these transactions.
+    pub(super) fn read(&mut self, log: &str, of: &HashSet<TxHash>) {
+        let mut life = HashMap::<TxHash, Known>::new();
+        for line in log.lines() {
+            // A line that a kill cut short stands before the first one of the next life.
+            let begins = line.rfind("{\"timestamp\"").unwrap_or_default();
+            let Ok(line) = serde_json::from_str::<Line>(&line[begins..]) else { continue };
+            if line.message == "started" {
+                life.clear();
+                self.lives += 1;
+                continue;
+            }
+            let Ok(hash) = line.hash.parse::<TxHash>() else { continue };
+            if !of.contains(&hash) {
+                continue;
+            }
+            let known = life.entry(hash).or_default();
+            let strength = strength(&line.kind);
+            match &*line.message {
+                "a transaction goes to the node" => {
+                    *self.times.entry(hash).or_default() += 1;
+                    if line.asks_again {
+                        self.cached += 1;
+                        continue;
+                    }
+                    match known {
+                        Known { is_under_way: true, .. } => {
+                            self.wrong.push(format!("{hash} was sent while it was under way"));
+                        }
+                        Known { answered: Some(answered), .. } if *answered >= strength => {
+                            self.wrong.push(format!("{hash} was sent again though there was an answer"));
+                        }
+                        Known { answered: Some(_), .. } => self.stronger += 1,
+                        Known { is_unknown: true, .. } => self.unknown += 1,
+                        Known { is_sent: true, .. } => self.not_taken += 1,
+                        Known { .. } => self.first += 1,
+                    }
+                    (known.is_under_way, known.is_sent) = (true, true);
+                }
+                "a submission is settled" => {
+                    known.is_under_way = false;
+                    known.is_unknown |= line.outcome == "unknown";
+                    let said = match &*line.outcome {
+                        "accepted" => Some(strength),
+                        // Nothing can follow a refusal.
+                        "refused" => Some(u8::MAX),
+                        _ => None,
+                    };
+                    known.answered = known.answered.max(said);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn strength(kind: &str) -> u8 {
+    match kind {
+        "async" => 0,
+        "sync" => 1,
+        _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(number: u8) -> TxHash {
+        TxHash::of(&[number])
+    }
+
+    fn goes(number: u8, kind: &str, asks_again: bool) -> String {
+        format!(
+            "{{\"timestamp\":\"t\",\"message\":\"a transaction goes to the node\",\"hash\":\"{}\",\
+             \"kind\":\"{kind}\",\"asks_again\":{asks_again}}}",
+            hash(number)
+        )
+    }
+
+    fn settled(number: u8, kind: &str, outcome: &str) -> String {
+        format!(
+            "{{\"timestamp\":\"t\",\"message\":\"a submission is settled\",\"hash\":\"{}\",\
+             \"kind\":\"{kind}\",\"outcome\":\"{outcome}\"}}",
+            hash(number)
+        )
+    }
+
+    fn sent(lines: &[String]) -> Sent {
+        let mut sent = Sent::default();
+        sent.read(&lines.join("\n"), &(0..9).map(hash).collect());
+        sent
+    }
+
+    #[test]
+    fn a_life_sends_once_unless_more_is_wanted_or_nobody_knows() {
+        let started = "{\"timestamp\":\"t\",\"message\":\"started\"}".to_owned();
+        let lines = [
+            started.clone(),
+            goes(1, "async", false),
+            settled(1, "async", "accepted"),
+            goes(1, "sync", false),
+            goes(1, "sync", true),
+            settled(1, "sync", "accepted"),
+            goes(2, "commit", false),
+            settled(2, "commit", "unknown"),
+            goes(2, "commit", false),
+            goes(3, "async", false),
+            settled(3, "async", "not_checked"),
+            goes(3, "sync", false),
+            // Of somebody else, and torn by a kill.
+            goes(77, "sync", false),
+            format!("{{\"timestamp\":\"t\",\"mess{started}"),
+            goes(1, "sync", false),
+        ];
+        let found = sent(&lines);
+        assert_eq!((found.lives, found.first, found.stronger, found.cached), (2, 4, 1, 1));
+        assert_eq!((found.unknown, found.not_taken), (1, 1));
+        assert_eq!((found.times[&hash(1)], found.times[&hash(2)], found.times.len()), (4, 2, 3));
+        assert!(found.wrong.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn a_second_one_at_once_or_after_an_answer_is_wrong() {
+        let at_once = [goes(1, "sync", false), goes(1, "sync", false)];
+        assert_eq!(sent(&at_once).wrong.len(), 1);
+        for (kind, outcome, again) in
+            [("sync", "accepted", "sync"), ("commit", "accepted", "async"), ("async", "refused", "commit")]
+        {
+            let lines = [goes(1, kind, false), settled(1, kind, outcome), goes(1, again, false)];
+            assert_eq!(sent(&lines).wrong.len(), 1, "{kind} {outcome} {again}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! CometBFT for the tests: the one on this machine, or installed where there is Go.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mesh_launcher::servers::{COMETBFT_PACKAGE, cometbft_folder, find_cometbft};
+use mesh_launcher::workspace::build_place;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::group;
+use crate::up::say;
+
+/// It is some minutes of work for a slow machine, and its sources have to come over the network.
+const WITHIN: Duration = Duration::from_secs(8 * 60);
+/// Where Go usually is when it is not on the path.
+const USUAL_GO: &str = "/usr/local/go/bin";
+
+/// Finds the program, or installs it beneath the target folder. Otherwise says why not, as a clause of a sentence.
+pub(super) async fn find_or_install(root: &Path) -> Result<PathBuf, String> {
+    if let Some(found) = find_cometbft() {
+        return Ok(found);
+    }
+    let go = find_go().ok_or("CometBFT is not on the PATH, and there is no Go to install it with")?;
+    let built = env::current_exe().ok().and_then(|program| build_place(&program));
+    let folder = cometbft_folder(&built.map_or_else(|| root.join("target"), |place| place.target));
+    let program = folder.join("cometbft");
+    if program.is_file() {
+        return Ok(program);
+    }
+    say(&format!("==> CometBFT: go install {COMETBFT_PACKAGE}"));
+    let mut command = Command::new(go);
+    command
+        .args(["install", COMETBFT_PACKAGE])
+        .env("GOBIN", &folder)
+        .env("GOFLAGS", flags())
+        .current_dir(root);
+    match timeout(WITHIN, group::run(command)).await {
+        Ok(Ok(status)) if status.success() => Ok(program),
+        Ok(Ok(_)) => Err("go could not install CometBFT".to_owned()),
+        Ok(Err(error)) => Err(format!("go could not be started ({error})")),
+        Err(_) => Err(format!("go did not install CometBFT within {} minutes", WITHIN.as_secs() / 60)),
+    }
+}
+
+/// The variable by which tests find a program.
+pub(super) fn on_path(program: &Path) -> (String, String) {
+    let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
+    let given = env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder).chain(env::split_paths(&given));
+    let path = env::join_paths(folders).unwrap_or(given);
+    ("PATH".to_owned(), path.to_string_lossy().into_owned())
+}
+
+fn find_go() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain([PathBuf::from(USUAL_GO)]);
+    folders.map(|folder| folder.join("go")).find(|file| file.is_file())
+}
+
+/// No path of this machine belongs into the program.
+fn flags() -> OsString {
+    let mut flags = env::var_os("GOFLAGS").unwrap_or_default();
+    flags.push(" -trimpath");
+    flags
+}
