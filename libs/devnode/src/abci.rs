@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -21,10 +20,9 @@ use tendermint_proto::v0_38::abci::{
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
+use crate::accept::accept;
 use crate::application::{Application, ApplicationError};
 
 /// Four of a node, and those of its life before that have not ended yet.
@@ -35,34 +33,18 @@ const LONGEST_REQUEST: u64 = 100 << 20;
 const LONGEST_VARINT: usize = 10;
 /// A node that takes nothing for so long is given up.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
-/// After a connection could not be accepted, as when there are too many open files.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves an application until dropped; its connections end with it.
 pub async fn serve_application(listener: TcpListener, application: Application) -> Infallible {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
-            return std::future::pending().await;
-        };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "a connection of the node could not be accepted");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
+    accept(listener, MOST_CONNECTIONS, move |stream| {
         let application = application.clone();
-        connections.spawn(async move {
-            let _permit = permit;
+        async move {
             if let Err(error) = conversation(stream, &application).await {
                 tracing::warn!(%error, "a connection of the node ended early");
             }
-        });
-    }
+        }
+    })
+    .await
 }
 
 async fn conversation(mut stream: TcpStream, application: &Application) -> io::Result<()> {

@@ -7,6 +7,7 @@
 //! And the [`Application`] of a real node, which judges and keeps in the same way what CometBFT decides.
 
 mod abci;
+mod accept;
 mod answers;
 mod application;
 mod broadcasts;

@@ -1,4 +1,5 @@
-//! The RPC over HTTP/1.1, which may become a websocket: bounded connections and bodies, and a time limit on everything that a client sends.
+//! The RPC over HTTP/1.1, which may become a websocket: bounded connections and bodies, and a time limit on everything
+//! that a client sends.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -13,45 +14,27 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
+use crate::accept::accept;
 use crate::call::{Answer, Body, Params, RpcError, URI_ID};
 use crate::chain::Chain;
 use crate::{rpc, subscription};
 
 /// How long a head may take, and a body.
 const READ_WITHIN: Duration = Duration::from_secs(10);
-/// After a connection could not be accepted, as when there are too many open files.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 type Reply = Response<Full<Bytes>>;
 
 /// Serves a chain until dropped; its connections end with it.
 pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, chain: Chain) -> Infallible {
-    let room = Arc::new(Semaphore::new(chain.settings().limits.connections));
+    let most = chain.settings().limits.connections;
     let address: Arc<str> = address.to_string().into();
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
-            return std::future::pending().await;
-        };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "a connection to the development node could not be accepted");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
+    accept(listener, most, move |stream| {
         let (chain, address) = (chain.clone(), Arc::clone(&address));
-        connections.spawn(async move {
-            let _permit = permit;
-            connection(stream, &chain, &address).await;
-        });
-    }
+        async move { connection(stream, &chain, &address).await }
+    })
+    .await
 }
 
 async fn connection(stream: TcpStream, chain: &Chain, address: &str) {

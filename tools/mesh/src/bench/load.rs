@@ -301,14 +301,10 @@ mod tests {
     }
 
     fn round_of(answer: &'static [u8], asks: Asks) -> Result<Round, String> {
-        let load = Load {
-            address: serve(answer),
-            asks,
-            connections: 1,
-            length: Duration::from_millis(100),
-            period: None,
-        };
-        load.run(&[])
+        // What is made must last.
+        let period = matches!(asks, Asks::Made { .. }).then_some(Duration::from_millis(1));
+        let (address, length) = (serve(answer), Duration::from_millis(100));
+        Load { address, asks, connections: 1, length, period }.run(&[])
     }
 
     fn round(answer: &'static [u8]) -> Result<Round, String> {
@@ -325,6 +321,7 @@ mod tests {
         let refused = round(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\nno").unwrap_err();
         assert!(refused.contains("503"), "{refused}");
     }
+
     #[test]
     fn what_is_made_is_sent_once_and_every_answer_must_say_what_is_wanted() {
         static MADE: AtomicU64 = AtomicU64::new(0);

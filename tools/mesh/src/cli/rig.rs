@@ -21,15 +21,15 @@ pub(crate) enum Drill {
     /// Downloads go on while workers, servers, segments and clients do not
     Kill(KillArgs),
     /// Every transaction has one fate while the node and the relays do not live long
-    Fates(FatesArgs),
+    Fates(RunArgs),
     /// Simulated streams meet every fault there is, a seed each
     Streams(StreamsArgs),
 }
 
-/// Options of `rig fates`.
+/// Options of a drill on a private mesh.
 #[derive(Debug, Args)]
-pub(crate) struct FatesArgs {
-    /// Source of every random choice [default: a new one, which is printed]
+pub(crate) struct RunArgs {
+    /// Source of every random choice; the same one repeats a run [default: a new one, which is printed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// How often, each time with the next seed
@@ -46,21 +46,12 @@ pub(crate) struct FatesArgs {
 /// Options of a drill that is played in phases on a private mesh.
 #[derive(Debug, Args)]
 pub(crate) struct PlayArgs {
-    /// Source of every random choice; the same one repeats a run [default: a new one, which is printed]
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// How often, each time with the next seed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: u32,
-    /// Take less time and less of everything, as CI does
-    #[arg(long)]
-    pub(crate) short: bool,
+    /// How it is run.
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
     /// Allow so many times the time that each bar allows, for builds without optimisation on a busy machine
     #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     pub(crate) slack: u32,
-    /// Write the figures into this file, too
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
 }
 
 /// Options of `rig reads`.

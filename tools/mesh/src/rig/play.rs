@@ -67,7 +67,7 @@ pub(super) async fn play<S: Stage>(
     seed: u64,
 ) -> Result<(), Failure> {
     let (mut runs, mut broken) = (Vec::new(), Vec::new());
-    for run in 0..u64::from(args.runs) {
+    for run in 0..u64::from(args.run.runs) {
         let seed = seed.wrapping_add(run);
         let reports = play_once(stage, wanted, seed).await;
         println!("{}", report::laid_out(&format!("{}: seed {seed}, {}", S::DRILL, stage.told()), &reports));
@@ -80,7 +80,7 @@ pub(super) async fn play<S: Stage>(
         let failed = reports.iter().filter(|report| !report.holds());
         broken.extend(failed.map(|report| format!("{} (seed {seed})", report.name)));
     }
-    write_figures(args.json.as_deref(), &json!({ "drill": S::DRILL, "runs": runs }))?;
+    write_figures(args.run.json.as_deref(), &json!({ "drill": S::DRILL, "runs": runs }))?;
     if broken.is_empty() {
         return Ok(());
     }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::play::on_private_mesh;
 use super::report::{self, laid_out};
 use super::{seed, write_figures};
-use crate::cli::FatesArgs;
+use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::up::say;
 use stage::Stage;
@@ -94,7 +94,7 @@ impl report::Figures for Figures {
 }
 
 /// Plays the drill, and says which bars do not hold.
-pub(super) async fn drill(args: &FatesArgs) -> Result<(), Failure> {
+pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
     on_private_mesh(RESTARTS, async |mesh| {
         let first = seed(args.seed);
         let plan = if args.short { PLAN_SHORT } else { PLAN };

@@ -41,7 +41,7 @@ const RESTARTS: RestartRule = RestartRule {
 pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
     open_files::raise();
     on_private_mesh(RESTARTS, async |mesh| {
-        let seed = seed(args.play.seed);
+        let seed = seed(args.play.run.seed);
         let stage = Stage::set(mesh, &args.play, seed).await?;
         play(&stage, &args.play, &args.phase, seed).await
     })

@@ -67,7 +67,7 @@ impl<'a> Stage<'a> {
     pub(super) async fn set(mesh: &'a PrivateMesh, args: &PlayArgs, seed: u64) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         say("writing segments");
-        let (plan, rows) = if args.short { (PLAN_SHORT, LEDGER_ROWS_SHORT) } else { (PLAN, LEDGER_ROWS) };
+        let (plan, rows) = if args.run.short { (PLAN_SHORT, LEDGER_ROWS_SHORT) } else { (PLAN, LEDGER_ROWS) };
         let folder = mesh.home.root().to_owned();
         let root = folder.clone();
         let written = tokio::task::spawn_blocking(move || plan.write(&root)).await;
@@ -85,7 +85,7 @@ impl<'a> Stage<'a> {
             mesh.start_services(&servers, &Layout { replicas: &replicas, ..Layout::default() }).await?;
         let mut files = Files::read(&folder, plan, &mut SmallRng::seed_from_u64(seed)).await?;
         files.learn_ledger(edges.cached).await?;
-        Ok(Self { mesh, servers, edge: edges.cached, files, is_short: args.short, slack: args.slack })
+        Ok(Self { mesh, servers, edge: edges.cached, files, is_short: args.run.short, slack: args.slack })
     }
 
     /// A bar of time, stretched as asked.

@@ -27,7 +27,7 @@ type Report = report::Report<Figures>;
 /// Plays the drill.
 pub(super) async fn drill(args: &ReadsArgs) -> Result<(), Failure> {
     on_private_mesh(RestartRule::default(), async |mesh| {
-        let seed = seed(args.play.seed);
+        let seed = seed(args.play.run.seed);
         let stage = Stage::set(mesh, args, seed).await?;
         play(&stage, &args.play, &args.phase, seed).await
     })

@@ -73,7 +73,7 @@ impl<'a> Stage<'a> {
         let hot = mix.iter().filter(|asked| asked.class == Class::Hot);
         let hot = hot.flat_map(|asked| asked.paths.iter().cloned()).collect();
         let load = Load::start(mix, args.rate, seed)?;
-        let (is_short, slack) = (args.play.short, args.play.slack);
+        let (is_short, slack) = (args.play.run.short, args.play.slack);
         Ok(Self { mesh, servers, edges, load, hot, is_short, rate: args.rate, slack })
     }
 

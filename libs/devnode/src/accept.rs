@@ -1,0 +1,45 @@
+//! Taking connections: so many at a time, all of them gone with whoever takes them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// After a connection could not be accepted, as when there are too many open files.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Gives each connection to `serve`, at most `most` at a time, until dropped.
+pub(crate) async fn accept<F>(
+    listener: TcpListener,
+    most: usize,
+    mut serve: impl FnMut(TcpStream) -> F,
+) -> Infallible
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let room = Arc::new(Semaphore::new(most));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return std::future::pending().await;
+        };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let served = serve(stream);
+        connections.spawn(async move {
+            let _permit = permit;
+            served.await;
+        });
+    }
+}
