@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Uri;
 use mesh_problem::{Code, Problem};
 use mesh_telemetry::{Registry, list, seconds_histogram};
 use prometheus_client::{
@@ -9,7 +10,6 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
 };
 use proto_msgs::v2::SubmitTransactionReply;
-use http::Uri;
 
 use crate::{fates::Strength, node::Condition};
 
