@@ -1,11 +1,16 @@
 //! What a process counts about the requests that it puts on the bus, and about those that it answers.
 
-use std::{borrow::Cow, time::Duration};
+use std::{
+    borrow::Cow,
+    rc::Rc,
+    sync::atomic::AtomicU64,
+    time::{Duration, Instant},
+};
 
 use mesh_telemetry::{By, Calls, Registry, bytes_histogram, list};
 use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
 
-use crate::{connection::Bus, pace::Budget};
+use crate::{connection::Bus, load::Load, pace::Budget};
 
 /// What telemetry calls the asks on the bus.
 const SYSTEM: &str = "mesh";
@@ -64,26 +69,30 @@ pub(crate) struct RequestMetrics {
     sizes: By<1, Histogram>,
     /// Turned away for want of room.
     pub(crate) shed: Counter,
-    /// Requests being worked on.
-    pub(crate) in_flight: Gauge,
     /// Requests that wait for their actor.
     pub(crate) mailbox: Gauge,
 }
 
 impl RequestMetrics {
     /// Adds the counts to what is shown.
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry, load: &Rc<Load>) -> Self {
         let metrics = Self {
             calls: Calls::of(SYSTEM),
             sizes: Family::new_with_constructor(bytes_histogram),
             shed: Counter::default(),
-            in_flight: Gauge::default(),
             mailbox: Gauge::default(),
         };
         metrics.calls.add_to(registry, &list::RPC_SERVER_CALL_DURATION);
         registry.add(&list::RPC_SERVER_RESPONSE_SIZE, metrics.sizes.clone());
         registry.add(&list::REQUESTS_SHED, metrics.shed.clone());
-        registry.add(&list::REQUESTS_IN_FLIGHT, metrics.in_flight.clone());
+        let (in_flight, average) = (Gauge::<i64>::default(), Gauge::<f64, AtomicU64>::default());
+        registry.add(&list::REQUESTS_IN_FLIGHT, in_flight.clone());
+        registry.add(&list::REQUESTS_LOAD, average.clone());
+        let load = Rc::clone(load);
+        registry.before_each_look(move || {
+            in_flight.set(i64::try_from(load.now()).unwrap_or(i64::MAX));
+            average.set(load.average(Instant::now()));
+        });
         registry.add(&list::MAILBOX_DEPTH, metrics.mailbox.clone());
         metrics
     }

@@ -10,8 +10,7 @@ use std::{
 };
 
 use actix::{Actor, Addr, Context, Handler};
-use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
-use bytes::Bytes;
+use async_nats::{Message, Subject, Subscriber};
 use futures_util::{
     StreamExt,
     future::{AbortHandle, Abortable, LocalBoxFuture, join_all},
@@ -24,27 +23,22 @@ use mesh_telemetry::{
 use proto_msgs::Operation;
 use tokio::{
     sync::{Notify, watch},
-    task::spawn_blocking,
     time::{MissedTickBehavior, interval, timeout},
 };
 use tracing::Instrument;
 
 use crate::{
-    answering::{Ask, Asked, Head},
+    answering::{Ask, Asked},
     connection::{Bus, BusError},
-    encoding::{Encoding, GZIP_FROM_BYTES, gzip},
-    headers::{self, ReplyHeader, RequestHeaders},
+    encoding::Encoding,
+    headers::RequestHeaders,
+    load::Load,
     metrics::{Outcome, RequestMetrics},
     replicas::{BEAT, Beat, direct_subject},
+    replying::{Rendered, send, send_problem},
     stats::{self, Stats},
     stream::answers_by,
 };
-
-/// Payload of one message of a long reply; a bus with the default limit of 1 MiB carries it.
-const PART_BYTES: usize = 512 << 10;
-
-/// Longer replies are compressed off the actor's thread.
-const GZIP_INLINE_BYTES: usize = 32 << 10;
 
 /// Bounds of a service.
 #[derive(Debug, Clone, Copy)]
@@ -59,19 +53,6 @@ pub struct Limits {
 pub(crate) type Work =
     Rc<dyn Fn(Message, Encoding) -> LocalBoxFuture<'static, Result<Option<Rendered>, Problem>>>;
 
-pub(crate) struct Rendered {
-    body: Bytes,
-    gzipped: bool,
-    head: Option<Head>,
-    digest: Option<u32>,
-}
-
-impl Rendered {
-    pub(crate) fn plain(body: Vec<u8>) -> Self {
-        Self { body: body.into(), gzipped: false, head: None, digest: None }
-    }
-}
-
 /// The operations that an actor answers.
 pub struct Router<A: Actor> {
     pub(crate) bus: Bus,
@@ -79,6 +60,7 @@ pub struct Router<A: Actor> {
     limits: Limits,
     pub(crate) workload: &'static str,
     pub(crate) metrics: RequestMetrics,
+    load: Rc<Load>,
     pub(crate) operations: Vec<(&'static str, Work)>,
     /// Whether some of them are streams.
     pub(crate) has_streams: bool,
@@ -93,8 +75,9 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
         limits: Limits,
         registry: &mut Registry,
     ) -> Self {
-        let metrics = RequestMetrics::register(registry);
-        Self { bus, actor, limits, workload, metrics, operations: Vec::new(), has_streams: false }
+        let load = Rc::new(Load::idle_since(Instant::now()));
+        let metrics = RequestMetrics::register(registry, &load);
+        Self { bus, actor, limits, workload, metrics, load, operations: Vec::new(), has_streams: false }
     }
 
     /// Adds one operation.
@@ -123,8 +106,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let body = encoding.render(&answered.reply)?;
                 // Only what has a head is ever compared with an earlier state of itself.
                 let digest = answered.head.and_then(|_| encoding.digest(&answered.reply, &body));
-                let (body, gzipped) = compress(body, encoding).await;
-                Ok(Some(Rendered { body, gzipped, head: answered.head, digest }))
+                Ok(Some(Rendered::compressed(body, encoding, answered.head, digest).await))
             })
         });
         self.operations.push((R::NAME, work));
@@ -147,7 +129,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             limits: self.limits,
             metrics: self.metrics.clone(),
             running: RefCell::default(),
-            in_flight: Cell::new(0),
+            load: self.load,
             idle: Notify::new(),
             stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
             open: Cell::new(false),
@@ -242,12 +224,9 @@ impl Serving {
         let left = || deadline.saturating_duration_since(Instant::now());
         self.stop.send_replace(true);
         let _ = timeout(left(), self.answering).await;
-        while self.desk.in_flight.get() > 0 {
+        while self.desk.load.now() > 0 {
             if timeout(left(), self.desk.idle.notified()).await.is_err() {
-                tracing::warn!(
-                    in_flight = self.desk.in_flight.get(),
-                    "stopping before all requests are answered"
-                );
+                tracing::warn!(in_flight = self.desk.load.now(), "stopping before all requests are answered");
                 break;
             }
         }
@@ -262,7 +241,7 @@ struct Desk {
     metrics: RequestMetrics,
     /// Requests being worked on, by where their replies go.
     running: RefCell<HashMap<String, AbortHandle>>,
-    in_flight: Cell<usize>,
+    load: Rc<Load>,
     idle: Notify,
     stats: Rc<Stats>,
     /// Whether requests are taken.
@@ -330,7 +309,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         desk.metrics.ended(name, Code::DeadlineExceeded.number(), Duration::ZERO);
         return;
     };
-    if desk.in_flight.get() >= desk.limits.in_flight {
+    if desk.load.now() >= desk.limits.in_flight {
         desk.metrics.shed.inc();
         desk.metrics.ended(name, Code::ResourceExhausted.number(), Duration::ZERO);
         actix::spawn(refuse(Rc::clone(desk), reply_to));
@@ -338,8 +317,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
     }
     let (abort, registration) = AbortHandle::new_pair();
     desk.running.borrow_mut().insert(reply_to.to_string(), abort);
-    desk.in_flight.set(desk.in_flight.get() + 1);
-    desk.metrics.in_flight.inc();
+    desk.load.begins(started);
     let client = answers_by(&desk.bus, message.headers.as_ref()).clone();
     let span = span::answer(request.trace.as_ref(), desk.stats.name(), name, &request.request_id);
     // The work's own future is made inside of the span, too.
@@ -359,7 +337,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         drop(span);
         match result {
             Some(Ok(Some(rendered))) => {
-                desk.metrics.replied(name, rendered.body.len());
+                desk.metrics.replied(name, rendered.len());
                 send(&desk.bus, &reply_to, rendered).await;
             }
             Some(Err(problem)) => {
@@ -369,11 +347,11 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
             Some(Ok(None)) | None => {}
         }
         desk.running.borrow_mut().remove(reply_to.as_str());
-        desk.in_flight.set(desk.in_flight.get() - 1);
-        desk.metrics.in_flight.dec();
-        desk.metrics.ended(name, code, started.elapsed());
-        desk.stats.count(name, started.elapsed(), outcome);
-        if desk.in_flight.get() == 0 {
+        let ended = Instant::now();
+        desk.load.ends(ended);
+        desk.metrics.ended(name, code, ended - started);
+        desk.stats.count(name, ended - started, outcome);
+        if desk.load.now() == 0 {
             desk.idle.notify_waiters();
         }
     });
@@ -412,54 +390,6 @@ fn log(operation: &str, request: &RequestHeaders, problem: &Problem) {
             tracing::warn!(operation, request_id, trace_id, %problem, cause, "failed");
         }
         _ => tracing::debug!(operation, request_id, trace_id, %problem, cause, "refused"),
-    }
-}
-
-async fn compress(body: Vec<u8>, encoding: Encoding) -> (Bytes, bool) {
-    if !encoding.gzip || body.len() <= GZIP_FROM_BYTES {
-        return (body.into(), false);
-    }
-    if body.len() <= GZIP_INLINE_BYTES {
-        return (gzip(&body), true);
-    }
-    let body = Bytes::from(body);
-    let plain = body.clone();
-    match spawn_blocking(move || gzip(&plain)).await {
-        Ok(compressed) => (compressed, true),
-        Err(_) => (body, false),
-    }
-}
-
-async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
-    let Rendered { mut body, gzipped, head, digest } = rendered;
-    let parts = body.len().div_ceil(PART_BYTES).max(1);
-    for part in 0..parts {
-        let said = match part {
-            0 => ReplyHeader { head, digest, gzipped, part, parts },
-            _ => ReplyHeader { part, parts, ..ReplyHeader::default() },
-        };
-        let mut headers = HeaderMap::new();
-        if let Some(said) = said.write() {
-            headers.insert(headers::REPLY, said);
-        }
-        let piece = body.split_to(body.len().min(PART_BYTES));
-        if let Err(error) = bus.shared.client.publish_with_headers(reply_to.clone(), headers, piece).await {
-            tracing::warn!(%error, "a reply could not be sent");
-            return;
-        }
-    }
-}
-
-/// Sends a problem; of a replica without room with its name, so that the asker can ask another one.
-async fn send_problem(client: &Client, reply_to: &Subject, problem: &Problem, overloaded: Option<&str>) {
-    let mut headers = HeaderMap::new();
-    headers::write_problem(&mut headers, problem);
-    if let Some(replica) = overloaded {
-        headers.insert(headers::OVERLOADED, replica);
-    }
-    if let Err(error) = client.publish_with_headers(reply_to.clone(), headers, problem.to_json().into()).await
-    {
-        tracing::warn!(%error, "a reply could not be sent");
     }
 }
 

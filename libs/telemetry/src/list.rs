@@ -106,6 +106,8 @@ metrics! {
         "Pulls sent again from the last good position: each is a resume";
     REQUESTS_IN_FLIGHT = "mesh.requests.in_flight" "{request}" Gauge &[], ANSWERING,
         "Requests being worked on";
+    REQUESTS_LOAD = "mesh.requests.load" "{request}" Gauge &[], ANSWERING,
+        "The same on average over the last 15 s: what an autoscaler goes by";
     REQUESTS_SHED = "mesh.requests.shed" "{request}" Counter &[], ANSWERING,
         "Requests turned away for want of room";
     MAILBOX_DEPTH = "mesh.mailbox.depth" "{message}" Gauge &[], ANSWERING,

@@ -111,7 +111,7 @@ impl PrivateMesh {
         let no_cache = ("MESH_EDGE_CACHE_BYTES".to_owned(), "0".to_owned());
         let mut uncached = around.clone();
         uncached.env.push(no_cache);
-        let (uncached_edge, uncached) = self.edge_beside(uncached, UNCACHED_EDGE)?;
+        let (uncached_edge, uncached) = self.beside(uncached, "edge", UNCACHED_EDGE)?;
         let edges = Edges { cached: around.sockets.http, uncached };
         let around = Arc::new(around);
         let mut groups: Vec<Group> =
@@ -129,9 +129,26 @@ impl PrivateMesh {
     /// Starts one more edge, of its own name, and gives its address for HTTP.
     pub(crate) async fn start_edge(&self, servers: &Servers, name: &str) -> Result<SocketAddr, Failure> {
         let around = self.surroundings(servers, &Layout::default()).await?;
-        let (edge, address) = self.edge_beside(around, name)?;
+        let (edge, address) = self.beside(around, "edge", name)?;
         self.add(edge, 1)?;
         self.ready(&[name]).await?;
+        Ok(address)
+    }
+
+    /// Starts one more edge and one more `query` of their own names, with further variables, and gives the edge's
+    /// address for HTTP. They meet on the bus only when the variables give them a place of their own there.
+    pub(crate) async fn start_pair(
+        &self,
+        servers: &Servers,
+        names: [&str; 2],
+        env: Vec<(String, String)>,
+    ) -> Result<SocketAddr, Failure> {
+        let around = self.surroundings(servers, &Layout { env, ..Layout::default() }).await?;
+        let (edge, address) = self.beside(around.clone(), "edge", names[0])?;
+        let (query, _) = self.beside(around, "query", names[1])?;
+        self.add(edge, 1)?;
+        self.add(query, 1)?;
+        self.ready(&names).await?;
         Ok(address)
     }
 
@@ -149,14 +166,20 @@ impl PrivateMesh {
         })
     }
 
-    /// An edge of another name, with sockets and files of its own. Nothing runs yet.
-    fn edge_beside(&self, around: Surroundings, name: &str) -> Result<(Group, SocketAddr), Failure> {
+    /// A service of another name, with sockets and files of its own. Nothing runs yet.
+    fn beside(
+        &self,
+        around: Surroundings,
+        service: &str,
+        name: &str,
+    ) -> Result<(Group, SocketAddr), Failure> {
         let home = Home::at(self.folder.path().join(name));
         let home = home.map_err(|error| cannot("use a temporary folder", &error))?;
         home.create().map_err(|error| Failure::failed(error.to_string()))?;
-        let edge = services::find("edge").ok_or_else(|| Failure::failed("there is no edge"))?;
+        let service =
+            services::find(service).ok_or_else(|| Failure::failed(format!("there is no {service}")))?;
         let around = Arc::new(Surroundings { home, sockets: sockets()?, ..around });
-        Ok((Group { name: name.to_owned(), ..around.group(edge) }, around.sockets.http))
+        Ok((Group { name: name.to_owned(), ..around.group(service) }, around.sockets.http))
     }
 
     /// Starts processes and keeps them.

@@ -17,7 +17,8 @@ use super::{
 use crate::{
     answering::Asked,
     connection::Bus,
-    serve::{Rendered, Router, Work},
+    replying::Rendered,
+    serve::{Router, Work},
 };
 
 impl<A: Actor<Context = Context<A>>> Router<A> {

@@ -150,6 +150,7 @@ fn all() -> Vec<(&'static str, &'static str, Vec<Panel>)> {
             "short",
             vec![
                 (gauge(&REQUESTS_IN_FLIGHT, "instance"), "in flight {{instance}}"),
+                (gauge(&REQUESTS_LOAD, "instance"), "on average {{instance}}"),
                 (gauge(&MAILBOX_DEPTH, "instance"), "in the mailbox {{instance}}"),
             ],
         ),

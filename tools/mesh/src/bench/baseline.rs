@@ -25,7 +25,7 @@ use crate::private::cannot;
 /// The variable that names the database.
 pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";
 /// Pipelined connections for point reads, here and in the `query` that is measured beside.
-pub(super) const POINT_CONNECTIONS: usize = 4;
+const POINT_CONNECTIONS: usize = 4;
 /// Greatest number of requests at the same time, that of the `query` service.
 const IN_FLIGHT: usize = 256;
 /// Threads for HTTP where there is more than one.
@@ -68,6 +68,11 @@ where
     let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| cannot("listen", &error))?;
     warp::serve(filter).incoming(listener).run().await;
     Ok(())
+}
+
+/// The variable that gives the `query` that is measured beside as many connections.
+pub(super) fn points() -> (String, String) {
+    ("MESH_QUERY_POINT_CONNECTIONS".to_owned(), POINT_CONNECTIONS.to_string())
 }
 
 fn hello() -> impl Filter<Extract: warp::Reply, Error = warp::Rejection> + Clone {

@@ -104,7 +104,7 @@ impl Outcome {
     }
 
     /// Processor time of all its processes for one request, without the load.
-    fn cpu_us(&self) -> Option<f64> {
+    pub(super) fn cpu_us(&self) -> Option<f64> {
         let own = self.spendings.split_last().map_or(&[][..], |(_load, own)| own);
         own.iter().map(|spending| spending.cpu_us).sum()
     }

@@ -20,6 +20,7 @@ mod reads;
 mod relay;
 pub(crate) mod sections;
 mod store;
+mod telling;
 mod transfer;
 mod withdrawals;
 

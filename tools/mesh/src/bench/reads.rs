@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 
 use super::sections::{ReadsSection, SectionName};
-use super::{Section, baseline, depth, heads, hot, page, point, store, withdrawals};
+use super::{Section, baseline, depth, heads, hot, page, point, store, telling, withdrawals};
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 use crate::private::{Edges, Layout, PrivateMesh, Servers};
@@ -47,8 +47,8 @@ impl<'a> Stage<'a> {
     async fn set(mesh: &'a PrivateMesh, args: &'a BenchArgs) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         withdrawals::fill(&servers).await?;
-        let points = ("MESH_QUERY_POINT_CONNECTIONS".to_owned(), baseline::POINT_CONNECTIONS.to_string());
-        let edges = mesh.start_services(&servers, &Layout { env: vec![points], ..Layout::default() }).await?;
+        let layout = Layout { env: vec![baseline::points()], ..Layout::default() };
+        let edges = mesh.start_services(&servers, &layout).await?;
         Ok(Self { mesh, args, servers, edges, sides: OnceCell::new() })
     }
 
@@ -63,6 +63,7 @@ impl<'a> Stage<'a> {
             ReadsSection::Page => page::measure().await,
             ReadsSection::Depth => depth::measure(servers, edges.uncached, self.args.runs).await,
             ReadsSection::Heads => heads::measure(mesh, servers, edges.cached).await,
+            ReadsSection::Telling => telling::measure(mesh, servers, edges.uncached, length).await,
         }
     }
 

@@ -47,6 +47,8 @@ pub(crate) enum ReadsSection {
     Depth,
     /// How soon each edge knows of a new block
     Heads,
+    /// Single rows while telemetry goes to a collector, against none
+    Telling,
 }
 
 /// A measurement of exports, in the order in which they are made.
@@ -64,6 +66,8 @@ pub(crate) enum ExportsSection {
     Scaling,
     /// Single rows beside downloads at full speed
     Beside,
+    /// Workers that come and go under downloads, what an autoscaler would do, and single rows beside them
+    Scaled,
 }
 
 /// A measurement of the relay, in the order in which they are made.
@@ -76,9 +80,9 @@ pub(crate) enum RelaySection {
 }
 
 /// Every measurement, in the order in which they are made.
-const SECTIONS: [SectionName; 15] = {
-    use ExportsSection::{Beside, FirstByte, Ledger, Scaling, Sealing, Splice};
-    use ReadsSection::{Depth, Heads, Hop, Hot, Page, Point, Store};
+const SECTIONS: [SectionName; 17] = {
+    use ExportsSection::{Beside, FirstByte, Ledger, Scaled, Scaling, Sealing, Splice};
+    use ReadsSection::{Depth, Heads, Hop, Hot, Page, Point, Store, Telling};
     use RelaySection::{Submit, SubmitHop};
     use SectionName::{Exports, Reads, Relay};
     [
@@ -89,12 +93,14 @@ const SECTIONS: [SectionName; 15] = {
         Reads(Page),
         Reads(Depth),
         Reads(Heads),
+        Reads(Telling),
         Exports(Splice),
         Exports(FirstByte),
         Exports(Sealing),
         Exports(Ledger),
         Exports(Scaling),
         Exports(Beside),
+        Exports(Scaled),
         Relay(Submit),
         Relay(SubmitHop),
     ]

@@ -18,9 +18,9 @@ use crate::table;
 use crate::up::say;
 
 const DOWNLOADS: usize = 4;
-const CONNECTIONS: u64 = 8;
+pub(super) const CONNECTIONS: u64 = 8;
 /// Time between two requests of a connection: 400 a second in all.
-const PERIOD: Duration = Duration::from_millis(20);
+pub(super) const PERIOD: Duration = Duration::from_millis(20);
 /// How far the workers give way.
 const NICE: i32 = 10;
 
@@ -92,7 +92,7 @@ async fn round(stage: &Stage<'_>, load: &Load, beside: Beside) -> Result<Both, F
 }
 
 /// Makes every thread of the workers give way; threads that they start later do as well.
-fn be_nice(stage: &Stage<'_>) -> Result<(), Failure> {
+pub(super) fn be_nice(stage: &Stage<'_>) -> Result<(), Failure> {
     let cannot = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot nice a worker: {error}"));
     for worker in stage.mesh.watch(&["export"]) {
         let threads = std::fs::read_dir(format!("/proc/{}/task", worker.pid));

@@ -53,10 +53,15 @@ impl Drain {
         Self { shared, clients }
     }
 
+    /// Body bytes that have come so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
     /// Counts for a while what comes.
     pub(super) fn count(&self, watched: &[Watched], length: Duration) -> Moved {
         thread::sleep(WARM_UP);
-        let now = || (self.shared.bytes.load(Ordering::Relaxed), self.shared.cpu_us.load(Ordering::Relaxed));
+        let now = || (self.bytes(), self.shared.cpu_us.load(Ordering::Relaxed));
         let (meter, before) = (Meter::start(watched), now());
         thread::sleep(length);
         let after = now();

@@ -6,6 +6,7 @@ mod first_byte;
 mod ledger;
 mod psql;
 mod raw;
+mod scaled;
 mod scaling;
 mod sealing;
 mod splice;
@@ -118,11 +119,11 @@ impl<'a> Stage<'a> {
         if names.contains(&ExportsSection::Ledger) {
             ledger::fill(&database, args.rows).await?;
         }
-        if names.contains(&ExportsSection::Beside) {
+        if names.contains(&ExportsSection::Beside) || names.contains(&ExportsSection::Scaled) {
             withdrawals::fill(&servers).await?;
         }
-        let points = ("MESH_QUERY_POINT_CONNECTIONS".to_owned(), baseline::POINT_CONNECTIONS.to_string());
-        let edges = mesh.start_services(&servers, &Layout { env: vec![points], ..Layout::default() }).await?;
+        let layout = Layout { env: vec![baseline::points()], ..Layout::default() };
+        let edges = mesh.start_services(&servers, &layout).await?;
         let length = Duration::from_secs(args.seconds.into());
         Ok(Self { mesh, servers, edges, history, length, rows: args.rows })
     }
@@ -135,6 +136,7 @@ impl<'a> Stage<'a> {
             ExportsSection::Ledger => ledger::measure(self).await,
             ExportsSection::Scaling => scaling::measure(self).await,
             ExportsSection::Beside => beside::measure(self).await,
+            ExportsSection::Scaled => scaled::measure(self).await,
         }
     }
 
