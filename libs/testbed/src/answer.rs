@@ -6,6 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 
+use crate::secrets;
+
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// An HTTP answer.
@@ -28,7 +30,10 @@ impl Answer {
     pub(crate) async fn try_to(request: reqwest::RequestBuilder) -> Result<Self, reqwest::Error> {
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Self { status, headers, body: response.bytes().await? })
+        let body = response.bytes().await?;
+        secrets::must_not_show("an answer", &body);
+        secrets::must_not_show("an answer's head", format!("{headers:?}").as_bytes());
+        Ok(Self { status, headers, body })
     }
 
     /// The body as JSON.

@@ -25,6 +25,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::secrets;
+
 /// How long a test waits for what must come.
 const WITHIN: Duration = Duration::from_secs(20);
 
@@ -54,6 +56,8 @@ pub struct Taken {
     pub metrics: BTreeMap<String, BTreeMap<String, Metric>>,
     /// Requests that came, whether they were answered or not.
     pub requests: usize,
+    /// Whether a credential was in any of them.
+    shows_secrets: bool,
 }
 
 /// A span as it came.
@@ -138,6 +142,9 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         self.accepting.abort();
+        if !std::thread::panicking() {
+            assert!(!self.taken.borrow().shows_secrets, "telemetry shows a credential");
+        }
     }
 }
 
@@ -148,7 +155,10 @@ async fn take(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    tell.send_modify(|taken| taken.requests += 1);
+    tell.send_modify(|taken| {
+        taken.requests += 1;
+        taken.shows_secrets |= secrets::are_shown(&body);
+    });
     if manner == Manner::Hangs {
         std::future::pending::<()>().await;
     }

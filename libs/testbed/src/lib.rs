@@ -14,6 +14,7 @@ mod devnode;
 mod janitor;
 mod mesh;
 mod node;
+mod secrets;
 mod servers;
 mod service;
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use mesh_launcher::process::{Process, ProcessSpec, Signal};
 use tokio::time::{Instant, sleep};
 
-use crate::{Answer, Database, answer, nats, servers, unique};
+use crate::{Answer, Database, answer, nats, secrets, servers, unique};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -101,6 +101,9 @@ impl ServiceSetup {
             spec = spec.env("MESH_BUS_CREDENTIALS", file.to_string_lossy());
         }
         spec.env.extend(self.env);
+        for (name, value) in &spec.env {
+            secrets::learn(name, value);
+        }
         let client = answer::client();
         let (process, admin) = start(&spec, &admin_file, &client).await;
         Service { spec, process, admin, admin_file, client }
@@ -171,6 +174,16 @@ impl Service {
     pub async fn restart(&mut self) {
         self.kill().await;
         (self.process, self.admin) = start(&self.spec, &self.admin_file, &self.client).await;
+    }
+}
+
+impl Drop for Service {
+    /// Whatever the test was about: its log shows no credential.
+    fn drop(&mut self) {
+        self.process.kill_group();
+        if !std::thread::panicking() {
+            secrets::must_not_show(&format!("the log of {}", self.spec.name), self.log().as_bytes());
+        }
     }
 }
 
@@ -251,13 +264,19 @@ pub(crate) mod tests {
             }
             let (status, body) = match path {
                 "/readyz" => (play.clone(), String::new()),
-                _ => ("200".to_owned(), env::var(&path[1..]).unwrap_or_default()),
+                // Of an address what stands behind its password.
+                _ => ("200".to_owned(), behind_at(&env::var(&path[1..]).unwrap_or_default()).to_owned()),
             };
             let length = body.len();
             let head =
                 format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
             connection.write_all(format!("{head}{body}").as_bytes()).unwrap();
         }
+    }
+
+    /// What stands behind the user and password of an address.
+    pub(crate) fn behind_at(address: &str) -> &str {
+        address.rsplit_once('@').map_or(address, |(_, behind)| behind)
     }
 
     /// Writes a program that runs [`plays_a_service`]. A shell does the writing: were the file open in this process,

@@ -4,18 +4,27 @@ use std::io;
 use std::process::ExitStatus;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// Runs a command in a process group of its own. When the future is dropped, the whole group is asked to stop:
 /// a compiler would otherwise go on without its cargo.
-pub(crate) async fn run(mut command: Command) -> io::Result<ExitStatus> {
+pub(crate) async fn run(command: Command) -> io::Result<ExitStatus> {
+    run_with(command, async |_| ()).await.map(|(status, ())| status)
+}
+
+/// The same, and meanwhile something with the child.
+pub(crate) async fn run_with<T>(
+    mut command: Command,
+    meanwhile: impl AsyncFnOnce(&mut Child) -> T,
+) -> io::Result<(ExitStatus, T)> {
     command.process_group(0).stdin(std::process::Stdio::null());
     let mut child = command.spawn()?;
     let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     let mut group = Group { leader: pid };
+    let done = meanwhile(&mut child).await;
     let status = child.wait().await;
     group.leader = None;
-    status
+    Ok((status?, done))
 }
 
 struct Group {

@@ -4,6 +4,8 @@
 //! tests share one private PostgreSQL and one private nats-server, started for the run and thrown away after it.
 
 mod cometbft;
+mod deny;
+mod searched;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -63,7 +65,7 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     if let Ok(program) = &cometbft {
         variables.push(cometbft::on_path(program));
     }
-    let tested = step(root, "tests", &["test", "--workspace"], &variables).await;
+    let tested = searched_step(root, "tests", &["test", "--workspace"], &variables, &servers.secrets()).await;
     servers.stop().await;
     // Where the database could not live in the folder itself, a link in it leads to its data.
     if let Ok(elsewhere) = std::fs::read_link(folder.path().join("postgres")) {
@@ -73,21 +75,40 @@ async fn steps(root: &Path) -> Result<(), Failure> {
 
     let strict = [("RUSTDOCFLAGS".to_owned(), "-D warnings".to_owned())];
     step(root, "documentation", &["doc", "--workspace", "--no-deps"], &strict).await?;
-    for skipped in skipped(root, cometbft.err()) {
+    let unchecked = deny::check(root).await?;
+    for skipped in skipped(root, cometbft.err()).into_iter().chain(unchecked) {
         say(&format!("==> skipped: {skipped}"));
     }
     Ok(())
 }
 
 async fn step(root: &Path, name: &str, args: &[&str], env: &[(String, String)]) -> Result<(), Failure> {
+    searched_step(root, name, args, env, &[]).await
+}
+
+/// A step that fails, too, when its words show one of these secrets.
+async fn searched_step(
+    root: &Path,
+    name: &str,
+    args: &[&str],
+    env: &[(String, String)],
+    secrets: &[String],
+) -> Result<(), Failure> {
     say(&format!("==> {name}: cargo {}", args.join(" ")));
     let begun = Instant::now();
     let mut command: Command = cargo();
     command.args(args).current_dir(root);
     command.envs(env.iter().map(|(name, value)| (name, value)));
-    let status = group::run(command).await.map_err(|error| {
+    let ran = match secrets {
+        [] => group::run(command).await.map(|status| (status, false)),
+        _ => searched::run(command, secrets).await,
+    };
+    let (status, shows_secrets) = ran.map_err(|error| {
         Failure::missing(format!("cannot run cargo ({error}); install Rust from https://rustup.rs"))
     })?;
+    if shows_secrets {
+        return Err(Failure::failed(format!("{name} showed a credential; find who printed the line above")));
+    }
     if status.success() {
         say(&format!("==> {name}: passed in {}", seconds(begun)));
         return Ok(());
@@ -167,6 +188,16 @@ impl Servers {
             ("MESH_TEST_NATS_URL".to_owned(), self.nats_url.clone()),
             ("MESH_TEST_NATS_CREDENTIALS".to_owned(), self.nats_credentials.to_string_lossy().into_owned()),
         ]
+    }
+
+    /// Their credentials, which nothing may show.
+    fn secrets(&self) -> Vec<String> {
+        let credentials = std::fs::read_to_string(&self.nats_credentials).unwrap_or_default();
+        let of_nats = credentials.trim().split_once(':').map(|(_, password)| password.to_owned());
+        let config: Option<tokio_postgres::Config> = self.postgres_url.parse().ok();
+        let of_postgres = config.and_then(|config| config.get_password().map(<[u8]>::to_vec));
+        let of_postgres = of_postgres.and_then(|password| String::from_utf8(password).ok());
+        of_nats.into_iter().chain(of_postgres).collect()
     }
 
     async fn stop(&self) {

@@ -1,0 +1,76 @@
+//! Secrets that no output may show. Every credential that the testbed gives to a service is one: its log, its answers and
+//! its telemetry are searched for them, in every test.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+
+/// Shorter ones would be found by chance.
+const SHORTEST: usize = 8;
+
+static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Learns what is secret in a service's variable: the password of an address, a file's credentials, a header's value.
+pub(crate) fn learn(variable: &str, value: &str) {
+    if let Some(password) = password_of(value) {
+        keep(password);
+    }
+    match variable {
+        "MESH_BUS_CREDENTIALS" => {
+            let text = fs::read_to_string(value).unwrap_or_default();
+            if let Some((_, password)) = text.trim().split_once(':') {
+                keep(password);
+            }
+        }
+        "OTEL_EXPORTER_OTLP_HEADERS" => {
+            value.split(',').filter_map(|pair| pair.split_once('=')).for_each(|(_, value)| keep(value));
+        }
+        _ => {}
+    }
+}
+
+/// Panics when one is among these bytes; the panic names what showed it, and not what it is.
+pub(crate) fn must_not_show(what: &str, bytes: &[u8]) {
+    assert!(!are_shown(bytes), "{what} shows a credential");
+}
+
+/// Whether one is among these bytes.
+pub(crate) fn are_shown(bytes: &[u8]) -> bool {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.iter().any(|secret| memchr::memmem::find(bytes, secret.as_bytes()).is_some())
+}
+
+/// The password in `scheme://user:password@host`.
+fn password_of(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    let (user, _) = rest.split('/').next()?.rsplit_once('@')?;
+    Some(user.split_once(':')?.1)
+}
+
+fn keep(secret: &str) {
+    if secret.len() >= SHORTEST {
+        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(secret.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_found_in_addresses() {
+        assert_eq!(password_of("postgres://mesh:se:cr@t@127.0.0.1:5432/x@y"), Some("se:cr@t"));
+        assert_eq!(password_of("nats://127.0.0.1:4222"), None);
+        assert_eq!(password_of("http://token@host/"), None);
+    }
+
+    #[test]
+    fn what_was_learnt_must_not_show() {
+        learn("MESH_NODE_URL", "http://user:canary-of-this-test@127.0.0.1:1/");
+        learn("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20canary-in-a-header,x=short");
+        must_not_show("a log", b"the node at 127.0.0.1 is away; short");
+        for shown in ["http://user:canary-of-this-test@", "Bearer%20canary-in-a-header"] {
+            std::panic::catch_unwind(|| must_not_show("a log", shown.as_bytes())).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The supply chain: what `deny.toml` refuses, by cargo-deny where it is installed.
+
+use std::path::Path;
+
+use tokio::process::Command;
+
+use super::step;
+use crate::failure::Failure;
+use crate::group;
+use crate::up::build::cargo;
+
+/// Licences, sources and versions, which need no network.
+const OFFLINE: [&str; 7] = ["deny", "--all-features", "--offline", "check", "bans", "licenses", "sources"];
+
+/// Checks. Says what was left out, each a clause of a sentence.
+pub(super) async fn check(root: &Path) -> Result<Vec<String>, Failure> {
+    if !succeeds(root, &["deny", "--version"]).await {
+        let why = "cargo-deny is not installed (`cargo install --locked cargo-deny`)";
+        return Ok(vec![format!("the checks of the supply chain, because {why}")]);
+    }
+    step(root, "supply chain", &OFFLINE, &[]).await?;
+    if !succeeds(root, &["deny", "fetch", "db"]).await {
+        return Ok(vec!["the check for known holes, because their database cannot be fetched".to_owned()]);
+    }
+    step(root, "known holes", &["deny", "--all-features", "check", "advisories"], &[]).await?;
+    Ok(Vec::new())
+}
+
+/// Whether cargo does this, whatever it says meanwhile.
+async fn succeeds(root: &Path, args: &[&str]) -> bool {
+    let mut command: Command = cargo();
+    command
+        .args(args)
+        .current_dir(root)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    group::run(command).await.is_ok_and(|status| status.success())
+}
