@@ -22,7 +22,7 @@ const AGE: Duration = Duration::from_secs(1);
 const AGE_AWAY: Duration = Duration::from_secs(10);
 
 /// How soon everything is well again after a trouble.
-const WELL_WITHIN: Duration = Duration::from_millis(2500);
+const WELL_WITHIN: Duration = Duration::from_secs(5);
 
 /// What was found.
 #[derive(Debug, Default)]
