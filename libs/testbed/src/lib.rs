@@ -3,8 +3,8 @@
 //! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL shared by
 //! the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
 //! edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a receiver of telemetry, [`Proxy`] a
-//! line between any two of them. Everything ends with the value that stands for it, and at the latest with the test process. What cannot be started panics with
-//! the reason, because it is the test that fails.
+//! line between any two of them. Everything ends with the value that stands for it, and at the latest with the test
+//! process. What cannot be started panics with the reason, because it is the test that fails.
 
 mod answer;
 mod collector;
