@@ -2,9 +2,9 @@
 //!
 //! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL shared by
 //! the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
-//! edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a receiver of telemetry. Everything
-//! ends with the value that stands for it, and at the latest with the test process. What cannot be started panics with
-//! the reason, because it is the test that fails.
+//! edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a receiver of telemetry, [`Proxy`] a
+//! line between any two of them. Everything ends with the value that stands for it, and at the latest with the test
+//! process. What cannot be started panics with the reason, because it is the test that fails.
 
 mod answer;
 mod collector;
@@ -25,6 +25,7 @@ pub use database::Database;
 pub use devnode::DevNode;
 pub use mesh::{Mesh, MeshSetup};
 pub use mesh_launcher::process::Signal;
+pub use mesh_proxy::{Cut, Line, Proxy};
 pub use node::{Node, NodeKind, NodeSetup};
 pub use servers::{NatsServer, PostgresServer, nats, postgres};
 pub use service::{Service, ServiceSetup};

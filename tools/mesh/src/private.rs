@@ -45,7 +45,12 @@ pub(crate) struct Layout<'a> {
     pub(crate) env: Vec<(String, String)>,
     /// The consensus node, when there is one; without it there is no relay.
     pub(crate) node_url: Option<String>,
+    /// Further variables of a replica of a service, which hold instead of the others.
+    pub(crate) env_of: Option<EnvOf>,
 }
+
+/// Gives variables to a replica of a service.
+pub(crate) type EnvOf = Arc<dyn Fn(&str, u32) -> Vec<(String, String)> + Send + Sync>;
 
 /// The address of a database in parts.
 pub(crate) struct DatabaseParts {
@@ -117,6 +122,9 @@ impl PrivateMesh {
         let mut groups: Vec<Group> =
             services::runnable(layout.node_url.is_some()).map(|service| around.group(service)).collect();
         groups.push(uncached_edge);
+        if let Some(env_of) = &layout.env_of {
+            groups = groups.into_iter().map(|group| with_env(group, Arc::clone(env_of))).collect();
+        }
         let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
         for group in groups {
             let wanted = layout.replicas.iter().find(|(name, _)| *name == group.name);
@@ -231,6 +239,17 @@ impl Servers {
             name: config.get_dbname().unwrap_or_default().to_owned(),
         })
     }
+}
+
+/// The same group, whose replicas have further variables.
+fn with_env(group: Group, env_of: EnvOf) -> Group {
+    let (name, recipe) = (group.name.clone(), group.recipe);
+    let recipe = Box::new(move |replica, generation| {
+        let mut recipe = recipe(replica, generation);
+        recipe.spec.env.extend(env_of(&name, replica));
+        recipe
+    });
+    Group { recipe, ..group }
 }
 
 /// The program that runs.

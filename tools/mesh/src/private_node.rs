@@ -19,6 +19,13 @@ pub(crate) const CHAIN_ID: &str = "private-1";
 const CHAIN: &str = "INSERT INTO chain (id) VALUES ('private-1');
     INSERT INTO network_parameters (key, value, tx_hash, block_time) VALUES
         ('spam.pow.difficulty', '0', '', 'epoch'), ('spam.pow.numberOfTxPerBlock', '4294967295', '', 'epoch')";
+/// A chain that is there already becomes it.
+const OTHER_CHAIN: &str = "UPDATE chain SET id = 'private-1';
+    INSERT INTO network_parameters (key, value, tx_hash, block_time)
+        SELECT key, value, '', now() FROM (VALUES
+            ('spam.pow.difficulty', '0'), ('spam.pow.numberOfTxPerBlock', '4294967295'),
+            ('spam.pow.increaseDifficulty', '0')
+        ) AS rules (key, value)";
 const FIRST_BLOCK: &str = include_str!("../sql/next_block.sql");
 
 /// Bytes of a command: as an order has them.
@@ -31,8 +38,26 @@ impl PrivateMesh {
         servers: &Servers,
         variables: &[(&str, &str)],
     ) -> Result<ReservedPort, Failure> {
+        self.start_node_on(servers, &[CHAIN, FIRST_BLOCK], variables).await
+    }
+
+    /// The same in a store that has a chain already, which becomes this one.
+    pub(crate) async fn start_node_on_history(
+        &self,
+        servers: &Servers,
+        variables: &[(&str, &str)],
+    ) -> Result<ReservedPort, Failure> {
+        self.start_node_on(servers, &[OTHER_CHAIN], variables).await
+    }
+
+    async fn start_node_on(
+        &self,
+        servers: &Servers,
+        statements: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<ReservedPort, Failure> {
         let database = servers.connect("").await?;
-        for statement in [CHAIN, FIRST_BLOCK] {
+        for statement in statements {
             database.batch_execute(statement).await.map_err(|error| cannot("begin a chain", &error))?;
         }
         let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;

@@ -73,7 +73,32 @@ fn every_transaction_has_one_fate_while_relays_and_the_node_are_killed() {
     let count = |name: &str| run[name].as_u64().unwrap();
     assert!(count("submissions") >= 240 && count("accepted") > 50 && count("inBlocks") > 50, "{said}");
     assert!(count("refused") > 5 && count("left") > 5, "{said}");
-    assert_eq!(run["bars"].as_array().unwrap().len(), 7, "{said}");
+    assert_eq!(run["bars"].as_array().unwrap().len(), 8, "{said}");
+}
+
+#[test]
+fn nobody_notices_that_every_service_is_replaced() {
+    let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10"];
+    let (figures, said) =
+        play(&[&["rolling", "--seed", "1", "--short", "--rounds", "1"], &traffic[..]].concat());
+    let phases = figures["runs"][0]["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 1 + SERVICES.len() + 1, "{said}");
+    let all = &phases[phases.len() - 1];
+    let count = |name: &str| all[name].as_u64().unwrap();
+    assert!(count("reads") > 100 && count("downloads") > 10 && count("broken") > 0, "{said}");
+    assert_eq!(all["bars"].as_array().unwrap().len(), 8, "{said}");
+}
+
+#[test]
+fn whatever_happens_to_whomever_no_answer_is_wrong() {
+    let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10"];
+    let (figures, said) =
+        play(&[&["chaos", "--seed", "1", "--short", "--slack", "2"], &traffic[..]].concat());
+    let run = &figures["runs"][0];
+    let count = |name: &str| run["found"][name].as_u64().unwrap();
+    assert_eq!((count("actsDone"), run["acts"].as_array().unwrap().len()), (6, 6), "{said}");
+    assert!(count("reads") > 100 && count("wholeFiles") > 5 && count("submissions") > 20, "{said}");
+    assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 9, "{said}");
 }
 
 #[test]

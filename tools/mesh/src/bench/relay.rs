@@ -71,7 +71,7 @@ impl<'a> Stage<'a> {
         let node_url = Some(format!("http://{}", node.address()));
         // What has no part in it does not run.
         let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0)];
-        let layout = Layout { replicas: &replicas, env: Vec::new(), node_url };
+        let layout = Layout { replicas: &replicas, node_url, ..Layout::default() };
         let edges = mesh.start_services(&servers, &layout).await?;
         Ok(Self { mesh, edge: edges.cached, node, maker: Arc::new(Maker::new(0)) })
     }

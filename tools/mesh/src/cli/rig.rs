@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
+use mesh_launcher::services::SERVICES;
 
 /// Options of `rig`.
 #[derive(Debug, Args)]
@@ -22,6 +24,10 @@ pub(crate) enum Drill {
     Kill(KillArgs),
     /// Every transaction has one fate while the node and the relays do not live long
     Fates(RunArgs),
+    /// Every service is replaced, twice around, under reads, downloads and submissions
+    Rolling(RollingArgs),
+    /// Every few seconds something happens to somebody, and no client gets a wrong answer
+    Chaos(ChaosArgs),
     /// Simulated streams meet every fault there is, a seed each
     Streams(StreamsArgs),
 }
@@ -121,6 +127,52 @@ pub(crate) enum KillPhase {
     Stalled,
     /// Downloads of many gigabytes, over HTTP and over gRPC
     Large,
+}
+
+/// Options of `rig rolling`.
+#[derive(Debug, Args)]
+pub(crate) struct RollingArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// Only this service, repeatable [default: all]
+    #[arg(long, value_name = "SERVICE", value_parser = PossibleValuesParser::new(SERVICES.iter().map(|service| service.name)))]
+    pub(crate) service: Vec<String>,
+    /// How often every service is replaced
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+    /// What goes on meanwhile.
+    #[command(flatten)]
+    pub(crate) traffic: TrafficArgs,
+}
+
+/// Options of `rig chaos`.
+#[derive(Debug, Args)]
+pub(crate) struct ChaosArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// How long something happens every three seconds
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) minutes: u32,
+    /// What goes on meanwhile.
+    #[command(flatten)]
+    pub(crate) traffic: TrafficArgs,
+}
+
+/// What the clients of a drill of the whole mesh do.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Traffic")]
+pub(crate) struct TrafficArgs {
+    /// Reads a second, whatever becomes of those before
+    #[arg(long, value_name = "R", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) rate: u32,
+    /// Downloads at the same time
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(5..=1000))]
+    pub(crate) downloads: u32,
+    /// Submissions a second, about
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(crate) submissions: u32,
 }
 
 /// Options of `rig streams`.

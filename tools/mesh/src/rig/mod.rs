@@ -4,12 +4,18 @@
 //! file.
 
 mod acts;
+mod chaos;
+mod clients;
 mod fates;
+mod ground;
 mod kill;
 mod play;
+mod questions;
 mod reads;
 mod report;
+mod rolling;
 mod streams;
+mod traffic;
 
 use std::path::Path;
 
@@ -28,6 +34,8 @@ pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
         Drill::Reads(args) => reads::drill(args).await,
         Drill::Kill(args) => kill::drill(args).await,
         Drill::Fates(args) => fates::drill(args).await,
+        Drill::Chaos(args) => chaos::drill(args).await,
+        Drill::Rolling(args) => rolling::drill(args).await,
         Drill::Streams(args) => streams::drill(args).await,
     }
 }

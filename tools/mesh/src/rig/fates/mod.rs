@@ -4,9 +4,6 @@
 //! the node and the relays are killed. Afterwards all that was said of each transaction is held against the node's
 //! blocks, against the relays' own log of what they sent, and against what the gateway says of it then.
 
-mod clients;
-mod judge;
-mod node;
 mod record;
 mod stage;
 
@@ -15,6 +12,7 @@ use std::time::Duration;
 use mesh_launcher::RestartRule;
 use serde_json::{Map, Value, json};
 
+use super::clients::submitters;
 use super::play::on_private_mesh;
 use super::report::{self, laid_out};
 use super::{seed, write_figures};
@@ -36,25 +34,18 @@ const RESTARTS: RestartRule = RestartRule {
 /// How a run is played.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
-    submissions: usize,
-    clients: u64,
-    /// A client's pause between two submissions, at most.
-    pause: Duration,
+    submitting: submitters::Plan,
     node_killed_every: Duration,
     relay_killed_every: Duration,
 }
 
 const PLAN: Plan = Plan {
-    submissions: 10_000,
-    clients: 100,
-    pause: Duration::from_millis(600),
+    submitting: submitters::Plan { submissions: 10_000, clients: 100, pause: Duration::from_millis(600) },
     node_killed_every: Duration::from_secs(5),
     relay_killed_every: Duration::from_secs(7),
 };
 const PLAN_SHORT: Plan = Plan {
-    submissions: 240,
-    clients: 20,
-    pause: Duration::from_millis(200),
+    submitting: submitters::Plan { submissions: 240, clients: 20, pause: Duration::from_millis(200) },
     node_killed_every: Duration::from_secs(2),
     relay_killed_every: Duration::from_millis(1400),
 };
@@ -109,7 +100,8 @@ pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
             runs.push(json);
             reports.push(report);
         }
-        let Plan { clients, node_killed_every: node, relay_killed_every: relay, .. } = plan;
+        let Plan { submitting, node_killed_every: node, relay_killed_every: relay } = plan;
+        let clients = submitting.clients;
         let title =
             format!("fates: {clients} clients, the node killed every {node:?}, a relay every {relay:?}");
         println!("{}", laid_out(&title, &reports));

@@ -6,26 +6,23 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use mesh_devnode::{ReservedPort, received};
 use mesh_transaction::TxHash;
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
-use reqwest::Client;
 use rustix::process::Signal;
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::clients::{Crowd, Submitted, Told};
-use super::judge::{Contradiction, Truth, contradictions};
-use super::node::Node;
 use super::record::Sent;
 use super::{Figures, Plan, Report};
 use crate::cli::DEVNODE;
 use crate::failure::Failure;
 use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE, cannot};
 use crate::rig::acts::send;
+use crate::rig::clients::judge::{Contradiction, Truth, contradictions, truths};
+use crate::rig::clients::node::Node;
+use crate::rig::clients::submitters::{Submitted, Submitters, Told};
 
 const RELAY: &str = "tx-relay";
 const RELAYS: u32 = 2;
@@ -33,9 +30,6 @@ const RELAYS: u32 = 2;
 const KILLS: u32 = 2;
 /// Time between two blocks, milliseconds.
 const BLOCK_MS: &str = "300";
-/// Transactions that are looked at together when all is over.
-const LOOKED_AT_ONCE: usize = 16;
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long node and relays may take to serve after their last kill.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
@@ -64,6 +58,7 @@ impl<'a> Stage<'a> {
             // The relays tell of each transaction that they send.
             env: vec![("MESH_LOG".to_owned(), "tx_relay=debug,info".to_owned())],
             node_url: Some(format!("http://{}", node.address())),
+            ..Layout::default()
         };
         let edge = mesh.start_services(&servers, &layout).await?.cached;
         Ok(Self { mesh, edge, node, calls, plan })
@@ -71,7 +66,7 @@ impl<'a> Stage<'a> {
 
     /// Goes through one run.
     pub(super) async fn play(&self, seed: u64) -> Result<Report, Failure> {
-        let crowd = Crowd::new(self.edge, self.plan, seed)?;
+        let crowd = Submitters::new(self.edge, self.plan.submitting, seed)?;
         let (node_kills, relay_kills) = (Cell::new(0), Cell::new(0));
         let (end, ended) = watch::channel(false);
         let submitting = async {
@@ -90,7 +85,7 @@ impl<'a> Stage<'a> {
         self.are_back().await?;
         node.is_idle().await?;
         let submitted = crowd.submitted();
-        let truths = self.truths(&node, &submitted).await?;
+        let truths = truths(self.edge, &node, &submitted).await?;
         let sent = self.sent(&submitted)?;
         let calls = received(&self.calls).map_err(|error| cannot("read the node's record", &error))?;
         let mut report = reported(seed, &submitted, &truths, &sent, &calls);
@@ -141,28 +136,6 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// What is true of each transaction.
-    async fn truths(&self, node: &Node, submitted: &[Submitted]) -> Result<Vec<Truth>, Failure> {
-        let client = Client::builder().no_proxy().timeout(ANSWER_WITHIN).build();
-        let client = &client.map_err(|error| cannot("make an HTTP client", &error))?;
-        let truth = |submitted: &Submitted| {
-            let hash = submitted.hash;
-            async move {
-                Ok(Truth { is_included: node.has(&hash).await?, status: self.status(client, &hash).await })
-            }
-        };
-        stream::iter(submitted.iter().map(truth)).buffered(LOOKED_AT_ONCE).try_collect().await
-    }
-
-    /// What the gateway says of a transaction, or what comes instead.
-    async fn status(&self, client: &Client, hash: &TxHash) -> Result<String, String> {
-        let url = format!("http://{}/transaction/{hash}", self.edge);
-        let answered = async { client.get(url).send().await?.text().await };
-        let text = answered.await.map_err(|error| error.to_string())?;
-        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
-        answer["status"].as_str().map(str::to_owned).ok_or(text)
-    }
-
     /// What the relays say they sent.
     fn sent(&self, submitted: &[Submitted]) -> Result<Sent, Failure> {
         let of: HashSet<TxHash> = submitted.iter().map(|submitted| submitted.hash).collect();
@@ -198,7 +171,7 @@ fn reported(
                 Told::Unknown => figures.unknown += 1,
                 Told::NotTaken(_) => figures.not_taken += 1,
                 Told::Left => figures.left += 1,
-                Told::Other(_) => {}
+                Told::Lost(_) | Told::Other(_) => {}
             }
         }
         figures.in_blocks += usize::from(truth.is_included);
@@ -222,6 +195,7 @@ fn reported(
         ("transactions in a block that were called refused, or not handed over", Contradiction::Chain),
         ("transactions of which the gateway does not tell the truth afterwards", Contradiction::Status),
         ("transactions with an answer that is none", Contradiction::Form),
+        ("transactions with a client whose connection broke", Contradiction::Lost),
     ] {
         let count = found.iter().filter(|found| **found == kind).count();
         report.bar(format!("{what}: {count}"), count == 0);

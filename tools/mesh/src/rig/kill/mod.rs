@@ -3,13 +3,8 @@
 //! A history that nobody wrote is downloaded from three workers through one edge, in files of many sizes, by clients of
 //! many paces. Every byte is held against what it must be, and the longest wait of each client counts.
 
-mod client;
-mod crowd;
-mod files;
 mod grpc;
-mod memory;
 mod phases;
-mod seen;
 mod stage;
 
 use std::time::Duration;
@@ -17,17 +12,13 @@ use std::time::Duration;
 use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
 
+use super::clients::seen::{Figures, Report};
 use super::play::{self, on_private_mesh, play};
-use super::report;
 use super::seed;
 use crate::cli::{KillArgs, KillPhase};
 use crate::failure::Failure;
 use crate::open_files;
-use seen::Figures;
 use stage::Stage;
-
-/// What a phase found.
-type Report = report::Report<Figures>;
 
 /// What dies is started again after the shortest wait of the usual rule, however often it dies: with a kill every second
 /// nobody would be left to kill.

@@ -11,10 +11,10 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 
 use super::Report;
-use super::files::Files;
 use super::stage::{AT_ONCE, Stage};
 use crate::cli::KillPhase;
 use crate::failure::Failure;
+use crate::rig::clients::files::Files;
 
 /// Downloads while nothing happens.
 const STEADY: usize = 300;

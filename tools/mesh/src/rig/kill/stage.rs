@@ -10,12 +10,12 @@ use rand::rngs::SmallRng;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::client::Download;
-use super::crowd::{Crowd, Pace};
-use super::files::{Files, SEGMENTS, Wanted};
 use crate::cli::PlayArgs;
 use crate::failure::Failure;
 use crate::private::{Layout, PrivateMesh, Servers, UNCACHED_EDGE, cannot};
+use crate::rig::clients::crowd::{Crowd, Pace};
+use crate::rig::clients::download::Download;
+use crate::rig::clients::files::{Files, LEDGER_ROWS, SEGMENTS, Wanted};
 use crate::synthetic::{LargeTable, Synthetic};
 use crate::up::say;
 
@@ -34,15 +34,9 @@ pub(super) const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(120);
 const PLAN: Synthetic = Synthetic { table: LargeTable::Trades, segments: 64, blocks: 1000, rows: 4000 };
 const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 200, ..PLAN };
 /// Entries of the ledger between the network's two accounts of one asset, all in one block.
-const LEDGER_ROWS: u32 = 20_000;
-const LEDGER_ROWS_SHORT: u32 = 1_000;
-const FILL: &str = "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', 1, 'ab');
-    INSERT INTO accounts VALUES ('a', 'network', 'VOTE', '', 4, 'ab', '2023-01-01'),
-        ('b', 'network', 'VOTE', '', 11, 'ab', '2023-01-01');
-    INSERT INTO ledger SELECT time, 'a', 'b', n, 'ab', time, time, n * 7, n * 5, 'TRANSFER_TYPE_REWARD_PAYOUT' FROM (
-        SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
-        FROM generate_series(1, ROWS) AS n
-    ) AS numbers";
+const ENTRIES: u32 = 20_000;
+const ENTRIES_SHORT: u32 = 1_000;
+const BLOCK: &str = "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', 1, 'ab')";
 
 /// How long all may take to become as usual between two phases.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -67,13 +61,13 @@ impl<'a> Stage<'a> {
     pub(super) async fn set(mesh: &'a PrivateMesh, args: &PlayArgs, seed: u64) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         say("writing segments");
-        let (plan, rows) = if args.run.short { (PLAN_SHORT, LEDGER_ROWS_SHORT) } else { (PLAN, LEDGER_ROWS) };
+        let (plan, rows) = if args.run.short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
         let folder = mesh.home.root().to_owned();
         let root = folder.clone();
         let written = tokio::task::spawn_blocking(move || plan.write(&root)).await;
         written.map_err(|error| cannot("write segments", &error))??;
         let database = servers.connect("").await?;
-        for statement in [&FILL.replace("ROWS", &rows.to_string()), "VACUUM ANALYZE"] {
+        for statement in [BLOCK, &LEDGER_ROWS.replace("ROWS", &rows.to_string()), "VACUUM ANALYZE"] {
             database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
         }
         // Others than these two would only take their share of the machine.

@@ -2,10 +2,7 @@
 //!
 //! A load asks so many reads a second whatever becomes of those before, and every read counts.
 
-mod connection;
-mod load;
 mod phases;
-mod samples;
 mod stage;
 
 use std::time::Duration;
@@ -13,16 +10,12 @@ use std::time::Duration;
 use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
 
+use super::clients::samples::{Figures, Report};
 use super::play::{self, on_private_mesh, play};
-use super::report;
 use super::seed;
 use crate::cli::{ReadsArgs, ReadsPhase};
 use crate::failure::Failure;
-use samples::Figures;
 use stage::Stage;
-
-/// What a phase found.
-type Report = report::Report<Figures>;
 
 /// Plays the drill.
 pub(super) async fn drill(args: &ReadsArgs) -> Result<(), Failure> {

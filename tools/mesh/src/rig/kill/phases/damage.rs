@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 use crate::private::cannot;
+use crate::rig::clients::crowd::{Pace, one};
+use crate::rig::clients::files::Wanted;
+use crate::rig::clients::seen::{Outcome, Seen};
 use crate::rig::kill::Report;
-use crate::rig::kill::crowd::{Pace, one};
-use crate::rig::kill::files::Wanted;
-use crate::rig::kill::seen::{Outcome, Seen};
 use crate::rig::kill::stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage};
 
 /// How often each damage is done at each time.

@@ -12,12 +12,13 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::failure::Failure;
 use crate::private::cannot;
+use crate::rig::clients::crowd::refused;
+use crate::rig::clients::download::Download;
+use crate::rig::clients::files::export_of;
+use crate::rig::clients::memory::{Resident, while_watched};
+use crate::rig::clients::seen::{Outcome, Seen};
 use crate::rig::kill::Report;
-use crate::rig::kill::client::Download;
-use crate::rig::kill::files::export_of;
 use crate::rig::kill::grpc::Call;
-use crate::rig::kill::memory::{Resident, while_watched};
-use crate::rig::kill::seen::{Outcome, Seen};
 use crate::rig::kill::stage::{EDGE, EXPORT, Stage};
 use crate::synthetic::{LargeTable, Synthetic};
 use crate::up::say;
@@ -130,7 +131,7 @@ impl Opened {
         match way {
             Way::Http => match Download::open(stage.edge, &export_of(table, 1, last), None, None).await {
                 Ok(download) if download.head.status == 200 => Ok(Self::Http(download)),
-                Ok(mut refused) => Err(Outcome::Refused(refused.text().await.unwrap_or_else(|why| why))),
+                Ok(mut download) => Err(refused(&mut download).await),
                 Err(why) => Err(Outcome::Broken(why)),
             },
             Way::Grpc => {
@@ -165,7 +166,7 @@ impl Opened {
 
 /// Downloads the file, counts its bytes and their checksum on the way.
 async fn download(stage: &Stage<'_>, way: Way, file: (LargeTable, u64), layout: &Layout) -> Seen {
-    let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0 };
+    let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
     let read = async {
         let mut since = Instant::now();
         let mut download = match Opened::open(stage, way, file).await {

@@ -12,10 +12,10 @@ use tokio::time::{Instant, sleep};
 use crate::cli::{NATS, POSTGRES};
 use crate::failure::Failure;
 use crate::rig::acts::send;
+use crate::rig::clients::crowd::{Crowd, Pace, one};
+use crate::rig::clients::files::{Files, LEDGER, Wanted};
+use crate::rig::clients::seen::Outcome;
 use crate::rig::kill::Report;
-use crate::rig::kill::crowd::{Crowd, Pace, one};
-use crate::rig::kill::files::{Files, LEDGER, Wanted};
-use crate::rig::kill::seen::Outcome;
 use crate::rig::kill::stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage};
 
 /// Downloads while a server is away.

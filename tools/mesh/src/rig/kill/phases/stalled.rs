@@ -8,10 +8,10 @@ use rand::rngs::SmallRng;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::Failure;
+use crate::rig::clients::crowd::{Crowd, Pace, one};
+use crate::rig::clients::memory::{Resident, tcp_kib, while_watched};
+use crate::rig::clients::seen::{Outcome, Seen};
 use crate::rig::kill::Report;
-use crate::rig::kill::crowd::{Crowd, Pace, one};
-use crate::rig::kill::memory::{Resident, tcp_kib, while_watched};
-use crate::rig::kill::seen::{Outcome, Seen};
 use crate::rig::kill::stage::{DOWNLOAD_PATIENCE, EDGE, Stage};
 
 /// Clients that take 1 KB a second.

@@ -11,9 +11,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::failure::Failure;
 use crate::rig::acts::send;
+use crate::rig::clients::crowd::Pace;
+use crate::rig::clients::files::{Files, Wanted};
 use crate::rig::kill::Report;
-use crate::rig::kill::crowd::Pace;
-use crate::rig::kill::files::{Files, Wanted};
 use crate::rig::kill::stage::{AT_ONCE, EXPORT, Stage, WORKERS};
 
 /// Downloads under kills, and under freezing.

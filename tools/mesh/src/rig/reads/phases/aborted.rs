@@ -7,9 +7,9 @@ use tokio_postgres::Client;
 
 use crate::failure::Failure;
 use crate::private::cannot;
+use crate::rig::clients::connection::Connection;
+use crate::rig::clients::samples::normal_after;
 use crate::rig::reads::Report;
-use crate::rig::reads::connection::Connection;
-use crate::rig::reads::samples::normal_after;
 use crate::rig::reads::stage::Stage;
 use crate::rig::report::in_ms;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::rig::acts::send;
+use crate::rig::clients::samples::normal_after;
 use crate::rig::reads::Report;
-use crate::rig::reads::samples::normal_after;
 use crate::rig::reads::stage::Stage;
 use crate::rig::report::in_ms;
 use mesh_launcher::control::Request;

@@ -9,9 +9,9 @@ use tokio::time::sleep;
 use crate::cli::{NATS, POSTGRES};
 use crate::failure::Failure;
 use crate::rig::acts::send;
+use crate::rig::clients::connection::Connection;
+use crate::rig::clients::samples::{Sample, normal_after};
 use crate::rig::reads::Report;
-use crate::rig::reads::connection::Connection;
-use crate::rig::reads::samples::{Sample, normal_after};
 use crate::rig::reads::stage::Stage;
 use crate::rig::report::in_ms;
 

@@ -19,20 +19,20 @@ const EMPTY_WITHIN: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Asks one node.
-pub(super) struct Node {
+pub(crate) struct Node {
     client: Client,
     url: String,
 }
 
 impl Node {
-    pub(super) fn at(address: SocketAddr) -> Result<Self, Failure> {
+    pub(crate) fn at(address: SocketAddr) -> Result<Self, Failure> {
         let client = Client::builder().no_proxy().timeout(ANSWER_WITHIN).build();
         let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
         Ok(Self { client, url: format!("http://{address}") })
     }
 
     /// Waits until it is there and no transaction waits for a block.
-    pub(super) async fn is_idle(&self) -> Result<(), Failure> {
+    pub(crate) async fn is_idle(&self) -> Result<(), Failure> {
         let deadline = Instant::now() + EMPTY_WITHIN;
         loop {
             let waiting = self.call("num_unconfirmed_txs", &json!({})).await;
@@ -47,7 +47,7 @@ impl Node {
     }
 
     /// Whether a block has a transaction.
-    pub(super) async fn has(&self, hash: &TxHash) -> Result<bool, Failure> {
+    pub(crate) async fn has(&self, hash: &TxHash) -> Result<bool, Failure> {
         let answer = self.call("tx", &json!({"hash": STANDARD.encode(hash.bytes())})).await?;
         let said = answer["error"]["data"].as_str().unwrap_or_default();
         match (answer["result"].is_object(), said.ends_with("not found")) {

@@ -11,32 +11,32 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// A process whose memory is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Resident {
+pub(crate) struct Resident {
     /// What people call it.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Its process id.
-    pub(super) pid: u32,
+    pub(crate) pid: u32,
     /// What it had at first, KiB.
-    pub(super) at_first: u64,
+    pub(crate) at_first: u64,
     /// The most that it had since, KiB.
-    pub(super) at_most: u64,
+    pub(crate) at_most: u64,
 }
 
 impl Resident {
     /// Begins to look at a process; nothing where nothing is known of it.
-    pub(super) fn of(name: String, pid: u32) -> Option<Self> {
+    pub(crate) fn of(name: String, pid: u32) -> Option<Self> {
         let at_first = resident_kib(pid)?;
         Some(Self { name, pid, at_first, at_most: at_first })
     }
 
     /// What it had more than at first, KiB.
-    pub(super) fn grown(&self) -> u64 {
+    pub(crate) fn grown(&self) -> u64 {
         self.at_most.saturating_sub(self.at_first)
     }
 }
 
 /// Waits for something, and looks at processes meanwhile.
-pub(super) async fn while_watched<T>(processes: &mut [Resident], wait: impl Future<Output = T>) -> T {
+pub(crate) async fn while_watched<T>(processes: &mut [Resident], wait: impl Future<Output = T>) -> T {
     let (mut wait, mut looks) = (pin!(wait), interval(LOOK));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -56,7 +56,7 @@ fn resident_kib(pid: u32) -> Option<u64> {
 }
 
 /// What the system holds for all TCP connections, KiB: its pages are of 4 KiB where this is used.
-pub(super) fn tcp_kib() -> Option<u64> {
+pub(crate) fn tcp_kib() -> Option<u64> {
     let sockets = std::fs::read_to_string("/proc/net/sockstat").ok()?;
     let line = sockets.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let pages: u64 = line.split(" mem ").nth(1)?.trim().parse().ok()?;

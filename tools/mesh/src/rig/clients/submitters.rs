@@ -1,4 +1,5 @@
-//! Clients without patience: what they submit is decided by the seed, what they are told is kept.
+//! Clients that submit transactions, without much patience: what they submit is decided by the seed, what they are told
+//! is kept.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,10 +13,9 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use reqwest::Client;
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::Plan;
-use crate::failure::Failure;
+use crate::failure::{Failure, with_causes};
 use crate::private::cannot;
 use crate::private_node::Maker;
 
@@ -28,6 +28,9 @@ const LEAVING_PERCENT: u32 = 20;
 const LEAVES_WITHIN_MS: std::ops::Range<u64> = 1..80;
 /// Longer than any answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A connection that nothing was sent over for so long is not used again: an edge that stops leaves its clients a
+/// second or two to come once more.
+const IDLE: Duration = Duration::from_millis(500);
 /// Of so many transactions one has no proof of work, which the node refuses.
 const BAD_ONE_OF: usize = 10;
 const KINDS: [SubmissionType; 4] = [
@@ -39,7 +42,7 @@ const KINDS: [SubmissionType; 4] = [
 
 /// What a client was told.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Told {
+pub(crate) enum Told {
     /// It is accepted.
     Accepted,
     /// It is refused, with this code.
@@ -50,103 +53,164 @@ pub(super) enum Told {
     NotTaken(u16),
     /// The client did not wait.
     Left,
+    /// The connection broke: the client knows nothing.
+    Lost(String),
     /// Something that no client should be told.
     Other(String),
 }
 
+impl Told {
+    /// Whether it is a definite answer, or the client's own doing.
+    fn is_definite(&self) -> bool {
+        matches!(self, Self::Accepted | Self::Refused(_) | Self::Left)
+    }
+}
+
+/// How much is submitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// Submissions, so many at least.
+    pub(crate) submissions: usize,
+    /// Those who submit, each one after the other.
+    pub(crate) clients: u64,
+    /// A client's pause between two submissions, at most.
+    pub(crate) pause: Duration,
+}
+
+/// A submission that came to no definite answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Odd {
+    /// When it was sent, and when it was over.
+    pub(crate) when: (Instant, Instant),
+    /// What its client was told.
+    pub(crate) told: Told,
+    /// The words of that.
+    pub(crate) said: String,
+}
+
 /// A transaction and what its clients were told.
-pub(super) struct Submitted {
-    pub(super) hash: TxHash,
+pub(crate) struct Submitted {
+    pub(crate) hash: TxHash,
     /// Whether the node must refuse it.
-    pub(super) is_bad: bool,
-    pub(super) told: Vec<Told>,
+    pub(crate) is_bad: bool,
+    pub(crate) told: Vec<Told>,
 }
 
 /// The clients of one run.
-pub(super) struct Crowd {
+pub(crate) struct Submitters {
     client: Client,
     url: String,
     plan: Plan,
-    txs: Vec<Transaction>,
+    maker: Maker,
+    txs: RefCell<Vec<Transaction>>,
     told: RefCell<BTreeMap<usize, Vec<Told>>>,
     /// Submissions so far.
     turns: Cell<usize>,
-    /// Transactions that were submitted so far.
-    fresh: Cell<usize>,
+    /// Requests that were sent, and answers that came.
+    sent: Cell<u64>,
+    answers: Cell<u64>,
+    odd: RefCell<Vec<Odd>>,
 }
 
-impl Crowd {
-    pub(super) fn new(edge: SocketAddr, plan: Plan, seed: u64) -> Result<Self, Failure> {
-        let client = Client::builder().no_proxy().timeout(PATIENCE).build();
+impl Submitters {
+    pub(crate) fn new(edge: SocketAddr, plan: Plan, seed: u64) -> Result<Self, Failure> {
+        let client = Client::builder().no_proxy().timeout(PATIENCE).pool_idle_timeout(IDLE).build();
         let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
-        let maker = Maker::new(seed);
-        let distinct = plan.submissions * (100 - REPEATED_PERCENT as usize) / 100;
-        let txs = (0..distinct).map(|turn| {
-            let mut tx = maker.transaction();
-            if turn % BAD_ONE_OF == 0 {
-                tx.pow = None;
-            }
-            tx
-        });
         Ok(Self {
             client,
             url: format!("http://{edge}/transaction"),
             plan,
-            txs: txs.collect(),
+            maker: Maker::new(seed),
+            txs: RefCell::default(),
             told: RefCell::default(),
             turns: Cell::new(0),
-            fresh: Cell::new(0),
+            sent: Cell::new(0),
+            answers: Cell::new(0),
+            odd: RefCell::default(),
         })
     }
 
     /// Submits all, and goes on until enough has happened besides.
-    pub(super) async fn submit(&self, seed: u64, is_enough: impl Fn() -> bool) {
+    pub(crate) async fn submit(&self, seed: u64, is_enough: impl Fn() -> bool) {
         let is_enough = &is_enough;
         let clients = (0..self.plan.clients).map(|client| async move {
             let mut random = SmallRng::seed_from_u64(seed ^ client.rotate_left(32));
             while self.turns.replace(self.turns.get() + 1) < self.plan.submissions || !is_enough() {
-                let which = self.chosen(&mut random);
+                let (which, tx) = self.chosen(&mut random);
                 let kind = KINDS[random.random_range(0..KINDS.len())];
                 let leaves = random.random_range(0..100) < LEAVING_PERCENT;
                 let patience = leaves.then(|| Duration::from_millis(random.random_range(LEAVES_WITHIN_MS)));
-                let said = self.submit_one(&self.txs[which], kind, patience).await;
-                self.told.borrow_mut().entry(which).or_default().push(said);
+                let begun = Instant::now();
+                let (told, said) = self.submit_one(tx, kind, patience).await;
+                if !told.is_definite() {
+                    self.odd.borrow_mut().push(Odd {
+                        when: (begun, Instant::now()),
+                        told: told.clone(),
+                        said,
+                    });
+                }
+                self.told.borrow_mut().entry(which).or_default().push(told);
                 sleep(self.plan.pause.mul_f64(random.random())).await;
             }
         });
         join_all(clients).await;
     }
 
-    /// A new transaction, or one of those that were submitted just now.
-    fn chosen(&self, random: &mut SmallRng) -> usize {
-        let known = self.fresh.get();
-        let is_repeat = random.random_range(0..100) < REPEATED_PERCENT;
-        if known >= self.txs.len() || (is_repeat && known > 0) {
-            return random.random_range(known.saturating_sub(RECENT)..known);
+    /// A new transaction, or one of those that were submitted just now, with its place.
+    fn chosen(&self, random: &mut SmallRng) -> (usize, Transaction) {
+        let mut txs = self.txs.borrow_mut();
+        let known = txs.len();
+        if known > 0 && random.random_range(0..100) < REPEATED_PERCENT {
+            let which = random.random_range(known.saturating_sub(RECENT)..known);
+            return (which, txs[which].clone());
         }
-        self.fresh.set(known + 1);
-        known
+        let mut tx = self.maker.transaction();
+        if known.is_multiple_of(BAD_ONE_OF) {
+            tx.pow = None;
+        }
+        txs.push(tx.clone());
+        (known, tx)
     }
 
-    async fn submit_one(&self, tx: &Transaction, kind: SubmissionType, patience: Option<Duration>) -> Told {
-        let request = SubmitTransactionRequest { tx: Some(tx.clone()), r#type: kind.into() };
+    async fn submit_one(
+        &self,
+        tx: Transaction,
+        kind: SubmissionType,
+        patience: Option<Duration>,
+    ) -> (Told, String) {
+        self.sent.set(self.sent.get() + 1);
+        let request = SubmitTransactionRequest { tx: Some(tx), r#type: kind.into() };
         let asked = async {
             let answer = self.client.post(&self.url).json(&request).send().await?;
             Ok::<_, reqwest::Error>((answer.status().as_u16(), answer.text().await?))
         };
         match timeout(patience.unwrap_or(PATIENCE), asked).await {
-            Err(_) if patience.is_some() => Told::Left,
-            Err(_) => Told::Other(format!("no answer within {PATIENCE:?}")),
-            Ok(Err(error)) => Told::Other(error.to_string()),
-            Ok(Ok((status, body))) => told(status, &body),
+            Err(_) if patience.is_some() => (Told::Left, String::new()),
+            Err(_) => (Told::Other(format!("no answer within {PATIENCE:?}")), String::new()),
+            Ok(Err(error)) => (Told::Lost(with_causes(&error)), String::new()),
+            Ok(Ok((status, body))) => {
+                self.answers.set(self.answers.get() + 1);
+                (told(status, &body), body)
+            }
         }
     }
 
+    /// Submissions that were begun, and answers that came.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.sent.get(), self.answers.get())
+    }
+
+    /// Submissions that came to no definite answer.
+    pub(crate) fn odd(&self) -> Vec<Odd> {
+        self.odd.borrow().clone()
+    }
+
     /// What was submitted so far.
-    pub(super) fn submitted(self) -> Vec<Submitted> {
+    pub(crate) fn submitted(self) -> Vec<Submitted> {
         let told = self.told.into_inner();
+        let txs = self.txs.into_inner();
         let of_one = |(which, told): (usize, Vec<Told>)| {
-            let tx = &self.txs[which];
+            let tx: &Transaction = &txs[which];
             Submitted { hash: TxHash::of(&encode(tx)), is_bad: tx.pow.is_none(), told }
         };
         told.into_iter().map(of_one).collect()

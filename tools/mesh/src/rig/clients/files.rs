@@ -10,7 +10,7 @@ use mesh_history::{Deadlines, Layout, SegmentStore};
 use rand::Rng as _;
 use rand::rngs::SmallRng;
 
-use super::client::Download;
+use super::download::Download;
 use crate::failure::Failure;
 use crate::private::cannot;
 use crate::synthetic::{LargeTable, Synthetic};
@@ -23,21 +23,41 @@ const LEDGER_PERCENT: u32 = 10;
 const PART_PERCENT: u32 = 20;
 
 /// Where the ledger is downloaded.
-pub(super) const LEDGER: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=VOTE";
+pub(crate) const LEDGER: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=RIG";
+/// Entries of the ledger between two accounts of the network, in an asset of their own.
+pub(crate) const LEDGER_ROWS: &str = "INSERT INTO accounts VALUES
+        ('a', 'network', 'RIG', '', 4, 'ab', '2023-01-01'), ('b', 'network', 'RIG', '', 11, 'ab', '2023-01-01');
+    INSERT INTO ledger SELECT time, 'a', 'b', n, 'ab', time, time, n * 7, n * 5, 'TRANSFER_TYPE_REWARD_PAYOUT' FROM (
+        SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
+        FROM generate_series(1, ROWS) AS n
+    ) AS numbers";
 /// Where the segments are listed.
-pub(super) const SEGMENTS: &str = "/api/v2/networkhistory/segments";
+pub(crate) const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
 /// What a download must be.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// What is asked for.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// The bytes of the file that are asked for, when it is a part.
-    pub(super) range: Option<Range<u64>>,
+    pub(crate) range: Option<Range<u64>>,
     /// What must come.
-    pub(super) bytes: Bytes,
+    pub(crate) bytes: Bytes,
     /// The entity tag that it must have.
-    pub(super) etag: Option<String>,
+    pub(crate) etag: Option<String>,
+}
+
+impl Wanted {
+    /// What is left of it when so many bytes have come. Without a tag nobody could tell whether it is the same file.
+    pub(crate) fn after(&self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes.len().saturating_sub(1));
+        if self.etag.is_none() || bytes == 0 {
+            return self.clone();
+        }
+        let whole = 0..self.bytes.len() as u64;
+        let Range { start, end } = self.range.clone().unwrap_or(whole);
+        Self { range: Some(start + bytes as u64..end), bytes: self.bytes.slice(bytes..), ..self.clone() }
+    }
 }
 
 /// One file of the history.
@@ -49,11 +69,11 @@ struct File {
 }
 
 /// All of them.
-pub(super) struct Files {
+pub(crate) struct Files {
     /// The smallest first, the last is the whole history.
     history: Vec<File>,
     /// The names of the segments, in order of height.
-    pub(super) segments: Vec<String>,
+    pub(crate) segments: Vec<String>,
     ledger: Option<Bytes>,
     plan: Synthetic,
 }
@@ -61,7 +81,7 @@ pub(super) struct Files {
 impl Files {
     /// Reads files of many sizes from the segments that were written by a plan: of one, two, four … segments, two of
     /// each size, and all of them.
-    pub(super) async fn read(folder: &Path, plan: Synthetic, random: &mut SmallRng) -> Result<Self, Failure> {
+    pub(crate) async fn read(folder: &Path, plan: Synthetic, random: &mut SmallRng) -> Result<Self, Failure> {
         let root = folder.to_string_lossy();
         let unreadable = |error| cannot("read the segments", &error);
         let store = SegmentStore::open(&root, Deadlines::default()).map_err(unreadable)?;
@@ -91,7 +111,7 @@ impl Files {
     }
 
     /// Takes the ledger as it comes now for what it must be.
-    pub(super) async fn learn_ledger(&mut self, edge: SocketAddr) -> Result<(), Failure> {
+    pub(crate) async fn learn_ledger(&mut self, edge: SocketAddr) -> Result<(), Failure> {
         let learned = async {
             let mut download = Download::open(edge, LEDGER, None, None).await?;
             let (mut all, mut piece) = (BytesMut::new(), Vec::new());
@@ -111,7 +131,7 @@ impl Files {
     }
 
     /// One file or part of a file by chance, the ledger's among them.
-    pub(super) fn any(&self, random: &mut SmallRng) -> Wanted {
+    pub(crate) fn any(&self, random: &mut SmallRng) -> Wanted {
         match &self.ledger {
             Some(bytes) if random.random_range(0..100) < LEDGER_PERCENT => {
                 Wanted { path: LEDGER.to_owned(), range: None, bytes: bytes.clone(), etag: None }
@@ -121,7 +141,7 @@ impl Files {
     }
 
     /// One file of the history by chance, or a part of it.
-    pub(super) fn any_of_history(&self, random: &mut SmallRng) -> Wanted {
+    pub(crate) fn any_of_history(&self, random: &mut SmallRng) -> Wanted {
         let file = &self.history[random.random_range(0..self.history.len())];
         let mut wanted = self.wanted(file);
         if random.random_range(0..100) < PART_PERCENT {
@@ -133,12 +153,12 @@ impl Files {
     }
 
     /// The whole history.
-    pub(super) fn largest(&self) -> Wanted {
+    pub(crate) fn largest(&self) -> Wanted {
         self.wanted(self.last())
     }
 
     /// So many bytes of the whole history, from a place chosen by chance.
-    pub(super) fn part(&self, bytes: usize, random: &mut SmallRng) -> Wanted {
+    pub(crate) fn part(&self, bytes: usize, random: &mut SmallRng) -> Wanted {
         let whole = self.largest();
         let bytes = bytes.min(whole.bytes.len());
         let first = random.random_range(0..=whole.bytes.len() - bytes);
@@ -147,17 +167,17 @@ impl Files {
     }
 
     /// The files that none of the segments from this block on belongs to.
-    pub(super) fn before(&self, block: u64) -> Vec<Wanted> {
+    pub(crate) fn before(&self, block: u64) -> Vec<Wanted> {
         self.history.iter().filter(|file| file.to < block).map(|file| self.wanted(file)).collect()
     }
 
     /// How the history was made.
-    pub(super) fn plan(&self) -> Synthetic {
+    pub(crate) fn plan(&self) -> Synthetic {
         self.plan
     }
 
     /// What a stored row takes, about.
-    pub(super) fn bytes_per_row(&self) -> u64 {
+    pub(crate) fn bytes_per_row(&self) -> u64 {
         (self.last().bytes.len() as u64 / (self.plan.segments * self.plan.rows)).max(1)
     }
 
@@ -177,7 +197,25 @@ impl Files {
 }
 
 /// Where a table is downloaded from one block to another.
-pub(super) fn export_of(table: LargeTable, from: u64, to: u64) -> String {
+pub(crate) fn export_of(table: LargeTable, from: u64, to: u64) -> String {
     let table = table.name().to_ascii_uppercase();
     format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table=TABLE_{table}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_begins_where_it_broke_off() {
+        let (path, etag) = ("/".to_owned(), Some("x".to_owned()));
+        let whole = Wanted { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
+        let left = whole.after(3);
+        assert_eq!((left.range.clone(), &left.bytes[..]), (Some(3..10), &b"3456789"[..]));
+        let left = left.after(4);
+        assert_eq!((left.range.clone(), &left.bytes[..]), (Some(7..10), &b"789"[..]));
+        assert_eq!(whole.after(0).range, None);
+        let untagged = Wanted { etag: None, ..whole };
+        assert_eq!((untagged.after(3).range, untagged.after(3).bytes.len()), (None, 10));
+    }
 }

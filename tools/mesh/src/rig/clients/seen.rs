@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::Report;
 use crate::rig::report::{self, ms};
+
+/// What a phase of downloads found.
+pub(crate) type Report = report::Report<Figures>;
 
 /// What came of a download.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// Every byte, and its end.
     Whole,
     /// Another status than that of the file or its part.
-    Refused(String),
+    Refused(Refusal),
     /// It broke so that its client sees it.
     Broken(String),
     /// It looks whole and is not, or has a wrong byte.
@@ -23,45 +25,65 @@ pub(super) enum Outcome {
     Late,
 }
 
+/// An answer that is not the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The status.
+    pub(crate) status: u16,
+    /// Whether it says when to ask again.
+    pub(crate) says_when: bool,
+    /// The beginning of what it says.
+    pub(crate) said: String,
+}
+
+impl Refusal {
+    /// Whether it is one for now, politely said.
+    pub(crate) fn is_polite(&self) -> bool {
+        matches!(self.status, 429 | 503 | 504) && self.says_when
+    }
+}
+
 /// One download.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// What came of it.
-    pub(super) outcome: Outcome,
+    pub(crate) outcome: Outcome,
     /// The longest time that its client waited for the head or the next bytes.
-    pub(super) pause: Duration,
+    pub(crate) pause: Duration,
     /// Bytes of the body that came.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
+    /// Whether there was an answer.
+    pub(crate) is_answered: bool,
 }
 
 /// Figures of many downloads.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     /// All of them.
-    pub(super) downloads: usize,
+    pub(crate) downloads: usize,
     /// Those that came whole.
-    pub(super) whole: usize,
+    pub(crate) whole: usize,
     /// Those that were refused.
-    pub(super) refused: usize,
+    pub(crate) refused: usize,
     /// Those that broke visibly.
-    pub(super) broken: usize,
+    pub(crate) broken: usize,
     /// Those that were wrong.
-    pub(super) wrong: usize,
+    pub(crate) wrong: usize,
     /// Those that came to nothing in time.
-    pub(super) late: usize,
+    pub(crate) late: usize,
     /// Bytes of all of them.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Of the longest pauses of each, the median.
-    pub(super) pause_p50: Duration,
+    pub(crate) pause_p50: Duration,
     /// What 99 of 100 of them did not exceed.
-    pub(super) pause_p99: Duration,
+    pub(crate) pause_p99: Duration,
     /// The greatest.
-    pub(super) pause_longest: Duration,
+    pub(crate) pause_longest: Duration,
 }
 
 impl Figures {
     /// Of these downloads.
-    pub(super) fn of(seen: &[Seen]) -> Self {
+    pub(crate) fn of(seen: &[Seen]) -> Self {
         let count = |test: fn(&Outcome) -> bool| seen.iter().filter(|seen| test(&seen.outcome)).count();
         let mut pauses: Vec<Duration> = seen.iter().map(|seen| seen.pause).collect();
         pauses.sort_unstable();
@@ -114,13 +136,13 @@ impl report::Figures for Figures {
 
 impl Report {
     /// Of these downloads; what was said to those that did not come whole is told.
-    pub(super) fn of_downloads(name: &str, seen: &[Seen]) -> Self {
+    pub(crate) fn of_downloads(name: &str, seen: &[Seen]) -> Self {
         let mut report = Self::of(name, Figures::of(seen));
         let mut texts: BTreeMap<String, usize> = BTreeMap::new();
         for seen in seen {
             let text = match &seen.outcome {
                 Outcome::Whole => continue,
-                Outcome::Refused(said) => format!("refused: {said}"),
+                Outcome::Refused(Refusal { status, said, .. }) => format!("refused: {status} {said}"),
                 Outcome::Broken(why) => format!("broken: {why}"),
                 Outcome::Wrong(what) => format!("WRONG: {what}"),
                 Outcome::Late => "nothing in time".to_owned(),
@@ -132,7 +154,7 @@ impl Report {
     }
 
     /// Adds that every download comes whole.
-    pub(super) fn none_fails(&mut self) {
+    pub(crate) fn none_fails(&mut self) {
         let Figures { downloads, whole, .. } = self.figures;
         let failed = downloads - whole;
         self.bar(
@@ -142,7 +164,7 @@ impl Report {
     }
 
     /// Adds that downloads come whole, are refused or break so that one sees it.
-    pub(super) fn none_is_wrong(&mut self) {
+    pub(crate) fn none_is_wrong(&mut self) {
         let Figures { downloads, wrong, late, .. } = self.figures;
         self.bar(
             format!("downloads that were wrong: {wrong}, or came to nothing: {late}, at most 0"),
@@ -156,19 +178,20 @@ mod tests {
     use super::*;
 
     fn seen(outcome: Outcome, pause_ms: u64) -> Seen {
-        Seen { outcome, pause: Duration::from_millis(pause_ms), bytes: 10 }
+        Seen { outcome, pause: Duration::from_millis(pause_ms), bytes: 10, is_answered: true }
     }
 
     #[test]
     fn what_is_not_whole_has_failed_and_only_what_nobody_notices_is_wrong() {
         let mut all: Vec<Seen> = (0..98).map(|number| seen(Outcome::Whole, number)).collect();
-        all.push(seen(Outcome::Refused("503".to_owned()), 500));
+        let refusal = Refusal { status: 503, says_when: true, said: "later".to_owned() };
+        all.push(seen(Outcome::Refused(refusal), 500));
         all.push(seen(Outcome::Broken("closed".to_owned()), 700));
         let mut report = Report::of_downloads("nats", &all);
         assert_eq!((report.figures.downloads, report.figures.whole, report.figures.bytes), (100, 98, 1000));
         assert_eq!(report.figures.pause_p99, Duration::from_millis(500));
         assert_eq!(report.figures.pause_longest, Duration::from_millis(700));
-        assert_eq!(report.said, ["1 times: broken: closed", "1 times: refused: 503"]);
+        assert_eq!(report.said, ["1 times: broken: closed", "1 times: refused: 503 later"]);
         report.none_is_wrong();
         assert!(report.holds());
         report.none_fails();

@@ -12,9 +12,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::client::Download;
+use super::download::Download;
 use super::files::Wanted;
-use super::seen::{Outcome, Seen};
+use super::seen::{Outcome, Refusal, Seen};
 use crate::failure::Failure;
 
 /// What a quick reader takes off the socket at once.
@@ -29,30 +29,30 @@ const SAID_AT_MOST: usize = 200;
 
 /// How a client reads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Bytes that it takes at once.
-    pub(super) most: usize,
+    pub(crate) most: usize,
     /// How long it is away after each time.
-    pub(super) away: Duration,
+    pub(crate) away: Duration,
     /// How long it is away once, when it has half of it.
-    pub(super) rest: Duration,
+    pub(crate) rest: Duration,
     /// Its receive buffer, when it has one of its own.
-    pub(super) receive_buffer: Option<u32>,
+    pub(crate) receive_buffer: Option<u32>,
 }
 
 impl Pace {
     /// Reads as fast as it can.
-    pub(super) const QUICK: Self =
+    pub(crate) const QUICK: Self =
         Self { most: QUICK_BYTES, away: Duration::ZERO, rest: Duration::ZERO, receive_buffer: None };
 
     /// Takes so long for a file of this length, evenly.
-    pub(super) fn within(bytes: usize, time: Duration) -> Self {
+    pub(crate) fn within(bytes: usize, time: Duration) -> Self {
         let times = u32::try_from(bytes.div_ceil(SLOW_BYTES).max(1)).unwrap_or(u32::MAX);
         Self { most: SLOW_BYTES, away: time / times, receive_buffer: Some(SLOW_ROOM), ..Self::QUICK }
     }
 
     /// Half are quick; others take a time up to this one, and some of them are away in the middle.
-    pub(super) fn any(bytes: usize, longest: Duration, random: &mut SmallRng) -> Self {
+    pub(crate) fn any(bytes: usize, longest: Duration, random: &mut SmallRng) -> Self {
         let time = longest.mul_f64(random.random_range(0.1..=1.0));
         match random.random_range(0..10) {
             0..5 => Self::QUICK,
@@ -63,7 +63,7 @@ impl Pace {
 }
 
 /// Downloads that are under way.
-pub(super) struct Crowd {
+pub(crate) struct Crowd {
     tasks: JoinSet<Seen>,
     reading: Arc<AtomicUsize>,
     /// How many have come to something.
@@ -75,7 +75,7 @@ pub(super) struct Crowd {
 impl Crowd {
     /// Begins, so many at the same time, one this much after the other; what has not come to anything after this time
     /// is late.
-    pub(super) fn start(
+    pub(crate) fn start(
         edge: SocketAddr,
         downloads: Vec<(Wanted, Pace)>,
         at_once: usize,
@@ -101,7 +101,7 @@ impl Crowd {
     }
 
     /// Waits until so many are in the middle of their files.
-    pub(super) async fn is_reading(&self, count: usize) -> Result<(), Failure> {
+    pub(crate) async fn is_reading(&self, count: usize) -> Result<(), Failure> {
         while self.reading.load(Ordering::Relaxed) < count {
             let left = self.tasks.len() - self.ended.load(Ordering::Relaxed);
             if left < count || Instant::now() >= self.deadline {
@@ -116,19 +116,19 @@ impl Crowd {
     }
 
     /// How many are in the middle of their files.
-    pub(super) fn reading(&self) -> usize {
+    pub(crate) fn reading(&self) -> usize {
         self.reading.load(Ordering::Relaxed)
     }
 
     /// Waits for all of them.
-    pub(super) async fn seen(self) -> Vec<Seen> {
+    pub(crate) async fn seen(self) -> Vec<Seen> {
         self.tasks.join_all().await
     }
 }
 
 /// Downloads a file at a pace, and looks at every byte of it. When its first bytes are there, something else may be done
 /// before it goes on.
-pub(super) async fn one(
+pub(crate) async fn one(
     edge: SocketAddr,
     wanted: &Wanted,
     pace: Pace,
@@ -136,7 +136,7 @@ pub(super) async fn one(
     reading: &AtomicUsize,
     at_first: impl Future<Output = ()>,
 ) -> Seen {
-    let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0 };
+    let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
     let mut waits_since = None;
     let read = read(edge, wanted, pace, reading, at_first, &mut seen, &mut waits_since);
     if let Ok(outcome) = timeout_at(deadline, read).await {
@@ -163,10 +163,10 @@ async fn read(
         Err(why) => return Outcome::Broken(why),
     };
     waited(seen, waits_since);
+    seen.is_answered = true;
     let status = download.head.status;
     if status != if range.is_some() { 206 } else { 200 } {
-        let said = download.text().await.unwrap_or_else(|why| why);
-        return Outcome::Refused(format!("{status} {}", said.chars().take(SAID_AT_MOST).collect::<String>()));
+        return refused(&mut download).await;
     }
     if download.head.etag != wanted.etag {
         return Outcome::Wrong(format!("the entity tag is {:?}", download.head.etag));
@@ -175,6 +175,14 @@ async fn read(
     let outcome = compare(&mut download, wanted, pace, at_first, seen, waits_since).await;
     drop(is_reading);
     outcome
+}
+
+/// What an answer is that is not the file.
+pub(crate) async fn refused(download: &mut Download) -> Outcome {
+    let said = download.text().await.unwrap_or_else(|why| why);
+    let says_when = download.head.retry_after.is_some();
+    let said = said.chars().take(SAID_AT_MOST).collect();
+    Outcome::Refused(Refusal { status: download.head.status, says_when, said })
 }
 
 async fn compare(
@@ -292,7 +300,9 @@ mod tests {
         ] {
             assert!(matches!(of(broken).await, Outcome::Broken(_)), "{broken}");
         }
-        let refused = of("HTTP/1.1 503 No\r\nContent-Length: 5\r\n\r\nlater").await;
-        assert_eq!(refused, Outcome::Refused("503 later".to_owned()));
+        let refused = of("HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 5\r\n\r\nlater").await;
+        let refusal = Refusal { status: 503, says_when: true, said: "later".to_owned() };
+        assert!(refusal.is_polite());
+        assert_eq!(refused, Outcome::Refused(refusal));
     }
 }

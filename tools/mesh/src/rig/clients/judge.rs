@@ -1,18 +1,57 @@
 //! What was said of a transaction against what is true of it.
 
-use super::clients::{Submitted, Told};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use mesh_transaction::TxHash;
+use reqwest::Client;
+use serde_json::Value;
+
+use super::node::Node;
+use super::submitters::{Submitted, Told};
+use crate::failure::Failure;
+use crate::private::cannot;
+
+/// Transactions that are looked at together.
+const LOOKED_AT_ONCE: usize = 16;
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// What is true of a transaction, and what the gateway says of it, when all is over.
-pub(super) struct Truth {
+pub(crate) struct Truth {
     /// Whether a block has it.
-    pub(super) is_included: bool,
+    pub(crate) is_included: bool,
     /// The `status` of `GET /transaction/{hash}`, or what came instead.
-    pub(super) status: Result<String, String>,
+    pub(crate) status: Result<String, String>,
+}
+
+/// What is true of each transaction, by its node and by the gateway.
+pub(crate) async fn truths(
+    edge: SocketAddr,
+    node: &Node,
+    submitted: &[Submitted],
+) -> Result<Vec<Truth>, Failure> {
+    let client = Client::builder().no_proxy().timeout(ANSWER_WITHIN).build();
+    let client = &client.map_err(|error| cannot("make an HTTP client", &error))?;
+    let truth = |submitted: &Submitted| {
+        let hash = submitted.hash;
+        async move { Ok(Truth { is_included: node.has(&hash).await?, status: status(client, edge, &hash).await }) }
+    };
+    stream::iter(submitted.iter().map(truth)).buffered(LOOKED_AT_ONCE).try_collect().await
+}
+
+/// What the gateway says of a transaction, or what comes instead.
+async fn status(client: &Client, edge: SocketAddr, hash: &TxHash) -> Result<String, String> {
+    let url = format!("http://{edge}/transaction/{hash}");
+    let answered = async { client.get(url).send().await?.text().await };
+    let text = answered.await.map_err(|error| error.to_string())?;
+    let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+    answer["status"].as_str().map(str::to_owned).ok_or(text)
 }
 
 /// Which kinds of contradiction there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Contradiction {
+pub(crate) enum Contradiction {
     /// Two answers do not agree with each other.
     Answers,
     /// The chain has what was called refused, or not handed over.
@@ -21,10 +60,12 @@ pub(super) enum Contradiction {
     Status,
     /// A client was told something that is no answer.
     Form,
+    /// A client was told nothing, because its connection broke.
+    Lost,
 }
 
 /// What contradicts.
-pub(super) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contradiction> {
+pub(crate) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contradiction> {
     let Submitted { told, is_bad, .. } = submitted;
     let Truth { is_included, status } = truth;
     let mut found = Vec::new();
@@ -59,13 +100,15 @@ pub(super) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contra
     if told.iter().any(|told| matches!(told, Told::Other(_))) {
         found.push(Contradiction::Form);
     }
+    if told.iter().any(|told| matches!(told, Told::Lost(_))) {
+        found.push(Contradiction::Lost);
+    }
     found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mesh_transaction::TxHash;
 
     fn found(told: &[Told], is_bad: bool, is_included: bool, status: &str) -> Vec<Contradiction> {
         let submitted = Submitted { hash: TxHash::of(b"a"), is_bad, told: told.to_vec() };
@@ -75,7 +118,7 @@ mod tests {
     #[test]
     fn answers_agree_with_each_other_and_with_the_chain() {
         use Contradiction::{Answers, Chain, Form, Status};
-        use Told::{Accepted, Left, NotTaken, Other, Refused, Unknown};
+        use Told::{Accepted, Left, Lost, NotTaken, Other, Refused, Unknown};
         assert!(found(&[Accepted, Unknown, Left, NotTaken(503)], false, true, "INCLUDED").is_empty());
         // A killed node loses what it had accepted.
         assert!(found(&[Accepted, Unknown], false, false, "PENDING").is_empty());
@@ -88,5 +131,7 @@ mod tests {
         assert_eq!(found(&[Accepted], false, false, "INCLUDED"), [Status]);
         assert_eq!(found(&[Accepted], false, false, "REFUSED"), [Status]);
         assert_eq!(found(&[Other(String::new())], false, false, "UNKNOWN"), [Form]);
+        // Whoever heard nothing cannot have been lied to.
+        assert_eq!(found(&[Lost(String::new())], false, true, "INCLUDED"), [Contradiction::Lost]);
     }
 }

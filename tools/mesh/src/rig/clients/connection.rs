@@ -1,4 +1,4 @@
-//! A kept HTTP/1.1 connection, as lean as the load wants it: of an answer its status, its length and three headers are
+//! A kept HTTP/1.1 connection, as lean as the load wants it: of an answer its status, its length and a few headers are
 //! read.
 
 use std::fmt;
@@ -11,14 +11,16 @@ use tokio::net::TcpStream;
 const ANSWER_BYTES: usize = 8 << 10;
 
 /// A connection.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
+    /// The greatest height of an answer so far.
+    height: u64,
 }
 
 /// Why no answer came.
 #[derive(Debug)]
-pub(super) enum Lost {
+pub(crate) enum Lost {
     /// The connection was closed before a byte of the answer: the request may be put again.
     Unasked,
     /// Something else.
@@ -36,35 +38,39 @@ impl fmt::Display for Lost {
 
 /// An answer that came whole.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The status.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// When to ask again, as it says.
-    pub(super) retry_after: Option<String>,
+    pub(crate) retry_after: Option<String>,
     /// Whether the connection is closed after it.
-    pub(super) closes: bool,
+    pub(crate) closes: bool,
+    /// The block that it shows the store at, when it says so.
+    pub(crate) height: Option<u64>,
+    /// The height of an answer before it on the same connection, when that was greater.
+    pub(crate) goes_back_from: Option<u64>,
     head_bytes: usize,
     body_bytes: usize,
 }
 
 impl Connection {
     /// Connects.
-    pub(super) async fn open(address: SocketAddr) -> Result<Self, Lost> {
+    pub(crate) async fn open(address: SocketAddr) -> Result<Self, Lost> {
         let opened = TcpStream::connect(address).await;
         let stream = opened.map_err(|error| Lost::Broken(format!("cannot connect: {error}")))?;
         stream.set_nodelay(true).map_err(|error| Lost::Broken(error.to_string()))?;
-        Ok(Self { stream, received: Vec::new() })
+        Ok(Self { stream, received: Vec::new(), height: 0 })
     }
 
     /// Sends a request.
-    pub(super) async fn ask(&mut self, path: &str) -> Result<(), Lost> {
+    pub(crate) async fn ask(&mut self, path: &str) -> Result<(), Lost> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\n\r\n");
         // It cannot have been taken in by somebody who has closed the connection.
         self.stream.write_all(request.as_bytes()).await.map_err(|_| Lost::Unasked)
     }
 
     /// Waits for the answer.
-    pub(super) async fn answer(&mut self) -> Result<Answer, Lost> {
+    pub(crate) async fn answer(&mut self) -> Result<Answer, Lost> {
         self.received.clear();
         self.received.reserve(ANSWER_BYTES);
         loop {
@@ -79,19 +85,23 @@ impl Connection {
                     false => Lost::Broken("the connection was closed within an answer".to_owned()),
                 });
             }
-            let Some(answer) = read_head(&self.received).map_err(Lost::Broken)? else { continue };
+            let Some(mut answer) = read_head(&self.received).map_err(Lost::Broken)? else { continue };
             let whole = answer.head_bytes + answer.body_bytes;
             if self.received.len() > whole {
                 return Err(Lost::Broken("more was answered than was asked".to_owned()));
             }
             if self.received.len() == whole {
+                if let Some(height) = answer.height {
+                    answer.goes_back_from = (height < self.height).then_some(self.height);
+                    self.height = self.height.max(height);
+                }
                 return Ok(answer);
             }
         }
     }
 
     /// The body of the answer that came last.
-    pub(super) fn body(&self, answer: &Answer) -> &[u8] {
+    pub(crate) fn body(&self, answer: &Answer) -> &[u8] {
         self.received.get(answer.head_bytes..).unwrap_or_default()
     }
 }
@@ -103,18 +113,20 @@ fn read_head(received: &[u8]) -> Result<Option<Answer>, String> {
     let mut lines = head.split("\r\n");
     let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok());
     let status = status.ok_or_else(|| format!("the answer is no HTTP: {head}"))?;
-    let (mut retry_after, mut closes, mut body_bytes) = (None, false, None);
+    let (mut retry_after, mut closes, mut body_bytes, mut height) = (None, false, None, None);
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         let value = value.trim();
         match name.to_ascii_lowercase().as_str() {
             "retry-after" => retry_after = Some(value.to_owned()),
             "connection" => closes = value.eq_ignore_ascii_case("close"),
             "content-length" => body_bytes = value.parse().ok(),
+            "x-block-height" => height = value.parse().ok(),
             _ => {}
         }
     }
     let body_bytes = body_bytes.ok_or("the answer has no content-length")?;
-    Ok(Some(Answer { status, retry_after, closes, head_bytes: end + 4, body_bytes }))
+    let (head_bytes, goes_back_from) = (end + 4, None);
+    Ok(Some(Answer { status, retry_after, closes, height, goes_back_from, head_bytes, body_bytes }))
 }
 
 #[cfg(test)]
@@ -132,5 +144,28 @@ mod tests {
         assert_eq!((answer.head_bytes, answer.body_bytes), (head.len(), 2));
         read_head(b"SSH-2.0\r\n\r\n").unwrap_err();
         read_head(b"HTTP/1.1 200 OK\r\n\r\n").unwrap_err();
+    }
+    #[tokio::test]
+    async fn a_connection_notices_when_its_heights_go_back() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            for height in ["7", "9", "8", "9"] {
+                stream.read_buf(&mut Vec::new()).await.unwrap();
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\nX-Block-Height: {height}\r\nContent-Length: 0\r\n\r\n");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        let mut connection = Connection::open(address).await.unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            connection.ask("/").await.unwrap();
+            let answer = connection.answer().await.unwrap();
+            seen.push((answer.height.unwrap(), answer.goes_back_from));
+        }
+        assert_eq!(seen, [(7, None), (9, None), (8, Some(9)), (9, None)]);
+        served.await.unwrap();
     }
 }

@@ -11,10 +11,10 @@ use tokio::net::{TcpSocket, TcpStream};
 const HEAD_BYTES: usize = 16 << 10;
 
 /// An answer whose body is being read.
-pub(super) struct Download {
+pub(crate) struct Download {
     stream: TcpStream,
     /// What the head says.
-    pub(super) head: Head,
+    pub(crate) head: Head,
     body: Body,
     /// Body bytes, as they came, that came with the head.
     early: Vec<u8>,
@@ -22,13 +22,15 @@ pub(super) struct Download {
 
 /// What counts of the head of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(crate) struct Head {
     /// The status.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// The entity tag, with its quotes.
-    pub(super) etag: Option<String>,
+    pub(crate) etag: Option<String>,
     /// The digest of the whole file, as it is written.
-    pub(super) digest: Option<String>,
+    pub(crate) digest: Option<String>,
+    /// When to ask again, as it says.
+    pub(crate) retry_after: Option<String>,
     body: Body,
 }
 
@@ -63,7 +65,7 @@ impl Default for Body {
 impl Download {
     /// Asks, and waits for the head. A receive buffer that is given stays as small as that, so that the server feels
     /// the pace of its client.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         edge: SocketAddr,
         path: &str,
         range: Option<&str>,
@@ -100,7 +102,7 @@ impl Download {
 
     /// Waits for the next bytes of the body, which replace what is in `piece`; at most so many are taken off the
     /// socket. `false`: the body has ended, as it said that it would.
-    pub(super) async fn next(&mut self, piece: &mut Vec<u8>, most: usize) -> Result<bool, String> {
+    pub(crate) async fn next(&mut self, piece: &mut Vec<u8>, most: usize) -> Result<bool, String> {
         piece.clear();
         while piece.is_empty() {
             if self.body.is_over() {
@@ -123,7 +125,7 @@ impl Download {
     }
 
     /// The rest of a short body as text.
-    pub(super) async fn text(&mut self) -> Result<String, String> {
+    pub(crate) async fn text(&mut self) -> Result<String, String> {
         let (mut text, mut piece) = (Vec::new(), Vec::new());
         while self.next(&mut piece, HEAD_BYTES).await? {
             text.append(&mut piece);
@@ -146,6 +148,7 @@ impl Head {
             match name.to_ascii_lowercase().as_str() {
                 "etag" => head.etag = Some(value.to_owned()),
                 "repr-digest" => head.digest = Some(value.to_owned()),
+                "retry-after" => head.retry_after = Some(value.to_owned()),
                 "content-length" => {
                     let length = value.parse().map_err(|_| format!("the length {value} is no number"))?;
                     head.body = Body::Length(length);

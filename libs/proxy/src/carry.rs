@@ -1,0 +1,190 @@
+//! One connection through the proxy: two ways, each with a short queue of pieces that wait for their time.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::{Cut, Line};
+
+/// What is read at once, and how many such pieces one way holds: 256 KiB.
+const PIECE_BYTES: usize = 16 << 10;
+const PIECES: usize = 16;
+/// A slowed line writes so often, so that it is slow evenly.
+const WRITES_PER_S: u32 = 20;
+/// How long the two ends of a connection that was cut by an end of file have to finish, too.
+const FINISH_WITHIN: Duration = Duration::from_secs(1);
+
+/// Carries connections to one address.
+#[derive(Clone, Debug)]
+pub(crate) struct Carrier {
+    to: SocketAddr,
+    line: watch::Receiver<Line>,
+    cuts: watch::Receiver<Cut>,
+    seed: u64,
+}
+
+/// A piece, and when it is to arrive.
+type Piece = (Instant, BytesMut);
+
+impl Carrier {
+    pub(crate) fn new(
+        to: SocketAddr,
+        line: &watch::Sender<Line>,
+        cuts: &watch::Sender<Cut>,
+        seed: u64,
+    ) -> Self {
+        Self { to, line: line.subscribe(), cuts: cuts.subscribe(), seed }
+    }
+
+    /// Whether new connections are refused.
+    pub(crate) fn refuses(&self) -> bool {
+        self.line.borrow().refuses
+    }
+
+    /// The same for a new connection, which the cuts so far do not concern.
+    pub(crate) fn after_all_cuts(&self) -> Self {
+        let mut carrier = self.clone();
+        carrier.cuts.mark_unchanged();
+        carrier
+    }
+
+    /// Carries a connection to its end.
+    pub(crate) async fn carry(mut self, mut client: TcpStream, number: u64) {
+        let mut line = self.line.clone();
+        let connect = async {
+            flowing(&mut line).await?;
+            TcpStream::connect(self.to).await
+        };
+        let connected = tokio::select! {
+            connected = connect => connected,
+            how = cut(&mut self.cuts) => return end(&mut [client], how).await,
+        };
+        let Ok(mut server) = connected else { return reset(&client) };
+        let _ = (client.set_nodelay(true), server.set_nodelay(true));
+        let random = |way: u64| SmallRng::seed_from_u64(self.seed ^ (2 * number + way));
+        let ended = {
+            let ((from_client, to_client), (from_server, to_server)) = (client.split(), server.split());
+            let there = pump(from_client, to_server, self.line.clone(), random(0));
+            let back = pump(from_server, to_client, self.line.clone(), random(1));
+            tokio::select! {
+                ended = async { tokio::try_join!(there, back) } => ended.err().map(|_| Cut::Reset),
+                how = cut(&mut self.cuts) => Some(how),
+            }
+        };
+        // Without a cut both ends have been told already that the other one has finished.
+        if let Some(how) = ended {
+            end(&mut [client, server], how).await;
+        }
+    }
+}
+
+/// Waits for the next cut; for ever when nobody is left to cut.
+async fn cut(cuts: &mut watch::Receiver<Cut>) -> Cut {
+    match cuts.changed().await {
+        Ok(()) => *cuts.borrow_and_update(),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+async fn end(streams: &mut [TcpStream], how: Cut) {
+    match how {
+        Cut::Reset => streams.iter().for_each(reset),
+        Cut::Close => {
+            for stream in &mut *streams {
+                // One that is gone already needs no end.
+                let _ = stream.shutdown().await;
+            }
+            // Closed with unread bytes, it would be a reset.
+            let _ = timeout(FINISH_WITHIN, async {
+                for stream in streams {
+                    let mut unread = [0; 4096];
+                    while stream.read(&mut unread).await.is_ok_and(|read| read > 0) {}
+                }
+            })
+            .await;
+        }
+    }
+}
+
+/// Makes a connection end by a reset as soon as it is dropped.
+pub(crate) fn reset(stream: &TcpStream) {
+    // One that is gone already needs no reset.
+    let _ = stream.set_zero_linger();
+}
+
+/// Waits until the line carries.
+async fn flowing(line: &mut watch::Receiver<Line>) -> io::Result<()> {
+    line.wait_for(|line| !line.stalls).await.map(|_| ()).map_err(io::Error::other)
+}
+
+/// Carries one way to its end.
+async fn pump(
+    from: ReadHalf<'_>,
+    to: WriteHalf<'_>,
+    line: watch::Receiver<Line>,
+    random: SmallRng,
+) -> io::Result<()> {
+    let (sender, pieces) = mpsc::channel(PIECES);
+    tokio::try_join!(take(from, sender, line.clone(), random), give(to, pieces, line)).map(|_| ())
+}
+
+/// Reads pieces and says when each is to arrive.
+async fn take(
+    from: ReadHalf<'_>,
+    pieces: mpsc::Sender<Piece>,
+    mut line: watch::Receiver<Line>,
+    mut random: SmallRng,
+) -> io::Result<()> {
+    let mut last = Instant::now();
+    loop {
+        let Ok(room) = pieces.reserve().await else { return Ok(()) };
+        flowing(&mut line).await?;
+        from.readable().await?;
+        let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+        match from.try_read_buf(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
+        }
+        let Line { delay, jitter, .. } = *line.borrow();
+        last = last.max(Instant::now() + delay + jitter.mul_f64(random.random()));
+        room.send((last, piece));
+    }
+}
+
+/// Writes each piece when it is due, and finishes behind the last one.
+async fn give(
+    mut to: WriteHalf<'_>,
+    mut pieces: mpsc::Receiver<Piece>,
+    mut line: watch::Receiver<Line>,
+) -> io::Result<()> {
+    let mut free = Instant::now();
+    while let Some((due, piece)) = pieces.recv().await {
+        sleep_until(due).await;
+        let mut left = &piece[..];
+        while !left.is_empty() {
+            flowing(&mut line).await?;
+            let rate = line.borrow().bytes_per_s;
+            let most = rate.map_or(u32::MAX, |rate| (rate.get() / WRITES_PER_S).max(1));
+            let (now, later) = left.split_at(left.len().min(most as usize));
+            to.write_all(now).await?;
+            left = later;
+            if let Some(rate) = rate {
+                let takes = Duration::from_secs_f64(now.len() as f64 / f64::from(rate.get()));
+                free = free.max(Instant::now()) + takes;
+                sleep_until(free).await;
+            }
+        }
+    }
+    to.shutdown().await
+}

@@ -1,0 +1,230 @@
+//! The proxy between real sockets. Times are only bounded from below: a busy machine is never too quick.
+#![allow(clippy::unwrap_used)]
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use mesh_proxy::{Cut, Line, Proxy};
+use rand::rngs::SmallRng;
+use rand::{Rng as _, RngCore as _, SeedableRng as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+
+const SOON: Duration = Duration::from_secs(30);
+/// Long enough for bytes that nothing holds up.
+const MOMENT: Duration = Duration::from_millis(150);
+
+/// Somebody who waits for connections, and a proxy before him.
+async fn place() -> (TcpListener, Proxy) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = Proxy::start(listener.local_addr().unwrap(), 7).await.unwrap();
+    (listener, proxy)
+}
+
+/// Both ends of a connection through the proxy.
+async fn connected(listener: &TcpListener, proxy: &Proxy) -> (TcpStream, TcpStream) {
+    let client = TcpStream::connect(proxy.address()).await.unwrap();
+    let (server, _) = timeout(SOON, listener.accept()).await.unwrap().unwrap();
+    (client, server)
+}
+
+/// Somebody who sends back what he gets.
+async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut from, mut to) = stream.split();
+                let _ = tokio::io::copy(&mut from, &mut to).await;
+                let _ = to.shutdown().await;
+            });
+        }
+    });
+    address
+}
+
+/// Sends bytes to somebody who sends them back, and gives what came.
+async fn there_and_back(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let (mut from, mut to) = TcpStream::connect(address).await.unwrap().into_split();
+    let mut back = Vec::new();
+    let sent = async {
+        to.write_all(bytes).await.unwrap();
+        to.shutdown().await.unwrap();
+    };
+    let (_, read) = timeout(SOON, async { tokio::join!(sent, from.read_to_end(&mut back)) }).await.unwrap();
+    read.unwrap();
+    back
+}
+
+fn some_bytes(count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    SmallRng::seed_from_u64(count as u64).fill_bytes(&mut bytes);
+    bytes
+}
+
+/// Whether nothing comes for a moment.
+async fn is_silent(stream: &mut TcpStream) -> bool {
+    timeout(MOMENT, stream.read_u8()).await.is_err()
+}
+
+async fn byte(stream: &mut TcpStream) -> u8 {
+    timeout(SOON, stream.read_u8()).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn bytes_pass_unchanged_whatever_the_line_does() {
+    let proxy = Proxy::start(echo().await, 3).await.unwrap();
+    let bytes = some_bytes(3 << 20);
+    assert!(there_and_back(proxy.address(), &bytes).await == bytes);
+    let mut random = SmallRng::seed_from_u64(5);
+    let weather = async {
+        loop {
+            let ms = |random: &mut SmallRng, most| Duration::from_millis(random.random_range(0..=most));
+            proxy.set(Line {
+                delay: ms(&mut random, 5),
+                jitter: ms(&mut random, 10),
+                bytes_per_s: random.random_bool(0.3).then(|| NonZeroU32::new(4_000_000).unwrap()),
+                stalls: random.random_bool(0.2),
+                refuses: false,
+            });
+            sleep(ms(&mut random, 30)).await;
+        }
+    };
+    let address = proxy.address();
+    let all = async { tokio::join!(there_and_back(address, &bytes), there_and_back(address, &bytes)) };
+    let (one, other) = tokio::select! {
+        back = all => back,
+        () = weather => unreachable!(),
+    };
+    assert!(one == bytes && other == bytes);
+}
+
+#[tokio::test]
+async fn a_delay_is_kept_each_way_and_holds_for_open_connections() {
+    let proxy = Proxy::start(echo().await, 0).await.unwrap();
+    let mut client = TcpStream::connect(proxy.address()).await.unwrap();
+    client.write_u8(1).await.unwrap();
+    assert_eq!(byte(&mut client).await, 1);
+    let delay = Duration::from_millis(50);
+    proxy.set(Line { delay, ..proxy.line() });
+    let begun = Instant::now();
+    client.write_u8(2).await.unwrap();
+    assert_eq!(byte(&mut client).await, 2);
+    assert!(begun.elapsed() >= 2 * delay, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_slow_line_is_as_slow_as_asked() {
+    let (listener, proxy) = place().await;
+    proxy.set(Line { bytes_per_s: NonZeroU32::new(100_000), ..Line::default() });
+    let (mut client, mut server) = connected(&listener, &proxy).await;
+    let begun = Instant::now();
+    client.write_all(&[0; 30_000]).await.unwrap();
+    let mut all = vec![0; 30_000];
+    timeout(SOON, server.read_exact(&mut all)).await.unwrap().unwrap();
+    // The last of its portions need not be waited for.
+    assert!(begun.elapsed() >= Duration::from_millis(240), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_line_that_stalls_loses_nothing_and_lets_nobody_through() {
+    let (listener, proxy) = place().await;
+    let (mut client, mut server) = connected(&listener, &proxy).await;
+    proxy.set(Line { stalls: true, ..Line::default() });
+    client.write_u8(1).await.unwrap();
+    assert!(is_silent(&mut server).await);
+    let newcomer = TcpStream::connect(proxy.address()).await.unwrap();
+    assert!(timeout(MOMENT, listener.accept()).await.is_err());
+    // Whoever goes on sending is held up.
+    let mut sent = 0;
+    while let Ok(written) = timeout(MOMENT, client.write(&[1; 65_536])).await {
+        sent += written.unwrap();
+        assert!(sent < 64 << 20, "{sent}");
+    }
+    proxy.set(Line::default());
+    timeout(SOON, listener.accept()).await.unwrap().unwrap();
+    let mut came = vec![0; sent + 1];
+    timeout(SOON, server.read_exact(&mut came)).await.unwrap().unwrap();
+    assert!(came.iter().all(|byte| *byte == 1) && is_silent(&mut server).await);
+    drop(newcomer);
+}
+
+#[tokio::test]
+async fn a_cut_is_seen_at_both_ends_and_the_next_connection_is_whole() {
+    let (listener, proxy) = place().await;
+    for how in [Cut::Reset, Cut::Close] {
+        let (mut client, mut server) = connected(&listener, &proxy).await;
+        client.write_u8(1).await.unwrap();
+        assert_eq!(byte(&mut server).await, 1);
+        assert_eq!(proxy.cut(how), 1);
+        for end in [&mut client, &mut server] {
+            let ended = timeout(SOON, end.read(&mut [0])).await.unwrap();
+            match how {
+                Cut::Reset => assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset),
+                Cut::Close => assert_eq!(ended.unwrap(), 0),
+            }
+        }
+        drop((client, server));
+        timeout(SOON, async {
+            while proxy.open() > 0 {
+                sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await
+        .unwrap();
+    }
+    let (mut client, mut server) = connected(&listener, &proxy).await;
+    server.write_u8(2).await.unwrap();
+    assert_eq!(byte(&mut client).await, 2);
+}
+
+#[tokio::test]
+async fn an_end_passes_on_as_what_it_is() {
+    let (listener, proxy) = place().await;
+    // Finished in one direction, the other one goes on.
+    let (mut client, mut server) = connected(&listener, &proxy).await;
+    client.shutdown().await.unwrap();
+    assert_eq!(timeout(SOON, server.read(&mut [0])).await.unwrap().unwrap(), 0);
+    server.write_u8(3).await.unwrap();
+    assert_eq!(byte(&mut client).await, 3);
+    // A reset is one on the other side.
+    let (client, mut server) = connected(&listener, &proxy).await;
+    client.set_zero_linger().unwrap();
+    drop(client);
+    let ended = timeout(SOON, server.read(&mut [0])).await.unwrap();
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    // Where nobody listens there is no connection.
+    drop(listener);
+    let mut client = TcpStream::connect(proxy.address()).await.unwrap();
+    timeout(SOON, client.read(&mut [0])).await.unwrap().unwrap_err();
+}
+
+#[tokio::test]
+async fn a_line_that_refuses_takes_nobody_new_and_keeps_who_is_there() {
+    let (listener, proxy) = place().await;
+    let (mut client, mut server) = connected(&listener, &proxy).await;
+    proxy.set(Line { refuses: true, ..Line::default() });
+    let refused = async {
+        let mut newcomer = TcpStream::connect(proxy.address()).await?;
+        newcomer.read_u8().await
+    };
+    timeout(SOON, refused).await.unwrap().unwrap_err();
+    client.write_u8(4).await.unwrap();
+    assert_eq!(byte(&mut server).await, 4);
+}
+
+#[tokio::test]
+async fn a_proxy_ends_with_its_value() {
+    let (listener, proxy) = place().await;
+    let (mut client, mut server) = connected(&listener, &proxy).await;
+    let address = proxy.address();
+    drop(proxy);
+    for end in [&mut client, &mut server] {
+        assert!(timeout(SOON, end.read(&mut [0])).await.unwrap().map_or(true, |read| read == 0));
+    }
+    TcpStream::connect(address).await.unwrap_err();
+}

@@ -1,0 +1,206 @@
+//! What clients met, and what of it holds.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::explain::{Happened, Letdown, Miss, Wish, asked_after, is_explained};
+use crate::rig::clients::downloaders::{Ended, Try};
+use crate::rig::clients::files::LEDGER;
+use crate::rig::clients::load::Load;
+use crate::rig::clients::samples::{self, Seen};
+use crate::rig::clients::seen::Outcome;
+use crate::rig::clients::submitters::{Odd, Told};
+use crate::rig::report::{self, in_ms, ms};
+use crate::rig::traffic::Fates;
+
+/// What a run found.
+pub(super) type Report = report::Report<Figures>;
+
+/// Figures of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Figures {
+    pub(super) acts: usize,
+    reads: usize,
+    reads_missed: usize,
+    p50: Duration,
+    longest: Duration,
+    downloads: usize,
+    downloads_missed: usize,
+    files: usize,
+    submissions: u64,
+    submissions_missed: usize,
+}
+
+impl Figures {
+    pub(super) fn of(
+        load: &Load,
+        end: Duration,
+        tries: &[Try],
+        files: Ended,
+        fates: &Fates,
+        misses: &[Miss],
+    ) -> Self {
+        let reads = samples::Figures::of(&load.samples(Duration::ZERO, end), Duration::ZERO, end);
+        let missed = |wishes: &[Wish]| misses.iter().filter(|miss| wishes.contains(&miss.wish)).count();
+        Self {
+            acts: 0,
+            reads: reads.requests,
+            reads_missed: missed(&[Wish::Read]),
+            p50: reads.p50,
+            longest: reads.longest,
+            downloads: tries.len(),
+            downloads_missed: missed(&[Wish::History, Wish::Ledger]),
+            files: files.whole,
+            submissions: fates.counts.0,
+            submissions_missed: missed(&[Wish::Submission]),
+        }
+    }
+}
+
+impl report::Figures for Figures {
+    const HEADING: &'static [&'static str] = &[
+        "acts",
+        "reads",
+        "missed",
+        "p50 ms",
+        "longest",
+        "downloads",
+        "missed",
+        "whole files",
+        "submissions",
+        "missed",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
+        vec![
+            self.acts.to_string(),
+            self.reads.to_string(),
+            self.reads_missed.to_string(),
+            ms(self.p50),
+            ms(self.longest),
+            self.downloads.to_string(),
+            self.downloads_missed.to_string(),
+            self.files.to_string(),
+            self.submissions.to_string(),
+            self.submissions_missed.to_string(),
+        ]
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let figures = json!({
+            "actsDone": self.acts, "reads": self.reads, "readsMissed": self.reads_missed, "p50Ms": ms(self.p50),
+            "longestMs": ms(self.longest), "downloads": self.downloads, "downloadsMissed": self.downloads_missed,
+            "wholeFiles": self.files, "submissions": self.submissions, "submissionsMissed": self.submissions_missed,
+        });
+        figures.as_object().cloned().unwrap_or_default()
+    }
+}
+
+/// Everything that was not served.
+pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<Miss> {
+    let reads = load.odd().into_iter().map(|(sample, said)| {
+        let letdown = match sample.seen {
+            Seen::Status { status: 429 | 503 | 504, says_when: true } => Letdown::Refused,
+            Seen::Broken => Letdown::Broken,
+            Seen::Status { .. } | Seen::Wrong | Seen::Silence => Letdown::Other,
+        };
+        let when = (load.moment(sample.due), load.moment(sample.due + sample.took));
+        Miss { wish: Wish::Read, letdown, when, said }
+    });
+    let downloads = tries.iter().filter_map(|tried| {
+        let letdown = match &tried.seen.outcome {
+            Outcome::Whole => return None,
+            Outcome::Refused(refusal) if refusal.is_polite() => Letdown::Refused,
+            Outcome::Broken(_) => Letdown::Broken,
+            Outcome::Refused(_) | Outcome::Wrong(_) | Outcome::Late => Letdown::Other,
+        };
+        let wish = if tried.path == LEDGER { Wish::Ledger } else { Wish::History };
+        let said = format!("{:?}", tried.seen.outcome);
+        Some(Miss { wish, letdown, when: (tried.begun, tried.ended), said })
+    });
+    let submissions = odd.iter().map(|odd| {
+        let letdown = match &odd.told {
+            Told::Unknown | Told::NotTaken(_) => Letdown::Refused,
+            Told::Lost(_) => Letdown::Broken,
+            Told::Accepted | Told::Refused(_) | Told::Left | Told::Other(_) => Letdown::Other,
+        };
+        let said = format!("{:?} {}", odd.told, odd.said);
+        Miss { wish: Wish::Submission, letdown, when: odd.when, said }
+    });
+    reads.chain(downloads).chain(submissions).collect()
+}
+
+/// Adds that nobody was told what is not true.
+pub(super) fn true_answers(report: &mut Report, load: &Load, tries: &[Try], fates: &Fates) {
+    let wrong: Vec<String> = load
+        .odd()
+        .into_iter()
+        .filter(|(sample, _)| sample.seen == Seen::Wrong)
+        .map(|(_, said)| said)
+        .collect();
+    report.bar(
+        format!("reads whose answer cannot be true: {} of {}, at most 0", wrong.len(), report.figures.reads),
+        wrong.is_empty() && report.figures.reads > 0,
+    );
+    let wrong_bytes: Vec<String> = tries
+        .iter()
+        .filter_map(|tried| match &tried.seen.outcome {
+            Outcome::Wrong(what) => Some(format!("{what} ({})", tried.path)),
+            _ => None,
+        })
+        .collect();
+    report.bar(
+        format!(
+            "downloads with a wrong byte or a wrong end: {} of {}, at most 0",
+            wrong_bytes.len(),
+            tries.len()
+        ),
+        wrong_bytes.is_empty() && !tries.is_empty(),
+    );
+    report.bar(
+        format!(
+            "contradictions about {} transactions: {}, at most 0",
+            fates.transactions,
+            fates.contradictions.len()
+        ),
+        fates.contradictions.is_empty() && fates.transactions > 0,
+    );
+    report.said.extend(wrong.into_iter().chain(wrong_bytes).chain(fates.contradictions.iter().cloned()));
+}
+
+/// Adds that every miss is of a kind that may be, at a time at which something explains it.
+pub(super) fn explained(report: &mut Report, misses: &[Miss], happened: &[Happened], after: Duration) {
+    let (mut kinds, mut unexplained) = (BTreeMap::<String, usize>::new(), 0);
+    let mut latest = Duration::ZERO;
+    for miss in misses {
+        *kinds.entry(format!("{:?} {:?}", miss.wish, miss.letdown)).or_default() += 1;
+        if is_explained(miss, happened, after) {
+            latest = latest.max(asked_after(miss, happened).unwrap_or_default());
+            continue;
+        }
+        unexplained += 1;
+        let since = asked_after(miss, happened).map_or_else(|| "never".to_owned(), in_ms);
+        let took = (miss.when.1 - miss.when.0).as_millis();
+        report.said.push(format!(
+            "{since} after what explains it, {took} ms: {:?} {:?}: {}",
+            miss.wish, miss.letdown, miss.said
+        ));
+    }
+    report.bar(
+        format!(
+            "misses that nothing explains, of {}: {unexplained}, at most 0 (a fault that is over explains what is asked \
+             for {} more)",
+            misses.len(),
+            in_ms(after)
+        ),
+        unexplained == 0,
+    );
+    let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
+    report.notes.push(format!("missed: {}", kinds.join(", ")));
+    report
+        .notes
+        .push(format!("the latest that is explained was asked {} after its fault was over", in_ms(latest)));
+}

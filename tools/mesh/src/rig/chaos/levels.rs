@@ -1,0 +1,189 @@
+//! What each process keeps, and what the edges counted, read off their metrics.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mesh_launcher::control::Row;
+use mesh_launcher::services::SERVICES;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::private::PrivateMesh;
+use crate::rig::clients::download::Download;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What a process keeps, with how much more than before it may keep afterwards: a share, and so much besides.
+const KEPT: [Kept; 4] = [
+    Kept { name: "process_memory_usage_bytes", unit: "bytes of memory", share: 0.5, besides: 32 << 20 },
+    Kept { name: "process_open_file_descriptor_count", unit: "file descriptors", share: 0.0, besides: 8 },
+    // Threads for what blocks come and go.
+    Kept { name: "process_thread_count", unit: "threads", share: 0.0, besides: 4 },
+    Kept { name: "mesh_process_tasks", unit: "tasks", share: 0.0, besides: 8 },
+];
+
+struct Kept {
+    name: &'static str,
+    unit: &'static str,
+    share: f64,
+    besides: u64,
+}
+
+/// What the processes keep, the most of each service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Levels(BTreeMap<(String, &'static str), u64>);
+
+impl Levels {
+    /// Of every service now; nothing of those that do not answer.
+    pub(super) async fn of(mesh: &PrivateMesh) -> Self {
+        let mut levels = BTreeMap::new();
+        for row in rows(mesh) {
+            let Some(metrics) = metrics(&row).await else { continue };
+            for kept in &KEPT {
+                let level = levels.entry((row.service.clone(), kept.name)).or_default();
+                *level = sum(&metrics, kept.name).max(*level);
+            }
+        }
+        Self(levels)
+    }
+
+    /// What is more than it may be after it was `self`, in words.
+    fn exceeded(&self, now: &Self) -> Vec<String> {
+        let mut exceeded = Vec::new();
+        for ((service, name), before) in &self.0 {
+            let Some(kept) = KEPT.iter().find(|kept| kept.name == *name) else { continue };
+            let most = (*before as f64 * (1.0 + kept.share)) as u64 + kept.besides;
+            let level = now.0.get(&(service.clone(), name)).copied();
+            if level.is_none_or(|level| level > most) {
+                exceeded.push(format!("{service}: {level:?} {}, {before} before, at most {most}", kept.unit));
+            }
+        }
+        exceeded
+    }
+
+    /// Waits until everything is back where it was, and says what is not in time.
+    pub(super) async fn are_back(&self, mesh: &PrivateMesh, within: Duration) -> (Self, Vec<String>) {
+        let deadline = Instant::now() + within;
+        loop {
+            let now = Self::of(mesh).await;
+            let exceeded = self.exceeded(&now);
+            if exceeded.is_empty() || Instant::now() >= deadline {
+                return (now, exceeded);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Before and after, a line for each service.
+    pub(super) fn told(&self, now: &Self) -> Vec<String> {
+        let services = SERVICES.iter().map(|service| service.name);
+        let of = |service: &str| {
+            let of_kind = |kept: &Kept| {
+                let key = (service.to_owned(), kept.name);
+                let level = |levels: &Self| levels.0.get(&key).copied().unwrap_or_default();
+                let scale = if kept.share > 0.0 { 1 << 20 } else { 1 };
+                let unit = kept.unit.replace("bytes", "MiB");
+                format!("{} then {} {unit}", level(self) / scale, level(now) / scale)
+            };
+            format!("{service}: {}", KEPT.iter().map(of_kind).collect::<Vec<_>>().join(", "))
+        };
+        services.map(of).collect()
+    }
+}
+
+/// Requests that edges answered over HTTP, by their own count.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    /// What each of those that live had counted at first, by process.
+    before: BTreeMap<u32, u64>,
+    /// What those that were killed had counted in time.
+    killed: u64,
+    /// Edges that were killed, and answers that their clients got while nobody could count them.
+    pub(super) kills: u64,
+    pub(super) gap: u64,
+}
+
+impl Counted {
+    /// Begins to count with the edges that live now.
+    pub(super) async fn begin(mesh: &PrivateMesh) -> Self {
+        let mut before = BTreeMap::new();
+        for row in rows(mesh).into_iter().filter(|row| row.service == "edge") {
+            before.insert(row.pid, counted(&row).await.unwrap_or_default());
+        }
+        Self { before, ..Self::default() }
+    }
+
+    /// Takes down what an edge had counted that was killed, and how many answers came while nobody could count.
+    pub(super) fn note_kill(&mut self, pid: u32, counted: u64, gap: u64) {
+        let since = self.before.remove(&pid).unwrap_or_default();
+        self.killed += counted.saturating_sub(since);
+        self.kills += 1;
+        self.gap += gap;
+    }
+
+    /// What all edges of all lives have counted; nothing when one of them does not answer.
+    pub(super) async fn sum(&self, mesh: &PrivateMesh) -> Option<u64> {
+        let mut all = self.killed;
+        for row in rows(mesh).into_iter().filter(|row| row.service == "edge") {
+            let since = self.before.get(&row.pid).copied().unwrap_or_default();
+            all += counted(&row).await?.saturating_sub(since);
+        }
+        Some(all)
+    }
+}
+
+/// What an edge has counted so far.
+pub(super) async fn counted_by(mesh: &PrivateMesh, pid: u32) -> Option<u64> {
+    counted(&rows(mesh).into_iter().find(|row| row.pid == pid)?).await
+}
+
+async fn counted(edge: &Row) -> Option<u64> {
+    Some(sum(&metrics(edge).await?, "http_server_request_duration_seconds_count"))
+}
+
+fn rows(mesh: &PrivateMesh) -> Vec<Row> {
+    let mut rows = mesh.supervisor.rows();
+    rows.retain(|row| SERVICES.iter().any(|service| service.name == row.service));
+    rows
+}
+
+async fn metrics(row: &Row) -> Option<String> {
+    let address: SocketAddr = row.admin.as_ref()?.strip_prefix("http://")?.parse().ok()?;
+    let read = async { Download::open(address, "/metrics", None, None).await.ok()?.text().await.ok() };
+    timeout(ANSWER_WITHIN, read).await.ok()?
+}
+
+/// The sum of a metric over all its labels.
+fn sum(metrics: &str, name: &str) -> u64 {
+    let values = metrics.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let value = if rest.starts_with('{') { rest.rsplit_once("} ")?.1 } else { rest.strip_prefix(' ')? };
+        value.trim().parse::<f64>().ok()
+    });
+    values.sum::<f64>() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_summed_over_its_labels_and_no_other() {
+        let text = "# TYPE a counter\na{b=\"} x\"} 3\na{b=\"y\"} 4.0\na_total 9\nab 5\na 2\n";
+        assert_eq!((sum(text, "a"), sum(text, "ab"), sum(text, "c")), (9, 5, 0));
+    }
+
+    #[test]
+    fn levels_may_rise_a_little_and_no_process_may_be_missing() {
+        let of = |memory, tasks| {
+            let key = |name| ("edge".to_owned(), name);
+            let kept = [(key("process_memory_usage_bytes"), memory), (key("mesh_process_tasks"), tasks)];
+            Levels(kept.into_iter().collect())
+        };
+        let before = of(64 << 20, 20);
+        assert!(before.exceeded(&of(128 << 20, 28)).is_empty());
+        assert_eq!(before.exceeded(&of(129 << 20, 29)).len(), 2);
+        assert_eq!(before.exceeded(&Levels::default()).len(), 2);
+    }
+}

@@ -1,0 +1,212 @@
+//! Clients that download one file after the other until they are told to end, and go on where a download broke off.
+
+use std::future::ready;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::crowd::{Pace, one};
+use super::files::Wanted;
+use super::seen::{Outcome, Seen};
+
+/// How long one try may take; longer ones have come to nothing.
+const TRY_PATIENCE: Duration = Duration::from_secs(90);
+/// Pause before a client goes on with a file.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What a client downloads next, and at which pace.
+pub(crate) type Choose = dyn Fn(&mut SmallRng) -> (Wanted, Pace) + Send + Sync;
+
+/// One try to get a file, or what is left of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Try {
+    /// When it began.
+    pub(crate) begun: Instant,
+    /// When it was over.
+    pub(crate) ended: Instant,
+    /// What came of it.
+    pub(crate) seen: Seen,
+    /// Whether it goes on with a file.
+    pub(crate) is_resumed: bool,
+    /// The path.
+    pub(crate) path: String,
+}
+
+/// What became of all files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Files whose every byte came, in however many tries.
+    pub(crate) whole: usize,
+    /// Those of them that took more than one.
+    pub(crate) resumed: usize,
+    /// Files that cannot be got: wrong, late or refused for good.
+    pub(crate) lost: usize,
+    /// Files that were not whole when the time was over.
+    pub(crate) unfinished: usize,
+}
+
+/// Clients that download. They end when this is dropped.
+pub(crate) struct Downloaders {
+    clients: JoinSet<()>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    edge: SocketAddr,
+    ends: AtomicBool,
+    reading: AtomicUsize,
+    begun: AtomicUsize,
+    /// Tries that were begun, and answers that are known of.
+    sent: AtomicU64,
+    answers: AtomicU64,
+    tries: Mutex<Vec<Try>>,
+    files: Mutex<Ended>,
+}
+
+impl Downloaders {
+    /// Starts so many clients, each of which chooses by chance.
+    pub(crate) fn start(edge: SocketAddr, kinds: &[(usize, Arc<Choose>)], seed: u64) -> Self {
+        let shared = Arc::new(Shared {
+            edge,
+            ends: AtomicBool::new(false),
+            reading: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
+            sent: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
+            tries: Mutex::default(),
+            files: Mutex::default(),
+        });
+        let mut clients = JoinSet::new();
+        let choices = kinds.iter().flat_map(|(count, choose)| std::iter::repeat_n(choose, *count));
+        for (number, choose) in (1..).zip(choices) {
+            let (shared, choose) = (Arc::clone(&shared), Arc::clone(choose));
+            let mut random = SmallRng::seed_from_u64(seed ^ u64::rotate_left(number, 24));
+            clients.spawn(async move {
+                while !shared.ends.load(Ordering::Relaxed) {
+                    let (wanted, pace) = choose(&mut random);
+                    shared.fetch(wanted, pace).await;
+                }
+            });
+        }
+        Self { clients, shared }
+    }
+
+    /// How many are in the middle of a file.
+    pub(crate) fn reading(&self) -> usize {
+        self.shared.reading.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were sent so far, and answers of tries that are over.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.shared.sent.load(Ordering::Relaxed), self.shared.answers.load(Ordering::Relaxed))
+    }
+
+    /// The tries that are over.
+    pub(crate) fn tries(&self) -> Vec<Try> {
+        lock(&self.shared.tries).clone()
+    }
+
+    /// Begins no more files and lets those that were begun be finished.
+    pub(crate) async fn end(mut self, within: Duration) -> (Vec<Try>, Ended) {
+        self.shared.ends.store(true, Ordering::Relaxed);
+        let deadline = Instant::now() + within;
+        while let Ok(Some(_)) = timeout_at(deadline, self.clients.join_next()).await {}
+        self.clients.shutdown().await;
+        let mut files = *lock(&self.shared.files);
+        let begun = self.shared.begun.load(Ordering::Relaxed);
+        files.unfinished = begun.saturating_sub(files.whole + files.lost);
+        (self.tries(), files)
+    }
+}
+
+impl Shared {
+    /// Gets a file, in as many tries as it takes.
+    async fn fetch(&self, wanted: Wanted, pace: Pace) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let (mut left, mut tries) = (wanted, 0);
+        loop {
+            let begun = Instant::now();
+            // Whoever is to end does not dawdle.
+            let pace = if self.ends.load(Ordering::Relaxed) { Pace::QUICK } else { pace };
+            self.sent.fetch_add(1, Ordering::Relaxed);
+            let seen = one(self.edge, &left, pace, begun + TRY_PATIENCE, &self.reading, ready(())).await;
+            tries += 1;
+            self.answers.fetch_add(u64::from(seen.is_answered), Ordering::Relaxed);
+            left = left.after(usize::try_from(seen.bytes).unwrap_or(usize::MAX));
+            let ended = match &seen.outcome {
+                Outcome::Whole => Some(true),
+                Outcome::Wrong(_) | Outcome::Late => Some(false),
+                Outcome::Refused(refusal) => (!refusal.is_polite()).then_some(false),
+                Outcome::Broken(_) => None,
+            };
+            let (ended_at, is_resumed) = (Instant::now(), tries > 1);
+            let path = left.path.clone();
+            lock(&self.tries).push(Try { begun, ended: ended_at, seen, is_resumed, path });
+            if let Some(is_whole) = ended {
+                let mut files = lock(&self.files);
+                *(if is_whole { &mut files.whole } else { &mut files.lost }) += 1;
+                files.resumed += usize::from(is_whole && tries > 1);
+                return;
+            }
+            sleep(AGAIN).await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_breaks_off_is_got_in_parts() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let edge = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = Vec::new();
+                stream.read_buf(&mut request).await.unwrap();
+                let request = String::from_utf8(request).unwrap();
+                let range = request.lines().find_map(|line| line.strip_prefix("Range: bytes="));
+                let first: usize = range.map_or(0, |range| range.split('-').next().unwrap().parse().unwrap());
+                noted.lock().unwrap().push(first);
+                let status = if range.is_some() { 206 } else { 200 };
+                let length = 10 - first;
+                let piece = &"0123456789"[first..(first + 4).min(10)];
+                let answer =
+                    format!("HTTP/1.1 {status} OK\r\nETag: \"x\"\r\nContent-Length: {length}\r\n\r\n{piece}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        let (path, etag) = ("/".to_owned(), Some("\"x\"".to_owned()));
+        let wanted = Wanted { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
+        let choose: Arc<Choose> = Arc::new(move |_: &mut SmallRng| (wanted.clone(), Pace::QUICK));
+        let downloaders = Downloaders::start(edge, &[(1, choose)], 1);
+        while asked.lock().unwrap().is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let (tries, files) = downloaders.end(Duration::from_secs(20)).await;
+        assert_eq!(asked.lock().unwrap()[..3], [0, 4, 8]);
+        assert_eq!(
+            (files.whole, files.resumed, files.lost, files.unfinished),
+            (files.whole, files.whole, 0, 0)
+        );
+        assert!(matches!(tries[0].seen.outcome, Outcome::Broken(_)) && !tries[0].is_resumed);
+        assert!(tries[2].seen.outcome == Outcome::Whole && tries[2].is_resumed);
+    }
+}

@@ -1,0 +1,96 @@
+//! The store's head as it was at every moment, looked at without the mesh, so that one can tell how outdated an answer
+//! was.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::{Client, NoTls};
+
+use crate::private::Servers;
+
+const LOOK: Duration = Duration::from_millis(50);
+/// A store that takes longer is away or frozen; a new connection finds out.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+const HEAD: &str = "SELECT height FROM last_block";
+
+/// Looks at the head of a store until dropped.
+pub(crate) struct Heads {
+    seen: Arc<Mutex<Vec<(Instant, u64)>>>,
+    looking: AbortHandle,
+}
+
+impl Heads {
+    /// Begins to look.
+    pub(crate) fn watch(servers: &Servers) -> Self {
+        let (seen, url) = (Arc::<Mutex<Vec<(Instant, u64)>>>::default(), servers.database_url.clone());
+        let noted = Arc::clone(&seen);
+        let looking = tokio::spawn(async move {
+            let mut client = None;
+            loop {
+                match timeout(ANSWER_WITHIN, look(&url, &mut client)).await {
+                    Ok(Ok(height)) => {
+                        let mut seen = lock(&noted);
+                        if seen.last().is_none_or(|(_, last)| *last < height) {
+                            seen.push((Instant::now(), height));
+                        }
+                    }
+                    Ok(Err(_)) | Err(_) => client = None,
+                }
+                sleep(LOOK).await;
+            }
+        });
+        Self { seen, looking: looking.abort_handle() }
+    }
+
+    /// For how long at least the store had been further when an answer of this height was asked for.
+    pub(crate) fn outdated(&self, height: u64, asked: Instant) -> Duration {
+        outdated(&lock(&self.seen), height, asked)
+    }
+}
+
+impl Drop for Heads {
+    fn drop(&mut self) {
+        self.looking.abort();
+    }
+}
+
+async fn look(url: &str, client: &mut Option<Client>) -> Result<u64, tokio_postgres::Error> {
+    let client = match client {
+        Some(client) => client,
+        none => {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+            // It ends with its client.
+            tokio::spawn(connection);
+            none.insert(client)
+        }
+    };
+    let height = client.query_opt(HEAD, &[]).await?.map_or(0, |row| row.get::<_, i64>(0));
+    Ok(height.unsigned_abs())
+}
+
+fn outdated(seen: &[(Instant, u64)], height: u64, asked: Instant) -> Duration {
+    let next = seen.partition_point(|(_, other)| *other <= height);
+    seen.get(next).map_or(Duration::ZERO, |(since, _)| asked.saturating_duration_since(*since))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_outdated_since_the_next_block() {
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let seen = [(at(0), 5), (at(1), 6), (at(3), 8)];
+        let of = |height, asked| outdated(&seen, height, at(asked)).as_secs();
+        assert_eq!((of(5, 0), of(5, 1), of(5, 4)), (0, 0, 3));
+        assert_eq!((of(6, 4), of(7, 4), of(8, 9), of(9, 9)), (1, 1, 0, 0));
+        assert_eq!(outdated(&[], 1, at(1)), Duration::ZERO);
+    }
+}

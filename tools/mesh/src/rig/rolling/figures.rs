@@ -1,0 +1,107 @@
+//! What a stretch of a rolling restart looked like to the clients.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::rig::clients::downloaders::Try;
+use crate::rig::clients::load::Load;
+use crate::rig::clients::samples;
+use crate::rig::clients::seen::Outcome;
+use crate::rig::clients::submitters::Odd;
+use crate::rig::report::{self, ms};
+
+/// What a stretch found.
+pub(super) type Report = report::Report<Figures>;
+
+/// Figures of a stretch of time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Figures {
+    /// Its beginning and its end on the clock of the load.
+    pub(super) from: Duration,
+    pub(super) to: Duration,
+    /// When it was, unless it was all the time.
+    pub(super) when: Option<(Instant, Instant)>,
+    /// Reads, those that failed, and those asked again over a new connection.
+    pub(super) reads: usize,
+    pub(super) failed: usize,
+    again: usize,
+    p50: Duration,
+    worst_p99: Duration,
+    longest: Duration,
+    /// Downloads under way when it began.
+    pub(super) reading: usize,
+    /// Downloads that ended in it, and those of them that broke off.
+    downloads: usize,
+    broken: usize,
+    /// Submissions in it that came to no definite answer.
+    odd: usize,
+}
+
+impl Figures {
+    /// What reads say of a stretch.
+    pub(super) fn of(load: &Load, from: Duration, to: Duration) -> Self {
+        let reads = samples::Figures::of(&load.samples(from, to), from, to);
+        Self {
+            from,
+            to,
+            reads: reads.requests,
+            failed: reads.requests - reads.fine,
+            again: reads.again,
+            p50: reads.p50,
+            worst_p99: reads.worst_p99,
+            longest: reads.longest,
+            ..Self::default()
+        }
+    }
+
+    /// Adds what became of downloads and submissions in it.
+    pub(super) fn count(&mut self, tries: &[Try], odd: &[Odd]) {
+        let is_in = |moment: Instant| self.when.is_none_or(|(from, to)| moment >= from && moment < to);
+        let ended = tries.iter().filter(|tried| is_in(tried.ended));
+        let is_broken = |tried: &&Try| tried.seen.outcome != Outcome::Whole;
+        (self.downloads, self.broken) = (ended.clone().count(), ended.filter(is_broken).count());
+        self.odd = odd.iter().filter(|odd| is_in(odd.when.1)).count();
+    }
+}
+
+impl report::Figures for Figures {
+    const HEADING: &'static [&'static str] = &[
+        "reads",
+        "failed",
+        "again",
+        "p50 ms",
+        "worst p99",
+        "longest",
+        "downloading",
+        "downloads",
+        "broken",
+        "unsure submissions",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
+        vec![
+            self.reads.to_string(),
+            self.failed.to_string(),
+            self.again.to_string(),
+            ms(self.p50),
+            ms(self.worst_p99),
+            ms(self.longest),
+            self.reading.to_string(),
+            self.downloads.to_string(),
+            self.broken.to_string(),
+            self.odd.to_string(),
+        ]
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let figures = json!({
+            "reads": self.reads, "failed": self.failed, "askedAgain": self.again, "p50Ms": ms(self.p50),
+            "worstSecondP99Ms": ms(self.worst_p99), "longestMs": ms(self.longest), "downloading": self.reading,
+            "downloads": self.downloads, "broken": self.broken, "unsureSubmissions": self.odd,
+        });
+        figures.as_object().cloned().unwrap_or_default()
+    }
+}
