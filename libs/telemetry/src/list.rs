@@ -88,6 +88,9 @@ metrics! {
     EDGE_READS = "mesh.edge.reads" "{read}" Counter &["source"], EDGE,
         "Reads by where their answer came from: `kept` at the door or `cache`, `shared` with an equal one under way, \
          `service`, or `outdated` while the store is away";
+    EDGE_LIMITED = "mesh.edge.requests.limited" "{request}" Counter &["limit"], EDGE,
+        "Requests refused with 429 because of what else comes from their address: too many a second (`rate`), or too \
+         many downloads (`exports`)";
     EDGE_SHED = "mesh.edge.requests.shed" "{request}" Counter &[], EDGE,
         "Requests turned away because too many are being answered";
     BUS_HEDGES = "mesh.bus.hedges" "{ask}" Counter &[], EDGE,

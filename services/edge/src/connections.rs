@@ -1,6 +1,6 @@
 //! The accept loop: bounds connections and what one of them may hold, and closes them in order.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{
     FutureExt,
@@ -28,6 +28,8 @@ use crate::{
     http::HttpService,
     metrics::Metrics,
     patience::{Patient, Times},
+    rate::Standing,
+    visit::Visits,
 };
 
 /// Greatest buffer of a connection, so that thousands of slow clients cost little. More than 100 fields and a
@@ -67,6 +69,10 @@ pub(crate) mod http2 {
     pub(super) const PONG_WITHIN: Duration = Duration::from_secs(10);
 }
 
+/// The status of a gRPC call that is answered by its head alone, and the one of a limit.
+const GRPC_STATUS: &str = "grpc-status";
+const RESOURCE_EXHAUSTED: &str = "8";
+
 /// Where a stop has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Stop {
@@ -99,11 +105,13 @@ impl Connections {
         let idle_listeners = listeners.len().saturating_sub(1);
         let room = Arc::new(Semaphore::new(config.limits.connections + idle_listeners));
         let (service, builder) = (Arc::new(service), Arc::new(builder(&config.limits)));
+        let visits = Arc::new(Visits::new(config));
         for listener in listeners {
             let door = Door {
                 service: Arc::clone(&service),
                 grpc: Arc::clone(grpc),
                 builder: Arc::clone(&builder),
+                visits: Arc::clone(&visits),
                 limits: config.limits,
                 metrics: metrics.clone(),
                 stop: stopped.clone(),
@@ -158,6 +166,7 @@ struct Door<S> {
     service: Arc<Hot<S>>,
     grpc: Arc<Grpc>,
     builder: Arc<auto::Builder<TokioExecutor>>,
+    visits: Arc<Visits>,
     limits: Limits,
     metrics: Metrics,
     stop: watch::Receiver<Stop>,
@@ -175,7 +184,7 @@ impl<S: HttpService> Door<S> {
             tokio::select! {
                 () = reached(&mut stop, Stop::Leaving) => return,
                 (Ok(permit), accepted) = next => match accepted {
-                    Ok((stream, _)) => self.serve(stream, permit),
+                    Ok((stream, peer)) => self.serve(stream, peer.ip(), permit),
                     Err(error) => {
                         // Out of file descriptors, mostly: wait for connections to close.
                         tracing::warn!(%error, "cannot accept");
@@ -187,32 +196,38 @@ impl<S: HttpService> Door<S> {
         }
     }
 
-    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    fn serve(&self, stream: TcpStream, peer: IpAddr, permit: OwnedSemaphorePermit) {
         let _ = stream.set_nodelay(true);
         leave_little_unsent(&stream);
         let state = Arc::new(ConnectionState::default());
         let times = Times { head: self.limits.head_time, idle: self.limits.idle, stalled: STALLED };
         let stream = Patient::new(Guarded::new(stream, Arc::clone(&state)), Arc::clone(&state), times);
         let (service, requests, stop) = (Arc::clone(&self.service), Arc::clone(&state), self.stop.clone());
-        let grpc = Arc::clone(&self.grpc);
+        let (grpc, visits) = (Arc::clone(&self.grpc), Arc::clone(&self.visits));
         let service = service_fn(move |request: Request<Incoming>| {
             let in_flight = requests.take();
+            let visit = visits.begin(&requests, peer, request.headers());
+            let rate = visit.rate;
             let is_http1 = request.version() < Version::HTTP_2;
-            if let Some(response) = service.at_once(&request, &requests) {
-                return Either::Left(ready(Ok(concluded(response, is_http1, in_flight, &stop))));
+            if !visit.is_over_rate()
+                && let Some(response) = service.at_once(&request, &requests)
+            {
+                return Either::Left(ready(Ok(concluded(response, rate, is_http1, in_flight, &stop))));
             }
             // Over HTTP/1 it is the gateway's to say that gRPC is not spoken there.
             if !is_http1 && grpc::is_meant(request.method(), request.headers()) {
-                let answered = Arc::clone(&grpc).answer(request, Arc::clone(&requests));
+                let answered = Arc::clone(&grpc).answer(request, visit);
                 return Either::Right(Either::Left(Box::pin(async move {
-                    Ok(answered.await.map(|body| Kept::new(Body::Right(body), in_flight)))
+                    let mut response = answered.await;
+                    tell_rate(&mut response, rate);
+                    Ok(response.map(|body| Kept::new(Body::Right(body), in_flight)))
                 })));
             }
-            let answered = service.by_filter(request, &requests);
+            let answered = service.by_filter(request, visit);
             let stop = stop.clone();
             // The filter's future is large, and would be moved about with every answer that needs none.
             Either::Right(Either::Right(Box::pin(async move {
-                Ok::<_, S::Error>(concluded(answered.await?, is_http1, in_flight, &stop))
+                Ok::<_, S::Error>(concluded(answered.await?, rate, is_http1, in_flight, &stop))
             })))
         });
         let (builder, metrics, stop) = (Arc::clone(&self.builder), self.metrics.clone(), self.stop.clone());
@@ -240,6 +255,7 @@ fn leave_little_unsent(stream: &TcpStream) {
 /// Ends the answering of a request: an answer over HTTP/1 is the last of its connection when it must be.
 fn concluded<B: Default>(
     mut response: http::Response<B>,
+    rate: Option<Standing>,
     is_http1: bool,
     request: InFlight,
     stop: &watch::Receiver<Stop>,
@@ -249,12 +265,21 @@ fn concluded<B: Default>(
         response = http::Response::default();
         *response.status_mut() = StatusCode::BAD_REQUEST;
     }
+    tell_rate(&mut response, rate);
     // Asking whether it has changed is cheaper than looking.
     let is_stopping = stop.has_changed().unwrap_or(true);
     if is_broken || is_http1 && is_stopping && request.is_last() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response.map(|body| Kept::new(Body::Left(body), request))
+}
+
+/// Tells a client how it stands with its rate, where rates are limited.
+fn tell_rate<B>(response: &mut http::Response<B>, rate: Option<Standing>) {
+    let Some(rate) = rate else { return };
+    let is_refused = response.status() == StatusCode::TOO_MANY_REQUESTS
+        || response.headers().get(GRPC_STATUS).is_some_and(|status| status == RESOURCE_EXHAUSTED);
+    rate.tell(response.headers_mut(), is_refused);
 }
 
 /// Serves a connection to its end. An HTTP/2 client hears of a stop at once and loses nothing; an idle HTTP/1

@@ -1,6 +1,7 @@
 //! The `edge` workload: HTTP and gRPC in, bus out. It knows operations as data read off the contract, none by name, and
 //! has no database.
 
+mod address;
 mod answer;
 mod asking;
 mod body;
@@ -10,12 +11,14 @@ mod config;
 mod connection;
 mod connections;
 mod download;
+mod exports;
 mod flights;
 mod gateway;
 mod grpc;
 mod guard;
 mod gzip;
 mod heads;
+mod held;
 mod hot;
 mod http;
 mod limits;
@@ -24,9 +27,11 @@ mod metrics;
 mod pages;
 mod patience;
 mod range;
+mod rate;
 mod request;
 mod routes;
 mod trace;
+mod visit;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 

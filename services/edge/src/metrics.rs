@@ -32,6 +32,7 @@ pub(crate) struct Metrics {
     pub(crate) active: Gauge,
     calls: Calls,
     reads: Family<[(&'static str, &'static str); 1], Counter>,
+    limited: Family<[(&'static str, &'static str); 1], Counter>,
     /// Requests turned away for want of room.
     pub(crate) shed: Counter,
     /// Open connections.
@@ -61,6 +62,15 @@ pub(crate) enum Source {
     Service,
     /// The cache, while the store is away.
     Outdated,
+}
+
+/// What one address has too much of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Limited {
+    /// Requests a second.
+    Rate,
+    /// Downloads at the same time.
+    Exports,
 }
 
 /// Counts of an operation's answers that need not be looked up.
@@ -96,6 +106,7 @@ impl Metrics {
             active: Gauge::default(),
             calls: Calls::of("grpc"),
             reads: Family::default(),
+            limited: Family::default(),
             shed: Counter::default(),
             connections: Gauge::default(),
         };
@@ -108,6 +119,10 @@ impl Metrics {
         registry.add(&list::HTTP_SERVER_ACTIVE_REQUESTS, metrics.active.clone());
         metrics.calls.add_to(registry, &list::RPC_SERVER_CALL_DURATION);
         registry.add(&list::EDGE_READS, metrics.reads.clone());
+        for limit in [Limited::Rate, Limited::Exports] {
+            metrics.limited(limit);
+        }
+        registry.add(&list::EDGE_LIMITED, metrics.limited.clone());
         registry.add(&list::EDGE_SHED, metrics.shed.clone());
         registry.add(&list::EDGE_CONNECTIONS, metrics.connections.clone());
         metrics
@@ -148,6 +163,15 @@ impl Metrics {
     /// Counts a gRPC call by its method, or `none`, and code.
     pub(crate) fn called(&self, method: &'static str, code: u8, took: Duration) {
         self.calls.counted(method, code).observe(took.as_secs_f64());
+    }
+
+    /// The counter of requests that were refused by this limit.
+    pub(crate) fn limited(&self, by: Limited) -> Counter {
+        let limit = match by {
+            Limited::Rate => "rate",
+            Limited::Exports => "exports",
+        };
+        self.limited.get_or_create_owned(&[("limit", limit)])
     }
 
     /// The counter of reads that were answered from there.

@@ -91,6 +91,7 @@ fn all() -> Vec<(&'static str, &'static str, Vec<Panel>)> {
             ],
         ),
         panel("Reads by source", "reqps", rate(&EDGE_READS, "source"), "{{source}}"),
+        panel("Limited by address", "reqps", rate(&EDGE_LIMITED, "limit"), "{{limit}}"),
         Panel(
             "Turned away",
             "reqps",
