@@ -15,8 +15,8 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::{Instant, sleep, timeout, timeout_at},
+    sync::watch,
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
@@ -29,6 +29,8 @@ use crate::{
     metrics::Metrics,
     patience::{Patient, Times},
     rate::Standing,
+    room::{Holder, NoPlace, Room},
+    turned_away::{Spare, TurnedAway},
     visit::Visits,
 };
 
@@ -101,9 +103,7 @@ impl Connections {
     ) -> Self {
         let ready = ready.boxed().shared();
         let (stop, stopped) = watch::channel(Stop::Not);
-        // Every listener holds the place of its next connection; an idle one must not take it from the others.
-        let idle_listeners = listeners.len().saturating_sub(1);
-        let room = Arc::new(Semaphore::new(config.limits.connections + idle_listeners));
+        let (room, turned_away) = (Room::new(config.limits.connections), Arc::new(TurnedAway::new()));
         let (service, builder) = (Arc::new(service), Arc::new(builder(&config.limits)));
         let visits = Arc::new(Visits::new(config));
         for listener in listeners {
@@ -112,14 +112,16 @@ impl Connections {
                 grpc: Arc::clone(grpc),
                 builder: Arc::clone(&builder),
                 visits: Arc::clone(&visits),
+                room: Arc::clone(&room),
+                turned_away: Arc::clone(&turned_away),
                 limits: config.limits,
                 metrics: metrics.clone(),
                 stop: stopped.clone(),
             };
-            let (room, ready) = (Arc::clone(&room), ready.clone());
+            let ready = ready.clone();
             tokio::spawn(async move {
                 ready.await;
-                door.accept(listener, room).await;
+                door.accept(listener).await;
             });
         }
         Self { stop }
@@ -167,36 +169,47 @@ struct Door<S> {
     grpc: Arc<Grpc>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     visits: Arc<Visits>,
+    room: Arc<Room>,
+    turned_away: Arc<TurnedAway>,
     limits: Limits,
     metrics: Metrics,
     stop: watch::Receiver<Stop>,
 }
 
 impl<S: HttpService> Door<S> {
-    /// Lets connections in while there is room, until a stop.
-    async fn accept(self, listener: TcpListener, room: Arc<Semaphore>) {
-        let mut stop = self.stop.clone();
+    /// Lets connections in while there is room and turns others away, until a stop.
+    async fn accept(self, listener: TcpListener) {
+        let (mut stop, mut spare) = (self.stop.clone(), Spare::new());
         loop {
-            let next = async {
-                let permit = Arc::clone(&room).acquire_owned().await;
-                (permit, listener.accept().await)
-            };
             tokio::select! {
                 () = reached(&mut stop, Stop::Leaving) => return,
-                (Ok(permit), accepted) = next => match accepted {
-                    Ok((stream, peer)) => self.serve(stream, peer.ip(), permit),
-                    Err(error) => {
-                        // Out of file descriptors, mostly: wait for connections to close.
-                        tracing::warn!(%error, "cannot accept");
-                        sleep(Duration::from_millis(50)).await;
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => self.admit(stream, peer.ip()),
+                    Err(error) => if spare.make_do(&listener, &error).await {
+                        self.metrics.refused_connection("files").inc();
                     }
                 },
-                else => return,
             }
         }
     }
 
-    fn serve(&self, stream: TcpStream, peer: IpAddr, permit: OwnedSemaphorePermit) {
+    /// Serves a connection, if there is room for it. A trusted proxy brings many clients, and has no share of its own.
+    fn admit(&self, stream: TcpStream, peer: IpAddr) {
+        let place: Result<Box<dyn Send>, NoPlace> = match self.visits.is_proxy(peer) {
+            true => self.room.enter([]).map(|place| Box::new(place) as _),
+            false => self.room.enter([Holder::Address(peer.into())]).map(|place| Box::new(place) as _),
+        };
+        match place {
+            Ok(place) => self.serve(stream, peer, place),
+            Err(no_place) => {
+                self.metrics.refused_connection(no_place.reason()).inc();
+                self.turned_away.turn_away(stream);
+            }
+        }
+    }
+
+    /// Serves a connection, which keeps its place until it is closed.
+    fn serve(&self, stream: TcpStream, peer: IpAddr, place: Box<dyn Send>) {
         let _ = stream.set_nodelay(true);
         leave_little_unsent(&stream);
         let state = Arc::new(ConnectionState::default());
@@ -238,7 +251,7 @@ impl<S: HttpService> Door<S> {
                 tracing::debug!(error, "a connection broke");
             }
             metrics.connections.dec();
-            drop(permit);
+            drop(place);
         });
     }
 }

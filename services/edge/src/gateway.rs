@@ -14,10 +14,7 @@ use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span::Recorded};
 use prometheus_client::metrics::gauge::Gauge;
 use proto_msgs::OperationInfo;
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time,
-};
+use tokio::time;
 use tracing::Instrument;
 use warp::{path::FullPath, reply::Response};
 
@@ -32,6 +29,7 @@ use crate::{
     limits::{self, Refusal},
     metrics::{Limited, Metrics},
     request,
+    room::{Holder, NoPlace, Place, Room},
     routes::{Matched, Routes},
     trace::Trace,
     visit::Visit,
@@ -63,14 +61,14 @@ pub(crate) struct Shared {
     routes: Routes,
     pub(crate) config: Arc<Config>,
     pub(crate) metrics: Metrics,
-    room: Semaphore,
+    room: Arc<Room>,
     exports: Exports,
 }
 
 impl Gateway {
     /// A gateway that asks the services.
     pub(crate) fn new(asking: Asking, routes: Routes, config: Arc<Config>, metrics: Metrics) -> Self {
-        let room = Semaphore::new(config.limits.in_flight);
+        let room = Room::new(config.limits.in_flight);
         let exports = Exports::new(config.exports_per_address);
         Self { shared: Arc::new(Shared { asking, routes, config, metrics, room, exports }) }
     }
@@ -177,7 +175,6 @@ impl Shared {
                     && (is_read || call.method == Method::POST) =>
             {
                 self.check_rate(call)?;
-                let _room = self.room()?;
                 self.ask(call, operation, path, trace).await
             }
             _ => Err(Refusal {
@@ -214,10 +211,15 @@ impl Shared {
     }
 
     /// A place among the requests that are being answered.
-    pub(crate) fn room(&self) -> Result<SemaphorePermit<'_>, Problem> {
-        self.room.try_acquire().map_err(|_| {
-            self.metrics.shed.inc();
-            Problem::unavailable("too many requests are being answered")
+    pub(crate) fn room(&self, visit: &Visit, operation: &'static OperationInfo) -> Result<Place<2>, Problem> {
+        let holders = [Holder::Address(visit.client), Holder::Operation(&operation.name)];
+        self.room.enter(holders).map_err(|no_place| {
+            self.metrics.shed(no_place.reason()).inc();
+            Problem::unavailable(match no_place {
+                NoPlace::Full => "too many requests are being answered",
+                NoPlace::Share(Holder::Address(_)) => "too many requests of this address are being answered",
+                NoPlace::Share(Holder::Operation(_)) => "too many requests of this kind are being answered",
+            })
         })
     }
 
@@ -248,8 +250,13 @@ impl Shared {
         traceparent: Option<TraceContext>,
     ) -> Result<Response, Refusal> {
         let is_read = operation.method == proto_msgs::Method::Get;
+        if is_read {
+            // What nobody wants takes no place while it comes.
+            self.unwanted_body(call).await?;
+        }
+        let _place = self.room(&call.visit, operation)?;
         let body = match is_read {
-            true => self.unwanted_body(call).await.map(|()| Bytes::new())?,
+            true => Bytes::new(),
             false => {
                 let body = self.body(call).await?;
                 self.metrics.took(&operation.name, body.len());

@@ -12,13 +12,13 @@ mod connection;
 mod connections;
 mod download;
 mod exports;
+mod files;
 mod flights;
 mod gateway;
 mod grpc;
 mod guard;
 mod gzip;
 mod heads;
-mod held;
 mod hot;
 mod http;
 mod limits;
@@ -29,8 +29,10 @@ mod patience;
 mod range;
 mod rate;
 mod request;
+mod room;
 mod routes;
 mod trace;
+mod turned_away;
 mod visit;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
@@ -51,7 +53,9 @@ fn main() -> ExitCode {
 }
 
 async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
-    let config = Arc::new(setup.config);
+    let mut config = setup.config;
+    config.limits.connections = files::connections(config.limits.connections);
+    let config = Arc::new(config);
     let metrics = metrics::Metrics::register(&mut setup.registry.borrow_mut());
     let listeners = listen::listeners(&config)?;
     // On a shared socket another replica takes the connections until this one can answer them; without the bus

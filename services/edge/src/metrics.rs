@@ -33,8 +33,8 @@ pub(crate) struct Metrics {
     calls: Calls,
     reads: Family<[(&'static str, &'static str); 1], Counter>,
     limited: Family<[(&'static str, &'static str); 1], Counter>,
-    /// Requests turned away for want of room.
-    pub(crate) shed: Counter,
+    shed: Family<[(&'static str, &'static str); 1], Counter>,
+    refused: Family<[(&'static str, &'static str); 1], Counter>,
     /// Open connections.
     pub(crate) connections: Gauge<i64, AtomicI64>,
 }
@@ -107,7 +107,8 @@ impl Metrics {
             calls: Calls::of("grpc"),
             reads: Family::default(),
             limited: Family::default(),
-            shed: Counter::default(),
+            shed: Family::default(),
+            refused: Family::default(),
             connections: Gauge::default(),
         };
         for source in [Source::Kept, Source::Cache, Source::Shared, Source::Service, Source::Outdated] {
@@ -122,6 +123,13 @@ impl Metrics {
         for limit in [Limited::Rate, Limited::Exports] {
             metrics.limited(limit);
         }
+        for reason in ["full", "address", "operation"] {
+            metrics.shed(reason);
+        }
+        for reason in ["full", "address", "files"] {
+            metrics.refused_connection(reason);
+        }
+        registry.add(&list::EDGE_REFUSED, metrics.refused.clone());
         registry.add(&list::EDGE_LIMITED, metrics.limited.clone());
         registry.add(&list::EDGE_SHED, metrics.shed.clone());
         registry.add(&list::EDGE_CONNECTIONS, metrics.connections.clone());
@@ -172,6 +180,16 @@ impl Metrics {
             Limited::Exports => "exports",
         };
         self.limited.get_or_create_owned(&[("limit", limit)])
+    }
+
+    /// The counter of requests that were turned away for want of room.
+    pub(crate) fn shed(&self, reason: &'static str) -> Counter {
+        self.shed.get_or_create_owned(&[("reason", reason)])
+    }
+
+    /// The counter of connections that were turned away.
+    pub(crate) fn refused_connection(&self, reason: &'static str) -> Counter {
+        self.refused.get_or_create_owned(&[("reason", reason)])
     }
 
     /// The counter of reads that were answered from there.

@@ -40,6 +40,11 @@ impl Visits {
         Self { proxies: config.proxies.clone(), rate }
     }
 
+    /// Whether a peer is a trusted proxy.
+    pub(crate) fn is_proxy(&self, peer: IpAddr) -> bool {
+        self.proxies.hold(peer)
+    }
+
     /// Counts a request that came from this peer.
     pub(crate) fn begin(
         &self,

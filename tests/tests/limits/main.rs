@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
+mod connections;
 mod exports;
+mod fairness;
 mod rate;
 
 use mesh_testbed::{Answer, Mesh};

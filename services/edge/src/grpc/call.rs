@@ -111,7 +111,7 @@ async fn try_answer(
     if own.is_some_and(|own| own.is_zero()) {
         return Err(late());
     }
-    let _room = shared.room()?;
+    let _place = shared.room(&call.visit, call.operation)?;
     let answered = reply(shared, call, trace, until);
     match until {
         None => answered.await,

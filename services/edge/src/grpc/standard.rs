@@ -10,7 +10,6 @@ use mesh_bus::Bus;
 use mesh_chassis::Failure;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use proto_msgs::{Contract, DESCRIPTORS, OperationInfo};
-use tokio::sync::Semaphore;
 use tonic::{body::Body, server::NamedService};
 
 use super::{Call, health::Health, standing::Standing, status};
@@ -18,6 +17,7 @@ use crate::{
     answer::{RequestId, X_REQUEST_ID},
     gateway::Gateway,
     metrics::{Limited, Metrics},
+    room::{Holder, Room},
     visit::Visit,
 };
 
@@ -39,7 +39,7 @@ pub(crate) struct Grpc {
     operations: HashMap<String, &'static OperationInfo>,
     standard: HashMap<&'static str, Served>,
     /// Room for streams of the standard services.
-    room: Arc<Semaphore>,
+    room: Arc<Room>,
     health: Arc<Health>,
     metrics: Metrics,
 }
@@ -59,7 +59,7 @@ impl Grpc {
         serve(&mut standard, reflection().build_v1alpha()?.max_decoding_message_size(MESSAGE_BYTES));
         let health = Health::follow(bus, reporter);
         let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row)).collect();
-        let room = Arc::new(Semaphore::new(STANDING_AT_MOST));
+        let room = Room::new(STANDING_AT_MOST);
         Ok(Arc::new(Self { gateway, operations, standard, room, health, metrics }))
     }
 
@@ -90,7 +90,7 @@ impl Grpc {
             self.metrics.called(name, problem.code.number(), Duration::ZERO);
             return refused(&problem, id);
         }
-        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+        let Ok(place) = self.room.enter([Holder::Address(visit.client)]) else {
             let reason = "too many streams of this service are open";
             return refused(&Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason), id);
         };
