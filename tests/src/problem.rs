@@ -4,12 +4,13 @@ use mesh_testbed::Answer;
 use serde_json::Value;
 
 /// What 2.1 says of each code: number, name, statuses, whether `Retry-After` comes along.
-const CODES: [(i64, &str, &[u16], bool); 9] = [
+const CODES: [(i64, &str, &[u16], bool); 10] = [
     (3, "InvalidArgument", &[400, 414, 431], false),
     (4, "DeadlineExceeded", &[504], true),
     (4, "DeadlineExceeded", &[408], false),
     (5, "NotFound", &[404], false),
-    (8, "ResourceExhausted", &[429, 413], false),
+    (8, "ResourceExhausted", &[429], true),
+    (8, "ResourceExhausted", &[413], false),
     (9, "FailedPrecondition", &[400], false),
     (12, "Unimplemented", &[405, 501], false),
     (13, "Internal", &[500], false),

@@ -1,6 +1,6 @@
 //! HTTP/1.1 by hand over a socket, for what a proper client would never send.
 
-use std::io;
+use std::{io, net::IpAddr};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -47,6 +47,19 @@ impl Connection {
     /// When nobody listens there.
     pub async fn open(url: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(url.trim_start_matches("http://")).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, unread: Vec::new() })
+    }
+
+    /// Connects from an address of this machine, such as 127.0.0.2.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub async fn open_from(url: &str, from: IpAddr) -> io::Result<Self> {
+        let address = url.trim_start_matches("http://").parse().map_err(io::Error::other)?;
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        let stream = socket.connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, unread: Vec::new() })
     }

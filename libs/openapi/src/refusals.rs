@@ -174,7 +174,7 @@ fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
     }
     let names: &[&str] = match status {
         416 => &["Content-Range"],
-        429 => &["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
+        429 => &["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After"],
         503 | 504 => &["Retry-After"],
         _ => &[],
     };

@@ -88,8 +88,14 @@ metrics! {
     EDGE_READS = "mesh.edge.reads" "{read}" Counter &["source"], EDGE,
         "Reads by where their answer came from: `kept` at the door or `cache`, `shared` with an equal one under way, \
          `service`, or `outdated` while the store is away";
-    EDGE_SHED = "mesh.edge.requests.shed" "{request}" Counter &[], EDGE,
-        "Requests turned away because too many are being answered";
+    EDGE_LIMITED = "mesh.edge.requests.limited" "{request}" Counter &["limit"], EDGE,
+        "Requests refused with 429 because of what else comes from their address: too many a second (`rate`), or too \
+         many downloads (`exports`)";
+    EDGE_SHED = "mesh.edge.requests.shed" "{request}" Counter &["reason"], EDGE,
+        "Requests turned away with 503 because too many are being answered: in all (`full`), or more than their share by \
+         their `address` or their `operation`";
+    EDGE_REFUSED = "mesh.edge.connections.refused" "{connection}" Counter &["reason"], EDGE,
+        "Connections turned away with 503: too many in all (`full`), more than its share by an `address`, or out of `files`";
     BUS_HEDGES = "mesh.bus.hedges" "{ask}" Counter &[], EDGE,
         "Reads asked again while still unanswered";
     BUS_HEDGES_WON = "mesh.bus.hedges.won" "{ask}" Counter &[], EDGE,

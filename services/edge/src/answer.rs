@@ -194,7 +194,8 @@ pub(crate) fn refused(status: StatusCode, problem: &Problem) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
-    if problem.code.is_passing() && status.is_server_error() {
+    let is_too_much = status == StatusCode::TOO_MANY_REQUESTS;
+    if is_too_much || problem.code.is_passing() && status.is_server_error() {
         headers.insert(RETRY_AFTER, RETRY_AFTER_S);
     }
     response

@@ -24,6 +24,7 @@ use crate::{
     cache::{Answer, Cache, Question},
     config::Config,
     download::Download,
+    exports::ExportPlace,
     flights::{Flights, Landing},
     heads::Heads,
     limits::Refusal,
@@ -182,10 +183,11 @@ impl Asking {
         asker: &Asker,
         headers: &HeaderMap,
         is_head: bool,
+        place: ExportPlace,
     ) -> Result<Response, Refusal> {
         let asked = &self.operations[question.operation];
         let (bus, target, message) = (&self.bus, &asked.target, question.message.clone());
-        Download { bus, target, message, asker, headers, is_head }.answer().await
+        Download { bus, target, message, asker, headers, is_head, place }.answer().await
     }
 
     /// Opens a download and pulls all of it.

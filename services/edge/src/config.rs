@@ -1,9 +1,18 @@
 //! Configuration of the `edge` workload; the table is in its README.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    num::{NonZeroU32, NonZeroUsize},
+    time::Duration,
+};
 
 use mesh_chassis::{Env, Lag, Rows, Sampling};
 use proto_msgs::OperationInfo;
+
+use crate::address::Proxies;
+
+/// Requests that an address may send at once, in seconds of its rate, unless it is set.
+const BURST_S: u32 = 5;
 
 /// What a service may take for an answer, unless it is set.
 const SERVICE_TIME_MS: u64 = 10_000;
@@ -30,7 +39,21 @@ pub(crate) struct Config {
     pub(crate) rows: Rows,
     /// Which requests' traces are recorded.
     pub(crate) sampling: Sampling,
+    /// Whose `X-Forwarded-For` is believed.
+    pub(crate) proxies: Proxies,
+    /// What one address may send; nothing = as much as it likes.
+    pub(crate) rate: Option<RateLimit>,
+    /// Downloads of one address at the same time; nothing = as many as it likes.
+    pub(crate) exports_per_address: Option<NonZeroUsize>,
     pub(crate) limits: Limits,
+}
+
+/// How many requests an address may send.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RateLimit {
+    pub(crate) per_s: NonZeroU32,
+    /// At once.
+    pub(crate) burst: NonZeroU32,
 }
 
 /// What the edge takes at most (contract section 7).
@@ -84,8 +107,23 @@ impl mesh_chassis::Config for Config {
             lag: Lag::read(env),
             rows: Rows::read(env),
             sampling: Sampling::read(env),
+            proxies: env.or("MESH_EDGE_TRUSTED_PROXIES", Proxies::default()),
+            rate: RateLimit::read(env),
+            exports_per_address: NonZeroUsize::new(env.or("MESH_EDGE_EXPORTS_PER_ADDRESS", 0)),
             limits: Limits::read(env),
         }
+    }
+}
+
+impl RateLimit {
+    fn read(env: &mut Env) -> Option<Self> {
+        let per_s = NonZeroU32::new(env.or("MESH_EDGE_RATE_PER_S", 0));
+        let usual = per_s.map_or(1, |per_s| per_s.get().saturating_mul(BURST_S));
+        let burst = NonZeroU32::new(env.or("MESH_EDGE_RATE_BURST", usual));
+        if burst.is_none() {
+            env.mistake("MESH_EDGE_RATE_BURST must be at least 1");
+        }
+        Some(Self { per_s: per_s?, burst: burst? })
     }
 }
 

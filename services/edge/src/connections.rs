@@ -1,6 +1,6 @@
 //! The accept loop: bounds connections and what one of them may hold, and closes them in order.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{
     FutureExt,
@@ -15,8 +15,8 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::{Instant, sleep, timeout, timeout_at},
+    sync::watch,
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
@@ -28,6 +28,10 @@ use crate::{
     http::HttpService,
     metrics::Metrics,
     patience::{Patient, Times},
+    rate::Standing,
+    room::{Holder, NoPlace, Room},
+    turned_away::{Spare, TurnedAway},
+    visit::Visits,
 };
 
 /// Greatest buffer of a connection, so that thousands of slow clients cost little. More than 100 fields and a
@@ -67,6 +71,10 @@ pub(crate) mod http2 {
     pub(super) const PONG_WITHIN: Duration = Duration::from_secs(10);
 }
 
+/// The status of a gRPC call that is answered by its head alone, and the one of a limit.
+const GRPC_STATUS: &str = "grpc-status";
+const RESOURCE_EXHAUSTED: &str = "8";
+
 /// Where a stop has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Stop {
@@ -95,23 +103,25 @@ impl Connections {
     ) -> Self {
         let ready = ready.boxed().shared();
         let (stop, stopped) = watch::channel(Stop::Not);
-        // Every listener holds the place of its next connection; an idle one must not take it from the others.
-        let idle_listeners = listeners.len().saturating_sub(1);
-        let room = Arc::new(Semaphore::new(config.limits.connections + idle_listeners));
+        let (room, turned_away) = (Room::new(config.limits.connections), Arc::new(TurnedAway::new()));
         let (service, builder) = (Arc::new(service), Arc::new(builder(&config.limits)));
+        let visits = Arc::new(Visits::new(config));
         for listener in listeners {
             let door = Door {
                 service: Arc::clone(&service),
                 grpc: Arc::clone(grpc),
                 builder: Arc::clone(&builder),
+                visits: Arc::clone(&visits),
+                room: Arc::clone(&room),
+                turned_away: Arc::clone(&turned_away),
                 limits: config.limits,
                 metrics: metrics.clone(),
                 stop: stopped.clone(),
             };
-            let (room, ready) = (Arc::clone(&room), ready.clone());
+            let ready = ready.clone();
             tokio::spawn(async move {
                 ready.await;
-                door.accept(listener, room).await;
+                door.accept(listener).await;
             });
         }
         Self { stop }
@@ -158,61 +168,79 @@ struct Door<S> {
     service: Arc<Hot<S>>,
     grpc: Arc<Grpc>,
     builder: Arc<auto::Builder<TokioExecutor>>,
+    visits: Arc<Visits>,
+    room: Arc<Room>,
+    turned_away: Arc<TurnedAway>,
     limits: Limits,
     metrics: Metrics,
     stop: watch::Receiver<Stop>,
 }
 
 impl<S: HttpService> Door<S> {
-    /// Lets connections in while there is room, until a stop.
-    async fn accept(self, listener: TcpListener, room: Arc<Semaphore>) {
-        let mut stop = self.stop.clone();
+    /// Lets connections in while there is room and turns others away, until a stop.
+    async fn accept(self, listener: TcpListener) {
+        let (mut stop, mut spare) = (self.stop.clone(), Spare::new());
         loop {
-            let next = async {
-                let permit = Arc::clone(&room).acquire_owned().await;
-                (permit, listener.accept().await)
-            };
             tokio::select! {
                 () = reached(&mut stop, Stop::Leaving) => return,
-                (Ok(permit), accepted) = next => match accepted {
-                    Ok((stream, _)) => self.serve(stream, permit),
-                    Err(error) => {
-                        // Out of file descriptors, mostly: wait for connections to close.
-                        tracing::warn!(%error, "cannot accept");
-                        sleep(Duration::from_millis(50)).await;
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => self.admit(stream, peer.ip()),
+                    Err(error) => if spare.make_do(&listener, &error).await {
+                        self.metrics.refused_connection("files").inc();
                     }
                 },
-                else => return,
             }
         }
     }
 
-    fn serve(&self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    /// Serves a connection, if there is room for it. A trusted proxy brings many clients, and has no share of its own.
+    fn admit(&self, stream: TcpStream, peer: IpAddr) {
+        let place: Result<Box<dyn Send>, NoPlace> = match self.visits.is_proxy(peer) {
+            true => self.room.enter([]).map(|place| Box::new(place) as _),
+            false => self.room.enter([Holder::Address(peer.into())]).map(|place| Box::new(place) as _),
+        };
+        match place {
+            Ok(place) => self.serve(stream, peer, place),
+            Err(no_place) => {
+                self.metrics.refused_connection(no_place.reason()).inc();
+                self.turned_away.turn_away(stream);
+            }
+        }
+    }
+
+    /// Serves a connection, which keeps its place until it is closed.
+    fn serve(&self, stream: TcpStream, peer: IpAddr, place: Box<dyn Send>) {
         let _ = stream.set_nodelay(true);
         leave_little_unsent(&stream);
         let state = Arc::new(ConnectionState::default());
         let times = Times { head: self.limits.head_time, idle: self.limits.idle, stalled: STALLED };
         let stream = Patient::new(Guarded::new(stream, Arc::clone(&state)), Arc::clone(&state), times);
         let (service, requests, stop) = (Arc::clone(&self.service), Arc::clone(&state), self.stop.clone());
-        let grpc = Arc::clone(&self.grpc);
+        let (grpc, visits) = (Arc::clone(&self.grpc), Arc::clone(&self.visits));
         let service = service_fn(move |request: Request<Incoming>| {
             let in_flight = requests.take();
+            let visit = visits.begin(&requests, peer, request.headers());
+            let rate = visit.rate;
             let is_http1 = request.version() < Version::HTTP_2;
-            if let Some(response) = service.at_once(&request, &requests) {
-                return Either::Left(ready(Ok(concluded(response, is_http1, in_flight, &stop))));
+            if !visit.is_over_rate()
+                && let Some(response) = service.at_once(&request, &requests)
+            {
+                return Either::Left(ready(Ok(concluded(response, rate, is_http1, in_flight, &stop))));
             }
             // Over HTTP/1 it is the gateway's to say that gRPC is not spoken there.
             if !is_http1 && grpc::is_meant(request.method(), request.headers()) {
-                let answered = Arc::clone(&grpc).answer(request, Arc::clone(&requests));
+                let answered = Arc::clone(&grpc).answer(request, visit);
                 return Either::Right(Either::Left(Box::pin(async move {
-                    Ok(answered.await.map(|body| Kept::new(Body::Right(body), in_flight)))
+                    let mut response = answered.await;
+                    tell_rate(&mut response, rate);
+                    Ok(response.map(|body| Kept::new(Body::Right(body), in_flight)))
                 })));
             }
-            let answered = service.by_filter(request, &requests);
+            let answered = service.by_filter(request, visit);
             let stop = stop.clone();
             // The filter's future is large, and would be moved about with every answer that needs none.
             Either::Right(Either::Right(Box::pin(async move {
-                Ok::<_, S::Error>(concluded(answered.await?, is_http1, in_flight, &stop))
+                Ok::<_, S::Error>(concluded(answered.await?, rate, is_http1, in_flight, &stop))
             })))
         });
         let (builder, metrics, stop) = (Arc::clone(&self.builder), self.metrics.clone(), self.stop.clone());
@@ -223,7 +251,7 @@ impl<S: HttpService> Door<S> {
                 tracing::debug!(error, "a connection broke");
             }
             metrics.connections.dec();
-            drop(permit);
+            drop(place);
         });
     }
 }
@@ -240,6 +268,7 @@ fn leave_little_unsent(stream: &TcpStream) {
 /// Ends the answering of a request: an answer over HTTP/1 is the last of its connection when it must be.
 fn concluded<B: Default>(
     mut response: http::Response<B>,
+    rate: Option<Standing>,
     is_http1: bool,
     request: InFlight,
     stop: &watch::Receiver<Stop>,
@@ -249,12 +278,21 @@ fn concluded<B: Default>(
         response = http::Response::default();
         *response.status_mut() = StatusCode::BAD_REQUEST;
     }
+    tell_rate(&mut response, rate);
     // Asking whether it has changed is cheaper than looking.
     let is_stopping = stop.has_changed().unwrap_or(true);
     if is_broken || is_http1 && is_stopping && request.is_last() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response.map(|body| Kept::new(Body::Left(body), request))
+}
+
+/// Tells a client how it stands with its rate, where rates are limited.
+fn tell_rate<B>(response: &mut http::Response<B>, rate: Option<Standing>) {
+    let Some(rate) = rate else { return };
+    let is_refused = response.status() == StatusCode::TOO_MANY_REQUESTS
+        || response.headers().get(GRPC_STATUS).is_some_and(|status| status == RESOURCE_EXHAUSTED);
+    rate.tell(response.headers_mut(), is_refused);
 }
 
 /// Serves a connection to its end. An HTTP/2 client hears of a stop at once and loses nothing; an idle HTTP/1

@@ -21,6 +21,7 @@ use crate::{
     answer,
     asking::Asker,
     chunk_form::{self, NDJSON},
+    exports::ExportPlace,
     gzip,
     limits::Refusal,
     range::Part,
@@ -43,11 +44,13 @@ pub(crate) struct Download<'a> {
     pub(crate) headers: &'a HeaderMap,
     /// Whether only the headers of the answer are wanted.
     pub(crate) is_head: bool,
+    /// What its body holds until it is gone.
+    pub(crate) place: ExportPlace,
 }
 
 impl Download<'_> {
     /// Answers with the file, a part of it, or its chunks as JSON.
-    pub(crate) async fn answer(self) -> Result<Response, Refusal> {
+    pub(crate) async fn answer(mut self) -> Result<Response, Refusal> {
         if takes_chunks(self.headers) {
             return Ok(self.chunks().await?);
         }
@@ -92,14 +95,15 @@ impl Download<'_> {
         }
         let to_byte = range.map(|range| range.end).filter(|end| Some(*end) != length);
         let pieces = bytes_of(self.pull(&opened, to_byte).await?);
+        let place = self.place.take();
         Ok(match is_packed {
-            true => respond(status, headers, frames(gzip::packed(pieces))),
-            false => respond(status, headers, frames(pieces)),
+            true => respond(status, headers, frames(gzip::packed(pieces), place)),
+            false => respond(status, headers, frames(pieces, place)),
         })
     }
 
     /// Answers with one JSON object per chunk and line (X11).
-    async fn chunks(&self) -> Result<Response, Problem> {
+    async fn chunks(&mut self) -> Result<Response, Problem> {
         let opened = self.open(0).await?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
@@ -110,7 +114,7 @@ impl Download<'_> {
         }
         let pulled = self.pull(&opened, None).await?;
         let lines = chunk_form::lines(opened.content_type, opened.info, pulled.into_stream());
-        Ok(respond(StatusCode::OK, headers, frames(lines.map(Ok))))
+        Ok(respond(StatusCode::OK, headers, frames(lines.map(Ok), self.place.take())))
     }
 
     async fn open(&self, from_byte: u64) -> Result<Opened, Problem> {
@@ -205,20 +209,21 @@ fn bytes_of(pulled: Pulled) -> impl Stream<Item = io::Result<Bytes>> + Send + 's
     pulled.into_stream().map(|pulled| pulled.map_err(|problem| io::Error::other(problem.to_string())))
 }
 
-/// The same bytes, none of the pieces longer than a frame.
+/// The same bytes, none of the pieces longer than a frame. The download's place is free when nobody reads them any more.
 fn frames(
     pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    place: ExportPlace,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let state = (Box::pin(pieces), Bytes::new());
-    stream::unfold(state, |(mut pieces, mut rest)| async move {
+    let state = (Box::pin(pieces), Bytes::new(), place);
+    stream::unfold(state, |(mut pieces, mut rest, place)| async move {
         while rest.is_empty() {
             match pieces.next().await? {
                 Ok(piece) => rest = piece,
-                Err(error) => return Some((Err(error), (pieces, rest))),
+                Err(error) => return Some((Err(error), (pieces, rest, place))),
             }
         }
         let frame = rest.split_to(rest.len().min(FRAME_BYTES));
-        Some((Ok(frame), (pieces, rest)))
+        Some((Ok(frame), (pieces, rest, place)))
     })
 }
 
@@ -246,7 +251,7 @@ mod tests {
     async fn pieces_are_cut_into_frames_and_a_failure_stays_one() {
         let pieces =
             [Ok(Bytes::from(vec![1; FRAME_BYTES + 1])), Ok(Bytes::new()), Err(io::Error::other("broken"))];
-        let framed: Vec<_> = frames(stream::iter(pieces)).take(3).collect().await;
+        let framed: Vec<_> = frames(stream::iter(pieces), None).take(3).collect().await;
         let lengths: Vec<_> = framed.iter().map(|frame| frame.as_ref().map(Bytes::len).ok()).collect();
         assert_eq!(lengths, [Some(FRAME_BYTES), Some(1), None]);
     }

@@ -14,10 +14,7 @@ use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span::Recorded};
 use prometheus_client::metrics::gauge::Gauge;
 use proto_msgs::OperationInfo;
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time,
-};
+use tokio::time;
 use tracing::Instrument;
 use warp::{path::FullPath, reply::Response};
 
@@ -27,13 +24,15 @@ use crate::{
     body::{self, Body},
     cache::Question,
     config::Config,
-    connection::ConnectionState,
+    exports::{ExportPlace, Exports},
     grpc,
     limits::{self, Refusal},
-    metrics::Metrics,
+    metrics::{Limited, Metrics},
     request,
+    room::{Holder, NoPlace, Place, Room},
     routes::{Matched, Routes},
     trace::Trace,
+    visit::Visit,
 };
 
 /// A request off the wire.
@@ -44,7 +43,7 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body<warp::Error>,
     pub(crate) id: RequestId,
-    pub(crate) connection: Arc<ConnectionState>,
+    pub(crate) visit: Visit,
 }
 
 impl Message for Call {
@@ -62,14 +61,16 @@ pub(crate) struct Shared {
     routes: Routes,
     pub(crate) config: Arc<Config>,
     pub(crate) metrics: Metrics,
-    room: Semaphore,
+    room: Arc<Room>,
+    exports: Exports,
 }
 
 impl Gateway {
     /// A gateway that asks the services.
     pub(crate) fn new(asking: Asking, routes: Routes, config: Arc<Config>, metrics: Metrics) -> Self {
-        let room = Semaphore::new(config.limits.in_flight);
-        Self { shared: Arc::new(Shared { asking, routes, config, metrics, room }) }
+        let room = Room::new(config.limits.in_flight);
+        let exports = Exports::new(config.exports_per_address);
+        Self { shared: Arc::new(Shared { asking, routes, config, metrics, room, exports }) }
     }
 }
 
@@ -163,12 +164,17 @@ impl Shared {
         }
         let is_read = matches!(call.method, Method::GET | Method::HEAD);
         match matched {
-            Matched::Page(page) if is_read => Ok(page.answer(&call.query, &call.headers)?),
+            Matched::Page(page) if is_read => {
+                if !page.is_vital {
+                    self.check_rate(call)?;
+                }
+                Ok(page.answer(&call.query, &call.headers)?)
+            }
             Matched::Operation(operation, path)
                 if is_read == (operation.method == proto_msgs::Method::Get)
                     && (is_read || call.method == Method::POST) =>
             {
-                let _room = self.room()?;
+                self.check_rate(call)?;
                 self.ask(call, operation, path, trace).await
             }
             _ => Err(Refusal {
@@ -183,11 +189,37 @@ impl Shared {
         }
     }
 
+    /// Refuses a request that came too early, unless it is too large at any time (contract 2.3).
+    fn check_rate(&self, call: &Call) -> Result<(), Refusal> {
+        let Some(problem) = self.over_rate(&call.visit) else { return Ok(()) };
+        self.check_announced(&call.headers)?;
+        Err(problem.into())
+    }
+
+    /// Why a request is refused that came too early.
+    pub(crate) fn over_rate(&self, visit: &Visit) -> Option<Problem> {
+        let problem = visit.rate.and_then(|rate| rate.refusal())?;
+        self.metrics.limited(Limited::Rate).inc();
+        Some(problem)
+    }
+
+    /// A place among the downloads of a client.
+    pub(crate) fn export_place(&self, visit: &Visit) -> Result<ExportPlace, Problem> {
+        self.exports.enter(visit.client).inspect_err(|_| {
+            self.metrics.limited(Limited::Exports).inc();
+        })
+    }
+
     /// A place among the requests that are being answered.
-    pub(crate) fn room(&self) -> Result<SemaphorePermit<'_>, Problem> {
-        self.room.try_acquire().map_err(|_| {
-            self.metrics.shed.inc();
-            Problem::unavailable("too many requests are being answered")
+    pub(crate) fn room(&self, visit: &Visit, operation: &'static OperationInfo) -> Result<Place<2>, Problem> {
+        let holders = [Holder::Address(visit.client), Holder::Operation(&operation.name)];
+        self.room.enter(holders).map_err(|no_place| {
+            self.metrics.shed(no_place.reason()).inc();
+            Problem::unavailable(match no_place {
+                NoPlace::Full => "too many requests are being answered",
+                NoPlace::Share(Holder::Address(_)) => "too many requests of this address are being answered",
+                NoPlace::Share(Holder::Operation(_)) => "too many requests of this kind are being answered",
+            })
         })
     }
 
@@ -218,8 +250,13 @@ impl Shared {
         traceparent: Option<TraceContext>,
     ) -> Result<Response, Refusal> {
         let is_read = operation.method == proto_msgs::Method::Get;
+        if is_read {
+            // What nobody wants takes no place while it comes.
+            self.unwanted_body(call).await?;
+        }
+        let _place = self.room(&call.visit, operation)?;
         let body = match is_read {
-            true => self.unwanted_body(call).await.map(|()| Bytes::new())?,
+            true => Bytes::new(),
             false => {
                 let body = self.body(call).await?;
                 self.metrics.took(&operation.name, body.len());
@@ -233,7 +270,7 @@ impl Shared {
             traceparent,
             deadline: time::Instant::now() + self.config.limits.answer_time_of(operation),
             is_patient: true,
-            floor: call.connection.floor(),
+            floor: call.visit.connection.floor(),
         };
         if !is_read {
             let question = question(operation, path, &call.query, &body, gzip)?;
@@ -243,7 +280,8 @@ impl Shared {
         if operation.streaming {
             let question = question(operation, path, &call.query, &body, gzip)?;
             let is_head = call.method == Method::HEAD;
-            return self.asking.download(&question, &asker, headers, is_head).await;
+            let place = self.export_place(&call.visit)?;
+            return self.asking.download(&question, &asker, headers, is_head, place).await;
         }
         let target = target(call);
         let question = match self.asking.cache.question(&target, gzip) {
@@ -252,7 +290,7 @@ impl Shared {
         };
         let answer = self.asking.read(&question, &asker).await?;
         if let Some(height) = answer.height() {
-            call.connection.has_seen(height);
+            call.visit.connection.has_seen(height);
             self.asking.cache.learn(&target, &question, &answer);
         }
         Ok(answer::respond(&answer, headers))
@@ -278,13 +316,20 @@ impl Shared {
 
     /// Reads a body to its end.
     async fn read_body(&self, call: &mut Call, take: impl FnMut(Bytes)) -> Result<(), Refusal> {
-        let announced =
-            call.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        self.check_announced(&call.headers)?;
         let limits = &self.config.limits;
-        if announced.is_some_and(|length| length > limits.body_bytes) {
-            return Err(body::too_large(limits.body_bytes));
-        }
         body::read(&mut call.body, limits.body_bytes, limits, take).await
+    }
+
+    /// Refuses a body that is too large by its own account.
+    fn check_announced(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let announced =
+            headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        let at_most = self.config.limits.body_bytes;
+        match announced.is_some_and(|length| length > at_most) {
+            true => Err(body::too_large(at_most)),
+            false => Ok(()),
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
     http::{HttpService, with_path},
     limits,
     trace::TRACEPARENT,
+    visit::Visit,
 };
 
 /// The filter with the cache in front.
@@ -36,12 +37,8 @@ impl<S: HttpService> Hot<S> {
     }
 
     /// Answers a request by the filter.
-    pub(crate) fn by_filter(
-        &self,
-        mut request: Request<Incoming>,
-        connection: &Arc<ConnectionState>,
-    ) -> S::Future {
-        request.extensions_mut().insert(Arc::clone(connection));
+    pub(crate) fn by_filter(&self, mut request: Request<Incoming>, visit: Visit) -> S::Future {
+        request.extensions_mut().insert(visit);
         self.filter.clone().call(with_path(request))
     }
 

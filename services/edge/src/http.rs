@@ -13,8 +13,8 @@ use warp::{Filter, path::FullPath, reply::Response};
 use crate::{
     answer::{self, RequestId},
     config::Config,
-    connection::ConnectionState,
     gateway::{Call, Gateway},
+    visit::Visit,
 };
 
 /// The service of a connection: what warp makes of a filter.
@@ -53,15 +53,14 @@ pub(crate) fn service(gateway: Addr<Gateway>, config: Arc<Config>) -> impl HttpS
         .and(query)
         .and(warp::header::headers_cloned())
         .and(warp::body::stream())
-        .and(warp::ext::get::<Arc<ConnectionState>>())
-        .then(move |method, path: FullPath, query, headers: HeaderMap, body, connection| {
+        .and(warp::ext::get::<Visit>())
+        .then(move |method, path: FullPath, query, headers: HeaderMap, body, visit| {
             let (gateway, config) = (gateway.clone(), Arc::clone(&config));
             let body = StreamExt::map(body, |piece: Result<_, warp::Error>| {
                 piece.map(|mut piece| whole(&mut piece))
             });
             let id = RequestId::of(&headers);
-            let call =
-                Call { method, path, query, headers, body: Box::pin(body), id: id.clone(), connection };
+            let call = Call { method, path, query, headers, body: Box::pin(body), id: id.clone(), visit };
             let answered: BoxFuture<'static, Response> = Box::pin(async move {
                 match gateway.send(call).await {
                     Ok(response) => response,

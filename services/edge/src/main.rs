@@ -1,6 +1,7 @@
 //! The `edge` workload: HTTP and gRPC in, bus out. It knows operations as data read off the contract, none by name, and
 //! has no database.
 
+mod address;
 mod answer;
 mod asking;
 mod body;
@@ -10,6 +11,8 @@ mod config;
 mod connection;
 mod connections;
 mod download;
+mod exports;
+mod files;
 mod flights;
 mod gateway;
 mod grpc;
@@ -24,9 +27,13 @@ mod metrics;
 mod pages;
 mod patience;
 mod range;
+mod rate;
 mod request;
+mod room;
 mod routes;
 mod trace;
+mod turned_away;
+mod visit;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -46,7 +53,9 @@ fn main() -> ExitCode {
 }
 
 async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
-    let config = Arc::new(setup.config);
+    let mut config = setup.config;
+    config.limits.connections = files::connections(config.limits.connections);
+    let config = Arc::new(config);
     let metrics = metrics::Metrics::register(&mut setup.registry.borrow_mut());
     let listeners = listen::listeners(&config)?;
     // On a shared socket another replica takes the connections until this one can answer them; without the bus

@@ -32,8 +32,9 @@ pub(crate) struct Metrics {
     pub(crate) active: Gauge,
     calls: Calls,
     reads: Family<[(&'static str, &'static str); 1], Counter>,
-    /// Requests turned away for want of room.
-    pub(crate) shed: Counter,
+    limited: Family<[(&'static str, &'static str); 1], Counter>,
+    shed: Family<[(&'static str, &'static str); 1], Counter>,
+    refused: Family<[(&'static str, &'static str); 1], Counter>,
     /// Open connections.
     pub(crate) connections: Gauge<i64, AtomicI64>,
 }
@@ -61,6 +62,15 @@ pub(crate) enum Source {
     Service,
     /// The cache, while the store is away.
     Outdated,
+}
+
+/// What one address has too much of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Limited {
+    /// Requests a second.
+    Rate,
+    /// Downloads at the same time.
+    Exports,
 }
 
 /// Counts of an operation's answers that need not be looked up.
@@ -96,7 +106,9 @@ impl Metrics {
             active: Gauge::default(),
             calls: Calls::of("grpc"),
             reads: Family::default(),
-            shed: Counter::default(),
+            limited: Family::default(),
+            shed: Family::default(),
+            refused: Family::default(),
             connections: Gauge::default(),
         };
         for source in [Source::Kept, Source::Cache, Source::Shared, Source::Service, Source::Outdated] {
@@ -108,6 +120,17 @@ impl Metrics {
         registry.add(&list::HTTP_SERVER_ACTIVE_REQUESTS, metrics.active.clone());
         metrics.calls.add_to(registry, &list::RPC_SERVER_CALL_DURATION);
         registry.add(&list::EDGE_READS, metrics.reads.clone());
+        for limit in [Limited::Rate, Limited::Exports] {
+            metrics.limited(limit);
+        }
+        for reason in ["full", "address", "operation"] {
+            metrics.shed(reason);
+        }
+        for reason in ["full", "address", "files"] {
+            metrics.refused_connection(reason);
+        }
+        registry.add(&list::EDGE_REFUSED, metrics.refused.clone());
+        registry.add(&list::EDGE_LIMITED, metrics.limited.clone());
         registry.add(&list::EDGE_SHED, metrics.shed.clone());
         registry.add(&list::EDGE_CONNECTIONS, metrics.connections.clone());
         metrics
@@ -148,6 +171,25 @@ impl Metrics {
     /// Counts a gRPC call by its method, or `none`, and code.
     pub(crate) fn called(&self, method: &'static str, code: u8, took: Duration) {
         self.calls.counted(method, code).observe(took.as_secs_f64());
+    }
+
+    /// The counter of requests that were refused by this limit.
+    pub(crate) fn limited(&self, by: Limited) -> Counter {
+        let limit = match by {
+            Limited::Rate => "rate",
+            Limited::Exports => "exports",
+        };
+        self.limited.get_or_create_owned(&[("limit", limit)])
+    }
+
+    /// The counter of requests that were turned away for want of room.
+    pub(crate) fn shed(&self, reason: &'static str) -> Counter {
+        self.shed.get_or_create_owned(&[("reason", reason)])
+    }
+
+    /// The counter of connections that were turned away.
+    pub(crate) fn refused_connection(&self, reason: &'static str) -> Counter {
+        self.refused.get_or_create_owned(&[("reason", reason)])
     }
 
     /// The counter of reads that were answered from there.

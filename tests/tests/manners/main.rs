@@ -1,7 +1,6 @@
 //! Clients without manners, by raw sockets: late, too large, ambiguous. Each gets what it deserves while others
 //! do not notice.
 
-mod crowd;
 mod http2;
 mod late;
 mod sizes;

@@ -91,11 +91,13 @@ fn all() -> Vec<(&'static str, &'static str, Vec<Panel>)> {
             ],
         ),
         panel("Reads by source", "reqps", rate(&EDGE_READS, "source"), "{{source}}"),
+        panel("Connections turned away", "cps", rate(&EDGE_REFUSED, "reason"), "{{reason}}"),
+        panel("Limited by address", "reqps", rate(&EDGE_LIMITED, "limit"), "{{limit}}"),
         Panel(
             "Turned away",
             "reqps",
             vec![
-                (rate(&EDGE_SHED, "instance"), "edge {{instance}}"),
+                (rate(&EDGE_SHED, "reason"), "edge: {{reason}}"),
                 (rate(&REQUESTS_SHED, "instance"), "service {{instance}}"),
             ],
         ),

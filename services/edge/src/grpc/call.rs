@@ -29,10 +29,10 @@ use crate::{
     asking::Asker,
     body,
     cache::{Answer, Question},
-    connection::ConnectionState,
     gateway::Shared,
     limits, request,
     trace::Trace,
+    visit::Visit,
 };
 
 const GRPC_ENCODING: &str = "grpc-encoding";
@@ -45,7 +45,7 @@ pub(crate) struct Call {
     headers: HeaderMap,
     body: body::Body<hyper::Error>,
     id: RequestId,
-    connection: Arc<ConnectionState>,
+    visit: Visit,
 }
 
 impl Message for Call {
@@ -57,11 +57,11 @@ impl Call {
     pub(super) fn new(
         operation: &'static OperationInfo,
         request: Request<Incoming>,
-        connection: Arc<ConnectionState>,
+        visit: Visit,
         id: RequestId,
     ) -> Self {
         let (head, body) = request.into_parts();
-        Self { operation, headers: head.headers, body: Box::pin(body.into_data_stream()), id, connection }
+        Self { operation, headers: head.headers, body: Box::pin(body.into_data_stream()), id, visit }
     }
 }
 
@@ -94,6 +94,9 @@ async fn try_answer(
     call: &mut Call,
     trace: Option<TraceContext>,
 ) -> Result<Response<Body>, Problem> {
+    if let Some(problem) = shared.over_rate(&call.visit) {
+        return Err(problem);
+    }
     let limits = &shared.config.limits;
     limits::check_head(0, &call.headers, limits).map_err(|_| {
         let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the metadata is too large");
@@ -108,7 +111,7 @@ async fn try_answer(
     if own.is_some_and(|own| own.is_zero()) {
         return Err(late());
     }
-    let _room = shared.room()?;
+    let _place = shared.room(&call.visit, call.operation)?;
     let answered = reply(shared, call, trace, until);
     match until {
         None => answered.await,
@@ -138,11 +141,12 @@ async fn reply(
         traceparent,
         deadline: until.map_or(latest, |until| until.min(latest)),
         is_patient: until.is_none_or(|until| until >= latest),
-        floor: call.connection.floor(),
+        floor: call.visit.connection.floor(),
     };
     if operation.streaming {
+        let place = shared.export_place(&call.visit)?;
         let (opened, pulled) = shared.asking.stream(&question, &asker).await?;
-        return Ok(respond(export::messages(opened, pulled, until)));
+        return Ok(respond(export::messages(opened, pulled, until, place)));
     }
     if operation.method == Method::Post {
         let answer = shared.asking.submit(&question, &asker).await?;
@@ -150,7 +154,7 @@ async fn reply(
     }
     let answer = shared.asking.read(&question, &asker).await?;
     if let Some(height) = answer.height() {
-        call.connection.has_seen(height);
+        call.visit.connection.has_seen(height);
     }
     Ok(told(&answer))
 }

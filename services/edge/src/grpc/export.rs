@@ -9,6 +9,8 @@ use prost_reflect::{prost::Message, prost_types::Any};
 use proto_msgs::google::api::HttpBody;
 use tokio::time::{Instant, timeout_at};
 
+use crate::exports::ExportPlace;
+
 const INFO_TYPE: &str = "type.googleapis.com/api.v2.ExportInfo";
 
 /// Bytes of the file in one message at most (S5): a client that stands still holds no more of it.
@@ -21,13 +23,15 @@ struct State {
     rest: Bytes,
     until: Option<Instant>,
     is_over: bool,
+    _place: ExportPlace,
 }
 
-/// The messages of a download; it breaks off at a client's own deadline.
+/// The messages of a download; it breaks off at a client's own deadline. The place is free when nobody reads them any more.
 pub(super) fn messages(
     opened: Opened,
     pulled: Pulled,
     until: Option<Instant>,
+    place: ExportPlace,
 ) -> impl Stream<Item = Result<Vec<Bytes>, Problem>> + Send + 'static {
     let info = Any { type_url: INFO_TYPE.to_owned(), value: opened.info.encode_to_vec() };
     let state = State {
@@ -37,6 +41,7 @@ pub(super) fn messages(
         rest: Bytes::new(),
         until,
         is_over: false,
+        _place: place,
     };
     stream::unfold(state, |mut state| async move {
         let message = state.next().await?;

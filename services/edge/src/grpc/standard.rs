@@ -10,15 +10,15 @@ use mesh_bus::Bus;
 use mesh_chassis::Failure;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use proto_msgs::{Contract, DESCRIPTORS, OperationInfo};
-use tokio::sync::Semaphore;
 use tonic::{body::Body, server::NamedService};
 
 use super::{Call, health::Health, standing::Standing, status};
 use crate::{
     answer::{RequestId, X_REQUEST_ID},
-    connection::ConnectionState,
     gateway::Gateway,
-    metrics::Metrics,
+    metrics::{Limited, Metrics},
+    room::{Holder, Room},
+    visit::Visit,
 };
 
 /// Longest message to one of these services.
@@ -26,6 +26,9 @@ const MESSAGE_BYTES: usize = 64 << 10;
 
 /// Streams of these services at the same time.
 const STANDING_AT_MOST: usize = 1024;
+
+/// The service of health.
+const VITAL: &str = "grpc.health.v1.Health";
 
 /// A service of a library.
 type Served = Box<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
@@ -36,7 +39,7 @@ pub(crate) struct Grpc {
     operations: HashMap<String, &'static OperationInfo>,
     standard: HashMap<&'static str, Served>,
     /// Room for streams of the standard services.
-    room: Arc<Semaphore>,
+    room: Arc<Room>,
     health: Arc<Health>,
     metrics: Metrics,
 }
@@ -56,19 +59,15 @@ impl Grpc {
         serve(&mut standard, reflection().build_v1alpha()?.max_decoding_message_size(MESSAGE_BYTES));
         let health = Health::follow(bus, reporter);
         let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row)).collect();
-        let room = Arc::new(Semaphore::new(STANDING_AT_MOST));
+        let room = Room::new(STANDING_AT_MOST);
         Ok(Arc::new(Self { gateway, operations, standard, room, health, metrics }))
     }
 
     /// Answers a request.
-    pub(crate) async fn answer(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        connection: Arc<ConnectionState>,
-    ) -> Response<Body> {
+    pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>, visit: Visit) -> Response<Body> {
         if let Some(operation) = self.operations.get(request.uri().path()) {
             let id = RequestId::of(request.headers());
-            let call = Call::new(operation, request, connection, id.clone());
+            let call = Call::new(operation, request, visit, id.clone());
             return match self.gateway.send(call).await {
                 Ok(response) => response,
                 Err(error) => {
@@ -83,7 +82,15 @@ impl Grpc {
             self.metrics.called("none", Code::Unimplemented.number(), Duration::ZERO);
             return refused(&Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method"), id);
         };
-        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+        // Who watches over the edge is answered whatever came from its address before.
+        if *name != VITAL
+            && let Some(problem) = visit.rate.and_then(|rate| rate.refusal())
+        {
+            self.metrics.limited(Limited::Rate).inc();
+            self.metrics.called(name, problem.code.number(), Duration::ZERO);
+            return refused(&problem, id);
+        }
+        let Ok(place) = self.room.enter([Holder::Address(visit.client)]) else {
             let reason = "too many streams of this service are open";
             return refused(&Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason), id);
         };

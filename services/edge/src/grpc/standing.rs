@@ -11,13 +11,11 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use hyper::body::{Frame, SizeHint};
 use mesh_problem::Problem;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Interval, interval},
-};
+use tokio::time::{Interval, interval};
 use tonic::{Status, body::Body};
 
 use super::status;
+use crate::room::Place;
 
 /// How often a stream is looked at although nothing comes: a connection on which nothing is looked at for longer
 /// than its client may stand still is closed.
@@ -29,21 +27,16 @@ pub(super) struct Standing {
     stop: BoxFuture<'static, ()>,
     looks: Interval,
     is_over: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Place<1>,
 }
 
 impl Standing {
     /// A body that ends when `stop` comes, and holds its place until then.
-    pub(super) fn new(body: Body, stop: BoxFuture<'static, ()>, place: OwnedSemaphorePermit) -> Self {
+    pub(super) fn new(body: Body, stop: BoxFuture<'static, ()>, place: Place<1>) -> Self {
         Self::looked_at(body, stop, place, LOOKED_AT)
     }
 
-    fn looked_at(
-        body: Body,
-        stop: BoxFuture<'static, ()>,
-        place: OwnedSemaphorePermit,
-        every: Duration,
-    ) -> Self {
+    fn looked_at(body: Body, stop: BoxFuture<'static, ()>, place: Place<1>, every: Duration) -> Self {
         Self { body, stop, looks: interval(every), is_over: false, _place: place }
     }
 }
@@ -92,14 +85,17 @@ mod tests {
     use futures_util::{FutureExt, stream};
     use http_body_util::{BodyExt, StreamBody};
     use hyper::body::Body as _;
-    use tokio::sync::{Semaphore, oneshot};
+    use tokio::sync::oneshot;
 
     use super::*;
+    use crate::room::{Holder, Room};
+
+    const SOMEBODY: [Holder; 1] = [Holder::Operation("Watch")];
 
     /// A stream that says nothing, in a room of one.
-    fn silent(stop: BoxFuture<'static, ()>, every: Duration) -> (Standing, Arc<Semaphore>) {
-        let room = Arc::new(Semaphore::new(1));
-        let place = Arc::clone(&room).try_acquire_owned().unwrap();
+    fn silent(stop: BoxFuture<'static, ()>, every: Duration) -> (Standing, Arc<Room>) {
+        let room = Room::new(1);
+        let place = room.enter(SOMEBODY).unwrap();
         let body = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Status>>());
         (Standing::looked_at(Body::new(body), stop, place, every), room)
     }
@@ -127,8 +123,8 @@ mod tests {
         let trailers = standing.frame().await.unwrap().unwrap().into_trailers().unwrap();
         assert_eq!(trailers["grpc-status"], "14");
         assert!(standing.frame().await.is_none());
-        assert_eq!(room.available_permits(), 0);
+        assert!(room.enter(SOMEBODY).is_err());
         drop(standing);
-        assert_eq!(room.available_permits(), 1);
+        assert!(room.enter(SOMEBODY).is_ok());
     }
 }

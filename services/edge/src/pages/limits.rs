@@ -31,9 +31,8 @@ pub(super) fn in_force(config: &Config) -> LimitsReply {
             accounts_greatest: count(config.rows.accounts_greatest),
         }),
         rate: Some(RateLimits {
-            // Nothing counts requests or downloads by address.
-            requests_per_s: 0,
-            exports_per_address: 0,
+            requests_per_s: config.rate.map_or(0, |rate| rate.per_s.get()),
+            exports_per_address: config.exports_per_address.map_or(0, |most| count(most.get())),
             requests_in_flight: count(limits.in_flight),
             connections: count(limits.connections),
             requests_per_connection: http2::STREAMS,

@@ -49,6 +49,8 @@ pub(crate) type Pages = HashMap<&'static str, Arc<Page>>;
 pub(crate) struct Page {
     /// What it is counted as.
     pub(crate) name: &'static str,
+    /// Whether it is answered whatever its client did before.
+    pub(crate) is_vital: bool,
     media_type: &'static str,
     /// Whether a client may keep it, as long as it asks by the tag whether it is still the same.
     etag: Option<String>,
@@ -69,7 +71,7 @@ struct Form {
 /// # Errors
 /// When one of them cannot be written.
 pub(crate) fn all(config: &Config) -> io::Result<Pages> {
-    let health = Page { etag: None, ..Page::plain("health", TEXT, b"ok")? };
+    let health = Page { etag: None, is_vital: true, ..Page::plain("health", TEXT, b"ok")? };
     let pages = [
         ("/health", health),
         ("/limits", Page::json("limits", &limits::in_force(config))?),
@@ -103,12 +105,13 @@ impl Page {
     }
 
     fn plain(name: &'static str, media_type: &'static str, bytes: &[u8]) -> io::Result<Self> {
-        Ok(Self { name, media_type, etag: Some(tag(bytes)), form: Form::of(bytes)?, pretty: None })
+        let (etag, form) = (Some(tag(bytes)), Form::of(bytes)?);
+        Ok(Self { name, is_vital: false, media_type, etag, form, pretty: None })
     }
 
     fn packed(name: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Self {
         let form = Form { plain: OnceLock::new(), packed: Some(Bytes::from_static(bytes)) };
-        Self { name, media_type, etag: Some(tag(bytes)), form, pretty: None }
+        Self { name, is_vital: false, media_type, etag: Some(tag(bytes)), form, pretty: None }
     }
 
     /// The answer to one client: 304 when it has the page already.

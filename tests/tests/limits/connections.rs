@@ -1,0 +1,179 @@
+//! More connections than there is room for, and more than there are files.
+
+use std::{
+    fs,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use mesh_launcher::services::SERVICES;
+use mesh_testbed::Mesh;
+use mesh_tests::{fixture, outside::Outside, problem, raw::Connection};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::metric;
+
+const SOON: Duration = Duration::from_secs(20);
+const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+
+async fn connect(mesh: &Mesh, from: u8) -> Connection {
+    Connection::open_from(&mesh.url(), Ipv4Addr::new(127, 0, 0, from).into()).await.unwrap()
+}
+
+/// Asks over a connection; nothing when it was turned away before it asked.
+async fn asks(connection: &mut Connection) -> Option<u16> {
+    // The edge may have closed already.
+    let _ = connection.send(HEALTH.as_bytes()).await;
+    let answer = timeout(SOON, connection.answer(false)).await.expect("it is answered or closed");
+    answer.ok().flatten().map(|answer| answer.status)
+}
+
+/// What a connection is told that is turned away.
+async fn is_turned_away(mut connection: Connection) {
+    let answer = timeout(SOON, connection.answer(false)).await.expect("it is told at once, unasked");
+    let answer = answer.unwrap().unwrap();
+    let seen =
+        problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body).unwrap();
+    assert_eq!((answer.status, seen.code, seen.message.as_str()), (503, 14, "too many connections are open"));
+    assert_eq!((answer.header("retry-after"), answer.closes()), (Some("1"), true));
+    assert_eq!(timeout(SOON, connection.rest()).await.expect("it is closed").unwrap(), b"");
+}
+
+/// Connects until there is room.
+async fn until_served(mesh: &Mesh, from: u8) -> Connection {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let mut connection = connect(mesh, from).await;
+        if asks(&mut connection).await == Some(200) {
+            return connection;
+        }
+        assert!(Instant::now() < deadline, "the place of a closed connection is not free");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so_and_one_address_does_not_take_all() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_EDGE_CONNECTIONS", "8").start().await;
+    let mut greedy = Vec::new();
+    for _ in 0..4 {
+        let mut connection = connect(&mesh, 2).await;
+        assert_eq!(asks(&mut connection).await, Some(200));
+        greedy.push(connection);
+    }
+    is_turned_away(connect(&mesh, 2).await).await;
+    let mut others = Vec::new();
+    for from in 3..7 {
+        let mut connection = connect(&mesh, from).await;
+        assert_eq!(asks(&mut connection).await, Some(200), "127.0.0.{from}");
+        others.push(connection);
+    }
+    is_turned_away(connect(&mesh, 7).await).await;
+    let refused = async |reason| {
+        metric(&mesh, &format!("mesh_edge_connections_refused_total{{reason={reason:?}}}")).await
+    };
+    assert_eq!((refused("address").await, refused("full").await), (1, 1));
+    for connection in greedy.iter_mut().chain(&mut others) {
+        assert_eq!(asks(connection).await, Some(200), "those that are open are served");
+    }
+    others.pop();
+    until_served(&mesh, 7).await;
+}
+
+/// The services in a folder, the edge among them with so many files.
+fn with_files(folder: &Path, files: u32) {
+    let built =
+        std::env::current_exe().unwrap().parent().and_then(Path::parent).map(Path::to_path_buf).unwrap();
+    for service in SERVICES {
+        std::os::unix::fs::symlink(built.join(service.name), folder.join(service.name)).unwrap();
+    }
+    let edge = folder.join("edge");
+    fs::remove_file(&edge).unwrap();
+    let run = format!("#!/bin/sh\nulimit -n {files}\nexec {:?}\n", built.join("edge"));
+    // Written by another process: a child that is forked meanwhile would hold a file open that this one writes.
+    let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
+    assert!(Command::new("/bin/sh").args(["-c", write, "sh", &run]).arg(edge).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn with_few_files_new_ones_are_refused_open_ones_served_and_nothing_spins() {
+    let (database, folder) = (fixture::database().await, tempfile::tempdir().unwrap());
+    with_files(folder.path(), 256);
+    let mesh = Mesh::configure(&database)
+        .binaries(folder.path())
+        .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8")
+        .start()
+        .await;
+    let limit = Outside::of(&mesh).get("/limits").await.json()["rate"]["connections"].as_u64().unwrap();
+    assert_eq!(limit, 128);
+    let (mut open, mut refused) = (Vec::new(), 0);
+    for _ in 0..400 {
+        let mut connection = connect(&mesh, 2).await;
+        match asks(&mut connection).await {
+            Some(200) => open.push(connection),
+            // One that asked before it was told may have lost its answer.
+            Some(503) | None => refused += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    // The client that asked for the limit holds one.
+    assert!((limit - 8..=limit).contains(&(open.len() as u64)) && refused >= 272, "{} {refused}", open.len());
+    let cpu = async || {
+        let page = mesh.service("edge").admin("/metrics").await;
+        let line = page.text().lines().find_map(|line| line.strip_prefix("process_cpu_time_seconds_total "));
+        line.unwrap().parse::<f64>().unwrap()
+    };
+    let before = cpu().await;
+    sleep(Duration::from_secs(1)).await;
+    let used = cpu().await - before;
+    assert!(used < 0.5, "it spins: {used} s of CPU in about a second");
+    for connection in &mut open {
+        assert_eq!(asks(connection).await, Some(200), "those that are open are served");
+    }
+    assert_eq!(mesh.service("edge").admin("/livez").await.status, 200);
+    drop(open);
+    until_served(&mesh, 2).await;
+}
+
+/// The open files of a process, by number.
+fn files(pid: u32) -> Vec<u64> {
+    let entries = fs::read_dir(PathBuf::from(format!("/proc/{pid}/fd"))).unwrap();
+    entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).collect()
+}
+
+#[tokio::test]
+async fn without_any_file_left_a_connection_is_refused_all_the_same() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let mut open = connect(&mesh, 2).await;
+    assert_eq!(asks(&mut open).await, Some(200));
+    let pid = mesh.service("edge").pid();
+    let most = files(pid).into_iter().max().unwrap() + 1;
+    let set = |current| {
+        // What this process may have at most, its children may.
+        let limit = Rlimit { current: Some(current), maximum: getrlimit(Resource::Nofile).maximum };
+        prlimit(Some(Pid::from_raw(pid.cast_signed()).unwrap()), Resource::Nofile, limit).unwrap()
+    };
+    let before = set(most).current.unwrap();
+    let mut others = Vec::new();
+    // Numbers below the highest one that are free are taken first.
+    for _ in 0..most {
+        let mut connection = connect(&mesh, 2).await;
+        match asks(&mut connection).await {
+            Some(200) => others.push(connection),
+            _ => break,
+        }
+    }
+    assert!(others.len() < most as usize, "it has more files than it may");
+    for _ in 0..20 {
+        is_turned_away(connect(&mesh, 2).await).await;
+    }
+    assert_eq!(asks(&mut open).await, Some(200));
+    set(before);
+    until_served(&mesh, 2).await;
+    assert!(metric(&mesh, "mesh_edge_connections_refused_total{reason=\"files\"}").await >= 20);
+}

@@ -1,0 +1,100 @@
+//! Downloads of one address at the same time.
+
+use std::time::Duration;
+
+use mesh_testbed::{Answer, Mesh};
+use mesh_tests::{
+    fixture::{self, Locked},
+    outside::Outside,
+    problem::assert_problem,
+    rpc::{Called, Rpc, assert_refused},
+};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+use tonic::Request;
+
+use crate::{get_for, metric};
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn path() -> String {
+    format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET)
+}
+
+/// Downloads until it is not refused for what others hold.
+async fn until_taken(outside: &Outside) -> Answer {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let answer = timeout(SOON, outside.get(&path())).await.expect("it is answered");
+        if answer.status != 429 {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "the place of a download that is over is not free");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Downloads from a locked table until it is not refused for what others hold, but waits.
+async fn until_waiting(outside: &Outside) -> JoinHandle<Answer> {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let outside = outside.clone();
+        let mut download = tokio::spawn(async move { outside.get(&path()).await });
+        let Ok(refused) = timeout(Duration::from_secs(1), &mut download).await else { return download };
+        assert_eq!(refused.unwrap().status, 429);
+        assert!(Instant::now() < deadline, "the place of a reader who left is not free");
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn one_download_more_than_allowed_is_refused_until_another_is_over_or_its_reader_gone() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database)
+        .env("MESH_EDGE_EXPORTS_PER_ADDRESS", "2")
+        .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
+        .start()
+        .await;
+    let outside = Outside::of(&mesh);
+    assert_eq!(outside.get("/limits").await.json()["rate"]["exportsPerAddress"], 2);
+    let rpc = Rpc::of(&mesh).await;
+    let called = Called::by_path(&path()).unwrap();
+
+    // Two that wait for a table: one over HTTP, one over gRPC.
+    let locked = Locked::table(&database, "ledger").await;
+    let over_http = tokio::spawn({
+        let outside = outside.clone();
+        async move { outside.get(&path()).await }
+    });
+    let over_grpc = tokio::spawn({
+        let (rpc, called) = (rpc.clone(), called.clone());
+        async move { rpc.download(&called).await }
+    });
+    locked.await_queries("export", 2, SOON).await;
+    let refused = timeout(SOON, outside.get(&path())).await.expect("a refusal does not wait");
+    assert_eq!(assert_problem(&refused, 429, 8, 10_000).inner, "at most 2 at the same time");
+    let refused = timeout(SOON, rpc.stream(&called, Request::new(called.message.clone()))).await;
+    assert_refused(refused.expect("a refusal does not wait").map(drop), 8, 10_000);
+    assert_eq!(metric(&mesh, "mesh_edge_requests_limited_total{limit=\"exports\"}").await, 2);
+    assert_eq!(outside.get("/accounts").await.status, 200, "other requests are not downloads");
+    let other = tokio::spawn({
+        let outside = outside.clone();
+        async move { get_for(&outside, "203.0.113.9", &path()).await }
+    });
+    locked.await_queries("export", 3, SOON).await;
+
+    // A reader that leaves frees its place at once, while the table is still locked.
+    over_http.abort();
+    let next = until_waiting(&outside).await;
+    locked.free().await;
+    assert_eq!(next.await.unwrap().status, 200);
+    assert_eq!(other.await.unwrap().status, 200);
+    assert!(over_grpc.await.unwrap().is_ok());
+    // Both places are free again.
+    for _ in 0..4 {
+        assert_eq!(until_taken(&outside).await.status, 200);
+        rpc.download(&called).await.expect("the one before is over");
+    }
+}

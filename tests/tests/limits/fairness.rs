@@ -1,0 +1,132 @@
+//! Places among the requests that are being answered: neither one address nor one operation gets all of them, and what
+//! needs none is answered always.
+
+use std::time::Duration;
+
+use mesh_testbed::{Answer, Mesh, MeshSetup};
+use mesh_tests::{
+    fixture::{self, Locked},
+    outside::Outside,
+    problem::assert_problem,
+    raw::Connection,
+    rpc::{Called, Rpc, assert_refused},
+};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{HOT, get_for, metric};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Room for eight, of which one gets half. Behind the edge there is room for all that it asks, and asks again.
+fn narrow(setup: MeshSetup<'_>) -> MeshSetup<'_> {
+    setup
+        .env("MESH_EDGE_IN_FLIGHT", "8")
+        .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
+        .env("MESH_QUERY_LIST_CONNECTIONS", "32")
+}
+
+/// A read of a table that is locked, different each time.
+fn slow(at: usize) -> String {
+    format!("{HOT}?pagination.first={}", at + 1)
+}
+
+/// Sends four reads that wait for a table.
+async fn four_wait(
+    mesh: &Mesh,
+    outside: &Outside,
+    client: impl Fn(usize) -> String,
+) -> Vec<JoinHandle<Answer>> {
+    let ask = |at: usize| {
+        let (outside, client) = (outside.clone(), client(at));
+        tokio::spawn(async move { get_for(&outside, &client, &slow(at)).await })
+    };
+    let waiting = (0..4).map(ask).collect();
+    let deadline = Instant::now() + SOON;
+    while metric(mesh, "http_server_active_requests").await < 4 {
+        assert!(Instant::now() < deadline, "they do not wait");
+        sleep(Duration::from_millis(10)).await;
+    }
+    waiting
+}
+
+async fn at_once(outside: &Outside, client: &str, path: &str) -> Answer {
+    timeout(SOON, get_for(outside, client, path)).await.expect("it does not wait")
+}
+
+/// What is answered whatever waits.
+async fn vital_is_answered(mesh: &Mesh, outside: &Outside, client: &str) {
+    assert_eq!(at_once(outside, client, "/health").await.status, 200);
+    assert_eq!(at_once(outside, client, "/limits").await.status, 200);
+    for page in ["/livez", "/readyz"] {
+        assert_eq!(mesh.service("edge").admin(page).await.status, 200, "{page}");
+    }
+}
+
+#[tokio::test]
+async fn an_operation_that_became_slow_leaves_room_for_the_others() {
+    let database = fixture::database().await;
+    let mesh = narrow(Mesh::configure(&database)).start().await;
+    let outside = Outside::of(&mesh);
+    let locked = Locked::table(&database, "delegations_current").await;
+    let waiting = four_wait(&mesh, &outside, |at| format!("203.0.113.{at}")).await;
+    let refused = at_once(&outside, "203.0.113.9", &slow(9)).await;
+    assert_eq!(
+        assert_problem(&refused, 503, 14, 10_000).message,
+        "too many requests of this kind are being answered"
+    );
+    assert_refused(Rpc::of(&mesh).await.call(&Called::by_path(&slow(9)).unwrap()).await, 14, 10_000);
+    assert_eq!(metric(&mesh, "mesh_edge_requests_shed_total{reason=\"operation\"}").await, 2);
+    assert_eq!(at_once(&outside, "203.0.113.9", "/accounts").await.status, 200, "another operation");
+    vital_is_answered(&mesh, &outside, "203.0.113.9").await;
+    locked.free().await;
+    for answer in waiting {
+        assert_eq!(answer.await.unwrap().status, 200);
+    }
+    assert_eq!(at_once(&outside, "203.0.113.9", &slow(9)).await.status, 200);
+}
+
+#[tokio::test]
+async fn one_client_leaves_room_for_the_others() {
+    let database = fixture::database().await;
+    let mesh = narrow(Mesh::configure(&database)).start().await;
+    let (outside, greedy) = (Outside::of(&mesh), "203.0.113.9");
+    let locked = Locked::table(&database, "delegations_current").await;
+    let waiting = four_wait(&mesh, &outside, |_| greedy.to_owned()).await;
+    let refused = at_once(&outside, greedy, "/accounts").await;
+    let reason = "too many requests of this address are being answered";
+    assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
+    assert_eq!(metric(&mesh, "mesh_edge_requests_shed_total{reason=\"address\"}").await, 1);
+    assert_eq!(at_once(&outside, "203.0.113.10", "/accounts").await.status, 200, "another client");
+    // An answer that is known needs no place; it is known for a second.
+    let deadline = Instant::now() + SOON;
+    while at_once(&outside, greedy, "/accounts").await.status != 200 {
+        assert!(Instant::now() < deadline, "what is in memory is refused");
+        assert_eq!(at_once(&outside, "203.0.113.10", "/accounts").await.status, 200, "another client");
+    }
+    vital_is_answered(&mesh, &outside, greedy).await;
+    locked.free().await;
+    for answer in waiting {
+        assert_eq!(answer.await.unwrap().status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_nobody_wants_takes_no_place_while_it_comes() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_EDGE_IN_FLIGHT", "1").start().await;
+    let mut slow = Vec::new();
+    for _ in 0..3 {
+        let mut connection = Connection::open(&mesh.url()).await.unwrap();
+        let request = "GET /accounts HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{";
+        connection.send(request.as_bytes()).await.unwrap();
+        slow.push(connection);
+    }
+    assert_eq!(at_once(&Outside::of(&mesh), "", HOT).await.status, 200);
+    for mut connection in slow {
+        connection.send(b"}").await.unwrap();
+        assert_eq!(connection.answer(false).await.unwrap().unwrap().status, 200);
+    }
+}

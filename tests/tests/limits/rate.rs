@@ -1,0 +1,164 @@
+//! Requests a second of one address.
+
+use mesh_testbed::{Answer, Mesh, MeshSetup};
+use mesh_tests::{
+    fixture,
+    outside::Outside,
+    problem::assert_problem,
+    rpc::{Called, Rpc, assert_refused},
+};
+use reqwest::Method;
+use tonic::{Code, Request};
+
+use crate::{HOT, get_for, metric};
+
+/// Requests at once; and more than can come back while a test runs.
+const BURST: u64 = 8;
+const MANY: u64 = 200;
+
+fn limited(setup: MeshSetup<'_>) -> MeshSetup<'_> {
+    setup.env("MESH_EDGE_RATE_PER_S", "1").env("MESH_EDGE_RATE_BURST", BURST.to_string())
+}
+
+/// How a client stands: limit, remaining, reset.
+fn standing(answer: &Answer) -> [u64; 3] {
+    ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"].map(|name| {
+        let value = answer.header(name).and_then(|value| value.parse().ok());
+        value.unwrap_or_else(|| panic!("there is no {name}: {answer:?}"))
+    })
+}
+
+/// Asks until it is refused.
+async fn use_up(outside: &Outside, client: &str, path: &str) -> Answer {
+    for _ in 0..MANY {
+        let answer = get_for(outside, client, path).await;
+        if answer.status == 429 {
+            return answer;
+        }
+    }
+    panic!("{client} is never refused");
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() {
+    let database = fixture::database().await;
+    let mesh = limited(Mesh::configure(&database)).start().await;
+    let outside = Outside::of(&mesh);
+    let limits = outside.get("/limits").await;
+    assert_eq!(limits.json()["rate"]["requestsPerS"], 1);
+    assert_eq!(standing(&limits)[..2], [BURST, BURST - 1]);
+    // A hot answer, a mistake and a path that is none all count.
+    for (path, status) in
+        [(HOT, 200), (HOT, 200), ("/api/v2/delegations?pagination.first=x", 400), ("/no", 404)]
+    {
+        let answer = outside.get(path).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(standing(&answer)[1] < BURST - 1, "{answer:?}");
+    }
+    let refused = use_up(&outside, "", HOT).await;
+    assert_problem(&refused, 429, 8, 400_001);
+    let [limit, remaining, reset] = standing(&refused);
+    assert_eq!((limit, remaining, refused.header("retry-after")), (BURST, 0, Some("1")));
+    assert!((1..=BURST).contains(&reset), "{refused:?}");
+    assert!(metric(&mesh, "mesh_edge_requests_limited_total{limit=\"rate\"}").await >= 1);
+
+    // The order of contract 2.3: what is wrong with path, method or size is said first.
+    assert_eq!(outside.get("/no").await.status, 404);
+    let wrong = outside.send("DELETE", HOT).await;
+    assert_eq!((wrong.status, wrong.header("retry-after")), (405, None));
+    let post =
+        |length: usize| Answer::to(outside.request(Method::POST, "/transaction").body(" ".repeat(length)));
+    assert_eq!((post((2 << 20) + 1).await.status, post(2).await.status), (413, 429));
+    // Browsers ask before they ask, and do not show a refusal of that.
+    assert_eq!(outside.send("OPTIONS", HOT).await.status, 204);
+    for _ in 0..2 * BURST {
+        assert_eq!(
+            outside.get("/health").await.status,
+            200,
+            "who watches over it is not to think that it is dead"
+        );
+    }
+
+    // A second later one request is let through again, however many were refused.
+    let waited = async {
+        while outside.get(HOT).await.status == 429 {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), waited).await.expect("nobody is banned");
+}
+
+#[tokio::test]
+async fn over_grpc_the_limit_is_the_same_one_and_health_is_answered() {
+    let database = fixture::database().await;
+    let mesh = limited(Mesh::configure(&database)).start().await;
+    use_up(&Outside::of(&mesh), "", "/limits").await;
+    let rpc = Rpc::of(&mesh).await;
+    let called = Called::by_path(HOT).unwrap();
+    let mut refused = rpc.call(&called).await;
+    // One request came back meanwhile, perhaps.
+    for _ in 0..MANY {
+        if refused.is_err() {
+            break;
+        }
+        refused = rpc.call(&called).await;
+    }
+    let status = refused.as_ref().expect_err("it is refused");
+    let of =
+        |name: &str| status.metadata().get(name).and_then(|value| value.to_str().ok().map(str::to_owned));
+    assert_eq!(of("ratelimit-limit"), Some(BURST.to_string()), "{status:?}");
+    assert_eq!((of("ratelimit-remaining").as_deref(), of("retry-after").as_deref()), (Some("0"), Some("1")));
+    assert!(of("ratelimit-reset").is_some());
+    assert_refused(refused, 8, 400_001);
+    let health = "/grpc.health.v1.Health/Check".parse::<http::uri::PathAndQuery>().unwrap();
+    for _ in 0..BURST {
+        let answered = rpc.call_at(health.clone(), Request::new(bytes::Bytes::new())).await;
+        answered.expect("health is answered");
+    }
+    let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo".parse().unwrap();
+    let refused = rpc.call_at(reflection, Request::new(bytes::Bytes::new())).await;
+    assert_eq!(refused.expect_err("it is refused").code(), Code::ResourceExhausted);
+}
+
+#[tokio::test]
+async fn clients_behind_a_trusted_proxy_are_told_apart_and_cannot_choose_who_they_are() {
+    let database = fixture::database().await;
+    let mesh = limited(Mesh::configure(&database))
+        .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8,10.0.0.0/8")
+        .start()
+        .await;
+    let outside = Outside::of(&mesh);
+    use_up(&outside, "203.0.113.9, 10.0.0.1", HOT).await;
+    assert_eq!(get_for(&outside, "203.0.113.10, 10.0.0.1", HOT).await.status, 200, "another client");
+    let remaining = standing(&get_for(&outside, "203.0.113.9", HOT).await)[1];
+    assert_eq!(remaining, 0, "over another proxy it is the same client");
+    for lie in 0..MANY {
+        let said = format!("198.51.100.{}, 203.0.113.9", lie % 250);
+        if get_for(&outside, &said, HOT).await.status == 429 {
+            break;
+        }
+        assert!(lie + 1 < MANY, "a client chooses its address");
+    }
+    let one = standing(&get_for(&outside, "2001:db8::1", HOT).await)[1];
+    let two = standing(&get_for(&outside, "2001:db8::ffff", HOT).await)[1];
+    assert!(two < one, "a /64 is one client");
+    drop(mesh);
+
+    let mesh = limited(Mesh::configure(&database)).start().await;
+    let outside = Outside::of(&mesh);
+    for lie in 0..MANY {
+        if get_for(&outside, &format!("198.51.100.{}", lie % 250), HOT).await.status == 429 {
+            return;
+        }
+    }
+    panic!("a client is believed although no proxy is trusted");
+}
+
+#[tokio::test]
+async fn without_a_limit_nobody_is_refused_or_told() {
+    let outside = Outside::fixture().await;
+    for _ in 0..2 * BURST {
+        let answer = outside.get(HOT).await;
+        assert_eq!((answer.status, answer.header("ratelimit-limit")), (200, None));
+    }
+}
