@@ -46,7 +46,7 @@ pub struct AskOptions {
     pub request_id: String,
     /// W3C trace context to pass on where no span is recorded here; a span that is goes before.
     pub traceparent: Option<TraceContext>,
-    /// Whether the request may be sent again after bytes of it have left (never a submission).
+    /// Whether the request may be put again when somebody may have got it (never a submission).
     pub repeatable: bool,
 }
 
@@ -314,9 +314,10 @@ impl<'a> Question<'a> {
                     if !waiting.is_empty() && !self.bus.shared.replicas.have_left(&self.target.group) {
                         continue;
                     }
+                    // Nobody has got it, so that it may be put again, whatever it is.
                     match pauses.next() {
-                        Some(pause) if self.options.repeatable => sleep(*pause).await,
-                        _ => return Err(self.nobody()),
+                        Some(pause) => sleep(*pause).await,
+                        None => return Err(self.nobody()),
                     }
                 }
                 Said::Overloaded { by } => {

@@ -380,6 +380,49 @@ fn a_submission_is_never_put_twice() {
 }
 
 #[test]
+fn a_submission_that_nobody_got_goes_to_somebody_who_listens() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (_script, serving) = replica(&bus, 64).await;
+        let (client, _requests) = frozen(&prefix).await;
+        let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
+        let target = bus.target("query", "GetWithdrawal");
+        // One that is silent makes askers go by name; one that has just left still counts as there.
+        let beat = async |id: &str| {
+            let beat = format!(r#"{{"workload":"query","id":"{id}","is_taking":true}}"#);
+            client.publish(format!("{prefix}.events.replicas"), beat.into()).await.unwrap();
+        };
+        beat("frozen").await;
+        let asked = async {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            for _ in 0..30 {
+                let options = AskOptions {
+                    encoding: Encoding::default(),
+                    timeout: PATIENCE,
+                    request_id: "r".to_owned(),
+                    traceparent: None,
+                    repeatable: false,
+                };
+                bus.ask(&target, request("a").encode_to_vec().into(), &options).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let beats = async {
+            loop {
+                beat("left").await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::select! {
+            asked = timeout(PATIENCE, asked) => asked.expect("the test hangs"),
+            () = beats => {}
+        }
+        serving.drain(PATIENCE).await;
+    });
+}
+
+#[test]
 fn a_replica_that_is_known_to_be_silent_gets_no_requests() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
