@@ -51,6 +51,8 @@ const GZIP_INLINE_BYTES: usize = 32 << 10;
 pub struct Limits {
     /// Requests worked on at the same time; one more is answered `ResourceExhausted` at once.
     pub in_flight: usize,
+    /// Requests of one operation among them; fewer leave room for the others when one of them becomes slow.
+    pub per_operation: usize,
     /// Longest time for one request, whatever its asker says.
     pub timeout: Duration,
 }
@@ -148,6 +150,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             metrics: self.metrics.clone(),
             running: RefCell::default(),
             in_flight: Cell::new(0),
+            by_operation: RefCell::default(),
             idle: Notify::new(),
             stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
             open: Cell::new(false),
@@ -263,6 +266,7 @@ struct Desk {
     /// Requests being worked on, by where their replies go.
     running: RefCell<HashMap<String, AbortHandle>>,
     in_flight: Cell<usize>,
+    by_operation: RefCell<HashMap<&'static str, usize>>,
     idle: Notify,
     stats: Rc<Stats>,
     /// Whether requests are taken.
@@ -330,7 +334,8 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         desk.metrics.ended(name, Code::DeadlineExceeded.number(), Duration::ZERO);
         return;
     };
-    if desk.in_flight.get() >= desk.limits.in_flight {
+    let of_operation = desk.by_operation.borrow().get(name).copied().unwrap_or(0);
+    if desk.in_flight.get() >= desk.limits.in_flight || of_operation >= desk.limits.per_operation {
         desk.metrics.shed.inc();
         desk.metrics.ended(name, Code::ResourceExhausted.number(), Duration::ZERO);
         actix::spawn(refuse(Rc::clone(desk), reply_to));
@@ -339,6 +344,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
     let (abort, registration) = AbortHandle::new_pair();
     desk.running.borrow_mut().insert(reply_to.to_string(), abort);
     desk.in_flight.set(desk.in_flight.get() + 1);
+    desk.by_operation.borrow_mut().insert(name, of_operation + 1);
     desk.metrics.in_flight.inc();
     let client = answers_by(&desk.bus, message.headers.as_ref()).clone();
     let span = span::answer(request.trace.as_ref(), desk.stats.name(), name, &request.request_id);
@@ -370,6 +376,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         }
         desk.running.borrow_mut().remove(reply_to.as_str());
         desk.in_flight.set(desk.in_flight.get() - 1);
+        desk.by_operation.borrow_mut().entry(name).and_modify(|count| *count -= 1);
         desk.metrics.in_flight.dec();
         desk.metrics.ended(name, code, started.elapsed());
         desk.stats.count(name, started.elapsed(), outcome);
