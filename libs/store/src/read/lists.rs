@@ -54,7 +54,7 @@ impl Lists {
             .create_timeout(Some(CONNECT_AT_MOST))
             .runtime(Runtime::Tokio1)
             .build()?;
-        Ok(Self { pool, share: connections - connections / 4, shares: Arc::default(), patience, metrics })
+        Ok(Self { pool, share: share(connections), shares: Arc::default(), patience, metrics })
     }
 
     pub(super) fn connections(&self) -> Connections {
@@ -91,6 +91,11 @@ impl Lists {
     }
 }
 
+/// How many of so many connections one statement may have: all of a few, three in four of more.
+fn share(connections: usize) -> usize {
+    connections - connections / 8 * 2
+}
+
 /// A connection with a statement under way. Dropped before the statement has ended, it asks the server to
 /// stop it and closes the connection, because a cancel request can arrive late and hit the next statement.
 struct Running {
@@ -120,5 +125,15 @@ impl Drop for Running {
                 drop(client);
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_statement_leaves_some_of_many_connections_to_the_others() {
+        assert_eq!([1, 2, 7, 8, 16, 33].map(share), [1, 2, 7, 6, 12, 25]);
     }
 }
