@@ -45,6 +45,8 @@ use crate::{
 pub struct Limits {
     /// Requests worked on at the same time; one more is answered `ResourceExhausted` at once.
     pub in_flight: usize,
+    /// Requests of one operation among them; fewer leave room for the others when one of them becomes slow.
+    pub per_operation: usize,
     /// Longest time for one request, whatever its asker says.
     pub timeout: Duration,
 }
@@ -130,6 +132,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             metrics: self.metrics.clone(),
             running: RefCell::default(),
             load: self.load,
+            by_operation: RefCell::default(),
             idle: Notify::new(),
             stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
             open: Cell::new(false),
@@ -242,6 +245,7 @@ struct Desk {
     /// Requests being worked on, by where their replies go.
     running: RefCell<HashMap<String, AbortHandle>>,
     load: Rc<Load>,
+    by_operation: RefCell<HashMap<&'static str, usize>>,
     idle: Notify,
     stats: Rc<Stats>,
     /// Whether requests are taken.
@@ -309,7 +313,8 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         desk.metrics.ended(name, Code::DeadlineExceeded.number(), Duration::ZERO);
         return;
     };
-    if desk.load.now() >= desk.limits.in_flight {
+    let of_operation = desk.by_operation.borrow().get(name).copied().unwrap_or(0);
+    if desk.load.now() >= desk.limits.in_flight || of_operation >= desk.limits.per_operation {
         desk.metrics.shed.inc();
         desk.metrics.ended(name, Code::ResourceExhausted.number(), Duration::ZERO);
         actix::spawn(refuse(Rc::clone(desk), reply_to));
@@ -318,6 +323,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
     let (abort, registration) = AbortHandle::new_pair();
     desk.running.borrow_mut().insert(reply_to.to_string(), abort);
     desk.load.begins(started);
+    desk.by_operation.borrow_mut().insert(name, of_operation + 1);
     let client = answers_by(&desk.bus, message.headers.as_ref()).clone();
     let span = span::answer(request.trace.as_ref(), desk.stats.name(), name, &request.request_id);
     // The work's own future is made inside of the span, too.
@@ -349,6 +355,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         desk.running.borrow_mut().remove(reply_to.as_str());
         let ended = Instant::now();
         desk.load.ends(ended);
+        desk.by_operation.borrow_mut().entry(name).and_modify(|count| *count -= 1);
         desk.metrics.ended(name, code, ended - started);
         desk.stats.count(name, ended - started, outcome);
         if desk.load.now() == 0 {

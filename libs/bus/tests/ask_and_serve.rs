@@ -23,7 +23,9 @@ use mesh_bus::{
 use mesh_problem::{Code, Problem};
 use mesh_telemetry::Registry;
 use prost::Message;
-use proto_msgs::v2::{GetWithdrawalReply, GetWithdrawalRequest, Withdrawal};
+use proto_msgs::v2::{
+    GetWithdrawalReply, GetWithdrawalRequest, ListAccountsReply, ListAccountsRequest, Withdrawal,
+};
 use tokio::{sync::Notify, time::timeout};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -80,6 +82,14 @@ impl Handler<Ask<GetWithdrawalRequest>> for Scripted {
     }
 }
 
+impl Handler<Ask<ListAccountsRequest>> for Scripted {
+    type Result = Answering<ListAccountsReply>;
+
+    fn handle(&mut self, Ask(_, asked): Ask<ListAccountsRequest>, _: &mut Context<Self>) -> Self::Result {
+        asked.by(async { Ok(Answered::at(Some((7, 1_000)), ListAccountsReply::default())) })
+    }
+}
+
 struct Served {
     bus: Bus,
     script: Scripted,
@@ -110,12 +120,15 @@ async fn connect(prefix: &str) -> Bus {
 }
 
 async fn replica(bus: &Bus, in_flight: usize) -> (Scripted, Serving) {
+    limited_replica(bus, Limits { in_flight, per_operation: in_flight, timeout: PATIENCE }).await
+}
+
+async fn limited_replica(bus: &Bus, limits: Limits) -> (Scripted, Serving) {
     let script = Scripted::default();
     let address: Addr<Scripted> = script.clone().start();
-    let limits = Limits { in_flight, timeout: PATIENCE };
     let registry = RefCell::new(Registry::default());
     let router = Router::new(bus.clone(), "query", address, limits, &mut registry.borrow_mut());
-    let serving = router.on::<GetWithdrawalRequest>().serve(async {});
+    let serving = router.on::<GetWithdrawalRequest>().on::<ListAccountsRequest>().serve(async {});
     while !serving.door().is_open() {
         tokio::task::yield_now().await;
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -215,6 +228,31 @@ struct Beating {
 
 impl News for Beating {
     const TOPIC: &'static str = "replicas";
+}
+
+#[test]
+fn one_operation_may_not_have_all_places() {
+    actix::System::new().block_on(async {
+        let bus = connect(&nuid::next()).await;
+        let limits = Limits { in_flight: 4, per_operation: 2, timeout: PATIENCE };
+        let (script, serving) = limited_replica(&bus, limits).await;
+        let _serving = serving;
+        let waiting = request("wait");
+        let mut slow = Vec::new();
+        for _ in 0..2 {
+            let (bus, waiting) = (bus.clone(), waiting.clone());
+            slow.push(actix::spawn(async move { bus.ask_typed(&waiting, PATIENCE).await }));
+            timeout(PATIENCE, script.begun.notified()).await.unwrap();
+        }
+        let problem = bus.ask_typed(&request("a"), PATIENCE).await.unwrap_err();
+        assert!(problem.details[0].message.contains("busy"), "{problem}");
+        assert!(bus.ask_typed(&ListAccountsRequest::default(), PATIENCE).await.is_ok(), "another operation");
+        for asked in slow {
+            script.gate.notify_one();
+            assert!(asked.await.unwrap().is_ok());
+        }
+        assert!(bus.ask_typed(&request("a"), PATIENCE).await.is_ok());
+    });
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl Replica {
             system.block_on(async move {
                 let bus = Bus::connect(bus).await.unwrap();
                 bus.until_connected().await;
-                let limits = Limits { in_flight, timeout: PATIENCE };
+                let limits = Limits { in_flight, per_operation: in_flight, timeout: PATIENCE };
                 let exporter = Exporter(source).start();
                 let router = Router::new(bus, "export", exporter, limits, &mut Registry::default());
                 let serving = router.on_stream::<ExportLedgerEntriesRequest>().serve(async {});

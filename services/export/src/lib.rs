@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
 
 async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let Config { store: store_config, history_root, refresh, rules, scratch, in_flight } = setup.config;
-    let limits = Limits { in_flight, timeout: store_config.query_timeout };
+    let limits = Limits { in_flight, per_operation: in_flight, timeout: store_config.query_timeout };
     let segments = SegmentStore::open(&history_root, Deadlines::default())?;
     let store = Store::open(&store_config)?;
     store.register(&mut setup.registry.borrow_mut());

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 
 async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let Config { store, node, lag, in_flight } = setup.config;
-    let limits = Limits { in_flight, timeout: store.query_timeout };
+    let limits = Limits { in_flight, per_operation: in_flight, timeout: store.query_timeout };
     let store = Store::open(&store)?;
     store.register(&mut setup.registry.borrow_mut());
     let node = node.as_ref().map(node::follow).transpose()?;

@@ -48,7 +48,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let nodes = Nodes::new(nodes, &metrics);
     let condition = watch_nodes(nodes.clone(), metrics.clone());
     let relay = Relay::new(nodes, rules, signatures, (in_flight, commits), metrics).start();
-    let limits = Limits { in_flight, timeout: longest() };
+    let limits = Limits { in_flight, per_operation: in_flight, timeout: longest() };
     let router = ops::router(setup.bus, relay, limits, &mut setup.registry.borrow_mut());
     // It answers without a node, too: that there is none.
     let serving = router.serve(std::future::ready(()));

@@ -1,9 +1,16 @@
 //! List reads: a pooled connection per statement, cancelled when its caller goes away.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use tokio::time::timeout;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 use tokio_postgres::{Config, NoTls, Row};
 
 use super::{
@@ -24,6 +31,9 @@ pub const LIST_SETTINGS: &str = "-c plan_cache_mode=force_custom_plan -c enable_
 #[derive(Clone)]
 pub(super) struct Lists {
     pool: Pool,
+    /// Most connections that one statement may have: one that became slow leaves some to the others.
+    share: usize,
+    shares: Arc<Mutex<HashMap<&'static str, Arc<Semaphore>>>>,
     patience: Duration,
     metrics: Metrics,
 }
@@ -44,7 +54,7 @@ impl Lists {
             .create_timeout(Some(CONNECT_AT_MOST))
             .runtime(Runtime::Tokio1)
             .build()?;
-        Ok(Self { pool, patience, metrics })
+        Ok(Self { pool, share: share(connections), shares: Arc::default(), patience, metrics })
     }
 
     pub(super) fn connections(&self) -> Connections {
@@ -59,14 +69,31 @@ impl Lists {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
         let begun = Instant::now();
-        let connection = self.pool.get().await;
+        let connection = self.connection(sql).await;
         self.metrics.waited(metrics::Pool::Lists, connection.is_err(), begun.elapsed());
-        let mut running = Running { connection: Some(connection?) };
+        let (connection, _share) = connection?;
+        let mut running = Running { connection: Some(connection) };
         let result = timeout(self.patience, running.query(sql, parameters)).await;
         let result = result.map_err(|_| ReadError::Late)?;
         running.connection.take();
         result
     }
+
+    /// A connection for a statement, and its place among those of that statement.
+    async fn connection(&self, sql: &'static str) -> Result<(Object, OwnedSemaphorePermit), ReadError> {
+        let share = {
+            let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(shares.entry(sql).or_insert_with(|| Arc::new(Semaphore::new(self.share))))
+        };
+        let place = timeout(WAIT_AT_MOST, share.acquire_owned()).await;
+        let place = place.ok().and_then(Result::ok).ok_or(ReadError::Busy)?;
+        Ok((self.pool.get().await?, place))
+    }
+}
+
+/// How many of so many connections one statement may have: all of a few, three in four of more.
+fn share(connections: usize) -> usize {
+    connections - connections / 8 * 2
 }
 
 /// A connection with a statement under way. Dropped before the statement has ended, it asks the server to
@@ -98,5 +125,15 @@ impl Drop for Running {
                 drop(client);
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_statement_leaves_some_of_many_connections_to_the_others() {
+        assert_eq!([1, 2, 7, 8, 16, 33].map(share), [1, 2, 7, 6, 12, 25]);
     }
 }
