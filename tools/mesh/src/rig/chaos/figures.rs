@@ -15,6 +15,9 @@ use crate::rig::clients::submitters::{Odd, Told};
 use crate::rig::report::{self, in_ms, ms};
 use crate::rig::traffic::Fates;
 
+/// A download that nobody goes on with is broken off after 30 s (X10); an edge that is frozen comes on top.
+const STANDS_STILL_AT_MOST: Duration = Duration::from_secs(40);
+
 /// What a run found.
 pub(super) type Report = report::Report<Figures>;
 
@@ -118,7 +121,13 @@ pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<Miss> {
             Outcome::Refused(_) | Outcome::Wrong(_) | Outcome::Late => Letdown::Other,
         };
         let wish = if tried.path == LEDGER { Wish::Ledger } else { Wish::History };
-        let said = format!("{:?}", tried.seen.outcome);
+        let said = format!(
+            "{:?} after {} bytes, the longest wait {} ({})",
+            tried.seen.outcome,
+            tried.seen.bytes,
+            in_ms(tried.seen.pause),
+            tried.path
+        );
         Some(Miss { wish, letdown, when: (tried.begun, tried.ended), said })
     });
     let submissions = odd.iter().map(|odd| {
@@ -168,6 +177,8 @@ pub(super) fn true_answers(report: &mut Report, load: &Load, tries: &[Try], fate
         ),
         fates.contradictions.is_empty() && fates.transactions > 0,
     );
+    let wait = tries.iter().map(|tried| tried.seen.pause).max().unwrap_or_default();
+    report.keeps("the longest wait of a download for its next bytes", wait, STANDS_STILL_AT_MOST);
     report.said.extend(wrong.into_iter().chain(wrong_bytes).chain(fates.contradictions.iter().cloned()));
 }
 

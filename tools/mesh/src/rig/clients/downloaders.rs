@@ -15,8 +15,8 @@ use super::crowd::{Pace, one};
 use super::files::Wanted;
 use super::seen::{Outcome, Seen};
 
-/// How long one try may take; longer ones have come to nothing.
-const TRY_PATIENCE: Duration = Duration::from_secs(90);
+/// How long one try may take, bytes coming or not; longer ones have come to nothing.
+const TRY_PATIENCE: Duration = Duration::from_secs(600);
 /// Pause before a client goes on with a file.
 const AGAIN: Duration = Duration::from_millis(200);
 

@@ -26,8 +26,9 @@ use crate::private::cannot;
 
 /// Connections to each edge that are kept open.
 const KEPT: usize = 48;
-/// How long an answer may take until its client gives up: longer than the edge's own deadline.
-const PATIENCE: Duration = Duration::from_secs(12);
+/// How long an answer may take until its client gives up: longer than the edge's own deadline, and a time for which it
+/// is frozen.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Pause of a load that rests.
 const REST: Duration = Duration::from_millis(5);
 /// How much is kept of what was said.
