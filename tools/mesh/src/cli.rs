@@ -17,7 +17,8 @@ use crate::failure::Failure;
 use crate::tx::args::TxArgs;
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 pub(crate) use rig::{
-    Drill, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, RunArgs, StreamsArgs,
+    Drill, FloodArgs, FloodPhase, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, RunArgs,
+    StreamsArgs,
 };
 
 /// Runs and drives a mesh on this machine.

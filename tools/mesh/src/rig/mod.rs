@@ -5,6 +5,7 @@
 
 mod acts;
 mod fates;
+mod flood;
 mod kill;
 mod play;
 mod reads;
@@ -27,6 +28,7 @@ pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
     match &args.drill {
         Drill::Reads(args) => reads::drill(args).await,
         Drill::Kill(args) => kill::drill(args).await,
+        Drill::Flood(args) => flood::drill(args).await,
         Drill::Fates(args) => fates::drill(args).await,
         Drill::Streams(args) => streams::drill(args).await,
     }

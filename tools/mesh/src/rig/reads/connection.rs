@@ -11,14 +11,14 @@ use tokio::net::TcpStream;
 const ANSWER_BYTES: usize = 8 << 10;
 
 /// A connection.
-pub(super) struct Connection {
+pub(in crate::rig) struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
 }
 
 /// Why no answer came.
 #[derive(Debug)]
-pub(super) enum Lost {
+pub(in crate::rig) enum Lost {
     /// The connection was closed before a byte of the answer: the request may be put again.
     Unasked,
     /// Something else.
@@ -36,35 +36,41 @@ impl fmt::Display for Lost {
 
 /// An answer that came whole.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(in crate::rig) struct Answer {
     /// The status.
-    pub(super) status: u16,
+    pub(in crate::rig) status: u16,
     /// When to ask again, as it says.
-    pub(super) retry_after: Option<String>,
+    pub(in crate::rig) retry_after: Option<String>,
     /// Whether the connection is closed after it.
-    pub(super) closes: bool,
+    pub(in crate::rig) closes: bool,
     head_bytes: usize,
     body_bytes: usize,
 }
 
 impl Connection {
     /// Connects.
-    pub(super) async fn open(address: SocketAddr) -> Result<Self, Lost> {
+    pub(in crate::rig) async fn open(address: SocketAddr) -> Result<Self, Lost> {
         let opened = TcpStream::connect(address).await;
         let stream = opened.map_err(|error| Lost::Broken(format!("cannot connect: {error}")))?;
-        stream.set_nodelay(true).map_err(|error| Lost::Broken(error.to_string()))?;
-        Ok(Self { stream, received: Vec::new() })
+        Ok(Self::over(stream))
+    }
+
+    /// Takes a connection that is open.
+    pub(in crate::rig) fn over(stream: TcpStream) -> Self {
+        // Without it a request in two pieces would wait; these are of one.
+        let _ = stream.set_nodelay(true);
+        Self { stream, received: Vec::new() }
     }
 
     /// Sends a request.
-    pub(super) async fn ask(&mut self, path: &str) -> Result<(), Lost> {
+    pub(in crate::rig) async fn ask(&mut self, path: &str) -> Result<(), Lost> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\n\r\n");
         // It cannot have been taken in by somebody who has closed the connection.
         self.stream.write_all(request.as_bytes()).await.map_err(|_| Lost::Unasked)
     }
 
     /// Waits for the answer.
-    pub(super) async fn answer(&mut self) -> Result<Answer, Lost> {
+    pub(in crate::rig) async fn answer(&mut self) -> Result<Answer, Lost> {
         self.received.clear();
         self.received.reserve(ANSWER_BYTES);
         loop {
@@ -91,7 +97,7 @@ impl Connection {
     }
 
     /// The body of the answer that came last.
-    pub(super) fn body(&self, answer: &Answer) -> &[u8] {
+    pub(in crate::rig) fn body(&self, answer: &Answer) -> &[u8] {
         self.received.get(answer.head_bytes..).unwrap_or_default()
     }
 }

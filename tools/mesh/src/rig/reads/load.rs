@@ -34,7 +34,7 @@ const SAID_AT_MOST: usize = 240;
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(in crate::rig) enum Class {
     /// One of a few questions, again and again.
     Hot,
     /// One row by a random id.
@@ -47,19 +47,19 @@ pub(super) enum Class {
 
 /// Requests of one class.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(in crate::rig) struct Asked {
     /// What they are.
-    pub(super) class: Class,
+    pub(in crate::rig) class: Class,
     /// How many of a hundred are of this class.
-    pub(super) percent: u32,
+    pub(in crate::rig) percent: u32,
     /// Which edge they go to.
-    pub(super) edge: SocketAddr,
+    pub(in crate::rig) edge: SocketAddr,
     /// The paths, of which each request takes one at random.
-    pub(super) paths: Vec<Arc<str>>,
+    pub(in crate::rig) paths: Vec<Arc<str>>,
 }
 
 /// A load that runs. It ends when it is dropped.
-pub(super) struct Load {
+pub(in crate::rig) struct Load {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -76,7 +76,7 @@ struct Shared {
 
 impl Load {
     /// Begins to ask.
-    pub(super) fn start(mix: Vec<Asked>, rate: u32, seed: u64) -> Result<Self, Failure> {
+    pub(in crate::rig) fn start(mix: Vec<Asked>, rate: u32, seed: u64) -> Result<Self, Failure> {
         let shared = Arc::new(Shared {
             begun: Instant::now(),
             stop: AtomicBool::new(false),
@@ -96,36 +96,36 @@ impl Load {
     }
 
     /// The moment now, on the clock of the samples.
-    pub(super) fn now(&self) -> Duration {
+    pub(in crate::rig) fn now(&self) -> Duration {
         self.shared.begun.elapsed()
     }
 
     /// Asks nothing more until it goes on.
-    pub(super) fn rest(&self) {
+    pub(in crate::rig) fn rest(&self) {
         self.shared.rests.store(true, Ordering::Relaxed);
     }
 
     /// Goes on after a rest.
-    pub(super) fn go_on(&self) {
+    pub(in crate::rig) fn go_on(&self) {
         self.shared.rests.store(false, Ordering::Relaxed);
     }
 
     /// Waits until whatever was due before a moment has come to something.
-    pub(super) async fn settled(&self, before: Duration) {
+    pub(in crate::rig) async fn settled(&self, before: Duration) {
         while lock(&self.shared.waiting).first().is_some_and(|due| *due < before) {
             sleep(REST).await;
         }
     }
 
     /// The requests that were due from one moment to another and have come to something.
-    pub(super) fn samples(&self, from: Duration, to: Duration) -> Vec<Sample> {
+    pub(in crate::rig) fn samples(&self, from: Duration, to: Duration) -> Vec<Sample> {
         let samples = lock(&self.shared.samples);
         samples.iter().filter(|sample| sample.due >= from && sample.due < to).cloned().collect()
     }
 
     /// What was said to those among these that were not answered as wished: each text, when it was said first, and how
     /// often.
-    pub(super) fn said(&self, from: Duration, to: Duration) -> BTreeMap<String, (Duration, usize)> {
+    pub(in crate::rig) fn said(&self, from: Duration, to: Duration) -> BTreeMap<String, (Duration, usize)> {
         let mut texts = BTreeMap::new();
         for (due, text) in lock(&self.shared.said).iter().filter(|(due, _)| *due >= from && *due < to) {
             let (first, count) = texts.entry(text.clone()).or_insert((*due, 0));

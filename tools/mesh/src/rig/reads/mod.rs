@@ -2,11 +2,11 @@
 //!
 //! A load asks so many reads a second whatever becomes of those before, and every read counts.
 
-mod connection;
-mod load;
+pub(super) mod connection;
+pub(super) mod load;
 mod phases;
-mod samples;
-mod stage;
+pub(super) mod samples;
+pub(super) mod stage;
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use samples::Figures;
 use stage::Stage;
 
 /// What a phase found.
-type Report = report::Report<Figures>;
+pub(super) type Report = report::Report<Figures>;
 
 /// Plays the drill.
 pub(super) async fn drill(args: &ReadsArgs) -> Result<(), Failure> {

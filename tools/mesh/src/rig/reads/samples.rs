@@ -10,7 +10,7 @@ use crate::rig::report::{self, ms};
 
 /// What came of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(in crate::rig) enum Seen {
     /// An answer.
     Status {
         /// Its status.
@@ -37,57 +37,57 @@ impl fmt::Display for Seen {
 
 /// One request.
 #[derive(Clone, Debug)]
-pub(super) struct Sample {
+pub(in crate::rig) struct Sample {
     /// When it was due, from the beginning of the load.
-    pub(super) due: Duration,
+    pub(in crate::rig) due: Duration,
     /// How long after that it was over.
-    pub(super) took: Duration,
+    pub(in crate::rig) took: Duration,
     /// What came of it.
-    pub(super) seen: Seen,
+    pub(in crate::rig) seen: Seen,
     /// Whether it was asked again because an idle connection was closed just then.
-    pub(super) again: bool,
+    pub(in crate::rig) again: bool,
 }
 
 impl Sample {
     /// Whether it was answered as wished.
-    pub(super) fn is_fine(&self) -> bool {
+    pub(in crate::rig) fn is_fine(&self) -> bool {
         matches!(self.seen, Seen::Status { status: 200, .. })
     }
 
     /// Whether it was refused for now, and told when to come again.
-    pub(super) fn is_refused(&self) -> bool {
+    pub(in crate::rig) fn is_refused(&self) -> bool {
         matches!(self.seen, Seen::Status { status: 503, says_when: true })
     }
 }
 
 /// Figures of the requests that were due in a stretch of time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Figures {
+pub(in crate::rig) struct Figures {
     /// All of them.
-    pub(super) requests: usize,
+    pub(in crate::rig) requests: usize,
     /// Those answered as wished.
-    pub(super) fine: usize,
+    pub(in crate::rig) fine: usize,
     /// Those refused for now.
-    pub(super) refused: usize,
+    pub(in crate::rig) refused: usize,
     /// The others.
-    pub(super) failed: usize,
+    pub(in crate::rig) failed: usize,
     /// Those asked again over a new connection.
-    pub(super) again: usize,
+    pub(in crate::rig) again: usize,
     /// The median time.
-    pub(super) p50: Duration,
+    pub(in crate::rig) p50: Duration,
     /// The time that 99 of 100 kept, in the second in which it was greatest.
-    pub(super) worst_p99: Duration,
+    pub(in crate::rig) worst_p99: Duration,
     /// The median time in the second in which it was greatest.
-    pub(super) worst_p50: Duration,
+    pub(in crate::rig) worst_p50: Duration,
     /// The longest time.
-    pub(super) longest: Duration,
+    pub(in crate::rig) longest: Duration,
     /// How long it took until every answer was as usual again.
-    pub(super) normal_after: Option<Duration>,
+    pub(in crate::rig) normal_after: Option<Duration>,
 }
 
 impl Figures {
     /// Of samples, whose seconds are counted from a moment. A last second that is not full counts with the one before.
-    pub(super) fn of(samples: &[Sample], from: Duration, to: Duration) -> Self {
+    pub(in crate::rig) fn of(samples: &[Sample], from: Duration, to: Duration) -> Self {
         let seconds = usize::try_from(to.saturating_sub(from).as_secs()).unwrap_or(usize::MAX).max(1);
         let mut by_second: Vec<Vec<Duration>> = vec![Vec::new(); seconds];
         for sample in samples {
@@ -157,13 +157,13 @@ impl report::Figures for Figures {
 
 impl Report {
     /// Adds that every request is answered as wished.
-    pub(super) fn none_fails(&mut self) {
+    pub(in crate::rig) fn none_fails(&mut self) {
         let lost = self.figures.requests - self.figures.fine;
         self.bar(format!("reads that failed: {lost} of {}, at most 0", self.figures.requests), lost == 0);
     }
 
     /// Adds that requests are answered as wished or refused politely, nothing else.
-    pub(super) fn none_but_200_and_503(&mut self) {
+    pub(in crate::rig) fn none_but_200_and_503(&mut self) {
         let failed = self.figures.failed;
         self.bar(
             format!("answers other than 200, and 503 with Retry-After: {failed}, at most 0"),
@@ -173,14 +173,14 @@ impl Report {
 }
 
 /// The time that a share of requests did not exceed.
-pub(super) fn quantile(mut took: Vec<Duration>, share: f64) -> Duration {
+pub(in crate::rig) fn quantile(mut took: Vec<Duration>, share: f64) -> Duration {
     took.sort_unstable();
     let last = took.len().saturating_sub(1);
     took.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
 }
 
 /// How long after a moment the last request was due that was not answered as wished, or not within a time.
-pub(super) fn normal_after(samples: &[Sample], moment: Duration, within: Duration) -> Duration {
+pub(in crate::rig) fn normal_after(samples: &[Sample], moment: Duration, within: Duration) -> Duration {
     let odd = samples.iter().filter(|sample| !sample.is_fine() || sample.took > within);
     odd.map(|sample| sample.due.saturating_sub(moment)).max().unwrap_or_default()
 }

@@ -56,17 +56,7 @@ pub(super) struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// Starts everything, and the load.
     pub(super) async fn set(mesh: &'a PrivateMesh, args: &ReadsArgs, seed: u64) -> Result<Self, Failure> {
-        let servers = mesh.start_servers().await?;
-        say("filling in rows");
-        let plan = Plan { blocks: DEMO_BLOCKS, ..Plan::default() }.ending_at(std::time::SystemTime::now());
-        write_history(&servers.database_url, &plan, |_, _| ()).await.map_err(|error| {
-            Failure::failed(format!("the demo network could not be written: {}", with_causes(&error)))
-        })?;
-        let database = servers.connect("").await?;
-        for statement in [FILL, "VACUUM ANALYZE"] {
-            database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
-        }
-        start_devnode(mesh, &servers)?;
+        let (servers, database) = start_filled(mesh).await?;
         let edges =
             mesh.start_services(&servers, &Layout { replicas: &REPLICAS, ..Layout::default() }).await?;
         let mix = mix(&database, &edges).await?;
@@ -122,6 +112,22 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// Starts the servers with rows to read, and a block every second.
+pub(in crate::rig) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client), Failure> {
+    let servers = mesh.start_servers().await?;
+    say("filling in rows");
+    let plan = Plan { blocks: DEMO_BLOCKS, ..Plan::default() }.ending_at(std::time::SystemTime::now());
+    write_history(&servers.database_url, &plan, |_, _| ()).await.map_err(|error| {
+        Failure::failed(format!("the demo network could not be written: {}", with_causes(&error)))
+    })?;
+    let database = servers.connect("").await?;
+    for statement in [FILL, "VACUUM ANALYZE"] {
+        database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
+    }
+    start_devnode(mesh, &servers)?;
+    Ok((servers, database))
+}
+
 fn start_devnode(mesh: &PrivateMesh, servers: &Servers) -> Result<(), Failure> {
     let group = devnode::group(this_program()?, &mesh.home, &servers.database_url, None, []);
     mesh.add(group, 1)
@@ -129,7 +135,7 @@ fn start_devnode(mesh: &PrivateMesh, servers: &Servers) -> Result<(), Failure> {
 
 /// What the load asks. Only single rows by random ids and lists of many sizes are not in the edge's memory; what
 /// node-info knows is asked of the edge that has none.
-async fn mix(database: &Client, edges: &Edges) -> Result<Vec<Asked>, Failure> {
+pub(in crate::rig) async fn mix(database: &Client, edges: &Edges) -> Result<Vec<Asked>, Failure> {
     let all = async |statement: &str| {
         let rows =
             database.query(statement, &[]).await.map_err(|error| cannot("find rows to read", &error))?;
