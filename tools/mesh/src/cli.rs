@@ -17,8 +17,8 @@ use crate::failure::Failure;
 use crate::tx::args::TxArgs;
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 pub(crate) use rig::{
-    ChaosArgs, Drill, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs, RollingArgs, RunArgs,
-    StreamsArgs, TrafficArgs,
+    ChaosArgs, Drill, FloodArgs, FloodPhase, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs,
+    RollingArgs, RunArgs, StreamsArgs, TrafficArgs,
 };
 
 /// Runs and drives a mesh on this machine.

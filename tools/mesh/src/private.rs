@@ -136,7 +136,19 @@ impl PrivateMesh {
 
     /// Starts one more edge, of its own name, and gives its address for HTTP.
     pub(crate) async fn start_edge(&self, servers: &Servers, name: &str) -> Result<SocketAddr, Failure> {
-        let around = self.surroundings(servers, &Layout::default()).await?;
+        self.start_edge_with(servers, name, Vec::new(), None).await
+    }
+
+    /// The same with further variables, and with the program in another folder than what was built.
+    pub(crate) async fn start_edge_with(
+        &self,
+        servers: &Servers,
+        name: &str,
+        env: Vec<(String, String)>,
+        folder: Option<PathBuf>,
+    ) -> Result<SocketAddr, Failure> {
+        let mut around = self.surroundings(servers, &Layout { env, ..Layout::default() }).await?;
+        around.binaries = folder.unwrap_or(around.binaries);
         let (edge, address) = self.beside(around, "edge", name)?;
         self.add(edge, 1)?;
         self.ready(&[name]).await?;

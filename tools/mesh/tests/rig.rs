@@ -66,6 +66,21 @@ fn downloads_go_on_while_workers_servers_and_segments_do_not() {
     }
 }
 
+/// Attackers of each way to attack; those that a contract lets stay for minutes are only looked at.
+#[test]
+fn reads_go_on_while_others_attack() {
+    let phases = ["head", "body", "unread", "window", "idle", "reset", "rate", "slow", "files"];
+    let mut args = vec!["flood", "--seed", "1", "--short", "--slack", "10"];
+    phases.iter().for_each(|phase| args.extend(["--phase", phase]));
+    let (figures, said) = play(&args);
+    let played = figures["runs"][0]["phases"].as_array().unwrap();
+    assert_eq!(played.len(), phases.len(), "{said}");
+    for phase in played {
+        assert!(phase["requests"].as_u64().unwrap() >= 100, "{phase}");
+        assert!(phase["bars"].as_array().unwrap().len() >= 2, "{phase}");
+    }
+}
+
 #[test]
 fn every_transaction_has_one_fate_while_relays_and_the_node_are_killed() {
     let (figures, said) = play(&["fates", "--seed", "1", "--short"]);

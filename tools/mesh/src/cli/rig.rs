@@ -22,6 +22,8 @@ pub(crate) enum Drill {
     Reads(ReadsArgs),
     /// Downloads go on while workers, servers, segments and clients do not
     Kill(KillArgs),
+    /// Reads go on while others attack
+    Flood(FloodArgs),
     /// Every transaction has one fate while the node and the relays do not live long
     Fates(RunArgs),
     /// Every service is replaced, twice around, under reads, downloads and submissions
@@ -93,6 +95,45 @@ pub(crate) enum ReadsPhase {
     Abort,
     /// Services are started before their servers
     Order,
+}
+
+/// Options of `rig flood`.
+#[derive(Debug, Args)]
+pub(crate) struct FloodArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// Only this, repeatable [default: all]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) phase: Vec<FloodPhase>,
+    /// Requests a second of those who do not attack
+    #[arg(long, value_name = "R", default_value_t = 90, value_parser = clap::value_parser!(u32).range(10..=95))]
+    pub(crate) rate: u32,
+}
+
+/// One part of `rig flood`. The first comes first and the last comes last, the others in an order chosen by the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FloodPhase {
+    /// Connections on which half a head comes
+    Head,
+    /// Connections on which nothing comes
+    Silent,
+    /// Bodies of which a byte comes a second
+    Body,
+    /// Clients that read nothing of a long answer
+    Unread,
+    /// Clients of HTTP/2 that leave no room for the answer
+    Window,
+    /// Connections that are kept and not used
+    Idle,
+    /// Requests over HTTP/2 that are taken back at once
+    Reset,
+    /// One address at 50 times the rate that it may have
+    Rate,
+    /// An operation that became slow
+    Slow,
+    /// An edge with few file descriptors
+    Files,
 }
 
 /// Options of `rig kill`.

@@ -7,6 +7,7 @@ mod acts;
 mod chaos;
 mod clients;
 mod fates;
+mod flood;
 mod ground;
 mod kill;
 mod play;
@@ -33,6 +34,7 @@ pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
     match &args.drill {
         Drill::Reads(args) => reads::drill(args).await,
         Drill::Kill(args) => kill::drill(args).await,
+        Drill::Flood(args) => flood::drill(args).await,
         Drill::Fates(args) => fates::drill(args).await,
         Drill::Chaos(args) => chaos::drill(args).await,
         Drill::Rolling(args) => rolling::drill(args).await,

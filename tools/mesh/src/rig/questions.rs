@@ -6,8 +6,9 @@ use mesh_demo::{Plan, write_history};
 use tokio_postgres::Client;
 
 use super::clients::load::{Asked, Question};
+use crate::devnode;
 use crate::failure::{Failure, with_causes};
-use crate::private::{Servers, cannot};
+use crate::private::{PrivateMesh, Servers, cannot, this_program};
 use crate::up::say;
 
 /// Blocks of the demo network, of which every kind of row is read.
@@ -48,6 +49,14 @@ pub(crate) async fn fill_in(servers: &Servers) -> Result<Client, Failure> {
         database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
     }
     Ok(database)
+}
+
+/// Starts the servers, with rows to read and a block every second.
+pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client), Failure> {
+    let servers = mesh.start_servers().await?;
+    let database = fill_in(&servers).await?;
+    mesh.add(devnode::group(this_program()?, &mesh.home, &servers.database_url, None, []), 1)?;
+    Ok((servers, database))
 }
 
 /// What may be asked of a store that was filled in.

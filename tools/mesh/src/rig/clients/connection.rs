@@ -58,8 +58,14 @@ impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> Result<Self, Lost> {
         let opened = TcpStream::connect(address).await;
         let stream = opened.map_err(|error| Lost::Broken(format!("cannot connect: {error}")))?;
-        stream.set_nodelay(true).map_err(|error| Lost::Broken(error.to_string()))?;
-        Ok(Self { stream, received: Vec::new(), height: 0 })
+        Ok(Self::over(stream))
+    }
+
+    /// Takes a connection that is open.
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        // Without it a request in two pieces would wait; these are of one.
+        let _ = stream.set_nodelay(true);
+        Self { stream, received: Vec::new(), height: 0 }
     }
 
     /// Sends a request.

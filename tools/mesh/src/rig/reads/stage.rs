@@ -8,12 +8,11 @@ use tokio::time::{Instant, sleep};
 
 use super::Report;
 use crate::cli::ReadsArgs;
-use crate::devnode;
 use crate::failure::Failure;
-use crate::private::{Edges, Layout, PrivateMesh, Servers, this_program};
+use crate::private::{Edges, Layout, PrivateMesh, Servers};
 use crate::rig::clients::load::Load;
 use crate::rig::clients::samples::{Figures, Sample};
-use crate::rig::questions::{Questions, fill_in};
+use crate::rig::questions::{Questions, start_filled};
 use crate::rig::report::in_ms;
 
 /// Replicas of the services that are drilled.
@@ -43,9 +42,7 @@ pub(super) struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// Starts everything, and the load.
     pub(super) async fn set(mesh: &'a PrivateMesh, args: &ReadsArgs, seed: u64) -> Result<Self, Failure> {
-        let servers = mesh.start_servers().await?;
-        let database = fill_in(&servers).await?;
-        start_devnode(mesh, &servers)?;
+        let (servers, database) = start_filled(mesh).await?;
         let edges =
             mesh.start_services(&servers, &Layout { replicas: &REPLICAS, ..Layout::default() }).await?;
         let questions = Questions::find(&database).await?;
@@ -99,9 +96,4 @@ impl<'a> Stage<'a> {
         }
         (samples, report)
     }
-}
-
-fn start_devnode(mesh: &PrivateMesh, servers: &Servers) -> Result<(), Failure> {
-    let group = devnode::group(this_program()?, &mesh.home, &servers.database_url, None, []);
-    mesh.add(group, 1)
 }
