@@ -25,7 +25,7 @@ use proto_msgs::Operation;
 use tokio::{
     sync::{Notify, watch},
     task::spawn_blocking,
-    time::{MissedTickBehavior, interval, timeout},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 use tracing::Instrument;
 
@@ -35,7 +35,7 @@ use crate::{
     encoding::{Encoding, GZIP_FROM_BYTES, gzip},
     headers::{self, ReplyHeader, RequestHeaders},
     metrics::{Outcome, RequestMetrics},
-    replicas::{BEAT, Beat, direct_subject},
+    replicas::{BEAT, Beat, PROBE_NAME, direct_subject},
     stats::{self, Stats},
     stream::answers_by,
 };
@@ -45,6 +45,13 @@ const PART_BYTES: usize = 512 << 10;
 
 /// Longer replies are compressed off the actor's thread.
 const GZIP_INLINE_BYTES: usize = 32 << 10;
+
+/// More than can be on its way to a replica in the moment in which it leaves.
+const FENCE: u64 = 256;
+
+/// Pause before a replica whose fence others got sends more of it, and how long it tries.
+const FENCE_PAUSE: Duration = Duration::from_millis(20);
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Bounds of a service.
 #[derive(Debug, Clone, Copy)]
@@ -198,7 +205,8 @@ async fn subscribe(
         desk.stats.add(name, subject, workload);
         let (operation, work) = (*name, Rc::clone(work));
         let pick = move |_: &Message| Some((operation, Rc::clone(&work)));
-        readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, stop.clone())));
+        let fence = Subject::from(desk.bus.subject(workload, name));
+        readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, fence, stop.clone())));
     }
     // By name: for askers that know of a replica which must not be asked.
     let by_name = direct_subject(&desk.bus.subject(workload, "*"), desk.stats.id());
@@ -207,7 +215,8 @@ async fn subscribe(
         let asked = message.subject.rsplit('.').nth(1)?;
         operations.iter().find(|(name, _)| *name == asked).cloned()
     };
-    readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, stop.clone())));
+    let fence = direct_subject(&desk.bus.subject(workload, PROBE_NAME), desk.stats.id());
+    readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, fence, stop.clone())));
     stats::answer(&desk.bus, &desk.stats).await?;
     Ok(readers)
 }
@@ -282,11 +291,13 @@ async fn beat(desk: Weak<Desk>, workload: &'static str, stop: watch::Receiver<bo
     }
 }
 
-/// Takes the requests of a subscription until the service drains; `pick` finds the operation of each.
+/// Takes the requests of a subscription until the service drains; `pick` finds the operation of each. What is published
+/// to `fence` comes over this subscription, or over that of another replica.
 async fn read(
     desk: Rc<Desk>,
     pick: impl Fn(&Message) -> Option<(&'static str, Work)>,
     mut requests: Subscriber,
+    fence: Subject,
     mut stop: watch::Receiver<bool>,
 ) {
     let take = |message: Message| {
@@ -294,21 +305,66 @@ async fn read(
             take(&desk, name, &work, message);
         }
     };
+    let mut received = 0;
     loop {
         tokio::select! {
             message = requests.next() => match message {
-                Some(message) => take(message),
+                Some(message) => {
+                    received += 1;
+                    take(message);
+                }
                 None => return,
             },
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
-    // What the server had sent already is still answered; the stream ends behind it.
+    if leave(&desk.bus, &mut requests, received, fence, &take).await {
+        return;
+    }
+    // What the server had sent already is still answered, mostly; the stream ends behind it.
     if requests.drain().await.is_ok() {
         while let Some(message) = requests.next().await {
             take(message);
         }
     }
+}
+
+/// Gives a subscription up without losing what the server sends until it knows of that. The client's own way of draining
+/// forgets the subscription on its side first, and what comes then is dropped. So server and client agree on a number
+/// of messages after which both forget it, and empty ones fill what requests do not: whoever gets one ignores it.
+/// Says whether that worked; without a bus, or where nothing may be published there, it does not.
+async fn leave(
+    bus: &Bus,
+    requests: &mut Subscriber,
+    received: u64,
+    fence: Subject,
+    take: &impl Fn(Message),
+) -> bool {
+    let client = &bus.shared.client;
+    if !bus.is_connected() || requests.unsubscribe_after(received + FENCE).await.is_err() {
+        return false;
+    }
+    let left = async {
+        loop {
+            for _ in 0..FENCE {
+                if client.publish(fence.clone(), Bytes::new()).await.is_err() {
+                    return false;
+                }
+            }
+            let pause = sleep(FENCE_PAUSE);
+            tokio::pin!(pause);
+            loop {
+                tokio::select! {
+                    message = requests.next() => match message {
+                        Some(message) => take(message),
+                        None => return true,
+                    },
+                    () = &mut pause => break,
+                }
+            }
+        }
+    };
+    timeout(LEAVE_WITHIN, left).await.unwrap_or(false)
 }
 
 /// Stops the work of askers that have gone away.
