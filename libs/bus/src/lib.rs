@@ -13,6 +13,7 @@ mod connection;
 mod encoding;
 mod headers;
 mod inbox;
+mod leaving;
 mod load;
 mod metrics;
 mod news;

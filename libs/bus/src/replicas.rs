@@ -38,7 +38,7 @@ const PROBE: Duration = Duration::from_secs(1);
 const INFORMED: Duration = Duration::from_secs(1);
 
 /// In place of an operation in the subject of that question. No operation has this name.
-const PROBE_NAME: &str = "_";
+pub(crate) const PROBE_NAME: &str = "_";
 
 /// What a replica says of itself.
 #[derive(Debug, Serialize, Deserialize)]

@@ -32,9 +32,10 @@ use crate::{
     connection::{Bus, BusError},
     encoding::Encoding,
     headers::RequestHeaders,
+    leaving::leave,
     load::Load,
     metrics::{Outcome, RequestMetrics},
-    replicas::{BEAT, Beat, direct_subject},
+    replicas::{BEAT, Beat, PROBE_NAME, direct_subject},
     replying::{Rendered, send, send_problem},
     stats::{self, Stats},
     stream::answers_by,
@@ -183,7 +184,8 @@ async fn subscribe(
         desk.stats.add(name, subject, workload);
         let (operation, work) = (*name, Rc::clone(work));
         let pick = move |_: &Message| Some((operation, Rc::clone(&work)));
-        readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, stop.clone())));
+        let fence = Subject::from(desk.bus.subject(workload, name));
+        readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, fence, stop.clone())));
     }
     // By name: for askers that know of a replica which must not be asked.
     let by_name = direct_subject(&desk.bus.subject(workload, "*"), desk.stats.id());
@@ -192,7 +194,8 @@ async fn subscribe(
         let asked = message.subject.rsplit('.').nth(1)?;
         operations.iter().find(|(name, _)| *name == asked).cloned()
     };
-    readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, stop.clone())));
+    let fence = direct_subject(&desk.bus.subject(workload, PROBE_NAME), desk.stats.id());
+    readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, fence, stop.clone())));
     stats::answer(&desk.bus, &desk.stats).await?;
     Ok(readers)
 }
@@ -265,11 +268,13 @@ async fn beat(desk: Weak<Desk>, workload: &'static str, stop: watch::Receiver<bo
     }
 }
 
-/// Takes the requests of a subscription until the service drains; `pick` finds the operation of each.
+/// Takes the requests of a subscription until the service drains; `pick` finds the operation of each. What is published
+/// to `fence` comes over this subscription, or over that of another replica.
 async fn read(
     desk: Rc<Desk>,
     pick: impl Fn(&Message) -> Option<(&'static str, Work)>,
     mut requests: Subscriber,
+    fence: Subject,
     mut stop: watch::Receiver<bool>,
 ) {
     let take = |message: Message| {
@@ -277,16 +282,23 @@ async fn read(
             take(&desk, name, &work, message);
         }
     };
+    let mut received = 0;
     loop {
         tokio::select! {
             message = requests.next() => match message {
-                Some(message) => take(message),
+                Some(message) => {
+                    received += 1;
+                    take(message);
+                }
                 None => return,
             },
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
-    // What the server had sent already is still answered; the stream ends behind it.
+    if leave(&desk.bus, &mut requests, received, fence, &take).await {
+        return;
+    }
+    // What the server had sent already is still answered, mostly; the stream ends behind it.
     if requests.drain().await.is_ok() {
         while let Some(message) = requests.next().await {
             take(message);

@@ -418,6 +418,45 @@ fn a_submission_is_never_put_twice() {
 }
 
 #[test]
+fn a_replica_that_leaves_answers_whatever_the_bus_gave_it() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let (asker, stays) = (connect(&prefix).await, connect(&prefix).await);
+        let (_script, serving) = replica(&stays, 1000).await;
+        let target = asker.target("query", "GetWithdrawal");
+        for round in 0..15 {
+            let leaves = connect(&prefix).await;
+            let (_script, leaving) = replica(&leaves, 1000).await;
+            let asks = (0..300).map(|number| {
+                let (asker, target) = (&asker, &target);
+                async move {
+                    tokio::time::sleep(Duration::from_micros(200 * number)).await;
+                    let options = AskOptions {
+                        encoding: Encoding::default(),
+                        timeout: Duration::from_secs(5),
+                        request_id: "r".to_owned(),
+                        traceparent: None,
+                        repeatable: false,
+                    };
+                    asker.ask(target, request("a").encode_to_vec().into(), &options).await
+                }
+            });
+            let drained = async {
+                tokio::time::sleep(Duration::from_millis(25)).await;
+                leaving.drain(PATIENCE).await;
+            };
+            let (answers, ()) =
+                timeout(PATIENCE, async { tokio::join!(futures_util::future::join_all(asks), drained) })
+                    .await
+                    .expect("the test hangs");
+            let lost: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+            assert!(lost.is_empty(), "round {round}: {} of 300 lost: {:?}", lost.len(), lost[0]);
+        }
+        serving.drain(PATIENCE).await;
+    });
+}
+
+#[test]
 fn a_submission_that_nobody_got_goes_to_somebody_who_listens() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
