@@ -97,7 +97,8 @@ async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
         mesh.service("query").kill().await;
         let started = Instant::now();
         assert_problem(&outside.get(LIST).await, 503, 14, 10000);
-        assert!(started.elapsed() < Duration::from_millis(500), "after {:?}", started.elapsed());
+        // Some milliseconds on a quiet machine; the time for an answer is ten seconds.
+        assert!(started.elapsed() < Duration::from_secs(3), "after {:?}", started.elapsed());
         assert_eq!(outside.get("/blockchain/height").await.status, 200, "the others do not mind");
         mesh.service_mut("query").restart().await;
         assert_eq!(outside.get(LIST).await.status, 200, "a service that is ready answers");
