@@ -16,7 +16,10 @@ use mesh_telemetry::{Registry, span};
 use opentelemetry_sdk::trace::SdkTracer;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{
-    EnvFilter, Layer, filter::filter_fn, layer::SubscriberExt, util::SubscriberInitExt,
+    EnvFilter, Layer,
+    filter::{FilterExt, LevelFilter, filter_fn},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
 };
 
 use crate::{Env, admin, process, telemetry::Telemetry};
@@ -224,8 +227,14 @@ fn log(env: &Env, tracer: Option<SdkTracer>) {
         .with_threads(false)
         .with_target(false)
         .with_tracked_inactivity(false);
+    // One filter for each, which says of every place in the code once and for all what it wants, and how deep it looks at
+    // most: otherwise each trace line of a library would be asked about whenever it is passed.
+    let no_span = filter_fn(|metadata| metadata.target() != span::TARGET);
+    let no_span = no_span.with_max_level_hint(LevelFilter::TRACE);
+    let only_span = filter_fn(|metadata| metadata.target() == span::TARGET);
+    let only_span = only_span.with_max_level_hint(LevelFilter::INFO);
     tracing_subscriber::registry()
-        .with(lines.with_filter(filter).with_filter(filter_fn(|metadata| metadata.target() != span::TARGET)))
-        .with(spans.with_filter(filter_fn(|metadata| metadata.target() == span::TARGET)))
+        .with(lines.with_filter(filter.and(no_span)))
+        .with(spans.with_filter(only_span))
         .init();
 }

@@ -37,14 +37,19 @@ struct Shared {
 }
 
 impl Drain {
-    /// Starts one client for each path.
+    /// Starts one client for each path, which takes all that it gets.
     pub(super) fn start(address: SocketAddr, paths: &[String]) -> Self {
+        Self::paced(address, paths, None)
+    }
+
+    /// Starts one client for each path, which takes so many bytes a second at most.
+    pub(super) fn paced(address: SocketAddr, paths: &[String], at_most: Option<u32>) -> Self {
         let shared = Arc::<Shared>::default();
         let client = |path: &String| {
             let (path, shared) = (path.clone(), Arc::clone(&shared));
             thread::spawn(move || {
                 while !shared.stop.load(Ordering::Relaxed) {
-                    download(address, &path, &shared)?;
+                    download(address, &path, at_most, &shared)?;
                 }
                 Ok(())
             })
@@ -106,7 +111,7 @@ pub(super) fn first_byte(address: SocketAddr, path: &str) -> Result<(u64, Durati
     Ok((length, asked.elapsed()))
 }
 
-fn download(address: SocketAddr, path: &str, shared: &Shared) -> Result<(), String> {
+fn download(address: SocketAddr, path: &str, at_most: Option<u32>, shared: &Shared) -> Result<(), String> {
     let mut stream = connect(address)?;
     let (length, body) = ask(&mut stream, path)?;
     let mut left = length.saturating_sub(body.len() as u64);
@@ -119,6 +124,9 @@ fn download(address: SocketAddr, path: &str, shared: &Shared) -> Result<(), Stri
             return Err(format!("{path}: {left} bytes were left, {read} came"));
         }
         left -= read;
+        if let Some(at_most) = at_most {
+            thread::sleep(Duration::from_secs_f64(read as f64 / f64::from(at_most)));
+        }
         let now_us = cost::thread_cpu_us();
         shared.bytes.fetch_add(read, Ordering::Relaxed);
         shared.cpu_us.fetch_add(now_us - spent_us, Ordering::Relaxed);

@@ -18,6 +18,8 @@ use crate::table;
 use crate::up::say;
 
 const DOWNLOADS: usize = 4;
+/// What each takes a second at most: downloads that take all of the machine leave nothing to be seen of the reads.
+const BYTES_A_SECOND: u32 = 10_000_000;
 /// How many workers there are, one number after the other.
 const STEPS: [u32; 6] = [1, 2, 3, 4, 2, 1];
 /// Each step takes this long at least: what workers say of their load is an average of a quarter of a minute.
@@ -49,7 +51,8 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
         length,
         period: Some(PERIOD),
     };
-    let downloads = Drain::start(stage.edges.cached, &vec![path(stage.history.few, 0); DOWNLOADS]);
+    let paths = vec![path(stage.history.few, 0); DOWNLOADS];
+    let downloads = Drain::paced(stage.edges.cached, &paths, Some(BYTES_A_SECOND));
     let mut steps = Vec::new();
     for workers in STEPS {
         let load = load.clone();
@@ -116,8 +119,9 @@ fn section(steps: &[Step]) -> Section {
         aim: 1.0,
     };
     let title = format!(
-        "scaled: {DOWNLOADS} downloads without an end, none broke; workers niced; an autoscaler wants a load of \
-         {LOAD_OF_A_WORKER} per worker"
+        "scaled: {DOWNLOADS} downloads without an end at {} MB/s each, none broke; workers niced; an autoscaler wants \
+         a load of {LOAD_OF_A_WORKER} per worker",
+        BYTES_A_SECOND / 1_000_000
     );
     let heading = ["workers", "downloads MB/s", "their load", "wanted", "reads p50 ms", "p99 ms"];
     Section::of("scaled", &table::laid_out(&title, &heading, &rows), &sides, &[bar])
