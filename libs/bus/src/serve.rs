@@ -56,6 +56,20 @@ pub struct Limits {
 pub(crate) type Work =
     Rc<dyn Fn(Message, Encoding) -> LocalBoxFuture<'static, Result<Option<Rendered>, Problem>>>;
 
+/// An operation that is answered.
+pub(crate) struct Served {
+    name: &'static str,
+    work: Work,
+    /// Requests of it that are being worked on.
+    running: Cell<usize>,
+}
+
+impl Served {
+    pub(crate) fn by(name: &'static str, work: Work) -> Rc<Self> {
+        Rc::new(Self { name, work, running: Cell::new(0) })
+    }
+}
+
 /// The operations that an actor answers.
 pub struct Router<A: Actor> {
     pub(crate) bus: Bus,
@@ -64,7 +78,7 @@ pub struct Router<A: Actor> {
     pub(crate) workload: &'static str,
     pub(crate) metrics: RequestMetrics,
     load: Rc<Load>,
-    pub(crate) operations: Vec<(&'static str, Work)>,
+    pub(crate) operations: Vec<Rc<Served>>,
     /// Whether some of them are streams.
     pub(crate) has_streams: bool,
 }
@@ -112,7 +126,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 Ok(Some(Rendered::compressed(body, encoding, answered.head, digest).await))
             })
         });
-        self.operations.push((R::NAME, work));
+        self.operations.push(Served::by(R::NAME, work));
         self
     }
 
@@ -133,7 +147,6 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             metrics: self.metrics.clone(),
             running: RefCell::default(),
             load: self.load,
-            by_operation: RefCell::default(),
             idle: Notify::new(),
             stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
             open: Cell::new(false),
@@ -148,7 +161,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
 async fn answer(
     desk: Rc<Desk>,
     workload: &'static str,
-    operations: Vec<(&'static str, Work)>,
+    operations: Vec<Rc<Served>>,
     ready: impl Future<Output = ()>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -170,7 +183,7 @@ async fn answer(
 async fn subscribe(
     desk: &Rc<Desk>,
     workload: &'static str,
-    operations: Vec<(&'static str, Work)>,
+    operations: Vec<Rc<Served>>,
     stop: &watch::Receiver<bool>,
 ) -> Result<Vec<tokio::task::JoinHandle<()>>, BusError> {
     let closed = |error: async_nats::SubscribeError| BusError::Closed(error.into());
@@ -178,13 +191,13 @@ async fn subscribe(
     let canceled = client.subscribe(desk.bus.cancel_subject(workload)).await.map_err(closed)?;
     actix::spawn(cancel(Rc::clone(desk), canceled));
     let mut readers = Vec::new();
-    for (name, work) in &operations {
-        let subject = desk.bus.subject(workload, name);
+    for served in &operations {
+        let subject = desk.bus.subject(workload, served.name);
         let requests = client.queue_subscribe(subject.clone(), workload.to_owned()).await.map_err(closed)?;
-        desk.stats.add(name, subject, workload);
-        let (operation, work) = (*name, Rc::clone(work));
-        let pick = move |_: &Message| Some((operation, Rc::clone(&work)));
-        let fence = Subject::from(desk.bus.subject(workload, name));
+        let fence = Subject::from(subject.as_str());
+        desk.stats.add(served.name, subject, workload);
+        let served = Rc::clone(served);
+        let pick = move |_: &Message| Some(Rc::clone(&served));
         readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, fence, stop.clone())));
     }
     // By name: for askers that know of a replica which must not be asked.
@@ -192,7 +205,7 @@ async fn subscribe(
     let requests = client.subscribe(by_name).await.map_err(closed)?;
     let pick = move |message: &Message| {
         let asked = message.subject.rsplit('.').nth(1)?;
-        operations.iter().find(|(name, _)| *name == asked).cloned()
+        operations.iter().find(|served| served.name == asked).cloned()
     };
     let fence = direct_subject(&desk.bus.subject(workload, PROBE_NAME), desk.stats.id());
     readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, fence, stop.clone())));
@@ -248,7 +261,6 @@ struct Desk {
     /// Requests being worked on, by where their replies go.
     running: RefCell<HashMap<String, AbortHandle>>,
     load: Rc<Load>,
-    by_operation: RefCell<HashMap<&'static str, usize>>,
     idle: Notify,
     stats: Rc<Stats>,
     /// Whether requests are taken.
@@ -272,14 +284,14 @@ async fn beat(desk: Weak<Desk>, workload: &'static str, stop: watch::Receiver<bo
 /// to `fence` comes over this subscription, or over that of another replica.
 async fn read(
     desk: Rc<Desk>,
-    pick: impl Fn(&Message) -> Option<(&'static str, Work)>,
+    pick: impl Fn(&Message) -> Option<Rc<Served>>,
     mut requests: Subscriber,
     fence: Subject,
     mut stop: watch::Receiver<bool>,
 ) {
     let take = |message: Message| {
-        if let Some((name, work)) = pick(&message) {
-            take(&desk, name, &work, message);
+        if let Some(served) = pick(&message) {
+            take(&desk, served, message);
         }
     };
     let mut received = 0;
@@ -317,7 +329,8 @@ async fn cancel(desk: Rc<Desk>, mut canceled: Subscriber) {
     }
 }
 
-fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
+fn take(desk: &Rc<Desk>, served: Rc<Served>, message: Message) {
+    let name = served.name;
     let Some(reply_to) = message.reply.clone() else { return };
     let started = Instant::now();
     let request = RequestHeaders::read(message.headers.as_ref(), desk.limits.timeout);
@@ -325,8 +338,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         desk.metrics.ended(name, Code::DeadlineExceeded.number(), Duration::ZERO);
         return;
     };
-    let of_operation = desk.by_operation.borrow().get(name).copied().unwrap_or(0);
-    if desk.load.now() >= desk.limits.in_flight || of_operation >= desk.limits.per_operation {
+    if desk.load.now() >= desk.limits.in_flight || served.running.get() >= desk.limits.per_operation {
         desk.metrics.shed.inc();
         desk.metrics.ended(name, Code::ResourceExhausted.number(), Duration::ZERO);
         actix::spawn(refuse(Rc::clone(desk), reply_to));
@@ -335,11 +347,11 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
     let (abort, registration) = AbortHandle::new_pair();
     desk.running.borrow_mut().insert(reply_to.to_string(), abort);
     desk.load.begins(started);
-    desk.by_operation.borrow_mut().insert(name, of_operation + 1);
+    served.running.set(served.running.get() + 1);
     let client = answers_by(&desk.bus, message.headers.as_ref()).clone();
     let span = span::answer(request.trace.as_ref(), desk.stats.name(), name, &request.request_id);
     // The work's own future is made inside of the span, too.
-    let work = span.in_scope(|| work(message, request.encoding)).instrument(span.clone());
+    let work = span.in_scope(|| (served.work)(message, request.encoding)).instrument(span.clone());
     let work = Abortable::new(work, registration);
     let desk = Rc::clone(desk);
     actix::spawn(async move {
@@ -367,7 +379,7 @@ fn take(desk: &Rc<Desk>, name: &'static str, work: &Work, message: Message) {
         desk.running.borrow_mut().remove(reply_to.as_str());
         let ended = Instant::now();
         desk.load.ends(ended);
-        desk.by_operation.borrow_mut().entry(name).and_modify(|count| *count -= 1);
+        served.running.set(served.running.get() - 1);
         desk.metrics.ended(name, code, ended - started);
         desk.stats.count(name, ended - started, outcome);
         if desk.load.now() == 0 {

@@ -1,14 +1,13 @@
 //! How many downloads an address may have at the same time (contract section 7).
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
     num::NonZeroUsize,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 
-use crate::address::Address;
+use crate::{address::Address, counts::Counts};
 
 /// The downloads of each address.
 pub(crate) struct Exports {
@@ -29,13 +28,12 @@ impl Exports {
     pub(crate) fn enter(&self, client: Address) -> Result<ExportPlace, Problem> {
         let Some(at_most) = self.at_most else { return Ok(None) };
         let mut counts = self.held.lock();
-        let count = counts.entry(client).or_default();
-        if *count >= at_most.get() {
+        if counts.of(&client) >= at_most.get() {
             let reason = "too many downloads go to this address";
             let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason);
             return Err(problem.with_inner(format!("at most {at_most} at the same time")));
         }
-        *count += 1;
+        counts.add(client);
         Ok(Some(Hold { held: Arc::clone(&self.held), client }))
     }
 }
@@ -43,12 +41,12 @@ impl Exports {
 /// A download's place, until its body is gone. Where nothing is limited there is nothing to hold.
 pub(crate) type ExportPlace = Option<Hold>;
 
-/// How many each address has. One that has none is not remembered.
+/// How many each address has.
 #[derive(Default)]
-struct Held(Mutex<HashMap<Address, usize>>);
+struct Held(Mutex<Counts<Address>>);
 
 impl Held {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Address, usize>> {
+    fn lock(&self) -> MutexGuard<'_, Counts<Address>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,12 +59,7 @@ pub(crate) struct Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut count) = self.held.lock().entry(self.client) {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-            }
-        }
+        self.held.lock().remove(self.client);
     }
 }
 

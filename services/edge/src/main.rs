@@ -10,6 +10,7 @@ mod chunk_form;
 mod config;
 mod connection;
 mod connections;
+mod counts;
 mod download;
 mod exports;
 mod files;

@@ -1,12 +1,9 @@
 //! Room for so many, shared fairly: whoever holds some of it may hold no more than is left free. While there is plenty
 //! nobody notices; one alone gets half of it, two a third each, and somebody new always finds a place that is free.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::address::Address;
+use crate::{address::Address, counts::Counts};
 
 /// Who holds places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,8 +24,7 @@ pub(crate) struct Room {
 #[derive(Debug, Default)]
 struct Taken {
     count: usize,
-    /// Who has none is not remembered.
-    by: HashMap<Holder, usize>,
+    by: Counts<Holder>,
 }
 
 /// Why there is no place.
@@ -64,14 +60,11 @@ impl Room {
         if free == 0 {
             return Err(NoPlace::Full);
         }
-        let holds = |holder: &Holder| taken.by.get(holder).copied().unwrap_or(0);
-        if let Some(holder) = holders.into_iter().find(|holder| holds(holder) >= free) {
+        if let Some(holder) = holders.into_iter().find(|holder| taken.by.of(holder) >= free) {
             return Err(NoPlace::Share(holder));
         }
         taken.count += 1;
-        for holder in holders {
-            *taken.by.entry(holder).or_default() += 1;
-        }
+        holders.into_iter().for_each(|holder| taken.by.add(holder));
         Ok(Place { room: Arc::clone(self), holders })
     }
 
@@ -91,14 +84,7 @@ impl<const N: usize> Drop for Place<N> {
     fn drop(&mut self) {
         let mut taken = self.room.lock();
         taken.count -= 1;
-        for holder in self.holders {
-            if let Entry::Occupied(mut count) = taken.by.entry(holder) {
-                *count.get_mut() -= 1;
-                if *count.get() == 0 {
-                    count.remove();
-                }
-            }
-        }
+        self.holders.into_iter().for_each(|holder| taken.by.remove(holder));
     }
 }
 

@@ -9,6 +9,7 @@ mod failure;
 mod group;
 mod history;
 mod load;
+mod metrics;
 mod migrate;
 mod open_files;
 mod private;

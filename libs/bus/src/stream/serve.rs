@@ -18,7 +18,7 @@ use crate::{
     answering::Asked,
     connection::Bus,
     replying::Rendered,
-    serve::{Router, Work},
+    serve::{Router, Served, Work},
 };
 
 impl<A: Actor<Context = Context<A>>> Router<A> {
@@ -61,7 +61,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 Ok(None)
             })
         });
-        self.operations.push((R::NAME, work));
+        self.operations.push(Served::by(R::NAME, work));
         self.has_streams = true;
         self
     }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::report::{self, Figures, Report};
 use super::{interrupted, write_figures};
-use crate::cli::PlayArgs;
+use crate::cli::{PlayArgs, RunArgs};
 use crate::failure::Failure;
 use crate::private::PrivateMesh;
 use crate::signals::Signals;
@@ -59,6 +59,30 @@ pub(super) async fn on_private_mesh(
     outcome
 }
 
+/// What dies is started again after the shortest wait of the usual rule, however often it dies: of those that a drill
+/// kills again and again nobody would be left otherwise.
+pub(super) const RESTARTED_SOON: RestartRule = RestartRule {
+    first: Duration::from_millis(200),
+    longest: Duration::from_millis(200),
+    settled: Duration::from_secs(10),
+};
+
+/// Ends a drill: writes down what its runs found, and says which bars do not hold.
+pub(super) fn concluded(
+    drill: &str,
+    args: &RunArgs,
+    runs: &[Value],
+    broken: &[String],
+) -> Result<(), Failure> {
+    write_figures(args.json.as_deref(), &json!({ "drill": drill, "runs": runs }))?;
+    match broken {
+        [] => Ok(()),
+        _ => {
+            Err(Failure::failed(format!("bars do not hold: {}; look at the lines above", broken.join(", "))))
+        }
+    }
+}
+
 /// Plays the wanted phases of a drill as often as asked, and says which bars do not hold.
 pub(super) async fn play<S: Stage>(
     stage: &S,
@@ -80,11 +104,7 @@ pub(super) async fn play<S: Stage>(
         let failed = reports.iter().filter(|report| !report.holds());
         broken.extend(failed.map(|report| format!("{} (seed {seed})", report.name)));
     }
-    write_figures(args.run.json.as_deref(), &json!({ "drill": S::DRILL, "runs": runs }))?;
-    if broken.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::failed(format!("bars do not hold: {}; look at the lines above", broken.join(", "))))
+    concluded(S::DRILL, &args.run, &runs, &broken)
 }
 
 /// Goes through the phases in the order that belongs to a seed.

@@ -6,11 +6,13 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::clients::downloaders::{Downloaders, Ended, Try};
+use super::clients::heads::Heads;
 use super::clients::judge::{Contradiction, contradictions, truths};
 use super::clients::load::Load;
 use super::clients::samples;
 use super::clients::submitters::{self, Odd, Submitters};
 use super::ground::Ground;
+use super::report::{self, Report};
 use crate::cli::TrafficArgs;
 use crate::failure::Failure;
 
@@ -24,6 +26,8 @@ const FINISH_WITHIN: Duration = Duration::from_secs(90);
 const USUAL_FOR: Duration = Duration::from_secs(1);
 const USUAL_P99: Duration = Duration::from_millis(250);
 const WARM_WITHIN: Duration = Duration::from_secs(30);
+/// An answer is at most so much behind the store (D6).
+const OUTDATED_AT_MOST: Duration = Duration::from_secs(10);
 /// A part of the clients that download take so long that they see the end of an edge.
 const LONG_ONE_OF: u32 = 5;
 
@@ -54,6 +58,41 @@ pub(super) struct Fates {
     pub(super) odd: Vec<Odd>,
     /// What contradicts, with the transaction.
     pub(super) contradictions: Vec<String>,
+}
+
+impl Fates {
+    /// Adds that nobody was told what contradicts.
+    pub(super) fn agree<F: report::Figures>(&self, report: &mut Report<F>) {
+        let count = self.contradictions.len();
+        report.bar(
+            format!("contradictions about {} transactions: {count}, at most 0", self.transactions),
+            count == 0 && self.transactions > 0,
+        );
+        report.said.extend(self.contradictions.iter().cloned());
+    }
+}
+
+/// Adds that every file came whole in the end, however often its download broke off.
+pub(super) fn files_are_whole<F: report::Figures>(files: &Ended, report: &mut Report<F>) {
+    let Ended { lost, unfinished, whole, resumed } = files;
+    report.bar(
+        format!(
+            "files that cannot be got: {lost}, or were not whole in the end: {unfinished}, at most 0; whole: {whole}, \
+             of which resumed: {resumed}"
+        ),
+        lost + unfinished == 0 && *whole > 0,
+    );
+}
+
+/// Adds that no answer was of an older block than answers may be.
+pub(super) fn none_is_outdated<F: report::Figures>(
+    load: &Load,
+    heads: &Heads,
+    blur: Duration,
+    report: &mut Report<F>,
+) {
+    let what = "how long the store had been further when an answer was asked for";
+    report.keeps(what, load.most_outdated(heads), OUTDATED_AT_MOST + blur);
 }
 
 impl Traffic {

@@ -14,6 +14,7 @@ use super::beside::{CONNECTIONS, PERIOD, be_nice};
 use super::drain::Drain;
 use super::{Stage, apart, path, withdrawals};
 use crate::failure::Failure;
+use crate::metrics;
 use crate::table;
 use crate::up::say;
 
@@ -24,10 +25,10 @@ const BYTES_A_SECOND: u32 = 10_000_000;
 const STEPS: [u32; 6] = [1, 2, 3, 4, 2, 1];
 /// Each step takes this long at least: what workers say of their load is an average of a quarter of a minute.
 const STEP_AT_LEAST: Duration = Duration::from_secs(20);
-/// The load of one worker that an autoscaler aims at: `k8s` sets the same.
+/// The load of one worker that the autoscaler of this benchmark aims at.
 const LOAD_OF_A_WORKER: f64 = 8.0;
 /// What a worker says of its load.
-const LOAD: &str = "mesh_requests_load ";
+const LOAD: &str = "mesh_requests_load";
 
 /// What one step found.
 struct Step {
@@ -73,16 +74,12 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
 
 /// What all workers say of their load.
 async fn said_load(stage: &Stage<'_>) -> Result<f64, Failure> {
-    let silent = || Failure::failed("a worker does not tell its load");
-    let mut sum = 0.0;
+    let mut load = 0.0;
     for row in stage.mesh.supervisor.rows().iter().filter(|row| row.service == "export") {
-        let url = format!("{}/metrics", row.admin.as_ref().ok_or_else(silent)?);
-        let page = async { reqwest::get(url).await?.text().await };
-        let page = page.await.map_err(|error| Failure::failed(format!("a worker tells nothing: {error}")))?;
-        let said = page.lines().find_map(|line| line.strip_prefix(LOAD)?.parse::<f64>().ok());
-        sum += said.ok_or_else(silent)?;
+        let page = metrics::of(row).await;
+        load += metrics::sum(&page.ok_or_else(|| Failure::failed("a worker does not tell its load"))?, LOAD);
     }
-    Ok(sum)
+    Ok(load)
 }
 
 /// How many workers an autoscaler would want: so many that each has no more than its load.

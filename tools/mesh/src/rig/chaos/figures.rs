@@ -169,17 +169,10 @@ pub(super) fn true_answers(report: &mut Report, load: &Load, tries: &[Try], fate
         ),
         wrong_bytes.is_empty() && !tries.is_empty(),
     );
-    report.bar(
-        format!(
-            "contradictions about {} transactions: {}, at most 0",
-            fates.transactions,
-            fates.contradictions.len()
-        ),
-        fates.contradictions.is_empty() && fates.transactions > 0,
-    );
+    fates.agree(report);
     let wait = tries.iter().map(|tried| tried.seen.pause).max().unwrap_or_default();
     report.keeps("the longest wait of a download for its next bytes", wait, STANDS_STILL_AT_MOST);
-    report.said.extend(wrong.into_iter().chain(wrong_bytes).chain(fates.contradictions.iter().cloned()));
+    report.said.extend(wrong.into_iter().chain(wrong_bytes));
 }
 
 /// Adds that every miss is of a kind that may be, at a time at which something explains it.

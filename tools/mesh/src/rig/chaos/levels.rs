@@ -1,17 +1,15 @@
 //! What each process keeps, and what the edges counted, read off their metrics.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use mesh_launcher::control::Row;
 use mesh_launcher::services::SERVICES;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
+use crate::metrics;
 use crate::private::PrivateMesh;
-use crate::rig::clients::download::Download;
 
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// What a process keeps, with how much more than before it may keep afterwards: a share, and so much besides.
@@ -39,10 +37,10 @@ impl Levels {
     pub(super) async fn of(mesh: &PrivateMesh) -> Self {
         let mut levels = BTreeMap::new();
         for row in rows(mesh) {
-            let Some(metrics) = metrics(&row).await else { continue };
+            let Some(metrics) = metrics::of(&row).await else { continue };
             for kept in &KEPT {
                 let level = levels.entry((row.service.clone(), kept.name)).or_default();
-                *level = sum(&metrics, kept.name).max(*level);
+                *level = (metrics::sum(&metrics, kept.name) as u64).max(*level);
             }
         }
         Self(levels)
@@ -139,7 +137,7 @@ pub(super) async fn counted_by(mesh: &PrivateMesh, pid: u32) -> Option<u64> {
 }
 
 async fn counted(edge: &Row) -> Option<u64> {
-    Some(sum(&metrics(edge).await?, "http_server_request_duration_seconds_count"))
+    Some(metrics::sum(&metrics::of(edge).await?, "http_server_request_duration_seconds_count") as u64)
 }
 
 fn rows(mesh: &PrivateMesh) -> Vec<Row> {
@@ -148,31 +146,9 @@ fn rows(mesh: &PrivateMesh) -> Vec<Row> {
     rows
 }
 
-async fn metrics(row: &Row) -> Option<String> {
-    let address: SocketAddr = row.admin.as_ref()?.strip_prefix("http://")?.parse().ok()?;
-    let read = async { Download::open(address, "/metrics", None, None).await.ok()?.text().await.ok() };
-    timeout(ANSWER_WITHIN, read).await.ok()?
-}
-
-/// The sum of a metric over all its labels.
-fn sum(metrics: &str, name: &str) -> u64 {
-    let values = metrics.lines().filter_map(|line| {
-        let rest = line.strip_prefix(name)?;
-        let value = if rest.starts_with('{') { rest.rsplit_once("} ")?.1 } else { rest.strip_prefix(' ')? };
-        value.trim().parse::<f64>().ok()
-    });
-    values.sum::<f64>() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_metric_is_summed_over_its_labels_and_no_other() {
-        let text = "# TYPE a counter\na{b=\"} x\"} 3\na{b=\"y\"} 4.0\na_total 9\nab 5\na 2\n";
-        assert_eq!((sum(text, "a"), sum(text, "ab"), sum(text, "c")), (9, 5, 0));
-    }
 
     #[test]
     fn levels_may_rise_a_little_and_no_process_may_be_missing() {

@@ -15,7 +15,6 @@ mod plan;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-use mesh_launcher::RestartRule;
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
@@ -23,10 +22,10 @@ use tokio::time::sleep;
 
 use super::clients::heads::Heads;
 use super::ground::{Ground, REPLICAS};
-use super::play::on_private_mesh;
+use super::play::{RESTARTED_SOON, concluded, on_private_mesh};
 use super::report::laid_out;
-use super::traffic::{Paces, Traffic, downloaded, fates};
-use super::{seed, write_figures};
+use super::seed;
+use super::traffic::{Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated};
 use crate::cli::ChaosArgs;
 use crate::failure::Failure;
 use crate::open_files;
@@ -38,12 +37,6 @@ use levels::{Counted, Levels};
 use lines::Lines;
 use plan::acts;
 
-/// What dies is started again after the shortest wait of the usual rule, however often it dies.
-const RESTARTS: RestartRule = RestartRule {
-    first: Duration::from_millis(200),
-    longest: Duration::from_millis(200),
-    settled: Duration::from_secs(10),
-};
 /// How often something happens.
 const EVERY: Duration = Duration::from_secs(3);
 /// How long a freeze and a delay last.
@@ -56,8 +49,7 @@ const AFTER: Duration = Duration::from_secs(5);
 const QUIET: Duration = Duration::from_secs(15);
 /// How long clients go on before anything happens, after which it is seen what processes keep.
 const WARM_UP: Duration = Duration::from_secs(10);
-/// An answer is at most so much behind the store (D6), and so much earlier or later that may show.
-const OUTDATED_AT_MOST: Duration = Duration::from_secs(10);
+/// How old an answer is is not known more exactly than this.
 const BLUR: Duration = Duration::from_millis(500);
 /// How long everything may take to serve, and to keep no more than before.
 const STANDS_WITHIN: Duration = Duration::from_secs(60);
@@ -109,7 +101,7 @@ impl Plan {
 /// Plays the drill, and says which bars do not hold.
 pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
     open_files::raise();
-    on_private_mesh(RESTARTS, async |mesh| {
+    on_private_mesh(RESTARTED_SOON, async |mesh| {
         let first = seed(args.play.run.seed);
         let mut lines = None;
         let ground = Ground::lay(mesh, args.play.run.short, first, async |servers, node| {
@@ -136,14 +128,7 @@ pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
             runs.push(json!({ "seed": seed, "found": report.json(), "acts": acts }));
             broken.extend((!report.holds()).then(|| format!("seed {seed}")));
         }
-        write_figures(args.play.run.json.as_deref(), &json!({ "drill": "chaos", "runs": runs }))?;
-        match broken.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::failed(format!(
-                "bars do not hold: {}; look at the lines above",
-                broken.join(", ")
-            ))),
-        }
+        concluded("chaos", &args.play.run, &runs, &broken)
     })
     .await
 }
@@ -198,17 +183,9 @@ async fn play(
         Report::of(format!("seed {seed}"), Figures::of(&load, end, &tries, files, &fates, &misses));
     report.figures.acts = done.len();
     figures::true_answers(&mut report, &load, &tries, &fates);
-    let outdated = load.most_outdated(&heads);
-    report.keeps(
-        "how long the store had been further when an answer was asked for",
-        outdated,
-        OUTDATED_AT_MOST + BLUR,
-    );
+    none_is_outdated(&load, &heads, BLUR, &mut report);
     figures::explained(&mut report, &misses, &happened, plan.after);
-    report.bar(
-        format!("files that cannot be got: {}, or were not whole in the end: {}, at most 0; whole: {}, of which resumed: {}", files.lost, files.unfinished, files.whole, files.resumed),
-        files.lost + files.unfinished == 0 && files.whole > 0,
-    );
+    files_are_whole(&files, &mut report);
     report.bar("every replica serves when all is mended", stands);
     counts_hold(&mut report, &counted, all_counted, sent, answered);
     drop(load);

@@ -9,13 +9,12 @@ mod stage;
 
 use std::time::Duration;
 
-use mesh_launcher::RestartRule;
 use serde_json::{Map, Value, json};
 
 use super::clients::submitters;
-use super::play::on_private_mesh;
+use super::play::{RESTARTED_SOON, concluded, on_private_mesh};
 use super::report::{self, laid_out};
-use super::{seed, write_figures};
+use super::seed;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::up::say;
@@ -23,13 +22,6 @@ use stage::Stage;
 
 /// What a run found.
 type Report = report::Report<Figures>;
-
-/// What dies is started again after the shortest wait of the usual rule, however often it dies.
-const RESTARTS: RestartRule = RestartRule {
-    first: Duration::from_millis(200),
-    longest: Duration::from_millis(200),
-    settled: Duration::from_secs(10),
-};
 
 /// How a run is played.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +78,7 @@ impl report::Figures for Figures {
 
 /// Plays the drill, and says which bars do not hold.
 pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
-    on_private_mesh(RESTARTS, async |mesh| {
+    on_private_mesh(RESTARTED_SOON, async |mesh| {
         let first = seed(args.seed);
         let plan = if args.short { PLAN_SHORT } else { PLAN };
         let stage = Stage::set(mesh, plan).await?;
@@ -106,13 +98,8 @@ pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
             format!("fates: {clients} clients, the node killed every {node:?}, a relay every {relay:?}");
         println!("{}", laid_out(&title, &reports));
         reports.iter().for_each(|report| print!("{}", report.lines()));
-        write_figures(args.json.as_deref(), &json!({ "drill": "fates", "runs": runs }))?;
-        let broken = reports.iter().filter(|report| !report.holds()).map(|report| report.name.as_str());
-        let broken = broken.collect::<Vec<_>>().join(", ");
-        match broken.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::failed(format!("bars do not hold: {broken}; look at the lines above"))),
-        }
+        let broken = reports.iter().filter(|report| !report.holds()).map(|report| report.name.clone());
+        concluded("fates", args, &runs, &broken.collect::<Vec<_>>())
     })
     .await
 }

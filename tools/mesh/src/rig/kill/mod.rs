@@ -9,29 +9,20 @@ mod stage;
 
 use std::time::Duration;
 
-use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
 
 use super::clients::seen::{Figures, Report};
-use super::play::{self, on_private_mesh, play};
+use super::play::{self, RESTARTED_SOON, on_private_mesh, play};
 use super::seed;
 use crate::cli::{KillArgs, KillPhase};
 use crate::failure::Failure;
 use crate::open_files;
 use stage::Stage;
 
-/// What dies is started again after the shortest wait of the usual rule, however often it dies: with a kill every second
-/// nobody would be left to kill.
-const RESTARTS: RestartRule = RestartRule {
-    first: Duration::from_millis(200),
-    longest: Duration::from_millis(200),
-    settled: Duration::from_secs(10),
-};
-
 /// Plays the drill.
 pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
     open_files::raise();
-    on_private_mesh(RESTARTS, async |mesh| {
+    on_private_mesh(RESTARTED_SOON, async |mesh| {
         let seed = seed(args.play.run.seed);
         let stage = Stage::set(mesh, &args.play, seed).await?;
         play(&stage, &args.play, &args.phase, seed).await

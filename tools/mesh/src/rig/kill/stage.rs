@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::cli::PlayArgs;
 use crate::failure::Failure;
+use crate::metrics;
 use crate::private::{Layout, PrivateMesh, Servers, UNCACHED_EDGE, cannot};
 use crate::rig::clients::crowd::{Crowd, Pace};
 use crate::rig::clients::download::Download;
@@ -163,17 +164,9 @@ impl<'a> Stage<'a> {
     /// How many pulls the edge has sent, and how many of them again.
     pub(super) async fn pulls(&self) -> Option<(u64, u64)> {
         let rows = self.mesh.supervisor.rows();
-        let admin = rows.iter().find(|row| row.service == EDGE)?.admin.clone()?;
-        let address = admin.strip_prefix("http://")?.parse().ok()?;
-        let metrics = timeout(ANSWER_WITHIN, async {
-            Download::open(address, "/metrics", None, None).await.ok()?.text().await.ok()
-        });
-        let metrics = metrics.await.ok()??;
-        let count = |name: &str| {
-            let line = metrics.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().parse::<u64>().ok()
-        };
-        Some((count("mesh_stream_pulls_total ")?, count("mesh_stream_pulls_again_total ")?))
+        let metrics = metrics::of(rows.iter().find(|row| row.service == EDGE)?).await?;
+        let count = |name: &str| metrics::sum(&metrics, name) as u64;
+        Some((count("mesh_stream_pulls_total"), count("mesh_stream_pulls_again_total")))
     }
 
     /// How many segments are listed; or what is said instead.

@@ -24,10 +24,10 @@ use super::clients::heads::Heads;
 use super::clients::samples::quantile;
 use super::clients::seen::Outcome;
 use super::ground::{Ground, REPLICAS};
-use super::play::on_private_mesh;
+use super::play::{concluded, on_private_mesh};
 use super::report::{in_ms, laid_out};
-use super::traffic::{Fates, Paces, Traffic, downloaded, fates};
-use super::{seed, write_figures};
+use super::seed;
+use super::traffic::{Fates, Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated};
 use crate::cli::RollingArgs;
 use crate::failure::Failure;
 use crate::open_files;
@@ -45,8 +45,6 @@ const STANDS_WITHIN: Duration = Duration::from_secs(30);
 const P99_TIMES: u32 = 3;
 /// How long an edge lets downloads end in the short form.
 const GRACE_SHORT_S: u64 = 3;
-/// An answer is at most so much behind the store (D6).
-const OUTDATED_AT_MOST: Duration = Duration::from_secs(10);
 /// Clients begin, and services warm up.
 const WARM_UP: Duration = Duration::from_secs(3);
 
@@ -73,14 +71,7 @@ pub(super) async fn drill(args: &RollingArgs) -> Result<(), Failure> {
             let failed = reports.iter().filter(|report| !report.holds());
             broken.extend(failed.map(|report| format!("{} (seed {seed})", report.name)));
         }
-        write_figures(args.play.run.json.as_deref(), &json!({ "drill": "rolling", "runs": runs }))?;
-        match broken.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::failed(format!(
-                "bars do not hold: {}; look at the lines above",
-                broken.join(", ")
-            ))),
-        }
+        concluded("rolling", &args.play.run, &runs, &broken)
     })
     .await
 }
@@ -152,16 +143,12 @@ async fn play(
         format!("reads that failed: {} of {}, at most 0", all.figures.failed, all.figures.reads),
         all.figures.failed == 0 && all.figures.reads > 0,
     );
-    let outdated = load.most_outdated(&heads);
-    all.keeps("how long the store had been further when an answer was asked for", outdated, OUTDATED_AT_MOST);
+    none_is_outdated(&load, &heads, Duration::ZERO, &mut all);
     let (sent, answers) = load.counts();
     all.notes.push(format!("{sent} reads were sent, {answers} answered"));
     submissions_hold(&mut all, &fates);
     downloads_hold(&mut all, &tries, grace);
-    all.bar(
-        format!("files that cannot be got: {}, or were not whole in the end: {}, at most 0; whole: {}, of which resumed: {}", files.lost, files.unfinished, files.whole, files.resumed),
-        files.lost + files.unfinished == 0 && files.whole > 0,
-    );
+    files_are_whole(&files, &mut all);
     let p99 =
         format!("p99 while services were replaced {}, steady {}", in_tenths(rolling), in_tenths(steady));
     match is_short {
@@ -228,19 +215,11 @@ fn submissions_hold(report: &mut Report, fates: &Fates) {
         format!("submissions without a definite answer: {} of {begun}, at most 0", fates.odd.len()),
         fates.odd.is_empty() && begun > 0,
     );
-    report.bar(
-        format!(
-            "contradictions about {} transactions: {}, at most 0",
-            fates.transactions,
-            fates.contradictions.len()
-        ),
-        fates.contradictions.is_empty() && fates.transactions > 0,
-    );
+    fates.agree(report);
     report.said.extend(fates.odd.iter().map(|odd| {
         let took = (odd.when.1 - odd.when.0).as_secs_f64();
         format!("to a submission after {took:.1} s: {:?} {}", odd.told, odd.said)
     }));
-    report.said.extend(fates.contradictions.iter().cloned());
 }
 
 fn downloads_hold(report: &mut Report, tries: &[Try], grace: Duration) {

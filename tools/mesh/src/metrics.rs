@@ -1,0 +1,39 @@
+//! What a process says of itself on its admin port.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use mesh_launcher::control::Row;
+use tokio::time::timeout;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(reqwest::Client::new);
+
+/// The metrics of a process, unless it does not answer soon or has no admin port.
+pub(crate) async fn of(row: &Row) -> Option<String> {
+    let url = format!("{}/metrics", row.admin.as_ref()?);
+    let read = async { CLIENT.get(url).send().await.ok()?.text().await.ok() };
+    timeout(ANSWER_WITHIN, read).await.ok()?
+}
+
+/// The sum of a metric over all its labels.
+pub(crate) fn sum(metrics: &str, name: &str) -> f64 {
+    let values = metrics.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let value = if rest.starts_with('{') { rest.rsplit_once("} ")?.1 } else { rest.strip_prefix(' ')? };
+        value.trim().parse::<f64>().ok()
+    });
+    values.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_summed_over_its_labels_and_no_other() {
+        let text = "# TYPE a counter\na{b=\"} x\"} 3\na{b=\"y\"} 4.0\na_total 9\nab 5\na 2\n";
+        assert_eq!(["a", "ab", "c"].map(|name| sum(text, name)), [9.0, 5.0, 0.0]);
+    }
+}
