@@ -8,9 +8,11 @@ use std::{
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
 
 /// The state of one connection.
 #[derive(Debug, Default)]
@@ -22,6 +24,18 @@ pub(crate) struct ConnectionState {
     taken: AtomicUsize,
     answered: AtomicUsize,
     frames: AtomicUsize,
+    /// When the connection began, and how many nanoseconds later its newest answer was complete.
+    since: Since,
+    answered_ns: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Since(Instant);
+
+impl Default for Since {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
 }
 
 impl ConnectionState {
@@ -76,6 +90,11 @@ impl ConnectionState {
         self.answered.load(Ordering::Relaxed)
     }
 
+    /// When the newest answer was complete; when the connection began, as long as there is none.
+    pub(crate) fn answered_at(&self) -> Instant {
+        self.since.0 + Duration::from_nanos(self.answered_ns.load(Ordering::Relaxed))
+    }
+
     /// Whether a request is being answered.
     pub(crate) fn is_answering(&self) -> bool {
         self.taken() != self.answered()
@@ -110,7 +129,10 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.connection.answered.fetch_add(1, Ordering::Relaxed);
+        let ConnectionState { since, answered, answered_ns, .. } = &*self.connection;
+        // An u64 of nanoseconds lasts for centuries.
+        answered_ns.store(since.0.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        answered.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -56,14 +56,13 @@ enum Waiting {
 
 impl<S> Patient<S> {
     pub(crate) fn new(stream: S, state: Arc<ConnectionState>, times: Times) -> Self {
-        let timer = Box::pin(sleep(times.head));
-        let due = Some(timer.deadline());
+        let (due, timer) = (Some(Instant::now() + times.head), Box::pin(sleep(times.head.min(times.idle))));
         Self { stream, state, seen: 0, waiting_for: Waiting::Head, due, timer, stalled: None, times }
     }
 
-    fn wait_for(&mut self, next: Waiting, time: Duration) {
+    /// Waits for something until then. The timer never goes off later than that, and is not set for what is earlier.
+    fn wait_for(&mut self, next: Waiting, due: Instant) {
         self.waiting_for = next;
-        let due = Instant::now() + time;
         self.due = Some(due);
         if due < self.timer.deadline() {
             self.timer.as_mut().reset(due);
@@ -73,7 +72,9 @@ impl<S> Patient<S> {
     /// Bytes came.
     fn received(&mut self) {
         match self.waiting_for {
-            Waiting::Head if self.state.is_http2() => self.wait_for(Waiting::Http2, self.times.idle),
+            Waiting::Head if self.state.is_http2() => {
+                self.wait_for(Waiting::Http2, Instant::now() + self.times.idle);
+            }
             // Most heads are complete at once, and nobody looks at the clock for them.
             Waiting::Idle => (self.waiting_for, self.due) = (Waiting::Head, None),
             Waiting::Head | Waiting::Http2 => {}
@@ -82,24 +83,17 @@ impl<S> Patient<S> {
 
     /// No bytes: an error once that lasts too long.
     fn starved(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        let is_http2 = self.waiting_for == Waiting::Http2;
-        let is_answering = self.state.is_answering();
-        let progress = self.state.progress();
-        if progress != self.seen {
-            self.seen = progress;
-            match is_http2 {
-                true if is_answering => self.wait_for(Waiting::Http2, self.times.stalled),
-                true => self.wait_for(Waiting::Http2, self.times.idle),
-                false if self.state.is_receiving() => self.wait_for(Waiting::Head, self.times.head),
-                false => self.wait_for(Waiting::Idle, self.times.idle),
+        if self.state.is_answering() && self.waiting_for != Waiting::Http2 {
+            // A client that takes no more of its answer is noticed by the writes. But behind the answer nothing may wake
+            // us, so somebody has to look when the connection could have been idle for too long at the earliest.
+            while self.timer.as_mut().poll(context).is_ready() {
+                self.timer.as_mut().reset(Instant::now() + self.times.idle);
             }
-        }
-        // An HTTP/1 client that takes no more of its answer is noticed by the writes.
-        if is_answering && !is_http2 {
             return Poll::Pending;
         }
+        self.follow_answers();
         if self.due.is_none() {
-            self.wait_for(self.waiting_for, self.times.head);
+            self.wait_for(self.waiting_for, Instant::now() + self.times.head);
         }
         loop {
             ready!(self.timer.as_mut().poll(context));
@@ -107,6 +101,25 @@ impl<S> Patient<S> {
                 Some(due) if due > self.timer.deadline() => self.timer.as_mut().reset(due),
                 _ => return Poll::Ready(late("no request in time")),
             }
+        }
+    }
+
+    /// Begins the time for what comes next when an answer has moved on.
+    fn follow_answers(&mut self) {
+        let progress = self.state.progress();
+        if progress == self.seen {
+            return;
+        }
+        self.seen = progress;
+        match self.waiting_for == Waiting::Http2 {
+            true if self.state.is_answering() => {
+                self.wait_for(Waiting::Http2, Instant::now() + self.times.stalled);
+            }
+            true => self.wait_for(Waiting::Http2, self.state.answered_at() + self.times.idle),
+            false if self.state.is_receiving() => {
+                self.wait_for(Waiting::Head, Instant::now() + self.times.head);
+            }
+            false => self.wait_for(Waiting::Idle, self.state.answered_at() + self.times.idle),
         }
     }
 
@@ -173,12 +186,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+    use hyper_util::rt::TokioIo;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+        net::{TcpListener, TcpStream},
         time::timeout,
     };
 
     use super::*;
+    use crate::connection::Kept;
 
     /// The time that a test expects to pass, and one that it would not live to see.
     const SOON: Duration = Duration::from_millis(40);
@@ -268,6 +289,59 @@ mod tests {
         receive(&mut client, &mut connection, b"preface").await;
         receive(&mut client, &mut connection, b"frame").await;
         is_kept(&mut connection).await;
+    }
+
+    /// hyper with everything that it does of its own accord, over a real connection: in others each side wakes the
+    /// other. A client asks, gets its answers and keeps the connection.
+    async fn is_given_up_behind_answers(times: Times, requests: usize, answers_at_once: bool) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        const ASKED: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        // It is there before anybody has read in vain.
+        client.write_all(ASKED).await.unwrap();
+        let state = Arc::new(ConnectionState::default());
+        let connection = Patient::new(listener.accept().await.unwrap().0, Arc::clone(&state), times);
+        let service = service_fn(|_: Request<Incoming>| {
+            let request = state.take();
+            async move {
+                if !answers_at_once {
+                    sleep(SOON).await;
+                }
+                Ok::<_, Infallible>(Response::new(Kept::new(Full::<Bytes>::from("answered"), request)))
+            }
+        });
+        // A task's waker is its own: joined with the client it would be woken by that.
+        let serving = async {
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(connection), service).await;
+        };
+        let asking = tokio::spawn(async move {
+            for answers in 1..=requests {
+                let mut answer = Vec::new();
+                while !answer.ends_with(b"answered") {
+                    answer.push(client.read_u8().await.unwrap());
+                }
+                if answers < requests {
+                    client.write_all(ASKED).await.unwrap();
+                }
+            }
+            let last = Instant::now();
+            assert_eq!(client.read_u8().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+            last.elapsed()
+        });
+        timeout(Duration::from_secs(20), serving).await.expect("the connection is kept");
+        let idle = asking.await.unwrap();
+        // Not later than twice its time on a busy machine, nor with what is left of another time added to it.
+        assert!(idle >= times.idle * 9 / 10 && idle < times.idle * 2, "it was idle for {idle:?}");
+    }
+
+    #[tokio::test]
+    async fn hyper_gives_up_a_kept_connection_behind_its_answers() {
+        let idle = SOON * 20;
+        for (head, requests, answers_at_once) in
+            [(idle / 2, 1, true), (idle / 2, 1, false), (idle * 3 / 4, 2, true), (NEVER, 2, false)]
+        {
+            is_given_up_behind_answers(Times { head, idle, stalled: NEVER }, requests, answers_at_once).await;
+        }
     }
 
     #[tokio::test]
