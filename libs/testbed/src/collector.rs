@@ -23,7 +23,7 @@ use prost::Message;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::secrets;
 
@@ -43,6 +43,8 @@ pub struct Collector {
 pub enum Manner {
     /// Takes it.
     Takes,
+    /// Takes it, and answers after so long.
+    Late(Duration),
     /// Takes the request and never answers.
     Hangs,
 }
@@ -159,8 +161,10 @@ async fn take(
         taken.requests += 1;
         taken.shows_secrets |= secrets::are_shown(&body);
     });
-    if manner == Manner::Hangs {
-        std::future::pending::<()>().await;
+    match manner {
+        Manner::Takes => {}
+        Manner::Late(by) => sleep(by).await,
+        Manner::Hangs => std::future::pending().await,
     }
     let is_sound = match path.as_str() {
         "/v1/traces" => {

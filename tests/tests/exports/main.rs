@@ -8,6 +8,7 @@ mod history;
 mod ledger;
 mod made;
 mod ranges;
+mod stranger;
 mod traps;
 mod versions;
 

@@ -1,4 +1,4 @@
-//! A collector that is away, or hangs, is nobody's trouble but its own.
+//! A collector that is away, slow or hanging is nobody's trouble but its own.
 
 use std::time::{Duration, Instant};
 
@@ -71,4 +71,19 @@ async fn with_a_hanging_collector_and_one_thread_nothing_fails_and_what_is_lost_
     let begun = Instant::now();
     read_and_stop(mesh).await;
     assert!(begun.elapsed() < Duration::from_secs(60), "it is not waited for");
+}
+
+#[tokio::test]
+async fn a_slow_collector_takes_what_it_can_and_the_rest_is_counted() {
+    let collector = Collector::of(Manner::Late(Duration::from_secs(1))).await;
+    let (_database, mesh) = stage(&collector.url()).await;
+    for _ in 0..READS {
+        assert_eq!(mesh.get("/accounts").await.status, 200);
+    }
+    collector.until(|taken| taken.spans.len() >= 32).await;
+    for service in ["edge", "query"] {
+        let of = async |outcome| sample(&mesh, service, "mesh_telemetry_spans_total", outcome).await;
+        assert!(of("exported").await > 0.0 && of("dropped").await > 0.0, "{service} counts neither");
+    }
+    read_and_stop(mesh).await;
 }

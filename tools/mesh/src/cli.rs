@@ -3,11 +3,13 @@
 mod history;
 mod rig;
 
+use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use mesh_launcher::home::Home;
 use mesh_launcher::{MOST_REPLICAS, services};
 
@@ -55,6 +57,10 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Makes keys and transactions, submits them and says what became of them
     Tx(TxArgs),
+    /// Says what is missing or wrong on this machine or in a running mesh, and what to do
+    Doctor(DoctorArgs),
+    /// Prints the completions of a shell
+    Completions(CompletionsArgs),
     /// Measures the product on this machine and prints a table
     Bench(BenchArgs),
     /// Puts a mesh through a long drill and says what did not hold
@@ -95,6 +101,11 @@ impl HomeArgs {
 
 /// Options of `up`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mesh up                                       the whole mesh with a demo network that lives
+  mesh up --port 0 --grpc-port 0 --home /tmp/m  another one beside it
+  mesh up --load FOLDER --home .mesh-real       data of your own, one CSV file per table
+  mesh up --replicas export=3 --consensus cometbft")]
 pub(crate) struct UpArgs {
     /// Port for HTTP; 0 takes a free one
     #[arg(long, default_value_t = 8080)]
@@ -200,6 +211,8 @@ pub(crate) struct RestartArgs {
 
 /// Options of `scale`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  mesh scale export=4")]
 pub(crate) struct ScaleArgs {
     /// The service and how many replicas it shall have
     #[arg(value_name = "SERVICE=N")]
@@ -221,6 +234,61 @@ pub(crate) struct LoadArgs {
     /// The database's own history, whose running span is sealed before a migration that changes exports
     #[arg(long, value_name = "URL")]
     pub(crate) history: Option<String>,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mesh doctor                 this machine, and the mesh that runs on it
+  mesh doctor --postgres URL  a database that a mesh is to use
+  mesh doctor --json          the same for programs; exit code 1 when something is wrong")]
+pub(crate) struct DoctorArgs {
+    /// Where the mesh lives.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Port for HTTP that `up` is to open
+    #[arg(long, default_value_t = 8080)]
+    pub(crate) port: u16,
+    /// Port for gRPC that `up` is to open
+    #[arg(long, default_value_t = 9090)]
+    pub(crate) grpc_port: u16,
+    /// Address on which both ports are to be opened
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// A database that the mesh is to use, or does [default: that of the mesh that runs]
+    #[arg(long, value_name = "URL")]
+    pub(crate) postgres: Option<String>,
+    /// A NATS server that the mesh is to use, or does [default: that of the mesh that runs]
+    #[arg(long, value_name = "URL")]
+    pub(crate) nats: Option<String>,
+    /// The RPC of a consensus node that the mesh is to use, or does [default: that of the mesh that runs]
+    #[arg(long, value_name = "URL", value_parser = node_url)]
+    pub(crate) node: Option<String>,
+    /// Print a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  source <(mesh completions bash)
+  mesh completions zsh > \"${fpath[1]}/_mesh\"
+  mesh completions fish > ~/.config/fish/completions/mesh.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    shell: Shell,
+}
+
+impl CompletionsArgs {
+    /// Prints them.
+    pub(crate) fn print(&self) {
+        let mut text = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "mesh", &mut text);
+        // Whoever closed the pipe has read enough.
+        let _ = io::stdout().write_all(&text);
+    }
 }
 
 /// Options of `bench`.
@@ -347,7 +415,7 @@ pub(crate) const COMETBFT: &str = "cometbft";
 /// Its application.
 pub(crate) const APPLICATION: &str = "application";
 
-fn node_url(text: &str) -> Result<String, String> {
+pub(crate) fn node_url(text: &str) -> Result<String, String> {
     match reqwest::Url::parse(text) {
         Ok(url) if url.scheme() == "http" && url.has_host() => Ok(text.to_owned()),
         _ => Err("write it as http://host:port".to_owned()),
@@ -399,7 +467,6 @@ pub(crate) fn read() -> Result<Option<Cli>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_forms_are_well_made() {

@@ -3,6 +3,7 @@
 mod bench;
 mod cli;
 mod devnode;
+mod doctor;
 mod drill;
 mod export;
 mod failure;
@@ -58,6 +59,11 @@ fn run() -> Result<(), Failure> {
             Command::History(args) => history::history(&args).await,
             Command::Export(args) => export::export(args).await,
             Command::Tx(args) => tx::tx(args).await,
+            Command::Doctor(args) => doctor::doctor(&args).await,
+            Command::Completions(args) => {
+                args.print();
+                Ok(())
+            }
             Command::Bench(args) => bench::bench(&args).await,
             Command::Rig(args) => rig::rig(&args).await,
             Command::Test => test::test().await,

@@ -121,3 +121,13 @@ fn a_taken_port_is_named() {
     let home = folder.path().to_str().unwrap();
     fails(&["up", "--home", home, "--port", &port, "--grpc-port", "0"], 1, &[&port, "--port"]);
 }
+
+#[test]
+fn every_shell_gets_its_completions() {
+    for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef mesh"), ("fish", "complete -c mesh")] {
+        let output = mesh(&["completions", shell]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains(sign), "{shell}: {text}");
+        assert!(text.contains("doctor") && text.contains("from-block"), "{shell}");
+    }
+}

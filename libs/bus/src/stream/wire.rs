@@ -210,6 +210,26 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_vectors_are_read_and_written() {
+        let document = include_str!("../../../../docs/pull-streams.md");
+        let (_, vectors) = document.split_once("| payload | `Mesh-Chunk` |").unwrap();
+        let mut chunks = 0;
+        for line in vectors.lines().filter_map(|line| line.strip_prefix("| `")) {
+            let (payload, header) = line.trim_end_matches("` |").split_once("` | `").unwrap();
+            let payload = hex::decode(payload.trim_matches(['(', ')']).trim_start_matches("none")).unwrap();
+            let chunk = Chunk::read(header, payload.into()).unwrap_or_else(|| panic!("{header}"));
+            assert_eq!(chunk.write(), header);
+            chunks += 1;
+        }
+        let (_, pulls) = vectors.split_once("```\n").unwrap();
+        let pulls: Vec<&str> = pulls.lines().take_while(|line| *line != "```").collect();
+        for pull in &pulls {
+            assert_eq!(PullHeader::read(pull).unwrap().write(), *pull);
+        }
+        assert_eq!((chunks, pulls.len()), (5, 2), "a vector was overlooked");
+    }
+
+    #[test]
     fn what_is_too_much_or_malformed_is_not_read() {
         for text in
             ["", "1", "1 0 5 p=", "1 65 5 p=", "1 1 0 p=", "1 1 5", "1 1 5 p=?", "x 1 5 p=", "1 -1 5 p="]

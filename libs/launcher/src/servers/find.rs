@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The oldest major version of PostgreSQL that the mesh runs on.
-pub(super) const OLDEST_POSTGRES: u32 = 15;
+pub const OLDEST_POSTGRES: u32 = 15;
+/// The oldest nats-server that the mesh is tested with: Debian 12's, as major and minor version.
+pub const OLDEST_NATS: (u32, u32) = (2, 9);
 
 /// Folders that hold one subfolder per installed version of PostgreSQL: the folder, how a subfolder's name begins,
 /// and where in it the programs are.
@@ -48,7 +50,7 @@ pub fn find_postgres() -> Option<PostgresPrograms> {
 }
 
 /// Finds the PostgreSQL of one major version.
-pub(super) fn find_postgres_version(major: u32) -> Option<PostgresPrograms> {
+pub fn find_postgres_version(major: u32) -> Option<PostgresPrograms> {
     let on_path = search_path().into_iter().filter_map(|folder| programs_in(&folder));
     on_path.chain(installed_elsewhere()).find(|programs| programs.major == major)
 }

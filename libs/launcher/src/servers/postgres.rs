@@ -74,6 +74,17 @@ impl Postgres {
         Ok(server)
     }
 
+    /// The major version that made the data in `folder`; none where there is no data.
+    pub fn made_by(folder: &Path) -> Option<u32> {
+        version_of(&folder.join("data"))
+    }
+
+    /// The process of a server that a killed launcher left in `folder`, or that runs there rightly.
+    pub fn running_in(folder: &Path) -> Option<u32> {
+        let data = fs::canonicalize(folder).ok()?.join("data");
+        leftovers::server_of(&data).map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
+    }
+
     /// How to start it. SIGINT is PostgreSQL's fast shutdown: sessions are cut off, the data is left clean.
     pub fn spec(&self) -> ProcessSpec {
         let mut spec = self.program("postgres", &self.programs.postgres);

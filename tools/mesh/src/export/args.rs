@@ -11,6 +11,10 @@ use reqwest::Url;
 
 /// Options of `export`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  mesh export trades --from-block first --to-block last
+  mesh export balances --from-block 1 --to-block 5000 --snap -o balances.zip
+Called again, it goes on where it broke off.")]
 pub(crate) struct ExportArgs {
     /// The table, also as TABLE_TRADES, in any case
     #[arg(value_name = "TABLE", value_parser = table_parser(), ignore_case = true)]

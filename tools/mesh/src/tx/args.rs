@@ -11,6 +11,11 @@ use crate::export::args::gateway;
 
 /// Options of `tx`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mesh tx keygen my.key
+  mesh tx sign --key my.key --input command.bin > tx.json
+  mesh tx submit tx.json --wait
+  mesh tx status HASH")]
 pub(crate) struct TxArgs {
     /// What to do
     #[command(subcommand)]

@@ -28,6 +28,13 @@ pub(super) async fn clear(data: &Path) -> Result<(), ServerError> {
     stop(pid, data).await.map_err(ServerError::file(&file))
 }
 
+/// The living server of this data that its lock file names.
+pub(super) fn server_of(data: &Path) -> Option<Pid> {
+    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let pid = Pid::from_raw(text.lines().next()?.trim().parse().ok()?)?;
+    serves(pid, data).then_some(pid)
+}
+
 async fn stop(pid: Pid, data: &Path) -> std::io::Result<()> {
     let deadline = Instant::now() + STOP_WITHIN;
     while serves(pid, data) {

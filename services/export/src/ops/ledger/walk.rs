@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mesh_bus::{Piece, Totals};
 use mesh_problem::Problem;
 use mesh_store::{Parameter, ReadError, Row, Store, TimeUs, head_of};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 
 use super::{
     accounts::{Accounts, Met},
@@ -22,6 +22,10 @@ pub(crate) const FAILED: u32 = 260_002;
 /// Rows to read at a time; few for a reader that takes little.
 const ROWS_AT_LEAST: usize = 64;
 const ROWS_AT_MOST: usize = 2048;
+
+/// Records that are written before everybody else on this thread has a turn: among them is the read ahead, which would
+/// not leave before a whole piece is written, and the database would idle meanwhile.
+const RECORDS_A_TURN: u64 = 64;
 
 /// What a record is reckoned to be long.
 const BYTES_PER_ROW: usize = 300;
@@ -125,6 +129,9 @@ impl Walk {
                 None => self.place.has_header = true,
             }
             self.record.clear();
+            if self.place.rows.is_multiple_of(RECORDS_A_TURN) {
+                yield_now().await;
+            }
         }
         self.place.bytes += bytes.len() as u64;
         self.room -= bytes.len();

@@ -27,7 +27,7 @@ const LONG: &str = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: rig\r\nAcce
 /// It is longer than this.
 const LONG_BYTES: usize = 400_000;
 /// How long an answer is left unread beyond the edge's patience.
-const UNREAD_LONGER: Duration = Duration::from_secs(2);
+const UNREAD_LONGER: Duration = Duration::from_secs(5);
 const SHORT: &str = "GET /health HTTP/1.1\r\nHost: rig\r\n\r\n";
 
 /// What an attacker does.

@@ -1,0 +1,79 @@
+//! What the doctor finds, as a line for people and as JSON.
+
+use serde::Serialize;
+
+/// How it stands with one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    /// As it should be.
+    Fine,
+    /// It works, for now or not for everything.
+    Warning,
+    /// A mesh cannot work like that.
+    Wrong,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    /// What was looked at, in a word.
+    pub(super) check: &'static str,
+    /// How it stands.
+    pub(super) state: State,
+    /// What was found.
+    pub(super) says: String,
+    /// What to do about it; absent where all is fine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next: Option<String>,
+}
+
+impl Finding {
+    /// As it should be.
+    pub(super) fn fine(check: &'static str, says: impl Into<String>) -> Self {
+        Self { check, state: State::Fine, says: says.into(), next: None }
+    }
+
+    /// Something to know about.
+    pub(super) fn warning(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { check, state: State::Warning, says: says.into(), next: Some(next.into()) }
+    }
+
+    /// Something to do.
+    pub(super) fn wrong(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { check, state: State::Wrong, says: says.into(), next: Some(next.into()) }
+    }
+}
+
+/// The findings as lines, what to do below each.
+pub(super) fn told(findings: &[Finding]) -> String {
+    let width = findings.iter().map(|finding| finding.check.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Finding { check, state, says, next } in findings {
+        let state = match state {
+            State::Fine => "fine",
+            State::Warning => "warning",
+            State::Wrong => "WRONG",
+        };
+        text.push_str(&format!("{state:<7}  {check:<width$}  {says}\n"));
+        if let Some(next) = next {
+            text.push_str(&format!("{:7}  {:width$}  -> {next}\n", "", ""));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_stands_below_what_is_wrong() {
+        let text =
+            told(&[Finding::fine("disk", "9 GB free"), Finding::wrong("port 1", "taken", "take another")]);
+        assert_eq!(
+            text,
+            "fine     disk    9 GB free\nWRONG    port 1  taken\n                 -> take another\n"
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! What a mesh needs of the machine it runs on: programs, a home that can be written, room on the disk.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mesh_launcher::home::{Home, HomeError};
+use mesh_launcher::servers::{
+    OLDEST_NATS, OLDEST_POSTGRES, Postgres, find_cometbft, find_nats, find_postgres, find_postgres_version,
+    how_to_get_cometbft,
+};
+
+use super::Running;
+use super::finding::Finding;
+
+/// Less than this, and a mesh soon stops: the database alone keeps up to 2 GB of its log.
+const DISK_AT_LEAST: u64 = 500 << 20;
+/// Less than this is not much.
+const DISK_ENOUGH: u64 = 5 << 30;
+
+/// The database server.
+pub(super) fn postgres() -> Finding {
+    of_postgres(find_postgres().map(|found| (found.major, found.postgres)))
+}
+
+fn of_postgres(found: Option<(u32, PathBuf)>) -> Finding {
+    const CHECK: &str = "postgres";
+    match found {
+        Some((major, program)) => Finding::fine(CHECK, format!("PostgreSQL {major} ({})", program.display())),
+        None => Finding::wrong(
+            CHECK,
+            format!("there is no PostgreSQL {OLDEST_POSTGRES} or later"),
+            "`sudo apt-get install postgresql` on Debian and Ubuntu, `brew install postgresql` on macOS; `mesh up` \
+             does it by itself as root or with passwordless sudo",
+        ),
+    }
+}
+
+/// The bus server.
+pub(super) fn nats_server() -> Finding {
+    const CHECK: &str = "nats-server";
+    let (major, minor) = OLDEST_NATS;
+    let install = format!(
+        "install nats-server {major}.{minor} or later: `sudo apt-get install nats-server` on Debian and Ubuntu, `brew \
+         install nats-server` on macOS"
+    );
+    let Some(program) = find_nats() else { return Finding::wrong(CHECK, "there is no nats-server", install) };
+    let place = program.display();
+    let said = Command::new(&program).arg("--version").output();
+    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let said = said.unwrap_or_else(|error| error.to_string());
+    match version(&said) {
+        Some(found) if found >= OLDEST_NATS => Finding::fine(CHECK, format!("{said} ({place})")),
+        Some(_) => Finding::wrong(CHECK, format!("{place} is too old ({said})"), install),
+        None => Finding::wrong(CHECK, format!("{place} does not say its version ({said})"), install),
+    }
+}
+
+/// Reads `nats-server: v2.9.10`, also a version alone.
+pub(super) fn version(said: &str) -> Option<(u32, u32)> {
+    let word = said.split_whitespace().last()?.trim_start_matches('v');
+    let mut numbers = word.split('.').map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+/// The real consensus node, which few need.
+pub(super) fn cometbft() -> Finding {
+    const CHECK: &str = "cometbft";
+    match find_cometbft() {
+        Some(program) => Finding::fine(CHECK, program.display().to_string()),
+        None => Finding::fine(
+            CHECK,
+            format!("not there; only `mesh up --consensus cometbft` needs it ({})", how_to_get_cometbft()),
+        ),
+    }
+}
+
+/// The home, and what an earlier mesh may have left in it.
+pub(super) fn home(home: &Home, running: &Running) -> Finding {
+    const CHECK: &str = "home";
+    let place = home.root().display();
+    if let Some(why) = &running.silent {
+        return Finding::wrong(
+            CHECK,
+            format!("a mesh seems to run in {place}, but {why}"),
+            "end its `mesh up` and start it again",
+        );
+    }
+    if running.is_there() {
+        return Finding::fine(
+            CHECK,
+            format!("{place}; a mesh of {} processes runs there", running.rows.len()),
+        );
+    }
+    if !home.root().exists() {
+        return Finding::fine(CHECK, format!("{place} is not there yet; `mesh up` makes it"));
+    }
+    if let Err(error) = home.memory() {
+        return Finding::wrong(
+            CHECK,
+            error.to_string(),
+            format!("remove {place}, or give another with --home"),
+        );
+    }
+    if let Some(made_by) =
+        Postgres::made_by(&home.postgres()).filter(|by| find_postgres_version(*by).is_none())
+    {
+        return Finding::wrong(
+            CHECK,
+            format!("the database in {place} was made by PostgreSQL {made_by}, which is not on this machine"),
+            format!("install PostgreSQL {made_by}, or remove {place} to begin anew"),
+        );
+    }
+    match home.lock() {
+        Err(HomeError::Taken(_)) => {
+            return Finding::warning(
+                CHECK,
+                format!("{place} is in use, but nobody there answers"),
+                "a mesh may just be starting or stopping: look again in some seconds",
+            );
+        }
+        Err(error) if home.run().exists() => {
+            return Finding::wrong(
+                CHECK,
+                error.to_string(),
+                "make it writable for you, or give another with --home",
+            );
+        }
+        Ok(_) | Err(_) => {}
+    }
+    match Postgres::running_in(&home.postgres()) {
+        None => Finding::fine(CHECK, format!("{place}; no mesh runs there")),
+        Some(pid) => Finding::warning(
+            CHECK,
+            format!(
+                "{place} is stale: a mesh was killed there and its PostgreSQL still runs (process {pid})"
+            ),
+            "`mesh up` ends it and goes on with the data",
+        ),
+    }
+}
+
+/// Whether sealed history can be written.
+pub(super) fn segments(home: &Home, running: &Running) -> Finding {
+    const CHECK: &str = "segments";
+    let folder = match running.variable("MESH_HISTORY_URL") {
+        Some(url) if url.contains("://") && !url.starts_with("file://") => {
+            return Finding::fine(CHECK, "in an object store that is not on this machine");
+        }
+        Some(place) => PathBuf::from(place.trim_start_matches("file://")).join("segments"),
+        None => home.segments(),
+    };
+    match tempfile::NamedTempFile::new_in(existing(&folder)) {
+        Ok(_) => Finding::fine(CHECK, format!("{} can be written", folder.display())),
+        Err(error) => Finding::wrong(
+            CHECK,
+            format!("{} cannot be written ({})", folder.display(), error.kind()),
+            "no history is sealed like that: make the folder writable for who runs `mesh up`",
+        ),
+    }
+}
+
+/// Room on the disk of the home.
+pub(super) fn disk(home: &Home) -> Finding {
+    let place = existing(home.root());
+    match rustix::fs::statvfs(&place) {
+        Ok(found) => of_disk(&place, found.f_bavail.saturating_mul(found.f_frsize)),
+        Err(error) => {
+            Finding::warning("disk", format!("{} does not say ({error})", place.display()), "look at `df`")
+        }
+    }
+}
+
+fn of_disk(place: &Path, free: u64) -> Finding {
+    const CHECK: &str = "disk";
+    let says = format!("{:.1} GB free for {}", free as f64 / 1e9, place.display());
+    let next = "make room, or give a home on another disk with --home";
+    match free {
+        ..DISK_AT_LEAST => Finding::wrong(CHECK, format!("the disk is full: {says}"), next),
+        ..DISK_ENOUGH => Finding::warning(CHECK, says, next),
+        _ => Finding::fine(CHECK, says),
+    }
+}
+
+/// The folder, or the nearest above it that is there.
+fn existing(folder: &Path) -> PathBuf {
+    let mut above = folder.ancestors();
+    above.find(|folder| folder.exists()).unwrap_or(Path::new("/")).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_nats_server_prints_them() {
+        assert_eq!(version("nats-server: v2.9.10"), Some((2, 9)));
+        assert_eq!(version("2.12.1"), Some((2, 12)));
+        assert_eq!(version("v2.11.0-RC.1"), Some((2, 11)));
+        assert_eq!(version("something"), None);
+    }
+
+    #[test]
+    fn without_a_database_server_it_says_how_to_get_one() {
+        let finding = of_postgres(None);
+        assert_eq!(finding.state, State::Wrong);
+        assert!(finding.next.unwrap().contains("apt-get install postgresql"));
+        assert_eq!(of_postgres(Some((15, "/x".into()))).state, State::Fine);
+    }
+
+    #[test]
+    fn a_disk_is_full_before_its_last_byte() {
+        let state = |free| of_disk(Path::new("/x"), free).state;
+        assert_eq!([0, DISK_AT_LEAST - 1].map(state), [State::Wrong; 2]);
+        assert_eq!([DISK_AT_LEAST, DISK_ENOUGH - 1].map(state), [State::Warning; 2]);
+        assert_eq!(state(DISK_ENOUGH), State::Fine);
+    }
+}

@@ -1,0 +1,84 @@
+//! `mesh doctor`: what is missing or wrong on this machine or in a running mesh, and what to do.
+//!
+//! Comes in: a home, ports, and the addresses of servers that are not the mesh's own. Goes out: one finding per thing
+//! looked at. It starts nothing, changes nothing and waits for nobody longer than some seconds.
+
+mod finding;
+mod machine;
+mod ports;
+mod servers;
+
+use std::io::{self, Write as _};
+
+use mesh_launcher::control::{Answer, ControlError, Request, Row, ask};
+use mesh_launcher::home::Home;
+
+use crate::cli::DoctorArgs;
+use crate::failure::{Failure, as_typed};
+use finding::{State, told};
+
+/// Looks at everything, and fails when something is wrong.
+pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
+    let home = args.home.home()?;
+    let running = Running::of(&home).await;
+    let mut findings = vec![machine::postgres(), machine::nats_server(), machine::cometbft()];
+    findings.extend([
+        machine::home(&home, &running),
+        machine::segments(&home, &running),
+        machine::disk(&home),
+    ]);
+    findings.extend([args.port, args.grpc_port].map(|port| ports::free(args.host, port, &running)));
+    findings.extend(servers::all(args, &running).await);
+
+    let text = match args.json {
+        true => serde_json::to_string(&findings).map_err(|error| Failure::failed(error.to_string()))? + "\n",
+        false => as_typed(&told(&findings)),
+    };
+    // Whoever closed the pipe has read enough.
+    let _ = io::stdout().write_all(text.as_bytes());
+    match findings.iter().filter(|finding| finding.state == State::Wrong).count() {
+        0 => Ok(()),
+        1 => Err(Failure::failed("one thing is wrong; the line above says what to do")),
+        several => {
+            Err(Failure::failed(format!("{several} things are wrong; the lines above say what to do")))
+        }
+    }
+}
+
+/// The mesh that runs in the home, if one does.
+#[derive(Default)]
+struct Running {
+    rows: Vec<Row>,
+    /// The variables of a service that reads the database, of the one that seals, and of the one that asks the node.
+    variables: Vec<(String, String)>,
+    /// Why a mesh that seems to run does not answer.
+    silent: Option<String>,
+}
+
+impl Running {
+    async fn of(home: &Home) -> Self {
+        let rows = match ask(home, &Request::Ps).await {
+            Ok(Answer::Rows { rows }) => rows,
+            Err(ControlError::NotRunning(_)) => return Self::default(),
+            Ok(_) => return Self { silent: Some("it answers something else".to_owned()), ..Self::default() },
+            Err(error) => return Self { silent: Some(error.to_string()), ..Self::default() },
+        };
+        let mut running = Self { rows, ..Self::default() };
+        for service in ["query", "export", "node-info"] {
+            let asked = ask(home, &Request::Environment { name: service.to_owned() }).await;
+            if let Ok(Answer::Environment { variables }) = asked {
+                running.variables.extend(variables);
+            }
+        }
+        running
+    }
+
+    fn is_there(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    /// What its services are given.
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+}

@@ -1,0 +1,91 @@
+//! Whether the ports of the edge are free, and who has them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, TcpListener};
+
+use super::Running;
+use super::finding::Finding;
+
+/// A port that `mesh up` would open.
+pub(super) fn free(host: IpAddr, port: u16, running: &Running) -> Finding {
+    const CHECK: &str = "port";
+    let error = match TcpListener::bind((host, port)) {
+        Ok(_) => return Finding::fine(CHECK, format!("{host}:{port} is free")),
+        Err(error) => error,
+    };
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return Finding::wrong(
+            CHECK,
+            format!("{host}:{port} cannot be opened ({error})"),
+            "give another port or another --host",
+        );
+    }
+    let holders = holders(port);
+    if running.rows.iter().any(|row| holders.contains(&row.pid)) {
+        return Finding::fine(CHECK, format!("{host}:{port} is served by the mesh that runs"));
+    }
+    let by: Vec<String> = holders.iter().map(|pid| format!("process {pid}{}", name_of(*pid))).collect();
+    let by = if by.is_empty() { "a process of somebody else".to_owned() } else { by.join(", ") };
+    Finding::wrong(
+        CHECK,
+        format!("{host}:{port} is taken by {by}"),
+        "stop that, or give another port with --port and --grpc-port",
+    )
+}
+
+/// The processes that listen on a port, as far as this user may see them. Where there is no `/proc`: none.
+fn holders(port: u16) -> BTreeSet<u32> {
+    let sockets: BTreeSet<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .filter_map(|table| fs::read_to_string(table).ok())
+        .flat_map(|table| table.lines().filter_map(|line| listening(line, port)).collect::<Vec<_>>())
+        .collect();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut leads_to = files.filter_map(|file| fs::read_link(file.path()).ok());
+        leads_to.any(|target| sockets.contains(target.to_string_lossy().as_ref()))
+    })
+    .collect()
+}
+
+/// The socket of a line of the kernel's table, as links to it are written, when it listens on the port.
+fn listening(line: &str, port: u16) -> Option<String> {
+    const LISTENS: &str = "0A";
+    let mut fields = line.split_whitespace();
+    let (_, found) = fields.nth(1)?.rsplit_once(':')?;
+    let state = fields.nth(1)?;
+    let inode = fields.nth(5)?;
+    (state == LISTENS && u16::from_str_radix(found, 16) == Ok(port)).then(|| format!("socket:[{inode}]"))
+}
+
+fn name_of(pid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    if name.is_empty() { name } else { format!(" ({})", name.trim()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listening_line_of_the_table_names_its_socket() {
+        let line = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0";
+        assert_eq!(listening(line, 8080), Some("socket:[4711]".to_owned()));
+        assert_eq!(listening(line, 8081), None);
+        assert_eq!(listening(&line.replace(" 0A ", " 01 "), 8080), None, "that one is connected");
+        assert_eq!(listening("  sl  local_address rem_address   st", 8080), None);
+    }
+
+    #[test]
+    fn who_listens_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        if std::path::Path::new("/proc/net/tcp").exists() {
+            assert!(holders(port).contains(&std::process::id()));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! `mesh doctor` in broken set-ups: it names the cause and what to do.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use mesh_testbed::{Database, nats};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// A home of its own, and how the doctor is asked about it.
+struct Case {
+    folder: TempDir,
+    args: Vec<String>,
+    path: Option<String>,
+}
+
+impl Case {
+    fn new() -> Self {
+        let args = ["doctor", "--json", "--port", "0", "--grpc-port", "0"].map(str::to_owned).to_vec();
+        Self { folder: tempfile::tempdir().unwrap(), args, path: None }
+    }
+
+    fn with(mut self, name: &str, value: &str) -> Self {
+        self.args.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// Everything it finds, and whether it says that all is well.
+    async fn asked(&self) -> (Vec<Value>, bool) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
+        command.args(&self.args).arg("--home").arg(self.home()).stderr(Stdio::piped());
+        if let Some(path) = &self.path {
+            command.env("PATH", path);
+        }
+        let output = command.output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let findings = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+        assert!(output.status.success() || output.status.code() == Some(1), "{output:?}");
+        (findings, output.status.success())
+    }
+
+    /// That one check is not fine, what it says has these words, and it says what to do.
+    async fn names(&self, check: &str, words: &[&str]) {
+        let (findings, is_well) = self.asked().await;
+        let found = findings.iter().find(|finding| finding["check"] == check && finding["state"] != "fine");
+        let found = found.unwrap_or_else(|| panic!("nothing is wrong with {check}: {findings:#?}"));
+        let says = found["says"].as_str().unwrap();
+        assert!(words.iter().all(|word| says.contains(word)), "{found}");
+        assert!(!found["next"].as_str().unwrap().is_empty(), "{found}");
+        assert_eq!(is_well, found["state"] != "wrong", "{findings:#?}");
+    }
+}
+
+#[tokio::test]
+async fn where_all_is_well_nothing_is_wrong() {
+    let database = Database::fresh().await;
+    let case = Case::new().with("--postgres", database.url()).with("--nats", &nats_url().await);
+    let (findings, is_well) = case.asked().await;
+    // A machine may have little room on its disk and is well all the same.
+    let wrong: Vec<_> = findings.iter().filter(|finding| finding["state"] == "wrong").collect();
+    assert!(wrong.is_empty() && is_well, "{findings:#?}");
+    for check in
+        ["postgres", "nats-server", "home", "segments", "disk", "port", "database", "schema", "bus", "clock"]
+    {
+        assert!(findings.iter().any(|finding| finding["check"] == check), "{check}: {findings:#?}");
+    }
+}
+
+/// The bus of the tests with its password in the address.
+async fn nats_url() -> String {
+    let server = nats().await;
+    let line = fs::read_to_string(server.credentials_file().unwrap()).unwrap();
+    server.url().replacen("://", &format!("://{}@", line.trim()), 1)
+}
+
+#[tokio::test]
+async fn a_taken_port_is_named_with_who_has_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let mut case = Case::new();
+    case.args[3].clone_from(&port);
+    case.names("port", &[&port, "taken", &std::process::id().to_string()]).await;
+}
+
+#[tokio::test]
+async fn an_old_nats_server_is_named() {
+    let case = Case::new();
+    let program = case.folder.path().join("nats-server");
+    // A shell does the writing: a file that this process had open, another test's child would hold as busy.
+    let write = "printf '#!/bin/sh\\necho nats-server: v2.1.9\\n' > \"$1\" && chmod 755 \"$1\"";
+    let written = Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&program).status().await.unwrap();
+    assert!(written.success());
+    let path = format!("{}:{}", case.folder.path().display(), std::env::var("PATH").unwrap());
+    let case = Case { path: Some(path), ..case };
+    case.names("nats-server", &["2.1.9", "too old"]).await;
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_named_for_the_database_and_for_the_bus() {
+    let database = Database::fresh().await;
+    let (before, after) = database.url().rsplit_once('@').unwrap();
+    let (user, _) = before.rsplit_once(':').unwrap();
+    let case = Case::new().with("--postgres", &format!("{user}:wrong@{after}"));
+    case.names("database", &["wrong credentials"]).await;
+    let url = nats().await.url().replacen("://", "://mesh:wrong@", 1);
+    Case::new().with("--nats", &url).names("bus", &["wrong credentials"]).await;
+}
+
+#[tokio::test]
+async fn missing_migrations_are_counted() {
+    let database = Database::empty().await;
+    Case::new().with("--postgres", database.url()).names("schema", &["migrations are missing"]).await;
+}
+
+#[tokio::test]
+async fn a_segment_folder_that_cannot_be_written_is_named() {
+    let case = Case::new();
+    fs::create_dir(case.home()).unwrap();
+    // Nobody writes there, root neither.
+    symlink("/proc", case.home().join("segments")).unwrap();
+    case.names("segments", &["segments cannot be written"]).await;
+}
+
+#[tokio::test]
+async fn servers_that_are_not_there_are_named() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let at = |scheme: &str| format!("{scheme}://127.0.0.1:{port}");
+    Case::new().with("--node", &at("http")).names("node", &["unreachable", "refused"]).await;
+    Case::new().with("--postgres", &at("postgres")).names("database", &["reached", "refused"]).await;
+    Case::new().with("--nats", &at("nats")).names("bus", &["reached"]).await;
+}
+
+#[tokio::test]
+async fn a_chain_from_the_future_shows_that_the_clock_is_off() {
+    let database = Database::fresh().await;
+    let insert = "INSERT INTO blocks (block_time, height, hash) VALUES (now() + interval '1 hour', 1, 'ab')";
+    database.connect().await.batch_execute(insert).await.unwrap();
+    Case::new().with("--postgres", database.url()).names("clock", &["newest block", "in the future"]).await;
+}
+
+#[tokio::test]
+async fn a_disk_without_room_is_named() {
+    let mut case = Case::new();
+    if !std::path::Path::new("/proc/self").exists() {
+        eprintln!("skipped: there is no /proc, which has no room, to be taken for a full disk");
+        return;
+    }
+    case.args.extend(["--home".to_owned(), "/proc/none".to_owned()]);
+    // The home that counts is the one given last, so that one is not given again.
+    let output = Command::new(env!("CARGO_BIN_EXE_mesh")).args(&case.args).output().await.unwrap();
+    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let disk = findings.iter().find(|finding| finding["check"] == "disk").unwrap();
+    assert!(disk["state"] == "wrong" && disk["says"].as_str().unwrap().contains("full"), "{disk}");
+}
+
+#[tokio::test]
+async fn a_stale_home_is_named() {
+    let spoilt = Case::new();
+    fs::create_dir(spoilt.home()).unwrap();
+    fs::write(spoilt.home().join("mesh.json"), "{").unwrap();
+    spoilt.names("home", &["mesh.json"]).await;
+
+    let old = Case::new();
+    let data = old.home().join("postgres/data");
+    fs::create_dir_all(&data).unwrap();
+    fs::write(data.join("PG_VERSION"), "9\n").unwrap();
+    old.names("home", &["PostgreSQL 9"]).await;
+
+    let killed = Case::new();
+    let data = killed.home().join("postgres/data");
+    fs::create_dir_all(&data).unwrap();
+    let data = fs::canonicalize(data).unwrap();
+    // Whatever names the data on its command line is taken for its server.
+    let mut left = Command::new("sleep").arg("600").arg0(&data).kill_on_drop(true).spawn().unwrap();
+    fs::write(data.join("postmaster.pid"), format!("{}\n", left.id().unwrap())).unwrap();
+    killed.names("home", &["stale", &left.id().unwrap().to_string()]).await;
+    left.kill().await.unwrap();
+}
