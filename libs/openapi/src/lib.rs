@@ -3,6 +3,8 @@
 
 mod comments;
 mod edge;
+#[cfg(test)]
+mod error_table;
 mod headers;
 mod json;
 mod notes;

@@ -115,6 +115,14 @@ impl Refusals {
         }
     }
 
+    /// Status, code, number and when, of all.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u16, Code, u32, &str)> {
+        self.0.iter().flat_map(|(&status, refusals)| {
+            refusals.iter().map(move |refusal| (status, refusal.code, refusal.number, refusal.when.as_str()))
+        })
+    }
+
     /// The responses of an operation that are refusals, by status.
     pub(crate) fn responses(&self, examples: &[Example]) -> Vec<(u16, Json)> {
         let response = |(status, refusals): (&u16, &Vec<Refusal>)| {
