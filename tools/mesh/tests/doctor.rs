@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use mesh_bus::Credentials;
 use mesh_testbed::{Database, nats};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -75,11 +76,11 @@ async fn where_all_is_well_nothing_is_wrong() {
     }
 }
 
-/// The bus of the tests with its password in the address.
+/// The bus of the tests with a user's password in the address.
 async fn nats_url() -> String {
-    let server = nats().await;
-    let line = fs::read_to_string(server.credentials_file().unwrap()).unwrap();
-    server.url().replacen("://", &format!("://{}@", line.trim()), 1)
+    let config = nats().await.config("operator", "mesh");
+    let Some(Credentials::Password { user, password }) = config.credentials else { panic!("no password") };
+    config.url.replacen("://", &format!("://{user}:{password}@"), 1)
 }
 
 #[tokio::test]
@@ -111,7 +112,7 @@ async fn wrong_credentials_are_named_for_the_database_and_for_the_bus() {
     let (user, _) = before.rsplit_once(':').unwrap();
     let case = Case::new().with("--postgres", &format!("{user}:wrong@{after}"));
     case.names("database", &["wrong credentials"]).await;
-    let url = nats().await.url().replacen("://", "://mesh:wrong@", 1);
+    let url = nats().await.url().replacen("://", "://operator:wrong@", 1);
     Case::new().with("--nats", &url).names("bus", &["wrong credentials"]).await;
 }
 
