@@ -83,6 +83,18 @@ def strict(node):
     return made
 
 
+def wordless(node):
+    """A schema without its descriptions and otherwise as it is."""
+    if isinstance(node, list):
+        return [wordless(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    names = ("properties", "$defs", "patternProperties")
+    kept = {key: value for key, value in node.items() if key != "description" or not isinstance(value, str)}
+    return {key: {name: wordless(part) for name, part in value.items()} if key in names else wordless(value)
+            for key, value in kept.items()}
+
+
 def references(node):
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
@@ -130,7 +142,7 @@ def main():
     write("kubernetes.json", sorted(definitions.items()))
     write("kinds.json", sorted(schemas.items()))
     module, version, file = COMPOSE
-    write("compose.json", json.loads((folder(module, version) / file).read_text()).items())
+    write("compose.json", wordless(json.loads((folder(module, version) / file).read_text())).items())
 
 
 if __name__ == "__main__":
