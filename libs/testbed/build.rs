@@ -1,4 +1,4 @@
-//! Tells the testbed which migrations it is built with, so that a template database is used only by builds that
+//! Tells the testbed which migrations and grants it is built with, so that a template database is used only by builds that
 //! would make the same one.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,6 +11,9 @@ fn main() -> io::Result<()> {
     let mut files: Vec<_> =
         fs::read_dir(migrations)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     files.sort();
+    let grants = Path::new("../store/grants.sql");
+    println!("cargo::rerun-if-changed={}", grants.display());
+    files.push(grants.to_owned());
     let mut hasher = DefaultHasher::new();
     for file in files {
         file.file_name().hash(&mut hasher);

@@ -209,10 +209,10 @@ impl<'a> Question<'a> {
     /// Puts the question on the bus: to one replica by name, or to the queue group.
     async fn put(&self, replica: Option<Arc<str>>) -> Result<Put<'a>, Problem> {
         let shared = &self.bus.shared;
-        if !self.bus.is_connected() {
+        if !self.bus.is_connected_again(self.deadline).await {
             return Err(Problem::unavailable("the message bus is away"));
         }
-        let expected = shared.inbox.expect();
+        let expected = shared.inbox.expect(&self.target.workload);
         let mut headers = request_headers(self.options, self.deadline);
         if let Some((name, value)) = &self.more {
             headers.insert(name.clone(), value.as_str());

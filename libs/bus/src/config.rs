@@ -1,6 +1,9 @@
 //! Where the bus is and who we are on it.
 
-use std::{fmt, fs, io, path::Path};
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
 
 /// How to reach the bus.
 #[derive(Debug, Clone)]
@@ -15,6 +18,25 @@ pub struct BusConfig {
     pub name: String,
     /// Version in the bus's own listings (semantic version).
     pub version: String,
+    /// File with the certificates (PEM) by which the server must prove itself, over TLS; absent = TLS only where the
+    /// server asks for it, by the certificates that this machine trusts.
+    pub tls_ca: Option<PathBuf>,
+}
+
+impl BusConfig {
+    /// The user as whom we get replies: that of the password, or our name where somebody else checks who we are.
+    pub(crate) fn user(&self) -> &str {
+        match &self.credentials {
+            Some(Credentials::Password { user, .. }) if is_token(user) => user,
+            _ => &self.name,
+        }
+    }
+}
+
+/// Whether it can stand in a subject.
+fn is_token(text: &str) -> bool {
+    let is_fine = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    !text.is_empty() && text.chars().all(is_fine)
 }
 
 /// Who we are on the bus. Its debug form shows no secret.

@@ -8,13 +8,15 @@ use std::{
 
 use async_nats::{Client, ConnectOptions, connection::State};
 use rand::Rng;
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::Instant};
 
 use crate::{
     ask::Target,
     config::{BusConfig, Credentials},
     inbox::Inbox,
+    link::Link,
     metrics::Asking,
+    permissions::inbox_prefix,
     replicas::Replicas,
     stream::{Bulk, Pulling, bulk},
 };
@@ -36,6 +38,7 @@ pub struct Bus {
 pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) config: BusConfig,
+    link: Arc<Link>,
     pub(crate) inbox: Inbox,
     pub(crate) replicas: Replicas,
     pub(crate) asking: Asking,
@@ -63,11 +66,13 @@ impl Bus {
     /// # Errors
     /// When address or credentials are malformed.
     pub async fn connect(config: BusConfig) -> Result<Self, BusError> {
-        let client = connect(&config, &config.name, SUBSCRIPTION_CAPACITY, None).await?;
+        let link = Arc::<Link>::default();
+        let client = connect(&config, &config.name, SUBSCRIPTION_CAPACITY, None, Arc::clone(&link)).await?;
         let inbox = Inbox::open(&client).await?;
         let shared = Shared {
             client,
             config,
+            link,
             inbox,
             replicas: Replicas::new(),
             asking: Asking::default(),
@@ -90,6 +95,11 @@ impl Bus {
         }
     }
 
+    /// Whether a server is connected, after a moment of patience with a connection that was just lost.
+    pub(crate) async fn is_connected_again(&self, deadline: Instant) -> bool {
+        self.is_connected() || self.shared.link.is_back(|| self.is_connected(), deadline).await
+    }
+
     /// `mesh.<workload>.<Operation>`.
     pub fn subject(&self, workload: &str, operation: &str) -> String {
         format!("{}.{workload}.{operation}", self.shared.config.prefix)
@@ -106,7 +116,8 @@ impl Bus {
             let config = &self.shared.config;
             let name = format!("{} (chunks)", config.name);
             let (waiting, unsent) = (bulk::SUBSCRIPTION_CAPACITY, bulk::CLIENT_CAPACITY);
-            Bulk::open(connect(config, &name, waiting, Some(unsent)).await?).await
+            let link = Arc::<Link>::default();
+            Bulk::open(connect(config, &name, waiting, Some(unsent), link).await?).await
         });
         self.shared.bulk.get_or_try_init(|| open).await
     }
@@ -134,15 +145,20 @@ async fn connect(
     name: &str,
     waiting: usize,
     unsent: Option<usize>,
+    link: Arc<Link>,
 ) -> Result<Client, BusError> {
     let configuration = |error: Box<dyn std::error::Error + Send + Sync>| BusError::Configuration(error);
     let mut options = ConnectOptions::new()
         .name(name)
+        .custom_inbox_prefix(inbox_prefix(config.user()))
         .retry_on_initial_connect()
         .subscription_capacity(waiting)
         .ping_interval(Duration::from_secs(5))
         .reconnect_delay_callback(reconnect_delay)
-        .event_callback(|event| async move { tracing::info!(%event, "bus") });
+        .event_callback(move |event| {
+            link.note(&event);
+            std::future::ready(())
+        });
     if let Some(unsent) = unsent {
         options = options.client_capacity(unsent);
     }
@@ -153,13 +169,17 @@ async fn connect(
         }
         None => options,
     };
+    if let Some(file) = &config.tls_ca {
+        options = options.add_root_certificates(file.clone()).require_tls(true);
+    }
     let servers: Vec<&str> = config.url.split(',').map(str::trim).collect();
     options.connect(servers).await.map_err(|error| configuration(error.into()))
 }
 
-/// 10 ms, doubling to 250 ms, with jitter so that a thousand clients do not come back together.
+/// 10 ms, doubling to 250 ms, with jitter so that a thousand clients do not come back together. Counted from 1: the first
+/// attempt may be at a server that just died, and the second must not come late.
 fn reconnect_delay(attempt: usize) -> Duration {
-    let steps = u32::try_from(attempt).unwrap_or(u32::MAX).min(5);
+    let steps = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX).min(5);
     let delay = (Duration::from_millis(10) * 2_u32.pow(steps)).min(RECONNECT_AT_MOST);
     delay.mul_f64(rand::rng().random_range(0.5..1.0))
 }

@@ -67,8 +67,10 @@ pub(crate) struct Expected {
 impl Inbox {
     pub(crate) async fn open(client: &Client) -> Result<Self, BusError> {
         let prefix = client.new_inbox();
-        let mut replies =
-            client.subscribe(format!("{prefix}.*")).await.map_err(|error| BusError::Closed(error.into()))?;
+        let mut replies = client
+            .subscribe(format!("{prefix}.*.*"))
+            .await
+            .map_err(|error| BusError::Closed(error.into()))?;
         let waiting = Arc::new(Waiting::default());
         let reader = Arc::clone(&waiting);
         tokio::spawn(async move {
@@ -79,15 +81,15 @@ impl Inbox {
         Ok(Self { prefix, next: AtomicU64::new(0), waiting })
     }
 
-    /// Prepares for a reply.
-    pub(crate) fn expect(&self) -> Expected {
+    /// Prepares for a reply of a workload, which nobody else may send there.
+    pub(crate) fn expect(&self, workload: &str) -> Expected {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
         let (done, receiver) = oneshot::channel();
         lock(&self.waiting).insert(token, Slot { done, first: None, parts: Vec::new(), bytes: 0 });
         Expected {
             waiting: Arc::clone(&self.waiting),
             token,
-            reply_to: format!("{}.{token}", self.prefix),
+            reply_to: format!("{}.{workload}.{token}", self.prefix),
             done: receiver,
         }
     }

@@ -14,10 +14,12 @@ mod encoding;
 mod headers;
 mod inbox;
 mod leaving;
+mod link;
 mod load;
 mod metrics;
 mod news;
 mod pace;
+pub mod permissions;
 mod replicas;
 mod replying;
 mod serve;
@@ -29,7 +31,7 @@ pub use ask::{AskOptions, Reply, Target};
 pub use config::{BusConfig, Credentials};
 pub use connection::{Bus, BusError};
 pub use encoding::{Encoding, Format};
-pub use news::{News, NewsStream, NodeNews, REPEATED, StoreNews};
+pub use news::{News, NewsStream, NodeNews, REPEATED, SegmentNews, StoreNews};
 pub use serve::{Door, Limits, Router, Serving};
 pub use stream::{
     Budget, CHUNK_AT_MOST, Chunks, KNOWN_AHEAD, Open, Opened, POSITION_AT_MOST, Piece, Position, Pull,

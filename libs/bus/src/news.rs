@@ -48,17 +48,33 @@ impl News for NodeNews {
     const TOPIC: &'static str = "head.node";
 }
 
+/// Told by a sealer when the segments of the history have changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SegmentNews {
+    /// Last height of the newest segment.
+    pub height_to: u64,
+}
+
+impl News for SegmentNews {
+    const TOPIC: &'static str = "history.segments";
+}
+
 /// News as they come.
 pub type NewsStream<N> = Pin<Box<dyn Stream<Item = N> + Send>>;
 
 impl Bus {
     /// Tells everybody. A bus that is away is nobody's loss: the next news say it again.
     pub async fn announce<N: News>(&self, news: &N) {
+        self.tell(N::TOPIC, news).await;
+    }
+
+    pub(crate) async fn tell(&self, topic: &str, news: &impl Serialize) {
         if !self.is_connected() {
             return;
         }
         let payload = serde_json::to_vec(news).expect("text and numbers");
-        if let Err(error) = self.shared.client.publish(self.topic::<N>(), payload.into()).await {
+        if let Err(error) = self.shared.client.publish(self.topic(topic), payload.into()).await {
             tracing::debug!(%error, "news could not be told");
         }
     }
@@ -68,14 +84,14 @@ impl Bus {
     /// # Errors
     /// When the connection is closed for good.
     pub async fn hear<N: News>(&self) -> Result<NewsStream<N>, BusError> {
-        let subscribed = self.shared.client.subscribe(self.topic::<N>()).await;
+        let subscribed = self.shared.client.subscribe(self.topic(N::TOPIC)).await;
         let heard = subscribed.map_err(|error| BusError::Closed(error.into()))?;
         Ok(Box::pin(
             heard.filter_map(|message: Message| async move { serde_json::from_slice(&message.payload).ok() }),
         ))
     }
 
-    fn topic<N: News>(&self) -> String {
-        format!("{}.events.{}", self.shared.config.prefix, N::TOPIC)
+    pub(crate) fn topic(&self, topic: &str) -> String {
+        format!("{}.events.{topic}", self.shared.config.prefix)
     }
 }

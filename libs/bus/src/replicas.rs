@@ -19,8 +19,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::{
     connection::{Bus, Shared},
     inbox::Arrived,
-    news::News,
 };
+
+/// Under which topic replicas say that they live; behind it comes their workload, for which nobody else may speak.
+pub(crate) const BEATS: &str = "replicas";
 
 /// How often a replica says that it lives.
 pub(crate) const BEAT: Duration = Duration::from_millis(100);
@@ -43,14 +45,9 @@ pub(crate) const PROBE_NAME: &str = "_";
 /// What a replica says of itself.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Beat {
-    pub(crate) workload: String,
     pub(crate) id: String,
     /// Whether it takes requests; one that is stopping only finishes those that it has.
     pub(crate) is_taking: bool,
-}
-
-impl News for Beat {
-    const TOPIC: &'static str = "replicas";
 }
 
 /// The replicas of every workload, as far as they were heard.
@@ -209,9 +206,14 @@ impl Bus {
         self.shared.replicas.group(workload).is_taking(Instant::now())
     }
 
+    /// Says that a replica of a workload lives.
+    pub(crate) async fn beat(&self, workload: &str, beat: &Beat) {
+        self.tell(&format!("{BEATS}.{workload}"), beat).await;
+    }
+
     /// Asks a silent replica whether it listens: the bus says at once when it does not. A frozen one says nothing.
     async fn probe(self, workload: String, id: Arc<str>, group: Arc<Group>) {
-        let mut expected = self.shared.inbox.expect();
+        let mut expected = self.shared.inbox.expect(&workload);
         let subject = direct_subject(&self.subject(&workload, PROBE_NAME), &id);
         let sent =
             self.shared.client.publish_with_reply(subject, expected.reply_to.clone(), Vec::new().into());
@@ -226,7 +228,8 @@ impl Bus {
 
 async fn listen(shared: std::sync::Weak<Shared>) {
     let Some(bus) = shared.upgrade().map(|shared| Bus { shared }) else { return };
-    let mut beats = match bus.hear::<Beat>().await {
+    let all = bus.topic(&format!("{BEATS}.*"));
+    let mut beats = match bus.shared.client.subscribe(all).await {
         Ok(beats) => beats,
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "cannot listen for replicas");
@@ -239,8 +242,11 @@ async fn listen(shared: std::sync::Weak<Shared>) {
     loop {
         tokio::select! {
             beat = beats.next() => {
-                let (Some(beat), Some(shared)) = (beat, shared.upgrade()) else { return };
-                shared.replicas.group(&beat.workload).heard(&beat.id, beat.is_taking, Instant::now());
+                let (Some(message), Some(shared)) = (beat, shared.upgrade()) else { return };
+                let workload = message.subject.rsplit('.').next().unwrap_or_default();
+                if let Ok(Beat { id, is_taking }) = serde_json::from_slice(&message.payload) {
+                    shared.replicas.group(workload).heard(&id, is_taking, Instant::now());
+                }
             }
             _ = looks.tick() => {
                 let Some(bus) = shared.upgrade().map(|shared| Bus { shared }) else { return };

@@ -274,7 +274,7 @@ async fn beat(desk: Weak<Desk>, workload: &'static str, stop: watch::Receiver<bo
     while let Some(desk) = desk.upgrade() {
         let is_taking = !*stop.borrow();
         let id = desk.stats.id().to_owned();
-        desk.bus.announce(&Beat { workload: workload.to_owned(), id, is_taking }).await;
+        desk.bus.beat(workload, &Beat { id, is_taking }).await;
         drop(desk);
         beats.tick().await;
     }

@@ -13,6 +13,9 @@ use crate::{
     metrics::Outcome,
 };
 
+/// The convention's questions.
+pub(crate) const VERBS: [&str; 3] = ["PING", "INFO", "STATS"];
+
 /// Identity and counts of one replica.
 #[derive(Debug)]
 pub(crate) struct Stats {
@@ -131,7 +134,7 @@ impl Stats {
 pub(crate) async fn answer(bus: &Bus, stats: &Rc<Stats>) -> Result<(), BusError> {
     let client = bus.shared.client.clone();
     let mut questions = Vec::new();
-    for verb in ["PING", "INFO", "STATS"] {
+    for verb in VERBS {
         for subject in [
             format!("$SRV.{verb}"),
             format!("$SRV.{verb}.{}", stats.name),

@@ -17,8 +17,8 @@ use std::{
 use actix::{Actor, Addr, Context, Handler};
 use futures_util::StreamExt;
 use mesh_bus::{
-    Answered, Answering, Ask, AskOptions, Bus, BusConfig, Credentials, Encoding, Format, Limits, News,
-    Router, Serving,
+    Answered, Answering, Ask, AskOptions, Bus, Credentials, Encoding, Format, Limits, News, Router, Serving,
+    permissions::EDGE,
 };
 use mesh_problem::{Code, Problem};
 use mesh_telemetry::Registry;
@@ -99,35 +99,34 @@ struct Served {
 /// Runs a test on an actor system with one replica of `query`.
 fn with_service<F: Future<Output = ()>>(in_flight: usize, test: impl FnOnce(Served) -> F) {
     actix::System::new().block_on(async {
-        let bus = connect(&nuid::next()).await;
-        let (script, serving) = replica(&bus, in_flight).await;
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (script, serving) = replica(&prefix, in_flight).await;
         timeout(PATIENCE, test(Served { bus, script, serving })).await.expect("the test hangs");
     });
 }
 
+/// Connects who asks.
 async fn connect(prefix: &str) -> Bus {
-    let server = mesh_testbed::nats().await;
-    let bus = Bus::connect(BusConfig {
-        url: server.url().to_owned(),
-        credentials: server.credentials_file().map(|file| Credentials::read(file).unwrap()),
-        prefix: prefix.to_owned(),
-        name: "test".to_owned(),
-        version: "0.0.0".to_owned(),
-    });
-    let bus = bus.await.unwrap();
+    connect_as(EDGE, prefix).await
+}
+
+async fn connect_as(user: &str, prefix: &str) -> Bus {
+    let bus = Bus::connect(mesh_testbed::nats().await.config(user, prefix)).await.unwrap();
     timeout(PATIENCE, bus.until_connected()).await.unwrap();
     bus
 }
 
-async fn replica(bus: &Bus, in_flight: usize) -> (Scripted, Serving) {
-    limited_replica(bus, Limits { in_flight, per_operation: in_flight, timeout: PATIENCE }).await
+async fn replica(prefix: &str, in_flight: usize) -> (Scripted, Serving) {
+    limited_replica(prefix, Limits { in_flight, per_operation: in_flight, timeout: PATIENCE }).await
 }
 
-async fn limited_replica(bus: &Bus, limits: Limits) -> (Scripted, Serving) {
+async fn limited_replica(prefix: &str, limits: Limits) -> (Scripted, Serving) {
+    let bus = connect_as("query", prefix).await;
     let script = Scripted::default();
     let address: Addr<Scripted> = script.clone().start();
     let registry = RefCell::new(Registry::default());
-    let router = Router::new(bus.clone(), "query", address, limits, &mut registry.borrow_mut());
+    let router = Router::new(bus, "query", address, limits, &mut registry.borrow_mut());
     let serving = router.on::<GetWithdrawalRequest>().on::<ListAccountsRequest>().serve(async {});
     while !serving.door().is_open() {
         tokio::task::yield_now().await;
@@ -227,15 +226,16 @@ struct Beating {
 }
 
 impl News for Beating {
-    const TOPIC: &'static str = "replicas";
+    const TOPIC: &'static str = "replicas.query";
 }
 
 #[test]
 fn one_operation_may_not_have_all_places() {
     actix::System::new().block_on(async {
-        let bus = connect(&nuid::next()).await;
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
         let limits = Limits { in_flight: 4, per_operation: 2, timeout: PATIENCE };
-        let (script, serving) = limited_replica(&bus, limits).await;
+        let (script, serving) = limited_replica(&prefix, limits).await;
         let _serving = serving;
         let waiting = request("wait");
         let mut slow = Vec::new();
@@ -258,7 +258,8 @@ fn one_operation_may_not_have_all_places() {
 #[test]
 fn what_full_replicas_turn_away_goes_to_the_one_that_has_room() {
     actix::System::new().block_on(async {
-        let bus = connect(&nuid::next()).await;
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
         let target = bus.target("query", "GetWithdrawal");
         let once = AskOptions {
             encoding: Encoding::default(),
@@ -271,7 +272,7 @@ fn what_full_replicas_turn_away_goes_to_the_one_that_has_room() {
         let mut beats = bus.hear::<Beating>().await.unwrap();
         let mut heard: HashMap<String, u32> = HashMap::new();
         for _ in 0..4 {
-            let (script, serving) = replica(&bus, 1).await;
+            let (script, serving) = replica(&prefix, 1).await;
             let begun = Rc::clone(&script.begun);
             replicas.push((script, serving));
             // Whoever listens has heard of one that is heard for the second time here.
@@ -356,20 +357,19 @@ fn a_draining_replica_finishes_what_it_has_and_takes_nothing_new() {
 
 /// Somebody in the queue group who takes requests and does nothing, like a replica that froze.
 async fn frozen(bus_prefix: &str) -> (async_nats::Client, async_nats::Subscriber) {
-    let server = mesh_testbed::nats().await;
-    let options = match server.credentials_file() {
-        Some(file) => {
-            let text = std::fs::read_to_string(file).unwrap();
-            let (user, password) = text.trim().split_once(':').unwrap();
-            async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned())
-        }
-        None => async_nats::ConnectOptions::new(),
-    };
-    let client = options.connect(server.url()).await.unwrap();
+    let config = mesh_testbed::nats().await.config("query", bus_prefix);
+    let mut options = async_nats::ConnectOptions::new();
+    if let Some(Credentials::Password { user, password }) = config.credentials {
+        options = options.user_and_password(user, password);
+    }
+    if let Some(file) = config.tls_ca {
+        options = options.add_root_certificates(file);
+    }
+    let client = options.connect(config.url).await.unwrap();
     let subject = format!("{bus_prefix}.query.GetWithdrawal");
     let requests = client.queue_subscribe(subject, "query".to_owned()).await.unwrap();
     // Once it hears itself, the server has its subscription.
-    let own = client.new_inbox();
+    let own = format!("{bus_prefix}.query._.itself");
     let mut heard = client.subscribe(own.clone()).await.unwrap();
     client.publish(own, "".into()).await.unwrap();
     timeout(PATIENCE, heard.next()).await.unwrap();
@@ -381,7 +381,7 @@ fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;
-        let (_script, serving) = replica(&bus, 64).await;
+        let (_script, serving) = replica(&prefix, 64).await;
         let (_client, _requests) = frozen(&prefix).await;
         // The first ask begins to listen for replicas; the beat that tells of the living one comes within 100 ms.
         let asks = (0..40).map(|_| async {
@@ -421,12 +421,11 @@ fn a_submission_is_never_put_twice() {
 fn a_replica_that_leaves_answers_whatever_the_bus_gave_it() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
-        let (asker, stays) = (connect(&prefix).await, connect(&prefix).await);
-        let (_script, serving) = replica(&stays, 1000).await;
+        let asker = connect(&prefix).await;
+        let (_script, serving) = replica(&prefix, 1000).await;
         let target = asker.target("query", "GetWithdrawal");
         for round in 0..15 {
-            let leaves = connect(&prefix).await;
-            let (_script, leaving) = replica(&leaves, 1000).await;
+            let (_script, leaving) = replica(&prefix, 1000).await;
             let asks = (0..300).map(|number| {
                 let (asker, target) = (&asker, &target);
                 async move {
@@ -461,7 +460,7 @@ fn a_submission_that_nobody_got_goes_to_somebody_who_listens() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;
-        let (_script, serving) = replica(&bus, 64).await;
+        let (_script, serving) = replica(&prefix, 64).await;
         // It listens under its name only, so that nothing is given to it that nobody answers.
         let (client, mut requests) = frozen(&prefix).await;
         requests.unsubscribe().await.unwrap();
@@ -469,8 +468,8 @@ fn a_submission_that_nobody_got_goes_to_somebody_who_listens() {
         let target = bus.target("query", "GetWithdrawal");
         // One that is silent makes askers go by name; one that has just left still counts as there.
         let beat = async |id: &str| {
-            let beat = format!(r#"{{"workload":"query","id":"{id}","is_taking":true}}"#);
-            client.publish(format!("{prefix}.events.replicas"), beat.into()).await.unwrap();
+            let beat = format!(r#"{{"id":"{id}","is_taking":true}}"#);
+            client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
         };
         beat("frozen").await;
         let asked = async {
@@ -506,20 +505,18 @@ fn a_replica_that_is_known_to_be_silent_gets_no_requests() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;
-        let (_script, serving) = replica(&bus, 64).await;
+        let (_script, serving) = replica(&prefix, 64).await;
         let (client, mut requests) = frozen(&prefix).await;
         // It listens under its name, so that it counts as frozen, not as gone.
         let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
         bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
-        let beat = r#"{"workload":"query","id":"frozen","is_taking":true}"#;
-        client.publish(format!("{prefix}.events.replicas"), beat.into()).await.unwrap();
+        let beat = r#"{"id":"frozen","is_taking":true}"#;
+        client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
         client.flush().await.unwrap();
         tokio::time::sleep(Duration::from_millis(600)).await;
         while let Ok(Some(_)) = timeout(Duration::from_millis(5), requests.next()).await {}
         for _ in 0..40 {
-            let begun = std::time::Instant::now();
             bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
-            assert!(begun.elapsed() < Duration::from_millis(90), "{:?}", begun.elapsed());
         }
         let put = timeout(Duration::from_millis(50), requests.next()).await;
         assert!(put.is_err(), "it was asked");

@@ -15,12 +15,12 @@ use actix::{Actor, Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use mesh_bus::{
-    AskOptions, Bus, BusConfig, Chunks, Credentials, Encoding, KNOWN_AHEAD, Limits, Open, Opened, Piece,
-    Position, Pull, PullLimits, PullOptions, Pulled, Router, Target, Totals, WhileAwaited,
+    AskOptions, Bus, Chunks, Encoding, KNOWN_AHEAD, Limits, Open, Opened, Piece, Position, Pull, PullLimits,
+    PullOptions, Pulled, Router, Target, Totals, WhileAwaited, permissions::EDGE,
 };
 use mesh_launcher::{
     process::{Process, Signal},
-    servers::{self, Nats},
+    servers::{self, Nats, NatsSettings},
 };
 use mesh_problem::{Code, Problem};
 use mesh_telemetry::Registry;
@@ -153,14 +153,14 @@ enum Order {
 }
 
 impl Replica {
-    async fn start(bus: &BusConfig, source: &Arc<Source>, in_flight: usize) -> Self {
+    async fn start(place: &Place, source: &Arc<Source>, in_flight: usize) -> Self {
         let (orders, mut ordered) = mpsc::unbounded_channel();
         let (started, is_started) = oneshot::channel();
-        let (bus, source) = (bus.clone(), Arc::clone(source));
+        let (config, source) = (place.server.config("export", &place.prefix).unwrap(), Arc::clone(source));
         let thread = std::thread::spawn(move || {
             let system = actix::System::new();
             system.block_on(async move {
-                let bus = Bus::connect(bus).await.unwrap();
+                let bus = Bus::connect(config).await.unwrap();
                 bus.until_connected().await;
                 let limits = Limits { in_flight, per_operation: in_flight, timeout: PATIENCE };
                 let exporter = Exporter(source).start();
@@ -197,19 +197,27 @@ impl Replica {
     }
 }
 
-async fn shared_server() -> BusConfig {
-    let server = mesh_testbed::nats().await;
-    config(server.url(), server.credentials_file())
+/// A place of its own on a bus.
+struct Place {
+    server: mesh_launcher::bus::Bus,
+    prefix: String,
 }
 
-fn config(url: &str, credentials: Option<&std::path::Path>) -> BusConfig {
-    BusConfig {
-        url: url.to_owned(),
-        credentials: credentials.map(|file| Credentials::read(file).unwrap()),
-        prefix: nuid::next().to_string(),
-        name: "test".to_owned(),
-        version: "0.0.0".to_owned(),
+impl Place {
+    fn on(server: &mesh_launcher::bus::Bus) -> Self {
+        Self { server: server.clone(), prefix: nuid::next().to_string() }
     }
+
+    async fn connect(&self, user: &str) -> Bus {
+        let config = self.server.config(user, &self.prefix).unwrap();
+        let bus = Bus::connect(config).await.unwrap();
+        timeout(PATIENCE, bus.until_connected()).await.unwrap();
+        bus
+    }
+}
+
+async fn shared_server() -> Place {
+    Place::on(mesh_testbed::nats().await.bus())
 }
 
 /// Somebody who reads.
@@ -219,9 +227,8 @@ struct Reader {
 }
 
 impl Reader {
-    async fn connect(config: &BusConfig) -> Self {
-        let bus = Bus::connect(config.clone()).await.unwrap();
-        timeout(PATIENCE, bus.until_connected()).await.unwrap();
+    async fn connect(place: &Place) -> Self {
+        let bus = place.connect(EDGE).await;
         let target = bus.target("export", "ExportLedgerEntries");
         Self { bus, target }
     }
@@ -497,10 +504,10 @@ async fn work_for_a_stream_that_was_dropped_stops() {
 async fn a_restart_of_the_bus_is_survived_or_seen() {
     let home = tempfile::tempdir().unwrap();
     let (folder, log) = (home.path().join("nats"), home.path().join("nats.log"));
-    let nats = Nats::prepare(&servers::find_nats().unwrap(), &folder, &log).await.unwrap();
+    let program = servers::find_nats().unwrap();
+    let nats = Nats::prepare(&program, &folder, &log, &NatsSettings::of("*")).await.unwrap();
     let process = start(&nats).await;
-    let (server, source) =
-        (config(&nats.url(), Some(&nats.credentials_file())), Arc::new(Source::of(64 * MIB)));
+    let (server, source) = (Place::on(&nats.bus()), Arc::new(Source::of(64 * MIB)));
     let replica = Replica::start(&server, &source, 64).await;
     let reader = Reader::connect(&server).await;
     let mut pulled = reader.pull("plain", PullLimits::default()).await;

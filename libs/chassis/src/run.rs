@@ -114,12 +114,24 @@ impl Common {
                 prefix: env.or("MESH_BUS_PREFIX", "mesh".to_owned()),
                 name: workload.to_owned(),
                 version: version.to_owned(),
+                tls_ca: certificates(env, "MESH_BUS_TLS_CA"),
             },
             admin: env.or("MESH_ADMIN_LISTEN", SocketAddr::from(([127, 0, 0, 1], 9100))),
             admin_address_file: env.optional("MESH_ADMIN_ADDRESS_FILE").map(PathBuf::from),
             stop_grace: env.seconds("MESH_STOP_GRACE_S", 30),
         }
     }
+}
+
+/// A variable that names a file of certificates (PEM), looked into so that a wrong one is said at once.
+fn certificates(env: &mut Env, name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(env.optional(name)?);
+    match std::fs::read_to_string(&path) {
+        Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => {}
+        Ok(_) => env.mistake(format!("{name} has no certificate in it")),
+        Err(error) => env.mistake(format!("{name} cannot be read: {error}")),
+    }
+    Some(path)
 }
 
 /// Runs a service until SIGTERM or SIGINT. `start` makes it; it returns at once and connects in the background.

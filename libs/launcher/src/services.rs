@@ -9,6 +9,8 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::bus::Bus;
+use crate::database::Database;
 use crate::home::Home;
 use crate::keeper::Recipe;
 use crate::process::ProcessSpec;
@@ -104,12 +106,10 @@ pub struct Surroundings {
     pub home: Home,
     /// The folder with the services' binaries.
     pub binaries: PathBuf,
-    /// Where the bus is.
-    pub bus_url: String,
-    /// The file with `user:password` of the bus, when it asks for them.
-    pub bus_credentials: Option<PathBuf>,
-    /// Where the database is.
-    pub database_url: String,
+    /// Where the bus is; every service is its own user there.
+    pub bus: Bus,
+    /// Where the database is; every service is its own user there.
+    pub database: Database,
     /// Where the RPC of the consensus node is, when there is one.
     pub node_url: Option<String>,
     /// The sockets of the edge.
@@ -144,13 +144,10 @@ impl Surroundings {
         spec.grace = std::time::Duration::from_millis(GRACE_S * 1000 + 500);
         for need in service.needs {
             match need {
-                Need::Bus => {
-                    spec = spec.env("MESH_BUS_URL", &self.bus_url);
-                    if let Some(file) = &self.bus_credentials {
-                        spec = spec.env("MESH_BUS_CREDENTIALS", file.to_string_lossy());
-                    }
+                Need::Bus => spec.env.extend(self.bus.variables(service.name)),
+                Need::Database => {
+                    spec = spec.env("MESH_DATABASE_URL", self.database.url_of(service.name));
                 }
-                Need::Database => spec = spec.env("MESH_DATABASE_URL", &self.database_url),
                 // Segments lie in the folder `segments` of what is named here.
                 Need::History => spec = spec.env("MESH_HISTORY_URL", self.home.root().to_string_lossy()),
                 Need::Node | Need::NodeIfAny => {

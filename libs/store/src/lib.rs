@@ -11,6 +11,7 @@ pub mod load;
 pub mod migrate;
 mod page;
 mod read;
+pub mod roles;
 mod seal;
 mod session;
 mod staging;

@@ -1,7 +1,7 @@
 //! Brings a database to the newest schema, and tells how far one is.
 //!
 //! Migrations are the files of `migrations/`, embedded in the binary and applied by refinery, each in a
-//! transaction of its own. A migration that changes an exportable table has a name that begins with `exportable`
+//! transaction of its own; behind the last the users beside the owner get their rights. A migration that changes an exportable table has a name that begins with `exportable`
 //! (`V1__exportable_tables`); the number of the newest of them is the schema version that history segments and
 //! export names carry. The database itself knows it that way, without asking any build.
 
@@ -9,7 +9,7 @@ use refinery::Runner;
 use tokio_postgres::{Client, GenericClient};
 
 use crate::error::StoreError;
-use crate::session;
+use crate::{roles, session};
 
 mod embedded {
     #![allow(missing_docs, unreachable_pub)]
@@ -93,7 +93,10 @@ async fn migrate_by<E: From<StoreError>>(
     if state.will_change_exports() {
         before(&state).await?;
     }
-    let result = migrate_locked(&runner, &mut client, state).await;
+    let mut result = migrate_locked(&runner, &mut client, state).await;
+    if result.is_ok() {
+        result = roles::grant(&client).await.and(result);
+    }
     client
         .execute("SELECT pg_advisory_unlock($1)", &[&MIGRATION_LOCK])
         .await

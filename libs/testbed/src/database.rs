@@ -1,6 +1,8 @@
 //! A database for one test, dropped with the value that stands for it.
 
+use mesh_launcher::database::Database as Access;
 use mesh_store::migrate::migrate;
+use mesh_store::roles;
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
@@ -17,7 +19,7 @@ const TEMPLATE_LOCK: i64 = 0x7465_7374_746d_706c;
 pub struct Database {
     server: &'static str,
     name: String,
-    url: String,
+    users: Access,
 }
 
 impl Database {
@@ -35,7 +37,12 @@ impl Database {
 
     /// Its address, with its password.
     pub fn url(&self) -> &str {
-        &self.url
+        self.users.url()
+    }
+
+    /// Its address for a user of the store, with that user's password; that of the owner for everybody else.
+    pub fn url_of(&self, user: &str) -> String {
+        self.users.url_of(user)
     }
 
     /// Its name on the server.
@@ -45,15 +52,16 @@ impl Database {
 
     /// Opens a connection to it, which ends when the client is dropped.
     pub async fn connect(&self) -> Client {
-        connect(&self.url).await
+        connect(self.url()).await
     }
 
     async fn create(how: &str) -> Self {
-        let server = postgres().await.url();
+        let server = server_with_users().await;
         let name = format!("{}{}_{}", janitor::DATABASE_PREFIX, janitor::maker(), unique());
         let created = janitor::run(server, format!("CREATE DATABASE \"{name}\"{how}")).await;
         created.unwrap_or_else(|error| panic!("cannot create a database for the test: {}", reason(&error)));
-        Self { server, url: with_database(server, &name), name }
+        let users = Access::of(&with_database(server, &name), passwords(server));
+        Self { server, users, name }
     }
 }
 
@@ -64,10 +72,30 @@ impl Drop for Database {
     }
 }
 
+/// The server's address, once it knows the users of the store.
+async fn server_with_users() -> &'static str {
+    static KNOWN: OnceCell<()> = OnceCell::const_new();
+    let server = postgres().await.url();
+    let make = async {
+        let known = roles::let_in(server, &passwords(server)).await;
+        known.unwrap_or_else(|error| panic!("cannot make users for the tests: {error}"));
+    };
+    KNOWN.get_or_init(|| make).await;
+    server
+}
+
+/// The passwords of the store's users: that of the owner, which every process that shares the server knows.
+fn passwords(server: &str) -> Vec<(String, String)> {
+    let config: Option<tokio_postgres::Config> = server.parse().ok();
+    let password = config.and_then(|config| String::from_utf8(config.get_password()?.to_vec()).ok());
+    let passwords = |password: String| roles::USERS.map(|user| (user.to_owned(), password.clone())).to_vec();
+    password.map(passwords).unwrap_or_default()
+}
+
 /// Makes the template under a name of its own and renames it once it is whole.
 async fn make_template() -> String {
     let template = format!("mesh_template_{MIGRATIONS}");
-    let server = postgres().await.url();
+    let server = server_with_users().await;
     // The lock is given back with the connection.
     let client = connect(server).await;
     let make = async {

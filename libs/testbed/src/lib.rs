@@ -3,8 +3,9 @@
 //! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL shared by
 //! the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
 //! edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a receiver of telemetry, [`Proxy`] a
-//! line between any two of them. Everything ends with the value that stands for it, and at the latest with the test
-//! process. What cannot be started panics with the reason, because it is the test that fails.
+//! line between any two of them, [`Network`] a bus of several servers. Everything ends with the value that stands for it,
+//! and at the latest with the test process. What cannot be started panics with the reason, because it is the test that
+//! fails.
 
 mod answer;
 mod collector;
@@ -13,10 +14,12 @@ mod database;
 mod devnode;
 mod janitor;
 mod mesh;
+mod network;
 mod node;
 mod secrets;
 mod servers;
 mod service;
+mod tls;
 
 pub use answer::Answer;
 pub use collector::{Collector, Manner, Taken, TakenSpan};
@@ -24,8 +27,10 @@ pub use cometbft::Cometbft;
 pub use database::Database;
 pub use devnode::DevNode;
 pub use mesh::{Mesh, MeshSetup};
+pub use mesh_launcher::bus::Bus;
 pub use mesh_launcher::process::Signal;
 pub use mesh_proxy::{Cut, Line, Proxy};
+pub use network::Network;
 pub use node::{Node, NodeKind, NodeSetup};
 pub use servers::{NatsServer, PostgresServer, nats, postgres};
 pub use service::{Service, ServiceSetup};

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
+use mesh_launcher::bus::Bus;
 use mesh_launcher::services::{Need, Sockets, runnable};
 
 use crate::{Answer, Database, Service, ServiceSetup, answer, servers, service};
@@ -21,6 +22,7 @@ pub struct Mesh {
 #[derive(Debug)]
 pub struct MeshSetup<'a> {
     database: &'a Database,
+    bus: Option<Bus>,
     env: Vec<(String, String)>,
     absent: Vec<String>,
     binaries: Option<PathBuf>,
@@ -31,6 +33,13 @@ impl MeshSetup<'_> {
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Puts it on another bus than the one that all tests share.
+    #[must_use]
+    pub fn bus(mut self, bus: &Bus) -> Self {
+        self.bus = Some(bus.clone());
         self
     }
 
@@ -59,6 +68,10 @@ impl MeshSetup<'_> {
             runnable(has_node).filter(|service| !self.absent.iter().any(|name| name == service.name));
         let starting = present.map(|service| {
             let setup = Service::configure(service.name).env("MESH_BUS_PREFIX", &bus_prefix);
+            let setup = match &self.bus {
+                Some(bus) => setup.bus(bus),
+                None => setup,
+            };
             let setup =
                 service.needs.iter().fold(setup, |setup, need| self.give(setup, *need, &sockets, &history));
             let setup = match &self.binaries {
@@ -94,7 +107,7 @@ impl Mesh {
 
     /// Begins to describe a mesh that differs from the usual.
     pub fn configure(database: &Database) -> MeshSetup<'_> {
-        MeshSetup { database, env: Vec::new(), absent: Vec::new(), binaries: None }
+        MeshSetup { database, bus: None, env: Vec::new(), absent: Vec::new(), binaries: None }
     }
 
     /// Where the edge answers HTTP: `http://127.0.0.1:<port>`.

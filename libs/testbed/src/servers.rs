@@ -1,8 +1,9 @@
 //! The bus and the database server that all tests of one process share.
 //!
-//! `MESH_TEST_POSTGRES_URL`, `MESH_TEST_NATS_URL` and `MESH_TEST_NATS_CREDENTIALS` name running servers; without
-//! them a private pair is started when it is first asked for. It dies with the test process. Its folder, in the
-//! temporary folder, is locked while that process lives and removed by the next one that finds it unlocked.
+//! `MESH_TEST_POSTGRES_URL`, `MESH_TEST_NATS_URL` and `MESH_TEST_NATS_CREDENTIALS` (a folder with a file for each user)
+//! name running servers; without them a private pair is started when it is first asked for, nats-server with TLS where
+//! `MESH_TEST_NATS_TLS` is set. It dies with the test process. Its folder, in the temporary folder, is locked while that
+//! process lives and removed by the next one that finds it unlocked.
 
 use std::env;
 use std::fs::{self, File};
@@ -11,12 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use mesh_bus::BusConfig;
+use mesh_launcher::bus::{Bus, BusCredentials};
 use mesh_launcher::process::Process;
-use mesh_launcher::servers::{self, Durability, Nats, Postgres, ServerError};
+use mesh_launcher::servers::{self, Durability, Nats, NatsSettings, Postgres, ServerError};
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::OnceCell;
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
+use crate::tls;
+
+pub(crate) const READY_WITHIN: Duration = Duration::from_secs(60);
+/// The place on the bus of whatever mesh, as permissions have it.
+pub(crate) const ANY_MESH: &str = "*";
 const FOLDER_PREFIX: &str = "mesh-testbed-";
 const LOCK: &str = "lock";
 
@@ -34,23 +41,29 @@ impl PostgresServer {
     }
 }
 
-/// The nats-server that the tests of this process share.
+/// The nats-server that the tests of this process share. Whoever connects to it is one of its users, and may do what that
+/// user may in every mesh.
 #[derive(Debug)]
 pub struct NatsServer {
-    url: String,
-    credentials: Option<PathBuf>,
+    bus: Bus,
     _process: Option<Process>,
 }
 
 impl NatsServer {
     /// Its address.
     pub fn url(&self) -> &str {
-        &self.url
+        &self.bus.url
     }
 
-    /// The file whose one line is `user:password`, unless it lets everybody in.
-    pub fn credentials_file(&self) -> Option<&Path> {
-        self.credentials.as_deref()
+    /// Where it is and how its users are let in.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// How this user connects; `prefix` is the mesh's place on the bus.
+    pub fn config(&self, user: &str, prefix: &str) -> BusConfig {
+        let config = self.bus.config(user, prefix);
+        config.unwrap_or_else(|error| panic!("no credentials of {user}: {error}"))
     }
 }
 
@@ -84,18 +97,24 @@ async fn start_postgres() -> PostgresServer {
 
 async fn start_nats() -> NatsServer {
     if let Ok(url) = env::var("MESH_TEST_NATS_URL") {
-        let credentials = env::var_os("MESH_TEST_NATS_CREDENTIALS").map(PathBuf::from);
-        return NatsServer { url, credentials, _process: None };
+        let folder = env::var_os("MESH_TEST_NATS_CREDENTIALS").map(PathBuf::from);
+        let bus = Bus { url, credentials: folder.map(BusCredentials::Each), tls_ca: None };
+        return NatsServer { bus, _process: None };
     }
-    let program = servers::find_nats().unwrap_or_else(|| not_here("nats-server"));
     let folder = folder();
     let start = async {
-        let server = Nats::prepare(&program, &folder.join("nats"), &folder.join("logs/nats.log")).await?;
+        let tls = env::var_os("MESH_TEST_NATS_TLS").map(|_| tls::certify(&folder.join("tls")));
+        let (settings, log) =
+            (NatsSettings { tls, ..NatsSettings::of(ANY_MESH) }, folder.join("logs/nats.log"));
+        let server = Nats::prepare(&nats_program(), &folder.join("nats"), &log, &settings).await?;
         let process = servers::start(&server.spec(), || server.ready(READY_WITHIN)).await?;
-        let credentials = Some(server.credentials_file());
-        Ok::<_, ServerError>(NatsServer { url: server.url(), credentials, _process: Some(process) })
+        Ok::<_, ServerError>(NatsServer { bus: server.bus(), _process: Some(process) })
     };
     start.await.unwrap_or_else(|error| panic!("no nats-server for the tests: {error}"))
+}
+
+pub(crate) fn nats_program() -> PathBuf {
+    servers::find_nats().unwrap_or_else(|| not_here("nats-server"))
 }
 
 fn not_here<T>(what: &str) -> T {
@@ -171,6 +190,7 @@ mod tests {
         let (first, second) = tokio::join!(postgres(), postgres());
         assert!(std::ptr::eq(first, second));
         assert!(std::ptr::eq(nats().await, nats().await));
-        assert!(nats().await.credentials_file().is_none_or(Path::exists));
+        let credentials = nats().await.bus().credentials_of("edge");
+        assert!(credentials.is_none_or(|file| file.exists()));
     }
 }

@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mesh_launcher::bus::Bus;
 use mesh_launcher::process::{Process, ProcessSpec, Signal};
 use tokio::time::{Instant, sleep};
 
@@ -39,15 +40,17 @@ pub struct Service {
 pub struct ServiceSetup {
     name: String,
     program: Option<PathBuf>,
+    bus: Option<Bus>,
     env: Vec<(String, String)>,
     sockets: Vec<(String, Arc<OwnedFd>)>,
 }
 
 impl ServiceSetup {
-    /// Gives it a database.
+    /// Gives it a database, as its own user there.
     #[must_use]
     pub fn database(self, database: &Database) -> Self {
-        self.env("MESH_DATABASE_URL", database.url())
+        let url = database.url_of(&self.name);
+        self.env("MESH_DATABASE_URL", url)
     }
 
     /// Sets a variable; the last value of a name counts, also over those that the testbed sets.
@@ -71,6 +74,13 @@ impl ServiceSetup {
         self
     }
 
+    /// Puts it on another bus than the one that all tests share; it is the user of its own name there.
+    #[must_use]
+    pub fn bus(mut self, bus: &Bus) -> Self {
+        self.bus = Some(bus.clone());
+        self
+    }
+
     /// Starts it on the shared bus and waits until it is ready; panics with the end of its log when it is not.
     pub async fn start(self) -> Service {
         let run = format!("{}-{}", self.name, unique());
@@ -91,15 +101,16 @@ impl ServiceSetup {
                 spec = spec.env(name, value);
             }
         }
-        let bus = nats().await;
+        let user = spec.name.clone();
+        let bus = match self.bus {
+            Some(bus) => bus,
+            None => nats().await.bus().clone(),
+        };
+        spec.env.extend(bus.variables(&user));
         spec = spec
-            .env("MESH_BUS_URL", bus.url())
             .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
             .env("MESH_ADMIN_ADDRESS_FILE", admin_file.to_string_lossy())
             .env("MESH_STOP_GRACE_S", STOP_GRACE_S.to_string());
-        if let Some(file) = bus.credentials_file() {
-            spec = spec.env("MESH_BUS_CREDENTIALS", file.to_string_lossy());
-        }
         spec.env.extend(self.env);
         for (name, value) in &spec.env {
             secrets::learn(name, value);
@@ -114,8 +125,13 @@ impl Service {
     /// Begins to describe the service of a name, which is that of its binary. It gets a place of its own on the
     /// shared bus unless it is given the `MESH_BUS_PREFIX` of others.
     pub fn configure(name: &str) -> ServiceSetup {
-        let setup =
-            ServiceSetup { name: name.to_owned(), program: None, env: Vec::new(), sockets: Vec::new() };
+        let setup = ServiceSetup {
+            name: name.to_owned(),
+            program: None,
+            bus: None,
+            env: Vec::new(),
+            sockets: Vec::new(),
+        };
         setup.env("MESH_BUS_PREFIX", bus_prefix())
     }
 

@@ -13,9 +13,8 @@ use actix::{
     WrapFuture,
 };
 use futures_util::StreamExt;
-use mesh_bus::{Bus, News};
+use mesh_bus::{Bus, SegmentNews};
 use mesh_history::{Held, HistoryError, SegmentStore, Unreadable};
-use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
 use crate::metrics::Metrics;
@@ -32,18 +31,6 @@ pub struct Listing {
     pub held: Option<Arc<Held>>,
     /// Why the newest listing failed, if it did.
     pub failure: Option<Arc<str>>,
-}
-
-/// Told by a sealer when the segments have changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SegmentNews {
-    /// Last height of the newest segment.
-    pub height_to: u64,
-}
-
-impl News for SegmentNews {
-    const TOPIC: &'static str = "history.segments";
 }
 
 /// Lists the segments and tells what is held.

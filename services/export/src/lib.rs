@@ -20,7 +20,7 @@ use mesh_store::Store;
 use tokio::sync::watch;
 
 pub use crate::{
-    catalogue::{Catalogue, Listing, Refresh, SegmentNews},
+    catalogue::{Catalogue, Listing, Refresh},
     metrics::Metrics,
     seal::{Rules, SealError, Sealed, Sealing, Until},
 };

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, StreamHandler, Supervised, WrapFuture};
 use futures_util::stream;
-use mesh_bus::Bus;
+use mesh_bus::{Bus, SegmentNews};
 use mesh_store::Store;
 use tokio::sync::watch;
 
 use crate::{
-    catalogue::{Catalogue, Listing, Refresh, SegmentNews},
+    catalogue::{Catalogue, Listing, Refresh},
     seal::{SealError, Sealed, Sealing, Until},
 };
 

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use mesh_bus::{Bus, BusConfig, Credentials, Head, NewsStream, NodeNews, REPEATED, StoreNews};
+use mesh_bus::{Bus, Head, NewsStream, NodeNews, REPEATED, StoreNews, permissions::OPERATOR};
 use mesh_testbed::{Database, DevNode, Service, ServiceSetup, nats};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
@@ -28,15 +28,7 @@ fn node_info(database: &Database) -> ServiceSetup {
 }
 
 async fn bus(database: &Database) -> Bus {
-    let server = nats().await;
-    let bus = Bus::connect(BusConfig {
-        url: server.url().to_owned(),
-        credentials: server.credentials_file().map(|file| Credentials::read(file).unwrap()),
-        prefix: database.name().to_owned(),
-        name: "test".to_owned(),
-        version: "0.0.0".to_owned(),
-    });
-    let bus = bus.await.unwrap();
+    let bus = Bus::connect(nats().await.config(OPERATOR, database.name())).await.unwrap();
     timeout(SOON, bus.until_connected()).await.unwrap();
     bus
 }

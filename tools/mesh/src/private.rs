@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh_launcher::RestartRule;
+use mesh_launcher::bus::Bus;
+use mesh_launcher::database::Database;
 use mesh_launcher::home::Home;
 use mesh_launcher::services::{self, Sockets, Surroundings};
 use mesh_launcher::supervisor::{Group, Supervisor};
@@ -28,12 +30,14 @@ pub(crate) struct PrivateMesh {
 
 /// The servers of a private mesh.
 pub(crate) struct Servers {
-    /// Where the database is, with its password.
+    /// Where the database is, for its owner, with the password.
     pub(crate) database_url: String,
+    /// The same as services log in.
+    pub(crate) database: Database,
     /// The program of the database server, beside which others of its version lie.
     pub(crate) postgres: PathBuf,
     /// Where the bus is.
-    pub(crate) bus: backing::Bus,
+    pub(crate) bus: Bus,
 }
 
 /// What runs beside the servers.
@@ -96,14 +100,16 @@ impl PrivateMesh {
         let (Some(postgres), Some(nats)) = (&programs.postgres, &programs.nats) else {
             return Err(Failure::missing("PostgreSQL and nats-server are needed; `mesh up` installs them"));
         };
-        let (database_url, bus) = tokio::try_join!(
+        let (database, bus) = tokio::try_join!(
             backing::start_postgres(&self.home, &self.supervisor, postgres, &[]),
-            backing::start_nats(&self.home, &self.supervisor, nats, &[]),
+            // Benchmarks may put several meshes on it.
+            backing::start_nats(&self.home, &self.supervisor, nats, "*", &[]),
         )?;
+        let database_url = database.url().to_owned();
         mesh_store::migrate::migrate(&database_url)
             .await
             .map_err(|error| Failure::failed(with_causes(&error)))?;
-        Ok(Servers { database_url, postgres: postgres.postgres.clone(), bus })
+        Ok(Servers { database_url, database, postgres: postgres.postgres.clone(), bus })
     }
 
     /// Builds and starts every service, and beside the edge another one that keeps no answers.
@@ -177,9 +183,8 @@ impl PrivateMesh {
         Ok(Surroundings {
             home: self.home.clone(),
             binaries: build::build(&this_program()?).await?,
-            bus_url: servers.bus.url.clone(),
-            bus_credentials: servers.bus.credentials.clone(),
-            database_url: servers.database_url.clone(),
+            bus: servers.bus.clone(),
+            database: servers.database.clone(),
             node_url: layout.node_url.clone(),
             sockets: sockets()?,
             env: layout.env.clone(),

@@ -82,8 +82,8 @@ async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<()
     let work = async {
         let programs = backing::programs(home, true, false).await?;
         let programs = programs.postgres.ok_or_else(|| Failure::missing("PostgreSQL is needed"))?;
-        let url = backing::start_postgres(home, &supervisor, &programs, &[]).await?;
-        run(args, variables(&url, &home.root().to_string_lossy())).await
+        let database = backing::start_postgres(home, &supervisor, &programs, &[]).await?;
+        run(args, variables(database.url(), &home.root().to_string_lossy())).await
     };
     let outcome = until_stopped(signals, work).await;
     supervisor.shutdown().await;

@@ -12,9 +12,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use mesh_bus::permissions;
 use mesh_launcher::process::Process;
 use mesh_launcher::servers::{
-    Durability, Nats, Postgres, find_or_install_nats, find_or_install_postgres, start,
+    Durability, Nats, NatsSettings, Postgres, find_or_install_nats, find_or_install_postgres, start,
 };
 use mesh_launcher::workspace;
 use tempfile::TempDir;
@@ -28,6 +29,8 @@ use crate::up::build::cargo;
 use crate::up::say;
 
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
+/// Whatever mesh, as the permissions of the bus have it.
+const ANY_MESH: &str = "*";
 /// Real data that some tests compare answers with, beside the checkout.
 const REAL_DATA: &str = "../shared/data";
 
@@ -153,7 +156,8 @@ struct Servers {
     nats: Process,
     postgres_url: String,
     nats_url: String,
-    nats_credentials: PathBuf,
+    /// The folder with the credentials of its users.
+    nats_users: PathBuf,
 }
 
 impl Servers {
@@ -166,7 +170,9 @@ impl Servers {
         let database =
             Postgres::prepare(postgres, &place, &log, Durability::Throwaway).await.map_err(failure)?;
         let bus =
-            Nats::prepare(nats, &folder.join("nats"), &folder.join("nats.log")).await.map_err(failure)?;
+            Nats::prepare(nats, &folder.join("nats"), &folder.join("nats.log"), &NatsSettings::of(ANY_MESH))
+                .await
+                .map_err(failure)?;
         let (database_spec, bus_spec) = (database.spec(), bus.spec());
         let (postgres, nats) = tokio::try_join!(
             start(&database_spec, || database.ready(SERVER_PATIENCE)),
@@ -178,7 +184,7 @@ impl Servers {
             nats,
             postgres_url: database.url_of("postgres"),
             nats_url: bus.url(),
-            nats_credentials: bus.credentials_file(),
+            nats_users: bus.users().to_owned(),
         })
     }
 
@@ -186,18 +192,20 @@ impl Servers {
         vec![
             ("MESH_TEST_POSTGRES_URL".to_owned(), self.postgres_url.clone()),
             ("MESH_TEST_NATS_URL".to_owned(), self.nats_url.clone()),
-            ("MESH_TEST_NATS_CREDENTIALS".to_owned(), self.nats_credentials.to_string_lossy().into_owned()),
+            ("MESH_TEST_NATS_CREDENTIALS".to_owned(), self.nats_users.to_string_lossy().into_owned()),
         ]
     }
 
     /// Their credentials, which nothing may show.
     fn secrets(&self) -> Vec<String> {
-        let credentials = std::fs::read_to_string(&self.nats_credentials).unwrap_or_default();
-        let of_nats = credentials.trim().split_once(':').map(|(_, password)| password.to_owned());
+        let of_nats = permissions::users(ANY_MESH).into_iter().filter_map(|user| {
+            let credentials = std::fs::read_to_string(self.nats_users.join(user.name)).ok()?;
+            credentials.trim().split_once(':').map(|(_, password)| password.to_owned())
+        });
         let config: Option<tokio_postgres::Config> = self.postgres_url.parse().ok();
         let of_postgres = config.and_then(|config| config.get_password().map(<[u8]>::to_vec));
         let of_postgres = of_postgres.and_then(|password| String::from_utf8(password).ok());
-        of_nats.into_iter().chain(of_postgres).collect()
+        of_nats.chain(of_postgres).collect()
     }
 
     async fn stop(&self) {

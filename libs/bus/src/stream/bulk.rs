@@ -61,6 +61,7 @@ struct Way {
 pub(super) struct Lane {
     pub(super) stream: u64,
     pub(super) messages: mpsc::Receiver<Message>,
+    /// Beginning of the subjects on which its chunks come.
     prefix: String,
     lanes: Arc<Lanes>,
     /// Its share of what is outstanding.
@@ -125,7 +126,7 @@ impl Bulk {
     pub(crate) async fn open(client: Client) -> Result<Self, BusError> {
         let prefix = client.new_inbox();
         let mut messages = client
-            .subscribe(format!("{prefix}.*.*"))
+            .subscribe(format!("{prefix}.*.*.*"))
             .await
             .map_err(|error| BusError::Closed(error.into()))?;
         let lanes = Arc::new(Lanes::default());
@@ -138,7 +139,8 @@ impl Bulk {
         Ok(Self { client, prefix, lanes })
     }
 
-    pub(super) fn lane(&self) -> Lane {
+    /// A way for the chunks of a workload, which nobody else may send there.
+    pub(super) fn lane(&self, workload: &str) -> Lane {
         let (sender, messages) = mpsc::channel(LANE_CAPACITY);
         let outstanding = Arc::<AtomicU64>::default();
         let mut by_stream = self.lanes.lock();
@@ -149,7 +151,7 @@ impl Bulk {
             }
         };
         by_stream.insert(stream, Way { sender, outstanding: Arc::clone(&outstanding) });
-        let (prefix, lanes) = (self.prefix.clone(), Arc::clone(&self.lanes));
+        let (prefix, lanes) = (format!("{}.{workload}", self.prefix), Arc::clone(&self.lanes));
         Lane { stream, messages, prefix, lanes, outstanding }
     }
 }

@@ -98,7 +98,8 @@ impl Bus {
         opened: &Opened,
         options: PullOptions,
     ) -> Result<Pulled, Problem> {
-        let lane = self.bulk().await.map_err(|error| no_bus().caused_by(error.to_string()))?.lane();
+        let lane =
+            self.bulk().await.map_err(|error| no_bus().caused_by(error.to_string()))?.lane(&target.workload);
         let plan = Plan {
             stream: lane.stream,
             first: Position::new(opened.first.clone()).unwrap_or_default(),

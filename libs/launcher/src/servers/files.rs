@@ -35,7 +35,11 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-fn free_port() -> std::io::Result<u16> {
+/// A port that nobody has, of those that systems do not hand out themselves.
+///
+/// # Errors
+/// When this machine has none at all.
+pub fn free_port() -> std::io::Result<u16> {
     let mut random = rand::rng();
     for _ in 0..QUIET_TRIES {
         let port = random.random_range(QUIET_PORTS);
@@ -52,10 +56,28 @@ pub(super) fn keep_secret(file: &Path) -> Result<String, ServerError> {
     if !kept.is_empty() {
         return Ok(kept);
     }
-    let bytes: [u8; 16] = rand::rng().random();
-    let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = make_secret();
     write_private(file, &format!("{secret}\n"))?;
     Ok(secret)
+}
+
+/// Returns the password in the one line `user:password` kept in `file`, or makes one up and keeps it, readable by the
+/// owner only.
+pub(super) fn keep_credentials(file: &Path, user: &str) -> Result<String, ServerError> {
+    let kept = fs::read_to_string(file).unwrap_or_default();
+    match kept.trim().split_once(':') {
+        Some((name, password)) if name == user && !password.is_empty() => Ok(password.to_owned()),
+        _ => {
+            let password = make_secret();
+            write_private(file, &format!("{user}:{password}\n"))?;
+            Ok(password)
+        }
+    }
+}
+
+fn make_secret() -> String {
+    let bytes: [u8; 16] = rand::rng().random();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes a file that only its owner may read, whole or not at all.

@@ -21,9 +21,10 @@ pub use cometbft::{
     COMETBFT_PACKAGE, Cometbft, CometbftSettings, Genesis, cometbft_folder, cometbft_height,
     how_to_get_cometbft,
 };
+pub use files::free_port;
 pub use find::{PostgresPrograms, find_cometbft, find_nats, find_postgres};
 pub use install::{find_or_install_nats, find_or_install_postgres};
-pub use nats::Nats;
+pub use nats::{Nats, NatsSettings, NatsTls};
 pub use postgres::{Durability, Postgres};
 
 use crate::process::{Process, ProcessSpec};

@@ -1,38 +1,88 @@
 //! A private nats-server: its folder, its configuration, how to start it and how to know that it answers.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use mesh_bus::permissions;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{ServerError, files};
+use crate::bus::{Bus, BusCredentials};
 use crate::process::ProcessSpec;
 
-const USER: &str = "mesh";
 const PROBE_PAUSE: Duration = Duration::from_millis(20);
 
-/// A private nats-server that was prepared and can be started.
+/// What one nats-server differs in from another.
+#[derive(Debug, Clone)]
+pub struct NatsSettings {
+    /// First token of the subjects of the mesh that it serves; `*` for any mesh.
+    pub prefix: String,
+    /// The folder of its users' credentials; absent = one of its own. The servers of one bus share theirs.
+    pub users: Option<PathBuf>,
+    /// With what it proves itself; absent = it speaks without TLS.
+    pub tls: Option<NatsTls>,
+    /// Further configuration in its own language, such as a `cluster` block.
+    pub more: String,
+}
+
+impl NatsSettings {
+    /// A server of its own for a mesh whose subjects begin with `prefix`.
+    pub fn of(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned(), users: None, tls: None, more: String::new() }
+    }
+}
+
+/// The certificate of a nats-server and the way to trust it, files in PEM.
+#[derive(Debug, Clone)]
+pub struct NatsTls {
+    /// Its certificate, with those between it and the authority's.
+    pub certificate: PathBuf,
+    /// The certificate's key.
+    pub key: PathBuf,
+    /// The authority that clients trust.
+    pub ca: PathBuf,
+}
+
+/// A private nats-server that was prepared and can be started. It lets the users of [`permissions`] in, each with a
+/// password of its own, and nobody else.
 #[derive(Debug, Clone)]
 pub struct Nats {
     program: PathBuf,
     folder: PathBuf,
     log: PathBuf,
     port: u16,
+    users: PathBuf,
+    tls: Option<NatsTls>,
 }
 
 impl Nats {
     /// Writes the folder of a nats-server, or takes up the one that is there. Call it while the server is down:
     /// the kept port changes when somebody else has taken it.
-    pub async fn prepare(program: &Path, folder: &Path, log: &Path) -> Result<Self, ServerError> {
+    pub async fn prepare(
+        program: &Path,
+        folder: &Path,
+        log: &Path,
+        settings: &NatsSettings,
+    ) -> Result<Self, ServerError> {
         files::make_folder(folder)?;
         let folder = std::fs::canonicalize(folder).map_err(ServerError::file(folder))?;
         let port = files::keep_port(&folder.join("port"))?;
-        let password = files::keep_secret(&folder.join("password"))?;
-        let server = Self { program: program.to_owned(), folder, log: log.to_owned(), port };
-        files::write_private(&server.config_file(), &server.config(&password))?;
-        files::write_private(&server.credentials_file(), &format!("{USER}:{password}\n"))?;
+        let users = settings.users.clone().unwrap_or_else(|| folder.join("users"));
+        files::make_folder(&users)?;
+        let mut passwords = HashMap::new();
+        for user in permissions::users(&settings.prefix) {
+            let password = files::keep_credentials(&users.join(&user.name), &user.name)?;
+            passwords.insert(user.name, password);
+        }
+        let tls = settings.tls.clone();
+        let server = Self { program: program.to_owned(), folder, log: log.to_owned(), port, users, tls };
+        let quoted = |user: &str| format!("{:?}", passwords.get(user).map_or("", String::as_str));
+        let authorization = permissions::authorization(&settings.prefix, quoted);
+        let config = format!("{}{authorization}{}", server.config(), settings.more);
+        files::write_private(&server.config_file(), &config)?;
         Ok(server)
     }
 
@@ -54,9 +104,23 @@ impl Nats {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// Where it is and how its users are let in.
+    pub fn bus(&self) -> Bus {
+        Bus {
+            url: self.url(),
+            credentials: Some(BusCredentials::Each(self.users.clone())),
+            tls_ca: self.tls.as_ref().map(|tls| tls.ca.clone()),
+        }
+    }
+
+    /// The folder with the credentials of its users, a file for each.
+    pub fn users(&self) -> &Path {
+        &self.users
+    }
+
     /// The file whose one line is `user:password`; only its owner may read it.
-    pub fn credentials_file(&self) -> PathBuf {
-        self.folder.join("credentials")
+    pub fn credentials_file(&self, user: &str) -> PathBuf {
+        self.users.join(user)
     }
 
     /// Waits until the server greets a new connection.
@@ -95,15 +159,18 @@ impl Nats {
         self.folder.join("nats-server.conf")
     }
 
-    fn config(&self, password: &str) -> String {
+    fn config(&self) -> String {
         let pid_file = self.folder.join("nats-server.pid").display().to_string();
+        let tls = self.tls.as_ref().map_or_else(String::new, |NatsTls { certificate, key, .. }| {
+            format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}\n")
+        });
         format!(
             "# Written anew at every start of the mesh.\n\
              listen: \"127.0.0.1:{port}\"\n\
              server_name: \"mesh-{port}\"\n\
              max_payload: 4MB\n\
              pid_file: {pid_file:?}\n\
-             authorization {{ user: {USER:?}, password: {password:?} }}\n",
+             {tls}",
             port = self.port,
         )
     }
@@ -114,6 +181,7 @@ mod tests {
     use super::*;
     use crate::process::{Process, Signal};
     use crate::servers::{find_nats, start};
+    use std::collections::HashSet;
     use std::os::unix::fs::PermissionsExt;
     use tokio::io::AsyncWriteExt;
 
@@ -133,27 +201,39 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_private_server_asks_for_its_password_and_comes_back_on_its_port() {
+    async fn a_private_server_asks_each_user_for_its_password_and_comes_back_on_its_port() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("nats");
         let log = home.path().join("logs/nats.log");
-        let nats = Nats::prepare(&find_nats().unwrap(), &folder, &log).await.unwrap();
+        let settings = NatsSettings::of("mesh");
+        let nats = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
         let process = start(&nats.spec(), || nats.ready(LONG)).await.unwrap();
 
         let stranger = conversation(&nats, "{\"verbose\":false}").await;
         assert!(stranger.contains("Authorization Violation"), "{stranger}");
         assert!(stranger.contains("\"max_payload\":4194304"), "{stranger}");
-        let file = nats.credentials_file();
-        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        let line = std::fs::read_to_string(&file).unwrap();
-        let (user, password) = line.trim().split_once(':').unwrap();
-        let friend = conversation(&nats, &format!("{{\"user\":\"{user}\",\"pass\":\"{password}\"}}")).await;
-        assert!(friend.contains("PONG"), "{friend}");
+        let mut passwords = HashSet::new();
+        for user in permissions::users("mesh") {
+            let file = nats.credentials_file(&user.name);
+            assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+            let line = std::fs::read_to_string(&file).unwrap();
+            let (name, password) = line.trim().split_once(':').unwrap();
+            assert_eq!(name, user.name);
+            assert!(passwords.insert(password.to_owned()), "two users have one password");
+            let as_user = |name| format!("{{\"user\":\"{name}\",\"pass\":\"{password}\"}}");
+            let friend = conversation(&nats, &as_user(name)).await;
+            assert!(friend.contains("PONG"), "{friend}");
+            let other = if name == "edge" { "query" } else { "edge" };
+            let impostor = conversation(&nats, &as_user(other)).await;
+            assert!(impostor.contains("Authorization Violation"), "{impostor}");
+        }
 
         process.signal(Signal::KILL).unwrap();
         process.wait().await.unwrap();
-        let again = Nats::prepare(&find_nats().unwrap(), &folder, &log).await.unwrap();
+        let kept = std::fs::read_to_string(nats.credentials_file("query")).unwrap();
+        let again = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
         assert_eq!(again.url(), nats.url());
+        assert_eq!(std::fs::read_to_string(again.credentials_file("query")).unwrap(), kept);
         let process = start(&again.spec(), || again.ready(LONG)).await.unwrap();
         process.stop().await.unwrap();
     }
@@ -162,7 +242,8 @@ mod tests {
     async fn a_server_that_cannot_start_says_why_and_a_silent_one_is_not_ready() {
         let home = tempfile::tempdir().unwrap();
         let log = home.path().join("nats.log");
-        let nats = Nats::prepare(&find_nats().unwrap(), &home.path().join("nats"), &log).await.unwrap();
+        let (program, folder) = (find_nats().unwrap(), home.path().join("nats"));
+        let nats = Nats::prepare(&program, &folder, &log, &NatsSettings::of("mesh")).await.unwrap();
         let late = nats.ready(Duration::from_millis(50)).await.unwrap_err();
         assert!(late.to_string().contains("not ready"), "{late}");
 

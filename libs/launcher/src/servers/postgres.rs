@@ -9,6 +9,7 @@ use tokio_postgres::NoTls;
 
 use super::find::{PostgresPrograms, find_postgres_version};
 use super::{ServerError, files};
+use crate::database::Database;
 use crate::process::{Process, ProcessSpec, Signal};
 
 mod leftovers;
@@ -90,6 +91,14 @@ impl Postgres {
     /// The address of a database of this server, with its password.
     pub fn url_of(&self, database: &str) -> String {
         format!("postgres://{NAME}:{}@127.0.0.1:{}/{database}", self.password, self.port)
+    }
+
+    /// The database `mesh` with a password for each of these users, kept beside the data.
+    pub fn database(&self, users: &[&str]) -> Result<Database, ServerError> {
+        let folder = self.data.with_file_name("users");
+        files::make_folder(&folder)?;
+        let keep = |user: &&str| Ok(((*user).to_owned(), files::keep_secret(&folder.join(user))?));
+        Ok(Database::of(&self.url(), users.iter().map(keep).collect::<Result<_, ServerError>>()?))
     }
 
     /// Waits until the server answers, and makes the database `mesh` if it is not there yet.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::stage::Stage;
 use bytes::Bytes;
-use mesh_bus::{AskOptions, Bus, BusConfig, Credentials, Encoding, PullOptions};
+use mesh_bus::{AskOptions, Bus, Encoding, PullOptions, permissions::EDGE};
 use mesh_testbed::{Service, nats};
 use proto_msgs::v2::{ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest, Table};
 
@@ -23,15 +23,7 @@ async fn start(stage: &Stage) -> Service {
 }
 
 async fn connect(stage: &Stage) -> Bus {
-    let server = nats().await;
-    let bus = Bus::connect(BusConfig {
-        url: server.url().to_owned(),
-        credentials: server.credentials_file().map(|file| Credentials::read(file).unwrap()),
-        prefix: stage.database.name().to_owned(),
-        name: "test".to_owned(),
-        version: "0.0.0".to_owned(),
-    });
-    let bus = bus.await.unwrap();
+    let bus = Bus::connect(nats().await.config(EDGE, stage.database.name())).await.unwrap();
     bus.until_connected().await;
     bus
 }

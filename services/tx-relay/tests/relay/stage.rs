@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mesh_bus::{AskOptions, Bus, BusConfig, Credentials, Encoding};
+use mesh_bus::{AskOptions, Bus, Encoding, permissions::EDGE};
 use mesh_problem::Problem;
 use mesh_testbed::{DevNode, Node, NodeKind, NodeSetup, Service, nats};
 use mesh_transaction::{TxHash, encode};
@@ -68,15 +68,7 @@ impl Stage {
         let node = node.start_as(setup.kind).await;
         let folder = tempfile::tempdir().unwrap();
         let prefix = folder.path().file_name().unwrap().to_string_lossy().replace('.', "");
-        let server = nats().await;
-        let bus = Bus::connect(BusConfig {
-            url: server.url().to_owned(),
-            credentials: server.credentials_file().map(|file| Credentials::read(file).unwrap()),
-            prefix: prefix.clone(),
-            name: "test".to_owned(),
-            version: "0.0.0".to_owned(),
-        });
-        let bus = bus.await.unwrap();
+        let bus = Bus::connect(nats().await.config(EDGE, &prefix)).await.unwrap();
         timeout(SOON, bus.until_connected()).await.unwrap();
         let mut stage = Self { node, prefix, bus, relays: Vec::new(), ticking: None, _folder: folder };
         for _ in 0..setup.relays {

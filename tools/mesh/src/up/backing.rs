@@ -5,13 +5,17 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mesh_launcher::bus::{Bus, BusCredentials};
+use mesh_launcher::database::Database;
 use mesh_launcher::home::Home;
 use mesh_launcher::process::ProcessSpec;
 use mesh_launcher::servers::{
-    Durability, Nats, Postgres, PostgresPrograms, ServerError, find_or_install_nats, find_or_install_postgres,
+    Durability, Nats, NatsSettings, Postgres, PostgresPrograms, ServerError, find_or_install_nats,
+    find_or_install_postgres,
 };
 use mesh_launcher::supervisor::{Group, NotReady, Supervisor, Tier};
 use mesh_launcher::{Ready, Recipe};
+use mesh_store::roles;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -53,42 +57,40 @@ pub(crate) fn failure(error: ServerError) -> Failure {
     }
 }
 
-/// Starts a private database server and returns its address once it answers.
+/// Starts a private database server and returns where it is once it answers and knows its users.
 pub(crate) async fn start_postgres(
     home: &Home,
     supervisor: &Supervisor,
     programs: &PostgresPrograms,
     env: &[(String, String)],
-) -> Result<String, Failure> {
+) -> Result<Database, Failure> {
     let log = home.log(POSTGRES, 0);
     let server =
         Postgres::prepare(programs, &home.postgres(), &log, Durability::Durable).await.map_err(failure)?;
-    let (url, spec) = (server.url(), server.spec());
+    let (database, spec) = (server.database(&roles::USERS).map_err(failure)?, server.spec());
     let ready = Ready::probe(move || {
         let server = server.clone();
         async move { server.ready(Duration::from_secs(1)).await.is_ok() }
     });
     keep(supervisor, POSTGRES, spec, ready, env)?;
     serving(home, supervisor, POSTGRES).await?;
-    Ok(url)
+    let known = roles::let_in(database.url(), database.passwords()).await;
+    known.map_err(|error| Failure::failed(with_causes(&error)))?;
+    Ok(database)
 }
 
-/// Where the bus is and how to be let in.
-#[derive(Clone)]
-pub(crate) struct Bus {
-    pub(crate) url: String,
-    pub(crate) credentials: Option<PathBuf>,
-}
-
-/// Starts a private bus server and returns where it is once it answers.
+/// Starts a private bus server for meshes whose subjects begin with `prefix`, and returns where it is once it answers.
 pub(crate) async fn start_nats(
     home: &Home,
     supervisor: &Supervisor,
     program: &std::path::Path,
+    prefix: &str,
     env: &[(String, String)],
 ) -> Result<Bus, Failure> {
-    let server = Nats::prepare(program, &home.nats(), &home.log(NATS, 0)).await.map_err(failure)?;
-    let bus = Bus { url: server.url(), credentials: Some(server.credentials_file()) };
+    let settings = NatsSettings::of(prefix);
+    let server =
+        Nats::prepare(program, &home.nats(), &home.log(NATS, 0), &settings).await.map_err(failure)?;
+    let bus = server.bus();
     let spec = server.spec();
     let ready = Ready::probe(move || {
         let server = server.clone();
@@ -188,7 +190,8 @@ pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
         )));
     }
     let credentials = user.map(|user| keep_credentials(home, user)).transpose()?;
-    Ok(Bus { url: format!("{scheme}://{address}"), credentials })
+    let credentials = credentials.map(BusCredentials::Shared);
+    Ok(Bus { url: format!("{scheme}://{address}"), credentials, tls_ca: None })
 }
 
 fn keep_credentials(home: &Home, user: &str) -> Result<PathBuf, Failure> {

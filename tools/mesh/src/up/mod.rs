@@ -18,7 +18,9 @@ use std::time::Duration;
 
 use mesh_devnode::ReservedPort;
 use mesh_launcher::RestartRule;
+use mesh_launcher::bus::Bus;
 use mesh_launcher::control::ControlSocket;
+use mesh_launcher::database::Database;
 use mesh_launcher::home::Home;
 use mesh_launcher::services::{SERVICES, Sockets, Surroundings};
 use mesh_launcher::supervisor::{Group, Supervisor};
@@ -32,7 +34,6 @@ use crate::open_files;
 use crate::progress;
 use crate::seal::variables;
 use crate::signals::Signals;
-use backing::Bus;
 
 /// How long the services may take from their start to readiness.
 const SERVICES_PATIENCE: Duration = Duration::from_secs(60);
@@ -128,7 +129,7 @@ impl Node {
 
 /// What the services lean on, once it is there.
 struct Backing {
-    database_url: String,
+    database: Database,
     bus: Bus,
 }
 
@@ -145,12 +146,13 @@ impl Mesh {
             self.start_services(folder, backing)
         };
         let contents = async {
-            let (database_url, bus) = self.start_backing().await?;
+            let (database, bus) = self.start_backing().await?;
+            let database_url = database.url().to_owned();
             let mut closing = variables(&database_url, &self.home.root().to_string_lossy());
             closing.extend(self.env());
             migrate(&database_url, Some(closing)).await?;
             // Nobody listens any more only when the other branch has failed.
-            let _ = tell_backing.send(Backing { database_url: database_url.clone(), bus });
+            let _ = tell_backing.send(Backing { database, bus });
             let data = data::fill(&self.home, &database_url, &filling(&self.args)).await?;
             self.start_node(&database_url, &data).await
         };
@@ -177,7 +179,7 @@ impl Mesh {
         }
     }
 
-    async fn start_backing(&self) -> Result<(String, Bus), Failure> {
+    async fn start_backing(&self) -> Result<(Database, Bus), Failure> {
         let (postgres, nats) = (self.args.postgres.as_deref(), self.args.nats.as_deref());
         let programs = backing::programs(&self.home, postgres.is_none(), nats.is_none()).await?;
         let env = self.env();
@@ -188,14 +190,15 @@ impl Mesh {
                 }
                 (url, _) => {
                     let url = url.unwrap_or_default();
-                    backing::reach_postgres(url).await.map(|()| url.to_owned())
+                    backing::reach_postgres(url).await.map(|()| Database::shared(url))
                 }
             }
         };
         let bus = async {
             match (nats, &programs.nats) {
                 (None, Some(program)) => {
-                    backing::start_nats(&self.home, &self.supervisor, program, &env).await
+                    let prefix = bus_prefix(&env);
+                    backing::start_nats(&self.home, &self.supervisor, program, &prefix, &env).await
                 }
                 (url, _) => backing::reach_nats(&self.home, url.unwrap_or_default()).await,
             }
@@ -207,9 +210,8 @@ impl Mesh {
         let around = Arc::new(Surroundings {
             home: self.home.clone(),
             binaries,
-            bus_url: backing.bus.url,
-            bus_credentials: backing.bus.credentials,
-            database_url: backing.database_url,
+            bus: backing.bus,
+            database: backing.database,
             node_url: Some(self.node.url()),
             sockets: self.sockets.clone(),
             env: self.env(),
@@ -252,6 +254,13 @@ impl Mesh {
 /// With what an empty database is filled.
 fn filling(args: &UpArgs) -> data::Filling<'_> {
     data::Filling { postgres: args.postgres.as_deref(), load: args.load.as_deref(), demo: &args.demo }
+}
+
+/// First token of the subjects that services with these variables use.
+fn bus_prefix(env: &[(String, String)]) -> String {
+    let given = env.iter().rfind(|(name, _)| name == "MESH_BUS_PREFIX").map(|(_, prefix)| prefix.clone());
+    let given = given.or_else(|| std::env::var("MESH_BUS_PREFIX").ok());
+    given.filter(|prefix| !prefix.is_empty()).unwrap_or_else(|| "mesh".to_owned())
 }
 
 /// Says a step that takes time.

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use async_nats::{Client, ConnectOptions};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use mesh_bus::permissions;
+use mesh_launcher::bus::Bus;
 use tokio::time::timeout;
 
 use super::super::cost::{self, Watched};
 use super::super::meter::Meter;
 use super::super::transfer::Moved;
-use crate::up::backing;
 
 /// Bytes of a message, those of a chunk of the product.
 pub(super) const MESSAGE: usize = 512 << 10;
@@ -37,19 +38,21 @@ struct Shared {
 
 /// Publishes these messages over and over for a while, and counts what comes.
 pub(super) fn publish(
-    bus: &backing::Bus,
+    bus: &Bus,
     messages: Vec<Bytes>,
     server: &[Watched],
     length: Duration,
 ) -> Result<Moved, String> {
-    let subject = format!("bench.{}", std::process::id());
+    // Where an export sends what the edge has asked for.
+    let subject =
+        format!("{}.bench.export.{}", permissions::inbox_prefix(permissions::EDGE), std::process::id());
     let shared = Arc::<Shared>::default();
     let (tell, subscribed) = std::sync::mpsc::channel();
     let subscriber = {
         let (bus, subject, shared) = (bus.clone(), subject.clone(), Arc::clone(&shared));
         thread::spawn(move || {
             alone(async {
-                let client = connect(&bus).await?;
+                let client = connect(&bus, permissions::EDGE).await?;
                 let mut arriving = client.subscribe(subject).await.map_err(said)?;
                 client.flush().await.map_err(said)?;
                 let _ = tell.send(());
@@ -64,7 +67,7 @@ pub(super) fn publish(
         let (bus, shared) = (bus.clone(), Arc::clone(&shared));
         thread::spawn(move || {
             alone(async {
-                let client = connect(&bus).await?;
+                let client = connect(&bus, "export").await?;
                 for message in messages.iter().cycle() {
                     if shared.stop.load(Ordering::Relaxed) {
                         break;
@@ -116,12 +119,12 @@ async fn read(arriving: &mut async_nats::Subscriber, shared: &Shared) -> Result<
     }
 }
 
-async fn connect(bus: &backing::Bus) -> Result<Client, String> {
+async fn connect(bus: &Bus, user: &str) -> Result<Client, String> {
     let options = ConnectOptions::new().client_capacity(UNSENT).subscription_capacity(UNREAD);
-    let options = match &bus.credentials {
+    let options = match bus.credentials_of(user) {
         None => options,
         Some(file) => {
-            let (user, password) = credentials(file)?;
+            let (user, password) = credentials(&file)?;
             options.user_and_password(user, password)
         }
     };

@@ -48,11 +48,12 @@ impl Lines {
         let mut variables = Vec::new();
         for (LineName { from, to }, proxy) in &self.proxies {
             let at = proxy.address();
+            let user = from.map_or("", |party| party.name);
             let variable = match to {
                 End::Bus => ("MESH_BUS_URL", format!("nats://{at}")),
                 End::Database => {
                     let there = format!("@{}:{}/", real.host, real.port);
-                    ("MESH_DATABASE_URL", servers.database_url.replace(&there, &format!("@{at}/")))
+                    ("MESH_DATABASE_URL", servers.database.url_of(user).replace(&there, &format!("@{at}/")))
                 }
                 End::Node => ("MESH_NODE_URL", format!("http://{at}")),
                 End::Edges => continue,

@@ -1,0 +1,80 @@
+//! A user of the bus, speaking its protocol by hand: what is refused is then said before anything else.
+
+use std::time::Duration;
+
+use mesh_bus::Credentials;
+use mesh_launcher::servers::Nats;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Client(BufReader<TcpStream>);
+
+impl Client {
+    pub(crate) async fn connect(server: &Nats, user: &str) -> Self {
+        let address = server.url();
+        let stream = TcpStream::connect(address.trim_start_matches("nats://")).await.unwrap();
+        let Credentials::Password { user, password } =
+            Credentials::read(&server.credentials_file(user)).unwrap()
+        else {
+            panic!("{user} has no password")
+        };
+        let mut client = Self(BufReader::new(stream));
+        let hello = format!(r#"CONNECT {{"verbose":false,"user":"{user}","pass":"{password}"}}"#);
+        assert_eq!(client.refusal(&hello).await, None, "{user} is let in");
+        client
+    }
+
+    /// What the server says to somebody whom it does not let in.
+    pub(crate) async fn turned_away(server: &Nats, hello: &str) -> String {
+        let address = server.url();
+        let mut stream = TcpStream::connect(address.trim_start_matches("nats://")).await.unwrap();
+        stream.write_all(format!("CONNECT {hello}\r\nPING\r\n").as_bytes()).await.unwrap();
+        let mut said = Vec::new();
+        // It hangs up, maybe before it has read everything.
+        let _ = timeout(PATIENCE, stream.read_to_end(&mut said)).await.expect("it hangs up");
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    /// Whether the server lets it publish there.
+    pub(crate) async fn may_publish(&mut self, subject: &str) -> bool {
+        let refusal = self.refusal(&format!("PUB {subject} 0\r\n")).await;
+        is_none(refusal.as_deref(), &format!("Permissions Violation for Publish to \"{subject}\""))
+    }
+
+    /// Whether the server lets it subscribe there, maybe in a queue group.
+    pub(crate) async fn may_subscribe(&mut self, subject: &str, queue: Option<&str>) -> bool {
+        let queue = queue.map_or_else(String::new, |queue| format!(" {queue}"));
+        let refusal = self.refusal(&format!("SUB {subject}{queue} 1\r\nUNSUB 1")).await;
+        is_none(refusal.as_deref(), &format!("Permissions Violation for Subscription to \"{subject}\""))
+    }
+
+    /// What the server says against some lines.
+    async fn refusal(&mut self, lines: &str) -> Option<String> {
+        self.0.write_all(format!("{lines}\r\nPING\r\n").as_bytes()).await.unwrap();
+        let mut refusal = None;
+        loop {
+            let mut line = String::new();
+            let length = timeout(PATIENCE, self.0.read_line(&mut line)).await.unwrap().unwrap();
+            assert!(length > 0, "hung up after {lines}: {refusal:?}");
+            match line.trim_end() {
+                "PONG" => return refusal,
+                // What is published here may come back.
+                line if line.starts_with("-ERR") => refusal = Some(line.to_owned()),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_none(refusal: Option<&str>, expected: &str) -> bool {
+    match refusal {
+        None => true,
+        Some(refusal) => {
+            assert!(refusal.contains(expected), "another refusal than {expected}: {refusal}");
+            false
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The permissions as a file, for compose and Kubernetes: made here, kept in the repository, understood by a real server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use mesh_bus::permissions::{authorization, users};
+use mesh_launcher::servers::find_nats;
+
+const FILE: &str = "k8s/base/nats/permissions.conf";
+
+const HEAD: &str = r#"# Who may do what on the bus. Made from the contract: MESH_UPDATE=1 cargo test -p mesh-bus --test permissions
+#
+# Passwords are variables of nats-server, which reads them out of its environment as it reads the values in this file:
+# without double quotes around it (NATS_EDGE_PASSWORD='"…"') 123456 is a number there, and 12e3 cannot be read at all.
+"#;
+
+/// `tx-relay` → `$NATS_TX_RELAY_PASSWORD`.
+fn variable(user: &str) -> String {
+    format!("$NATS_{}_PASSWORD", user.to_uppercase().replace('-', "_"))
+}
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FILE)
+}
+
+fn made() -> String {
+    format!("{HEAD}{}", authorization("mesh", variable))
+}
+
+#[test]
+fn the_file_in_the_repository_is_what_the_contract_makes() {
+    let made = made();
+    if env::var_os("MESH_UPDATE").is_some() {
+        fs::create_dir_all(path().parent().unwrap()).unwrap();
+        return fs::write(path(), made).unwrap();
+    }
+    let kept = fs::read_to_string(path()).unwrap_or_default();
+    assert!(kept == made, "{FILE} is another: MESH_UPDATE=1 cargo test -p mesh-bus --test permissions");
+}
+
+#[test]
+fn a_server_understands_it_with_quoted_passwords_and_not_without_passwords() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("nats-server.conf");
+    fs::write(folder.path().join("permissions.conf"), made()).unwrap();
+    fs::write(&config, "listen: \"127.0.0.1:0\"\ninclude \"permissions.conf\"\n").unwrap();
+    let check = |password: Option<&str>| {
+        let mut command = Command::new(find_nats().unwrap());
+        command.arg("-t").arg("-c").arg(&config);
+        for user in users("mesh") {
+            let name = variable(&user.name);
+            match password {
+                Some(password) => command.env(&name[1..], password),
+                None => command.env_remove(&name[1..]),
+            };
+        }
+        command.output().unwrap()
+    };
+    for password in ["\"12e3\"", "\"123456\"", "\"7f$x/+=\""] {
+        let checked = check(Some(password));
+        assert!(checked.status.success(), "{password}: {checked:?}");
+    }
+    assert!(!check(None).status.success());
+}

@@ -1,0 +1,174 @@
+//! Every user, every subject, both directions: what must be allowed is, and everything else is refused.
+
+use mesh_bus::permissions::{EDGE, OPERATOR, users, workloads};
+use mesh_launcher::servers::{Nats, NatsSettings, find_nats, start};
+use proto_msgs::Contract;
+use std::time::Duration;
+
+use crate::client::Client;
+
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// A subject, and the only ones who may use it.
+#[derive(Debug)]
+struct Row {
+    subject: String,
+    queue: Option<String>,
+    publish: Vec<String>,
+    subscribe: Vec<String>,
+}
+
+#[derive(Default)]
+struct Table(Vec<Row>);
+
+impl Table {
+    fn add(&mut self, subject: impl Into<String>, publish: &[&str], subscribe: &[&str]) {
+        self.add_queue(subject, None, publish, subscribe);
+    }
+
+    fn add_queue(
+        &mut self,
+        subject: impl Into<String>,
+        queue: Option<&str>,
+        publish: &[&str],
+        subscribe: &[&str],
+    ) {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let (subject, queue) = (subject.into(), queue.map(str::to_owned));
+        self.0.push(Row { subject, queue, publish: owned(publish), subscribe: owned(subscribe) });
+    }
+}
+
+/// What the design says of each subject, written down without looking at the permissions.
+fn table() -> Table {
+    let mut table = Table::default();
+    let askers = [EDGE, OPERATOR];
+    let workloads = workloads();
+    for operation in Contract::get().operations() {
+        let (workload, name) = (operation.workload.as_str(), &operation.name);
+        let subject = format!("mesh.{workload}.{name}");
+        let other = if workload == "query" { "export" } else { "query" };
+        // A replica that leaves fills up its own subscription; it hears requests in its group only.
+        table.add(&subject, &[EDGE, OPERATOR, workload], &[]);
+        table.add_queue(&subject, Some(workload), &[EDGE, OPERATOR, workload], &[workload]);
+        table.add_queue(&subject, Some(other), &[EDGE, OPERATOR, workload], &[]);
+        table.add(format!("{subject}.R1"), &askers, &[workload]);
+        table.add(format!("{subject}.R1.more"), &[], &[]);
+        table.add(format!("other.{workload}.{name}"), &[], &[]);
+    }
+    for workload in workloads.iter().copied() {
+        table.add(format!("mesh.{workload}._.R1"), &[EDGE, OPERATOR, workload], &[workload]);
+        table.add(format!("mesh.{workload}.*.R1"), &[], &[workload]);
+        table.add(format!("mesh.{workload}.NoSuchOperation"), &[], &[]);
+        // The server takes `>` for a token where `*` is allowed. Nothing is ever published further below.
+        table.add(format!("mesh.{workload}.*.>"), &[], &[workload]);
+        for too_much in ["*", ">", "*.*.*"] {
+            table.add(format!("mesh.{workload}.{too_much}"), &[], &[]);
+            table.add_queue(format!("mesh.{workload}.{too_much}"), Some(workload), &[], &[]);
+        }
+        table.add(format!("mesh.cancel.{workload}"), &askers, &[workload]);
+        table.add(format!("mesh.events.replicas.{workload}"), &[workload], &askers);
+        for verb in ["PING", "INFO", "STATS"] {
+            table.add(format!("$SRV.{verb}.{workload}"), &[OPERATOR], &[workload]);
+            table.add(format!("$SRV.{verb}.{workload}.R1"), &[OPERATOR], &[workload]);
+            table.add(format!("$SRV.{verb}.{workload}.R1.more"), &[OPERATOR], &[]);
+        }
+    }
+    for verb in ["PING", "INFO", "STATS"] {
+        table.add(format!("$SRV.{verb}"), &[OPERATOR], &workloads);
+        table.add(format!("$SRV.{verb}.edge"), &[OPERATOR], &[]);
+    }
+    table.add("mesh.events.head.store", &["node-info"], &askers);
+    table.add("mesh.events.head.node", &["node-info"], &[EDGE, OPERATOR, "query", "node-info"]);
+    table.add("mesh.events.history.segments", &["export"], &[OPERATOR, "export"]);
+    table.add("mesh.events.replicas", &[], &[OPERATOR]);
+    table.add("mesh.events.replicas.edge", &[], &askers);
+    table.add("mesh.events.replicas.*", &[], &askers);
+    table.add("mesh.events.replicas.>", &[], &askers);
+    table.add("mesh.events.whatever", &[], &[OPERATOR]);
+    table.add("mesh.events.>", &[], &[OPERATOR]);
+    inboxes(&mut table, &workloads);
+    for nobodys in
+        ["mesh", "mesh.>", "mesh.*.*", "mesh.*.*.R1", "*", ">", "*.>", "$SRV.>", "$SRV.*", "_INBOX.>"]
+    {
+        table.add(nobodys, &[], &[]);
+    }
+    for system in
+        ["$SYS.REQ.SERVER.PING", "$SYS.REQ.USER.INFO", "$SYS.ACCOUNT.$G.CONNECT", "$JS.API.INFO", "$SYS.>"]
+    {
+        table.add(system, &[], &[]);
+    }
+    table
+}
+
+/// Only its owner hears what comes into an inbox. A workload reaches the part of the edge's in which the edge waits for that
+/// workload.
+fn inboxes(table: &mut Table, workloads: &[&str]) {
+    for user in users("mesh") {
+        let (name, inbox) = (user.name.as_str(), format!("_INBOX_{}", user.name));
+        let to_operator = if name == OPERATOR { workloads } else { &[] };
+        table.add(format!("{inbox}.>"), &[], &[name]);
+        table.add(format!("{inbox}.nuid"), to_operator, &[name]);
+        for workload in workloads.iter().copied() {
+            let answers = match name {
+                EDGE => &[workload][..],
+                _ => to_operator,
+            };
+            table.add(format!("{inbox}.nuid.{workload}.7"), answers, &[name]);
+            table.add(format!("{inbox}.nuid.{workload}.77.7"), answers, &[name]);
+            table.add(format!("{inbox}.{workload}.7"), to_operator, &[name]);
+        }
+        table.add(format!("{inbox}.nuid.edge.7"), to_operator, &[name]);
+        table.add(inbox, &[], &[]);
+    }
+    table.add("_INBOX.nuid.7", &[], &[]);
+}
+
+#[tokio::test]
+async fn every_user_may_do_on_every_subject_what_it_must_and_nothing_else() {
+    let home = tempfile::tempdir().unwrap();
+    let (folder, log) = (home.path().join("nats"), home.path().join("nats.log"));
+    let settings = NatsSettings::of("mesh");
+    let server = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
+    let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
+    let table = table();
+    let (mut wrong, mut asked) = (Vec::new(), 0);
+    for user in users("mesh") {
+        let mut client = Client::connect(&server, &user.name).await;
+        for row in &table.0 {
+            let subject = &row.subject;
+            let may = client.may_subscribe(subject, row.queue.as_deref()).await;
+            if may != row.subscribe.contains(&user.name) {
+                let in_group = row.queue.as_deref().unwrap_or("no group");
+                wrong.push(format!("{} may subscribe to {subject} in {in_group}: {may}", user.name));
+            }
+            asked += 1;
+            // Wildcards cannot be published to.
+            if !subject.contains(['*', '>']) {
+                let may = client.may_publish(subject).await;
+                if may != row.publish.contains(&user.name) {
+                    wrong.push(format!("{} may publish to {subject}: {may}", user.name));
+                }
+                asked += 1;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {asked} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    process.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_else_is_let_in() {
+    let home = tempfile::tempdir().unwrap();
+    let (folder, log) = (home.path().join("nats"), home.path().join("nats.log"));
+    let settings = NatsSettings::of("mesh");
+    let server = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
+    let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
+    for hello in
+        [r#"{"verbose":false}"#, r#"{"verbose":false,"user":"edge"}"#, r#"{"user":"mesh","pass":"mesh"}"#]
+    {
+        let said = Client::turned_away(&server, hello).await;
+        assert!(said.contains("Authorization Violation"), "{hello}: {said}");
+    }
+    process.stop().await.unwrap();
+}

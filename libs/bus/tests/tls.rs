@@ -1,0 +1,46 @@
+//! TLS on a real bus: only the certificate of the authority that was named is trusted.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+use std::time::Duration;
+
+use mesh_bus::Bus;
+use mesh_testbed::Network;
+use tokio::time::{sleep, timeout};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Many attempts of who is not let in.
+const A_WHILE: Duration = Duration::from_millis(600);
+
+#[tokio::test]
+async fn a_bus_that_another_authority_vouches_for_is_not_spoken_to() {
+    let (network, other) = tokio::join!(Network::with_tls(), Network::with_tls());
+    let right = network.bus().config("edge", "mesh").unwrap();
+    let mut wrong = right.clone();
+    wrong.tls_ca = other.bus().tls_ca;
+    let mut nobody = right.clone();
+    // The authorities that this machine trusts.
+    nobody.tls_ca = None;
+    let wrong = [Bus::connect(wrong).await.unwrap(), Bus::connect(nobody).await.unwrap()];
+    let right = Bus::connect(right).await.unwrap();
+    timeout(PATIENCE, right.until_connected()).await.unwrap();
+    sleep(A_WHILE).await;
+    assert!(wrong.iter().all(|bus| !bus.is_connected()));
+}
+
+#[tokio::test]
+async fn a_bus_that_should_prove_itself_and_cannot_is_not_spoken_to() {
+    let network = Network::with_tls().await;
+    let plain = mesh_testbed::nats().await.config("edge", "mesh");
+    if plain.tls_ca.is_some() {
+        // Where all tests run over TLS there is no plain server.
+        return;
+    }
+    let mut demanding = plain.clone();
+    demanding.tls_ca = network.bus().tls_ca;
+    let demanding = Bus::connect(demanding).await.unwrap();
+    let easy = Bus::connect(plain).await.unwrap();
+    timeout(PATIENCE, easy.until_connected()).await.unwrap();
+    sleep(A_WHILE).await;
+    assert!(!demanding.is_connected());
+}

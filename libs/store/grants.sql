@@ -1,0 +1,40 @@
+-- What the users beside the owner of a database may do in it. Run by that owner after every migration (`migrate` does), as
+-- often as one likes. Of a user that the server does not know nothing is granted; where it knows none, nothing changes.
+--
+-- query, node-info   read every table
+-- export             reads every table, and keeps the upgrade flag
+--
+-- They are named like the services that log in as them: CREATE ROLE query LOGIN PASSWORD '…'
+DO $grants$
+DECLARE
+    reader text;
+    ours regclass;
+    is_used boolean := false;
+BEGIN
+    FOR reader IN SELECT rolname FROM pg_roles WHERE rolname IN ('query', 'node-info', 'export') ORDER BY 1 LOOP
+        is_used := true;
+        EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), reader);
+        EXECUTE format('GRANT USAGE ON SCHEMA public TO %I', reader);
+        FOR ours IN
+            SELECT oid::regclass FROM pg_class
+            WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm') AND pg_has_role(relowner, 'USAGE')
+        LOOP
+            EXECUTE format('GRANT SELECT ON %s TO %I', ours, reader);
+        END LOOP;
+        -- And of tables that the owner adds by hand.
+        EXECUTE format('ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %I', reader);
+        IF reader = 'export' THEN
+            EXECUTE format('GRANT INSERT, UPDATE ON node_state TO %I', reader);
+        END IF;
+    END LOOP;
+    IF NOT is_used THEN
+        RETURN;
+    END IF;
+    -- What everybody may otherwise do: make temporary tables …
+    EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+    -- … and write large objects, which only a superuser can forbid.
+    IF current_setting('is_superuser')::boolean THEN
+        REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea) FROM PUBLIC;
+    END IF;
+END
+$grants$;

@@ -1,0 +1,167 @@
+//! What the users beside the owner may do in a database: read all of it, and of writing only what is granted by name.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+use mesh_store::migrate::migrate;
+use mesh_store::roles::USERS;
+use mesh_testbed::Database;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, NoTls};
+
+/// Migrated here, so that what is true of a whole database holds of it, too.
+async fn database() -> Database {
+    // The first copy of the template makes the users known.
+    drop(Database::fresh().await);
+    let database = Database::empty().await;
+    migrate(database.url()).await.unwrap();
+    database
+}
+
+async fn log_in(database: &Database, user: &str) -> Client {
+    let url = database.url_of(user);
+    assert!(url.contains(&format!("//{user}:")), "{user} is no user of its own");
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+async fn tables(owner: &Client) -> Vec<String> {
+    let sql = "SELECT quote_ident(relname) FROM pg_class
+        WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') ORDER BY 1";
+    owner.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+/// The name of a column, to have one.
+async fn column(client: &Client, table: &str) -> String {
+    let sql =
+        "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum = 1";
+    client.query_one(sql, &[&table]).await.unwrap().get(0)
+}
+
+/// Whether the server refuses a statement because this user may not do that. Anything else that fails fails the test.
+async fn is_refused(client: &Client, sql: &str) -> bool {
+    match client.batch_execute(sql).await {
+        Ok(()) => false,
+        Err(error) => {
+            let refused = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+            assert!(refused, "{sql} fails for another reason: {error:?}");
+            true
+        }
+    }
+}
+
+/// Statements that change rows of a table or the table itself.
+async fn writes(client: &Client, table: &str) -> [String; 12] {
+    let column = column(client, table).await;
+    [
+        format!("INSERT INTO {table} DEFAULT VALUES"),
+        format!("INSERT INTO {table} SELECT * FROM {table}"),
+        format!("UPDATE {table} SET {column} = DEFAULT WHERE false"),
+        format!("DELETE FROM {table} WHERE false"),
+        format!("TRUNCATE {table}"),
+        format!("COPY {table} FROM STDIN"),
+        format!("SELECT 1 FROM {table} FOR UPDATE"),
+        format!("DO $do$ BEGIN LOCK TABLE {table} IN ROW EXCLUSIVE MODE; END $do$"),
+        format!("ALTER TABLE {table} ADD COLUMN more text"),
+        format!("ALTER TABLE {table} DISABLE TRIGGER ALL"),
+        format!("CREATE INDEX ON {table} ((1))"),
+        format!("DROP TABLE {table}"),
+    ]
+}
+
+/// What else changes something, or reaches out of the database.
+const OTHERS: [&str; 21] = [
+    "CREATE TABLE more (n int)",
+    "CREATE TEMPORARY TABLE more (n int)",
+    "CREATE UNLOGGED TABLE more AS SELECT 1 AS n",
+    "CREATE SCHEMA more",
+    "CREATE VIEW more AS SELECT 1 AS n",
+    "CREATE SEQUENCE more",
+    "CREATE FUNCTION more() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE FUNCTION pg_temp.more() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE TYPE more AS ENUM ('a')",
+    "CREATE DATABASE more",
+    "CREATE ROLE more",
+    "ALTER ROLE CURRENT_USER SUPERUSER",
+    "GRANT pg_read_all_data TO CURRENT_USER",
+    "SET SESSION AUTHORIZATION DEFAULT; SET ROLE pg_write_all_data",
+    "SELECT lo_create(0)",
+    "SELECT lo_from_bytea(0, 'x')",
+    "SELECT lo_import('/etc/hostname')",
+    "SELECT pg_read_file('PG_VERSION')",
+    "COPY (SELECT 1) TO PROGRAM 'true'",
+    "SELECT pg_reload_conf()",
+    "DELETE FROM trades_candle_1_hour WHERE false",
+];
+
+#[tokio::test]
+async fn those_who_read_cannot_write() {
+    let database = database().await;
+    let owner = database.connect().await;
+    let tables = tables(&owner).await;
+    assert!(tables.len() > 30, "{tables:?}");
+    for user in ["query", "node-info"] {
+        let client = log_in(&database, user).await;
+        let mut allowed = Vec::new();
+        for table in &tables {
+            client.query(&format!("SELECT * FROM {table} LIMIT 1"), &[]).await.unwrap();
+            for sql in writes(&client, table).await {
+                if !is_refused(&client, &sql).await {
+                    allowed.push(sql);
+                }
+            }
+        }
+        for sql in OTHERS {
+            if !is_refused(&client, sql).await {
+                allowed.push(sql.to_owned());
+            }
+        }
+        assert!(allowed.is_empty(), "{user} may {}", allowed.join("\n"));
+    }
+}
+
+#[tokio::test]
+async fn who_seals_may_keep_the_upgrade_flag_and_write_nothing_else() {
+    let database = database().await;
+    let client = log_in(&database, "export").await;
+    let keep = "INSERT INTO node_state (upgrade_ready, upgrade_height, updated_at) VALUES (true, 7, now())";
+    client.batch_execute(keep).await.unwrap();
+    client.batch_execute("UPDATE node_state SET upgrade_ready = false").await.unwrap();
+    for sql in
+        ["DELETE FROM node_state", "TRUNCATE node_state", "DROP TABLE node_state"].iter().chain(&OTHERS)
+    {
+        assert!(is_refused(&client, sql).await, "it may {sql}");
+    }
+    let tables = tables(&database.connect().await).await;
+    for table in tables.iter().filter(|table| *table != "node_state") {
+        client.query(&format!("SELECT * FROM {table} LIMIT 1"), &[]).await.unwrap();
+        for sql in writes(&client, table).await {
+            assert!(is_refused(&client, &sql).await, "it may {sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_comes_later_can_be_read_and_not_written() {
+    let database = database().await;
+    let owner = database.connect().await;
+    owner.batch_execute("CREATE TABLE later (n int); INSERT INTO later VALUES (7)").await.unwrap();
+    for user in USERS {
+        let client = log_in(&database, user).await;
+        let read: i32 = client.query_one("SELECT n FROM later", &[]).await.unwrap().get(0);
+        assert_eq!(read, 7);
+        for sql in writes(&client, "later").await {
+            assert!(is_refused(&client, &sql).await, "{user} may {sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_logs_in_without_the_password() {
+    let database = database().await;
+    for user in USERS {
+        let wrong = database.url_of(user).replacen(&format!("//{user}:"), &format!("//{user}:x"), 1);
+        let refused = tokio_postgres::connect(&wrong, NoTls).await.err().unwrap();
+        assert_eq!(refused.code(), Some(&SqlState::INVALID_PASSWORD), "{user}");
+    }
+}

@@ -1,0 +1,141 @@
+//! A bus of several nats-servers, or of one that is not the one that all tests share.
+
+use std::path::PathBuf;
+
+use futures_util::future::join_all;
+use mesh_launcher::bus::Bus;
+use mesh_launcher::process::Process;
+use mesh_launcher::servers::{self, Nats, NatsSettings, free_port};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+
+use crate::servers::{ANY_MESH, READY_WITHIN, folder, nats_program};
+use crate::{tls, unique};
+
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Servers that are one bus, with the same users. Dropping it kills them.
+#[derive(Debug)]
+pub struct Network {
+    members: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    server: Nats,
+    process: Option<Process>,
+}
+
+impl Network {
+    /// One server that speaks TLS only.
+    pub async fn with_tls() -> Self {
+        let place = place();
+        let tls = Some(tls::certify(&place.join("tls")));
+        Self::start(&place, vec![NatsSettings { tls, ..NatsSettings::of(ANY_MESH) }]).await
+    }
+
+    /// Three servers, each with a route to the others.
+    pub async fn cluster() -> Self {
+        let ports = [(); 3].map(|()| port());
+        let settings = ports.map(|own| {
+            let others = ports.iter().filter(|port| **port != own);
+            let routes: Vec<String> = others.map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
+            let cluster =
+                format!("name: tests, listen: \"127.0.0.1:{own}\", routes: [{}]", routes.join(", "));
+            NatsSettings { more: format!("cluster {{ {cluster} }}\n"), ..NatsSettings::of(ANY_MESH) }
+        });
+        let cluster = Self::start(&place(), settings.into()).await;
+        for server in 0..cluster.members.len() {
+            cluster.until_whole(server).await;
+        }
+        cluster
+    }
+
+    /// A server, and another one that is a leaf of it.
+    pub async fn hub_and_leaf() -> Self {
+        let port = port();
+        let hub = format!(
+            "leafnodes {{ listen: \"127.0.0.1:{port}\", authorization {{ user: leaf, password: leaf }} }}\n"
+        );
+        let leaf =
+            format!("leafnodes {{ remotes: [{{ url: \"nats-leaf://leaf:leaf@127.0.0.1:{port}\" }}] }}\n");
+        let settings = [hub, leaf].map(|more| NatsSettings { more, ..NatsSettings::of(ANY_MESH) });
+        Self::start(&place(), settings.into()).await
+    }
+
+    async fn start(place: &std::path::Path, settings: Vec<NatsSettings>) -> Self {
+        let users = Some(place.join("users"));
+        let starting = settings.into_iter().enumerate().map(|(number, settings)| {
+            let settings = NatsSettings { users: users.clone(), ..settings };
+            async move {
+                let (home, log) = (place.join(number.to_string()), place.join(format!("{number}.log")));
+                let server = Nats::prepare(&nats_program(), &home, &log, &settings).await;
+                let server = server.unwrap_or_else(|error| panic!("no nats-server: {error}"));
+                let process = Some(run(&server).await);
+                Member { server, process }
+            }
+        });
+        Self { members: join_all(starting).await }
+    }
+
+    /// The bus as those are told of it who connect to this server only.
+    pub fn at(&self, server: usize) -> Bus {
+        self.members[server].server.bus()
+    }
+
+    /// The bus as those are told of it who connect to any server.
+    pub fn bus(&self) -> Bus {
+        let urls: Vec<String> = self.members.iter().map(|member| member.server.url()).collect();
+        Bus { url: urls.join(","), ..self.at(0) }
+    }
+
+    /// Kills a server.
+    pub async fn kill(&mut self, server: usize) {
+        if let Some(process) = self.members[server].process.take() {
+            process.kill_group();
+            let _ = process.wait().await;
+        }
+    }
+
+    /// Starts a server again.
+    pub async fn restart(&mut self, server: usize) {
+        self.members[server].process = Some(run(&self.members[server].server).await);
+    }
+
+    /// Waits until a server of a cluster has routes to all others.
+    pub async fn until_whole(&self, server: usize) {
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            let known = known_servers(&self.members[server].server.url()).await;
+            if known == Some(self.members.len()) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the cluster does not come together: {known:?}");
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+/// How many servers of its cluster a server greets with.
+async fn known_servers(url: &str) -> Option<usize> {
+    let stream = TcpStream::connect(url.trim_start_matches("nats://")).await.ok()?;
+    let mut greeting = String::new();
+    BufReader::new(stream).read_line(&mut greeting).await.ok()?;
+    let info: Value = serde_json::from_str(greeting.trim_start_matches("INFO ")).ok()?;
+    Some(info["connect_urls"].as_array()?.len())
+}
+
+async fn run(server: &Nats) -> Process {
+    let started = servers::start(&server.spec(), || server.ready(READY_WITHIN)).await;
+    started.unwrap_or_else(|error| panic!("no nats-server: {error}"))
+}
+
+fn place() -> PathBuf {
+    folder().join(format!("nats-{}", unique()))
+}
+
+fn port() -> u16 {
+    free_port().unwrap_or_else(|error| panic!("no port for a nats-server: {error}"))
+}
