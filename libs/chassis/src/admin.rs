@@ -6,11 +6,14 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
-use http::{Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http::{
+    Method, Request, Response, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE},
+};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mesh_telemetry::Registry;
+use mesh_telemetry::{Registry, classic};
 use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 
 /// Most connections at a time; probes and scrapers need a handful.
@@ -74,16 +77,25 @@ async fn answer(
             Ok(Err(missing)) => text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {missing}\n")),
             Err(_) => text(StatusCode::SERVICE_UNAVAILABLE, "not ready: the check takes too long\n"),
         },
-        "/metrics" => metrics(&registry.borrow()),
+        "/metrics" => metrics(&registry.borrow(), knows_openmetrics(&request)),
         _ => text(StatusCode::NOT_FOUND, "/livez /readyz /metrics\n"),
     })
 }
 
-fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
+/// Who does not say so gets the older form, as everywhere: some readers stop at what they do not know.
+fn knows_openmetrics<B>(request: &Request<B>) -> bool {
+    let mut accepted = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.any(|value| value.contains("application/openmetrics-text"))
+}
+
+fn metrics(registry: &Registry, openmetrics: bool) -> Response<Full<Bytes>> {
     match registry.text() {
         Ok(page) => {
+            let (page, kind) = match openmetrics {
+                true => (page, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+                false => (classic(&page), "text/plain; version=0.0.4; charset=utf-8"),
+            };
             let mut response = Response::new(Full::from(page));
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
             response
         }

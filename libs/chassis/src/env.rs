@@ -1,11 +1,19 @@
 //! Configuration from environment variables, read and checked once. All mistakes are reported together.
 
-use std::{collections::HashMap, fmt, str::FromStr, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+    fmt,
+    str::FromStr,
+    time::Duration,
+};
 
 /// The environment as configuration: hands out values and collects mistakes.
 #[derive(Debug, Default)]
 pub struct Env {
     variables: HashMap<String, String>,
+    /// Names that somebody looked for.
+    asked: RefCell<BTreeSet<String>>,
     mistakes: Vec<String>,
 }
 
@@ -21,12 +29,17 @@ impl Env {
     /// These variables.
     pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let variables = variables.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-        Self { variables, mistakes: Vec::new() }
+        Self { variables, ..Self::default() }
     }
 
     /// A variable that may be absent.
     pub fn optional(&self, name: &str) -> Option<String> {
-        self.variables.get(name).cloned()
+        self.given(name).cloned()
+    }
+
+    fn given(&self, name: &str) -> Option<&String> {
+        self.asked.borrow_mut().insert(name.to_owned());
+        self.variables.get(name)
     }
 
     /// A variable that must be there; the text is not shown in any mistake.
@@ -42,7 +55,7 @@ impl Env {
     where
         T::Err: fmt::Display,
     {
-        match self.variables.get(name).map(|text| text.parse()) {
+        match self.given(name).map(|text| text.parse()) {
             None => default,
             Some(Ok(value)) => value,
             Some(Err(error)) => {
@@ -77,7 +90,7 @@ impl Env {
 
     /// `true`, `false`, `1` or `0`, or its default.
     pub fn flag(&mut self, name: &str, default: bool) -> bool {
-        match self.variables.get(name).map(String::as_str) {
+        match self.given(name).map(String::as_str) {
             None => default,
             Some("true" | "1") => true,
             Some("false" | "0") => false,
@@ -91,6 +104,11 @@ impl Env {
     /// Notes a mistake that the caller found.
     pub fn mistake(&mut self, mistake: impl Into<String>) {
         self.mistakes.push(mistake.into());
+    }
+
+    /// The names that were looked for so far, set or not, in alphabetical order.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.borrow().iter().cloned().collect()
     }
 
     /// All mistakes so far.
@@ -122,5 +140,6 @@ mod tests {
                 "G must be true or false"
             ]
         );
+        assert_eq!(env.asked(), ["A", "B", "C", "D", "E", "F", "G"]);
     }
 }

@@ -2,6 +2,8 @@
 //! It makes a `main` short and knows nothing of what the service does.
 
 mod admin;
+mod arguments;
+mod database;
 mod env;
 mod heard;
 mod lag;
@@ -11,6 +13,7 @@ mod run;
 mod sampling;
 mod telemetry;
 
+pub use database::Database;
 pub use env::Env;
 pub use heard::Heard;
 pub use lag::Lag;

@@ -22,10 +22,18 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use crate::{Env, admin, process, telemetry::Telemetry};
+use crate::{
+    Env, admin,
+    arguments::{self, Argument},
+    process,
+    telemetry::Telemetry,
+};
 
 /// Exit code for a configuration that cannot work.
 const WRONG_CONFIGURATION: u8 = 64;
+
+/// The variable with the filter of the log.
+const LOG: &str = "MESH_LOG";
 
 /// A service's own configuration.
 pub trait Config: Sized {
@@ -133,9 +141,24 @@ where
     S: FnOnce(Setup<C>) -> F,
     F: Future<Output = Result<Running, Failure>>,
 {
+    let argument = match arguments::read(std::env::args().skip(1)) {
+        Ok(argument) => argument,
+        Err(mistake) => {
+            eprintln!("{workload}: {mistake}");
+            return ExitCode::from(WRONG_CONFIGURATION);
+        }
+    };
     let mut env = Env::of_process();
     let common = Common::read(&mut env, workload, version);
     let config = C::read(&mut env);
+    match argument {
+        // What the log's filter is called is looked up later.
+        Some(Argument::Help) => {
+            return arguments::help(workload, &[env.asked(), vec![LOG.to_owned()]].concat());
+        }
+        Some(Argument::Ready) => return arguments::ready(common.admin, common.admin_address_file.as_deref()),
+        None => {}
+    }
     let telemetry = Telemetry::start(&mut env, workload, version);
     if !env.mistakes().is_empty() {
         eprintln!("{workload}: wrong configuration: {}", env.mistakes().join("; "));
@@ -226,7 +249,7 @@ async fn push(telemetry: &Telemetry, registry: &RefCell<Registry>) {
 /// JSON lines on standard error; `MESH_LOG` is a filter such as `info` or `mesh_bus=debug,info`. Spans go to the tracer
 /// and nothing else does.
 fn log(env: &Env, tracer: Option<SdkTracer>) {
-    let filter = EnvFilter::try_new(env.optional("MESH_LOG").unwrap_or_else(|| "info".to_owned()))
+    let filter = EnvFilter::try_new(env.optional(LOG).unwrap_or_else(|| "info".to_owned()))
         .unwrap_or_else(|_| EnvFilter::new("info"));
     let Some(tracer) = tracer else {
         let lines = tracing_subscriber::fmt().json().flatten_event(true);

@@ -152,7 +152,8 @@ impl Service {
 
     /// Asks its admin port, e.g. for `/metrics`.
     pub async fn admin(&self, path: &str) -> Answer {
-        Answer::to(self.client.get(format!("{}{path}", self.admin))).await
+        let ask = self.client.get(format!("{}{path}", self.admin));
+        Answer::to(ask.header("accept", "application/openmetrics-text, */*")).await
     }
 
     /// Everything that it has logged so far.

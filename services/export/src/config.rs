@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use mesh_chassis::{Env, Registry};
+use mesh_chassis::{Database, Env, Registry};
 use mesh_history::{Deadlines, SegmentStore};
 use mesh_store::StoreConfig;
 
@@ -48,7 +48,7 @@ impl Sealing {
     /// Says what is wrong with the variables, or that the segment store cannot be opened.
     pub fn configured(variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, String> {
         let mut env = Env::of(variables);
-        let (database_url, root) = (env.required("MESH_DATABASE_URL"), history_root(&mut env));
+        let (database_url, root) = (Database::read(&mut env).url, history_root(&mut env));
         let (rules, scratch) = (rules(&mut env), scratch(&env));
         if !env.mistakes().is_empty() {
             return Err(env.mistakes().join("; "));
@@ -61,10 +61,11 @@ impl Sealing {
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
+        let database = Database::read(env);
         Self {
             store: StoreConfig {
-                url: env.required("MESH_DATABASE_URL"),
-                replica_url: env.optional("MESH_DATABASE_REPLICA_URL"),
+                url: database.url,
+                replica_url: database.replica_url,
                 query_timeout: env.milliseconds("MESH_QUERY_TIMEOUT_MS", 10_000),
                 point_connections: 1,
                 list_connections: env.positive("MESH_EXPORT_LIST_CONNECTIONS", 4),

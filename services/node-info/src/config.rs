@@ -1,6 +1,6 @@
 //! Configuration of the `node-info` workload; the table is in its README.
 
-use mesh_chassis::{Env, Lag};
+use mesh_chassis::{Database, Env, Lag};
 use mesh_store::StoreConfig;
 use reqwest::Url;
 
@@ -16,11 +16,12 @@ pub(crate) struct Config {
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
+        let database = Database::read(env);
         let node = env.optional("MESH_NODE_URL").map(|text| node::address(&text)).transpose();
         Self {
             store: StoreConfig {
-                url: env.required("MESH_DATABASE_URL"),
-                replica_url: env.optional("MESH_DATABASE_REPLICA_URL"),
+                url: database.url,
+                replica_url: database.replica_url,
                 query_timeout: env.milliseconds("MESH_QUERY_TIMEOUT_MS", 10_000),
                 point_connections: env.positive("MESH_NODE_INFO_POINT_CONNECTIONS", 2),
                 list_connections: 1,

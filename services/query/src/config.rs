@@ -1,6 +1,6 @@
 //! Configuration of the `query` workload; the table is in its README.
 
-use mesh_chassis::{Env, Lag, Rows};
+use mesh_chassis::{Database, Env, Lag, Rows};
 use mesh_store::{PageSizes, StoreConfig};
 
 /// See the README's table.
@@ -14,11 +14,11 @@ pub(crate) struct Config {
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
-        let rows = Rows::read(env);
+        let (database, rows) = (Database::read(env), Rows::read(env));
         Self {
             store: StoreConfig {
-                url: env.required("MESH_DATABASE_URL"),
-                replica_url: env.optional("MESH_DATABASE_REPLICA_URL"),
+                url: database.url,
+                replica_url: database.replica_url,
                 query_timeout: env.milliseconds("MESH_QUERY_TIMEOUT_MS", 10_000),
                 point_connections: env.positive("MESH_QUERY_POINT_CONNECTIONS", 4),
                 list_connections: env.positive("MESH_QUERY_LIST_CONNECTIONS", 8),

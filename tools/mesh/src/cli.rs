@@ -1,5 +1,6 @@
 //! The forms of the command line, as data. Outside checks drive the project through them, so they stay.
 
+mod database;
 mod history;
 mod rig;
 
@@ -17,6 +18,7 @@ use crate::bench::sections::{SectionName, Suite};
 use crate::export::args::ExportArgs;
 use crate::failure::Failure;
 use crate::tx::args::TxArgs;
+pub(crate) use database::{MigrateArgs, NodeArgs};
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 pub(crate) use rig::{
     ChaosArgs, Drill, FloodArgs, FloodPhase, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs,
@@ -49,6 +51,10 @@ pub(crate) enum Command {
     Scale(ScaleArgs),
     /// Loads the CSV files of a folder, one per table, into an empty database
     Load(LoadArgs),
+    /// Brings a database to the newest schema
+    Migrate(MigrateArgs),
+    /// Runs the consensus node of a mesh alone, and a demo network when there is no data; for containers
+    Node(Box<NodeArgs>),
     /// Seals every complete segment of the history that is not sealed yet
     Seal(SealArgs),
     /// Checks sealed history, or loads it into a database

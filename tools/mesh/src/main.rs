@@ -55,6 +55,8 @@ fn run() -> Result<(), Failure> {
             Command::Restart(args) => drill::restart(args).await,
             Command::Scale(args) => drill::scale(args).await,
             Command::Load(args) => load::load(&args).await,
+            Command::Migrate(args) => migrate::run(&args).await,
+            Command::Node(args) => up::node::node(*args).await,
             Command::Seal(args) => seal::seal(&args).await,
             Command::History(args) => history::history(&args).await,
             Command::Export(args) => export::export(args).await,

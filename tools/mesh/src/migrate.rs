@@ -4,9 +4,20 @@ use mesh_export::{Sealing, Until};
 use mesh_history::Segment;
 use mesh_store::migrate::migrate_after;
 
+use crate::cli::MigrateArgs;
 use crate::failure::Failure;
-use crate::seal::seal_in_turn;
+use crate::seal::{seal_in_turn, variables};
+use crate::up::backing::reach_postgres;
 use crate::up::say;
+
+/// Migrates alone: a job of its own before the services of a new release, which find everything done.
+pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
+    let url = args.database.url()?;
+    reach_postgres(&url).await?;
+    migrate(&url, args.history.as_deref().map(|root| variables(&url, root))).await?;
+    say("the database has the newest schema");
+    Ok(())
+}
 
 /// Brings the database at `url` to the newest schema. `closing` are the variables of whoever seals it, when it has
 /// a history.

@@ -163,7 +163,8 @@ pub(crate) async fn seal_in_turn(
 pub(crate) fn variables(url: &str, root: &str) -> Vec<(String, String)> {
     let own = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| name.starts_with("MESH_"));
+        // The address here is whole.
+        .filter(|(name, _)| name.starts_with("MESH_") && name != "MESH_DATABASE_PASSWORD_FILE");
     own.chain([(DATABASE.to_owned(), url.to_owned()), (HISTORY.to_owned(), root.to_owned())]).collect()
 }
 

@@ -7,6 +7,8 @@ use mesh_telemetry::list::{self, EVERYBODY};
 use crate::{is_made, read};
 
 pub(crate) const RULES: &str = "k8s/telemetry/alerts.yaml";
+/// The same for the Prometheus Operator.
+const RESOURCE: &str = "k8s/telemetry/prometheus-rule.yaml";
 pub(crate) const TESTS: &str = "k8s/telemetry/alerts-test.yaml";
 const RUNBOOK: &str = "docs/operations/alerts.md";
 
@@ -292,6 +294,14 @@ fn rules() -> String {
     text
 }
 
+/// The rules as a custom resource.
+fn resource() -> String {
+    let rules = rules();
+    let (made, groups) = rules.split_once('\n').unwrap();
+    let head = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: mesh\nspec:\n";
+    format!("{made}\n{head}{}", indented(groups, 2))
+}
+
 /// What `promtool test rules` reads: each alert fires after an hour with its bad series, and not with its good ones.
 fn tests() -> String {
     let mut text = "# Made with the rules: MESH_UPDATE=1 cargo test -p mesh-telemetry\n\
@@ -332,6 +342,7 @@ fn tests() -> String {
 #[test]
 fn the_rules_are_made_from_the_list() {
     is_made(RULES, &rules());
+    is_made(RESOURCE, &resource());
     is_made(TESTS, &tests());
 }
 

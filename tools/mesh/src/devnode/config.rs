@@ -48,6 +48,13 @@ impl Config {
         Self::from(|name| std::env::var(name).ok())
     }
 
+    /// Reads the environment beneath these variables.
+    pub(super) fn told(variables: &[(String, String)]) -> Result<Self, Failure> {
+        let told =
+            |name: &str| variables.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
+        Self::from(|name| told(name).or_else(|| std::env::var(name).ok()))
+    }
+
     /// Reads variables, and says everything that is wrong with them at once.
     fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());

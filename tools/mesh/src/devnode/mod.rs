@@ -99,14 +99,32 @@ async fn answers(listen: SocketAddr) -> bool {
 /// Runs until asked to stop. A database that went away is waited for.
 pub(crate) async fn run() -> Result<(), Failure> {
     keep_log();
+    run_with(&Config::read()?).await
+}
+
+/// The same in this process, for a home; `told` are further variables.
+pub(crate) async fn run_here(
+    database_url: &str,
+    listen: SocketAddr,
+    home: &Home,
+    mut told: Vec<(String, String)>,
+) -> Result<(), Failure> {
+    keep_log();
+    let mut tell = |name: &str, value: String| told.push((name.to_owned(), value));
+    tell(DATABASE_URL, database_url.to_owned());
+    tell(config::LISTEN, listen.to_string());
+    tell(config::FILE, home.node().join("blocks").to_string_lossy().into_owned());
+    run_with(&Config::told(&told)?).await
+}
+
+async fn run_with(config: &Config) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
-    let config = Config::read()?;
     // Says that the store has got a block.
     let written = watch::Sender::new(());
     let seen = written.subscribe();
     tokio::select! {
-        outcome = grow::write(&config, None, &mut signals, &written) => outcome,
-        failure = follow::answer(&config, seen) => Err(failure),
+        outcome = grow::write(config, None, &mut signals, &written) => outcome,
+        failure = follow::answer(config, seen) => Err(failure),
     }
 }
 

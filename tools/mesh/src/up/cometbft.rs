@@ -40,33 +40,38 @@ const LONGEST_CHAIN_ID: usize = 50;
 /// Where both will answer, and the program.
 pub(super) struct Place {
     program: PathBuf,
-    rpc: ReservedPort,
+    rpc: SocketAddr,
+    /// Keeps its port free for it, when the port is any.
+    _reserved: Option<ReservedPort>,
     /// Listens for the application from the beginning, so that the node never finds it away.
     socket: Arc<OwnedFd>,
     application: SocketAddr,
 }
 
 impl Place {
-    /// Finds the program and takes ports.
-    pub(super) fn take() -> Result<Self, Failure> {
+    /// Finds the program and takes ports; without an address for the RPC, any of them.
+    pub(super) fn take(rpc: Option<SocketAddr>) -> Result<Self, Failure> {
         let program = find_cometbft().ok_or_else(|| {
             Failure::missing(format!("CometBFT is not on the PATH; {}", how_to_get_cometbft()))
         })?;
         let ports = || {
             let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
             let application = listener.local_addr()?;
-            Ok::<_, io::Error>((ReservedPort::take()?, Arc::new(listener.into()), application))
+            let reserved = rpc.is_none().then(ReservedPort::take).transpose()?;
+            Ok::<_, io::Error>((reserved, Arc::new(listener.into()), application))
         };
-        let (rpc, socket, application) = ports().map_err(|error| {
+        let (reserved, socket, application) = ports().map_err(|error| {
             Failure::failed(format!(
                 "there is no port for CometBFT ({error}); close programs that hold ports"
             ))
         })?;
-        Ok(Self { program, rpc, socket, application })
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let rpc = rpc.unwrap_or_else(|| reserved.as_ref().map_or(any, ReservedPort::address));
+        Ok(Self { program, rpc, _reserved: reserved, socket, application })
     }
 
     pub(super) fn url(&self) -> String {
-        format!("http://{}", self.rpc.address())
+        format!("http://{}", self.rpc)
     }
 
     /// Makes the node ready for what the store holds, and describes its processes: the application, then the node.
@@ -88,7 +93,7 @@ impl Place {
         let socket = Arc::clone(&self.socket);
         let application =
             devnode::application_group(program, home, database_url, &file(&folder), socket, more);
-        let rpc = self.rpc.address();
+        let rpc = self.rpc;
         let settings = CometbftSettings { rpc, application: self.application, pause: PAUSE, env };
         let mut spec = node.spec(&log, &settings);
         spec.name = format!("{COMETBFT}-0");

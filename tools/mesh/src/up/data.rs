@@ -10,7 +10,8 @@ use mesh_launcher::home::{Data, Home, Memory};
 use tokio_postgres::NoTls;
 
 use super::say;
-use crate::cli::{DemoArgs, UpArgs};
+use crate::cli::DemoArgs;
+use crate::devnode;
 use crate::failure::{Failure, with_causes};
 use crate::load::load_into;
 
@@ -22,30 +23,39 @@ pub(super) enum Held {
     Loaded,
 }
 
+/// With what an empty database is filled.
+pub(super) struct Filling<'a> {
+    /// The address of a database that is not the home's own.
+    pub(super) postgres: Option<&'a str>,
+    /// The folder to load instead of the demo network.
+    pub(super) load: Option<&'a Path>,
+    pub(super) demo: &'a DemoArgs,
+}
+
 /// Checks what was asked for before anything is started for it.
-pub(super) fn check(args: &UpArgs) -> Result<(), Failure> {
-    if let Some(folder) = args.load.as_ref().filter(|folder| !folder.is_dir()) {
+pub(super) fn check(filling: &Filling<'_>) -> Result<(), Failure> {
+    if let Some(folder) = filling.load.filter(|folder| !folder.is_dir()) {
         return Err(Failure::failed(format!(
             "there is no folder {}; give the folder of the CSV files with --load",
             folder.display()
         )));
     }
-    plan(&args.demo).check().map_err(|error| Failure::usage(format!("{error}; see `mesh up --help`")))
+    plan(filling.demo).check().map_err(|error| Failure::usage(format!("{error}; see `mesh up --help`")))
 }
 
 /// Fills the database when it is empty, or goes on where an earlier run was interrupted.
-pub(super) async fn fill(home: &Home, url: &str, args: &UpArgs) -> Result<Held, Failure> {
-    let database = args.postgres.as_deref().map(name_of);
+pub(super) async fn fill(home: &Home, url: &str, filling: &Filling<'_>) -> Result<Held, Failure> {
+    let database = filling.postgres.map(name_of);
     let memory = home.memory().map_err(|error| Failure::failed(error.to_string()))?;
     let known = Some(memory).filter(|memory| memory.database == database);
     let store = Store { home, url, database };
     if !has_blocks(url).await? {
-        return match &args.load {
+        return match filling.load {
             Some(folder) => store.load(folder).await,
-            None => store.write_demo(plan(&args.demo)).await,
+            None => store.write_demo(plan(filling.demo)).await,
         };
     }
-    if let Some(folder) = &args.load {
+    if let Some(folder) = filling.load {
         say(&format!("keeping the data that is there; to load {}, give another --home", folder.display()));
     }
     let Some(Memory { data: Some(Data::Demo { settings }), complete, .. }) = known else {
@@ -65,6 +75,16 @@ struct Store<'a> {
     home: &'a Home,
     url: &'a str,
     database: Option<String>,
+}
+
+impl Held {
+    /// What a node is told of it, with its state in the home.
+    pub(super) fn variables(&self, home: &Home) -> Result<Vec<(String, String)>, Failure> {
+        let Self::Demo(plan) = self else { return Ok(Vec::new()) };
+        let plan = serde_json::to_string(plan).map_err(|error| Failure::failed(error.to_string()))?;
+        let state = home.node().join("demo-network").to_string_lossy().into_owned();
+        Ok(vec![(devnode::DEMO_PLAN.to_owned(), plan), (devnode::DEMO_STATE.to_owned(), state)])
+    }
 }
 
 impl Store<'_> {

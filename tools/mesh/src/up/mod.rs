@@ -7,6 +7,7 @@ pub(crate) mod backing;
 pub(crate) mod build;
 mod cometbft;
 mod data;
+pub(crate) mod node;
 mod status;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -43,7 +44,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
     })?;
-    data::check(&args)?;
+    data::check(&filling(&args))?;
     let home = args.home.home()?;
     home.create().map_err(|error| Failure::failed(error.to_string()))?;
     let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
@@ -99,7 +100,7 @@ impl Node {
     fn of(args: &UpArgs) -> Result<Self, Failure> {
         match &args.node {
             Some(url) => Ok(Self::Running(url.clone())),
-            None if args.consensus == Consensus::Cometbft => cometbft::Place::take().map(Self::Cometbft),
+            None if args.consensus == Consensus::Cometbft => cometbft::Place::take(None).map(Self::Cometbft),
             None => ReservedPort::take().map(Self::Development).map_err(|error| {
                 Failure::failed(format!(
                     "there is no port for the development node ({error}); close programs that hold ports"
@@ -152,7 +153,7 @@ impl Mesh {
             migrate(&database_url, Some(closing)).await?;
             // Nobody listens any more only when the other branch has failed.
             let _ = tell_backing.send(Backing { database, bus });
-            let data = data::fill(&self.home, &database_url, &self.args).await?;
+            let data = data::fill(&self.home, &database_url, &filling(&self.args)).await?;
             self.start_node(&database_url, &data).await
         };
         tokio::try_join!(services, contents)?;
@@ -225,12 +226,7 @@ impl Mesh {
 
     /// Starts the node, unless it runs already.
     async fn start_node(&self, database_url: &str, data: &data::Held) -> Result<(), Failure> {
-        let mut more = Vec::new();
-        if let data::Held::Demo(plan) = data {
-            let plan = serde_json::to_string(plan).map_err(|error| Failure::failed(error.to_string()))?;
-            let state = self.home.node().join("demo-network").to_string_lossy().into_owned();
-            more.extend([(devnode::DEMO_PLAN.to_owned(), plan), (devnode::DEMO_STATE.to_owned(), state)]);
-        }
+        let mut more = data.variables(&self.home)?;
         let env = self.env();
         match &self.node {
             Node::Running(_) => Ok(()),
@@ -253,6 +249,11 @@ impl Mesh {
     fn env(&self) -> Vec<(String, String)> {
         self.args.env.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect()
     }
+}
+
+/// With what an empty database is filled.
+fn filling(args: &UpArgs) -> data::Filling<'_> {
+    data::Filling { postgres: args.postgres.as_deref(), load: args.load.as_deref(), demo: &args.demo }
 }
 
 /// First token of the subjects that services with these variables use.

@@ -1,0 +1,113 @@
+//! Where the database is. Its password may lie in a file, so that the addresses are no secret.
+
+use std::fs;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::Env;
+
+/// The file with the password.
+const PASSWORD_FILE: &str = "MESH_DATABASE_PASSWORD_FILE";
+
+/// The addresses of the database, whole: with the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Database {
+    /// The primary.
+    pub url: String,
+    /// A replica, when there is one.
+    pub replica_url: Option<String>,
+}
+
+impl Database {
+    /// Reads `MESH_DATABASE_URL`, which must be there, and `MESH_DATABASE_REPLICA_URL`. The password in the file
+    /// `MESH_DATABASE_PASSWORD_FILE`, when it is set, is that of both.
+    pub fn read(env: &mut Env) -> Self {
+        let (url, replica_url) =
+            (env.required("MESH_DATABASE_URL"), env.optional("MESH_DATABASE_REPLICA_URL"));
+        let Some(file) = env.optional(PASSWORD_FILE) else { return Self { url, replica_url } };
+        let password = fs::read_to_string(file).unwrap_or_else(|error| {
+            env.mistake(format!("{PASSWORD_FILE} cannot be read: {error}"));
+            String::new()
+        });
+        let password =
+            utf8_percent_encode(password.trim_end_matches(['\r', '\n']), NON_ALPHANUMERIC).to_string();
+        let mut whole = |name: &str, url: String| {
+            with_password(&url, &password).unwrap_or_else(|mistake| {
+                // Without an address somebody has said so already.
+                if !url.is_empty() {
+                    env.mistake(format!("{name} {mistake}"));
+                }
+                url
+            })
+        };
+        Self {
+            url: whole("MESH_DATABASE_URL", url),
+            replica_url: replica_url.map(|url| whole("MESH_DATABASE_REPLICA_URL", url)),
+        }
+    }
+}
+
+/// An address with a password, which is percent-encoded already. What is wrong is said without showing the address.
+fn with_password(url: &str, password: &str) -> Result<String, String> {
+    let form = || format!("must be written as postgresql://user@host:port/database beside {PASSWORD_FILE}");
+    let (scheme, rest) = url.split_once("://").ok_or_else(form)?;
+    let authority = rest.find(['/', '?']).map_or(rest, |end| &rest[..end]);
+    let (user, _) = authority.rsplit_once('@').ok_or_else(form)?;
+    match user.contains(':') {
+        true => Err(format!("has a password already, beside {PASSWORD_FILE}")),
+        false => Ok(format!("{scheme}://{user}:{password}{}", &rest[user.len()..])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> (Database, Vec<String>) {
+        let mut env =
+            Env::of(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let database = Database::read(&mut env);
+        (database, env.mistakes().to_vec())
+    }
+
+    #[test]
+    fn a_password_file_completes_both_addresses() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"p@ss/w%rd:\n").unwrap();
+        let file = file.path().to_str().unwrap();
+        let (database, mistakes) = read(&[
+            ("MESH_DATABASE_URL", "postgresql://query@a:5432,b/mesh?sslmode=require"),
+            ("MESH_DATABASE_REPLICA_URL", "postgres://query@c"),
+            (PASSWORD_FILE, file),
+        ]);
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        assert_eq!(database.url, "postgresql://query:p%40ss%2Fw%25rd%3A@a:5432,b/mesh?sslmode=require");
+        assert_eq!(database.replica_url.as_deref(), Some("postgres://query:p%40ss%2Fw%25rd%3A@c"));
+    }
+
+    #[test]
+    fn addresses_stay_as_they_are_without_one() {
+        let (database, mistakes) = read(&[("MESH_DATABASE_URL", "host=a password=b")]);
+        assert_eq!((database.url.as_str(), database.replica_url), ("host=a password=b", None));
+        assert!(mistakes.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_completed_is_a_mistake_without_a_secret_in_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let there = file.path().to_str().unwrap();
+        for (url, file, said) in [
+            ("postgresql://query:canary@a/mesh", there, "has a password already"),
+            ("host=canary", there, "must be written as"),
+            ("postgresql://canary/mesh", there, "must be written as"),
+            ("postgresql://query@a/mesh", "/nonexistent", "cannot be read"),
+        ] {
+            let (_, mistakes) = read(&[("MESH_DATABASE_URL", url), (PASSWORD_FILE, file)]);
+            assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+            assert!(mistakes[0].contains(said) && !mistakes[0].contains("canary"), "{mistakes:?}");
+        }
+        assert_eq!(read(&[(PASSWORD_FILE, there)]).1, ["MESH_DATABASE_URL is not set"]);
+    }
+}

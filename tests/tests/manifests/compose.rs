@@ -1,0 +1,196 @@
+//! `docker-compose.yml`: what it is by its own schema, and that it says the same as the manifests.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::Command,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    SERVICES, path, read,
+    rendered::{parts, text, texts},
+    variables,
+};
+
+const SCHEMA: &str = include_str!("schemas/compose.json");
+
+/// The file with its anchors and merges carried out, and its `${…}` as they are.
+fn compose() -> Value {
+    serde_saphyr::from_str(&read("docker-compose.yml")).unwrap()
+}
+
+fn blocks(compose: &Value) -> BTreeMap<String, Value> {
+    compose["services"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, block)| (name.clone(), block.clone()))
+        .collect()
+}
+
+/// The names of the variables that a block sets.
+pub(crate) fn variables(service: &str) -> Vec<String> {
+    let compose = compose();
+    compose["services"][service]["environment"].as_object().unwrap().keys().cloned().collect()
+}
+
+fn faults(compose: &Value) -> Vec<String> {
+    let schema = jsonschema::draft202012::new(&serde_json::from_str(SCHEMA).unwrap()).unwrap();
+    schema.iter_errors(compose).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
+}
+
+#[test]
+fn the_file_is_what_the_schema_of_compose_says() {
+    let mut compose = compose();
+    assert_eq!(faults(&compose), Vec::<String>::new());
+    compose["services"]["edge"]["healtcheck"] = json!({});
+    assert_eq!(faults(&compose).len(), 1, "a wrong word is found");
+}
+
+#[test]
+fn every_block_is_closed() {
+    let compose = compose();
+    for (name, block) in blocks(&compose) {
+        assert_eq!(block["read_only"], true, "{name}");
+        assert_eq!(block["cap_drop"], json!(["ALL"]), "{name}");
+        assert_eq!(block["security_opt"], json!(["no-new-privileges:true"]), "{name}");
+        assert!(block.get("privileged").or(block.get("cap_add")).is_none(), "{name}");
+        // Ours say it in the image.
+        let is_ours = text(&block, "/image").starts_with("tradewind/");
+        assert!(
+            is_ours || text(&block, "/user").split_once(':').is_some_and(|(user, _)| user != "0"),
+            "{name}"
+        );
+        for port in parts(&block, "/ports") {
+            assert!(port.as_str().unwrap().starts_with("127.0.0.1:"), "{name}: {port}");
+        }
+        for (variable, value) in texts(&block, "/environment") {
+            assert!(!variable.ends_with("PASSWORD") && !value.contains(":pass"), "{name}: {variable}");
+        }
+        for secret in parts(&block, "/secrets") {
+            let source = secret.as_str().unwrap_or_else(|| text(secret, "/source"));
+            assert!(compose["secrets"].get(source).is_some(), "{name}: {source}");
+        }
+        let waits_for = block["depends_on"].as_object().into_iter().flatten();
+        for (other, condition) in waits_for {
+            let other = &compose["services"][other];
+            let can_be_healthy = other.get("healthcheck").is_some();
+            assert!(condition["condition"] != "service_healthy" || can_be_healthy, "{name}: {condition}");
+        }
+    }
+}
+
+#[test]
+fn a_service_is_set_as_in_the_cluster() {
+    let compose = compose();
+    for name in SERVICES {
+        let block = &compose["services"][name];
+        assert_eq!(block["healthcheck"]["test"], json!(["CMD", name, "--ready"]), "{name}");
+        let grace: u64 = text(block, "/stop_grace_period").trim_end_matches('s').parse().unwrap();
+        assert!(grace > block["environment"]["MESH_STOP_GRACE_S"].as_u64().unwrap(), "{name}");
+        let set: BTreeSet<_> = variables(name).into_iter().collect();
+        let base: BTreeSet<_> = read(&format!("k8s/base/{name}.env"))
+            .lines()
+            .filter_map(|line| Some(line.split_once('=')?.0.to_owned()))
+            .collect();
+        assert_eq!(set, base, "{name}");
+        let bus = json!({"source": format!("bus-{name}"), "target": "bus"});
+        assert!(
+            parts(block, "/secrets").contains(&bus),
+            "{name} has the user of the bus that is named like it"
+        );
+    }
+    for name in ["migrate", "node"] {
+        let (set, may) = (variables(name), variables::may_be_set(name));
+        assert!(set.iter().all(|variable| may.contains(variable)), "{name}: {set:?}");
+    }
+}
+
+/// The images of the manifests by name, with their versions.
+fn images() -> BTreeMap<String, String> {
+    let files = ["base", "components/postgres", "components/node"]
+        .map(|folder| format!("k8s/{folder}/kustomization.yaml"));
+    let mut images = BTreeMap::new();
+    for file in files {
+        let file: Value = serde_saphyr::from_str(&read(&file)).unwrap();
+        for image in parts(&file, "/images") {
+            let (name, tag) = (text(image, "/name").to_owned(), text(image, "/newTag").to_owned());
+            assert!(images.insert(name, tag.clone()).is_none_or(|other| other == tag), "{image}");
+        }
+    }
+    images
+}
+
+#[test]
+fn images_are_of_the_same_versions_as_in_the_cluster() {
+    let (compose, dockerfile) = (compose(), read("Dockerfile"));
+    let versions = images();
+    let mut named = BTreeSet::new();
+    for (name, block) in blocks(&compose) {
+        let (image, tag) =
+            text(&block, "/image").rsplit_once(':').unwrap_or_else(|| panic!("{name} has no version"));
+        assert!(tag.starts_with(|first: char| first.is_ascii_digit() || first == 'v'), "{name}: {tag}");
+        assert!(versions.get(image).is_none_or(|version| version == tag), "{name}: {versions:?}");
+        named.insert(image.to_owned());
+        if let Some(target) = image.strip_prefix("tradewind/") {
+            assert_eq!(block["build"], json!({"context": ".", "target": target}), "{name}");
+            assert!(dockerfile.contains(&format!("FROM runtime AS {target}\n")), "{target}");
+            assert_eq!(tag, env!("CARGO_PKG_VERSION"), "{name}");
+        }
+    }
+    let missing: Vec<_> = versions.keys().filter(|image| !named.contains(*image)).collect();
+    assert!(missing.is_empty(), "compose does without {missing:?}");
+    assert!(
+        dockerfile.contains(mesh_launcher::servers::COMETBFT_PACKAGE),
+        "another CometBFT than `mesh` knows"
+    );
+}
+
+/// What the script makes is what the blocks and the bus server's users need.
+#[test]
+fn the_passwords_that_are_made_are_those_of_the_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("secrets.sh");
+    fs::copy(path("compose/secrets.sh"), &script).unwrap();
+    let make = || {
+        let run = Command::new("sh").arg(&script).output().unwrap();
+        assert!(run.status.success(), "{run:?}");
+        let mut made = BTreeMap::new();
+        for file in fs::read_dir(folder.path().join("secrets")).unwrap() {
+            let file = file.unwrap().path();
+            made.insert(
+                file.file_name().unwrap().to_str().unwrap().to_owned(),
+                fs::read_to_string(&file).unwrap(),
+            );
+        }
+        made
+    };
+    let made = make();
+    assert_eq!(make(), made, "a second run changes nothing");
+    for (secret, place) in texts_of_secrets() {
+        assert_eq!(place, format!("compose/secrets/{secret}"));
+        assert!(made[&secret].trim().len() > 40, "{secret}");
+    }
+    let permissions = read("k8s/base/nats/permissions.conf");
+    let wanted: BTreeSet<_> =
+        permissions.lines().filter_map(|line| line.trim().strip_prefix("password: $")).collect();
+    let given: BTreeSet<_> =
+        made["nats.env"].lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert_eq!(given, wanted);
+    let users =
+        permissions.lines().filter_map(|line| line.trim().strip_prefix("user: \"")?.strip_suffix('"'));
+    for user in users {
+        let (name, password) = made[&format!("bus-{user}")].trim().split_once(':').unwrap();
+        assert_eq!(name, user);
+        let variable = format!("NATS_{}_PASSWORD={password}\n", user.replace('-', "_").to_uppercase());
+        assert!(made["nats.env"].contains(&variable), "{user}");
+    }
+}
+
+fn texts_of_secrets() -> BTreeMap<String, String> {
+    let compose = compose();
+    let secrets = compose["secrets"].as_object().unwrap().iter();
+    secrets.map(|(name, secret)| (name.clone(), text(secret, "/file").to_owned())).collect()
+}

@@ -1,0 +1,226 @@
+//! Who may talk to whom, worked out from all policies together as a cluster does it, against the table of those that do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::rendered::{Overlay, overlays, parts, text, texts};
+
+/// Somebody who may want to talk: a namespace and labels.
+#[derive(Debug, Clone)]
+struct Actor {
+    name: String,
+    namespace: &'static str,
+    labels: BTreeMap<String, String>,
+}
+
+const HERE: &str = "tradewind";
+
+/// Ports that anything listens on.
+const PORTS: [u16; 13] = [53, 443, 4222, 4318, 5432, 6222, 6443, 8000, 8080, 8222, 9090, 9100, 26657];
+
+/// Whoever is outside of the namespace; `anywhere` is any other place of the cluster or of the world.
+const OUTSIDE: [(&str, &[(&str, &str)]); 6] = [
+    ("anywhere", &[]),
+    ("cnpg-system", &[]),
+    ("ingress", &[]),
+    ("keda", &[]),
+    ("monitoring", &[]),
+    ("kube-system", &[("k8s-app", "kube-dns")]),
+];
+
+/// The pairs that talk in every overlay, but for asking for names, which everybody does.
+const PAIRS: &str = "
+    edge -> nats:4222
+    edge -> collector:4318
+    query -> nats:4222
+    query -> postgres:5432
+    query -> collector:4318
+    tx-relay -> nats:4222
+    tx-relay -> collector:4318
+    node-info -> nats:4222
+    node-info -> postgres:5432
+    node-info -> collector:4318
+    export -> nats:4222
+    export -> postgres:5432
+    export -> collector:4318
+    migrate -> postgres:5432
+    writer -> postgres:5432
+    tx-relay -> anywhere:26657
+    node-info -> anywhere:26657
+    collector -> monitoring:4318
+";
+
+/// Those of a developer's machine.
+const DEV: &str = "
+    anywhere -> edge:8080
+    anywhere -> edge:9090
+    node -> postgres:5432
+    tx-relay -> node:26657
+    node-info -> node:26657
+";
+
+const PRODUCTION: &str = "
+    ingress -> edge:8080
+    ingress -> edge:9090
+    keda -> export:9100
+    monitoring -> edge:9100
+    monitoring -> query:9100
+    monitoring -> tx-relay:9100
+    monitoring -> node-info:9100
+    monitoring -> export:9100
+    nats -> nats:6222
+    postgres -> postgres:5432
+    postgres -> postgres:8000
+    cnpg-system -> postgres:8000
+    postgres -> anywhere:443
+    postgres -> anywhere:6443
+    export -> anywhere:443
+    migrate -> anywhere:443
+";
+
+fn table(rows: &str) -> BTreeSet<String> {
+    rows.lines().map(str::trim).filter(|row| !row.is_empty()).map(str::to_owned).collect()
+}
+
+/// Whether a selector of labels takes these; one that says nothing takes all.
+fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
+    let equal = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
+    let equal = equal.into_iter().all(|(key, value)| labels.get(key).is_some_and(|label| value == label));
+    let mut within = parts(selector, "/matchExpressions").iter().map(|expression| {
+        assert_eq!(expression["operator"], "In", "this test does not know {expression}");
+        let value = labels.get(text(expression, "/key"));
+        value.is_some_and(|value| parts(expression, "/values").iter().any(|one| one == value))
+    });
+    equal && within.all(|holds| holds)
+}
+
+/// Whether a peer of a rule is this actor.
+fn is_peer(peer: &Value, actor: &Actor) -> bool {
+    assert!(peer.get("ipBlock").is_none(), "this test does not know {peer}");
+    let namespace = [("kubernetes.io/metadata.name".to_owned(), actor.namespace.to_owned())].into();
+    let in_namespace = match peer.get("namespaceSelector") {
+        Some(selector) => selects(selector, &namespace),
+        None => actor.namespace == HERE,
+    };
+    in_namespace && peer.get("podSelector").is_none_or(|selector| selects(selector, &actor.labels))
+}
+
+/// What the policies for an actor say of one direction.
+struct Side<'a> {
+    /// Nobody says anything: everything may pass.
+    is_open: bool,
+    rules: Vec<&'a Value>,
+    peers: &'static str,
+}
+
+impl<'a> Side<'a> {
+    fn of(overlay: &'a Overlay, actor: &Actor, direction: &str, peers: &'static str) -> Self {
+        let says = |policy: &&Value| {
+            selects(&policy["spec"]["podSelector"], &actor.labels)
+                && parts(policy, "/spec/policyTypes").iter().any(|kind| *kind == direction)
+        };
+        let policies: Vec<_> = overlay.of_kind("NetworkPolicy").filter(says).collect();
+        let rules = format!("/spec/{}", direction.to_lowercase());
+        Self {
+            is_open: actor.namespace != HERE || policies.is_empty(),
+            rules: policies.iter().flat_map(|policy| parts(policy, &rules)).collect(),
+            peers,
+        }
+    }
+
+    fn lets(&self, with: &Actor, port: u16) -> bool {
+        self.is_open
+            || self.rules.iter().any(|rule| {
+                let peers = rule.get(self.peers).and_then(Value::as_array);
+                let ports = rule.get("ports").and_then(Value::as_array);
+                ports.is_none_or(|ports| ports.iter().any(|one| one["port"] == port))
+                    && peers.is_none_or(|peers| peers.iter().any(|peer| is_peer(peer, with)))
+            })
+    }
+}
+
+/// Everybody, with those that an operator starts.
+fn actors(overlay: &Overlay) -> Vec<Actor> {
+    let owned = |labels: &[(&str, &str)]| {
+        labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let here = |name: &str, labels| Actor { name: name.to_owned(), namespace: HERE, labels };
+    let mut actors: Vec<_> =
+        overlay.templates().map(|(name, template)| here(name, texts(template, "/metadata/labels"))).collect();
+    for cluster in overlay.of_kind("Cluster") {
+        actors.push(here(text(cluster, "/metadata/name"), texts(cluster, "/spec/inheritedMetadata/labels")));
+    }
+    actors.push(here("writer", owned(&[("tradewind", "writer")])));
+    actors.push(here("stranger", BTreeMap::new()));
+    actors.extend(OUTSIDE.map(|(name, labels)| Actor {
+        name: name.to_owned(),
+        namespace: name,
+        labels: owned(labels),
+    }));
+    actors
+}
+
+/// What is let through, as rows of the table. What is let through to or from everybody is told of `anywhere` alone.
+fn talks(overlay: &Overlay) -> BTreeSet<String> {
+    let sides = actors(overlay).into_iter().map(|actor| {
+        let (out, into) =
+            (Side::of(overlay, &actor, "Egress", "to"), Side::of(overlay, &actor, "Ingress", "from"));
+        (actor, out, into)
+    });
+    let sides: Vec<_> = sides.collect();
+    let mut rows = BTreeSet::new();
+    for (from, out, _) in &sides {
+        for (to, _, into) in &sides {
+            if from.namespace != HERE && to.namespace != HERE {
+                continue;
+            }
+            let passing = PORTS.iter().filter(|port| out.lets(to, **port) && into.lets(from, **port));
+            rows.extend(passing.map(|port| format!("{} -> {}:{port}", from.name, to.name)));
+        }
+    }
+    let everywhere = |row: &String| {
+        let (from, rest) = row.split_once(" -> ").unwrap();
+        let (to, port) = rest.split_once(':').unwrap();
+        let outside = |name: &str| name != "anywhere" && OUTSIDE.iter().any(|(of, _)| *of == name);
+        outside(from) && rows.contains(&format!("anywhere -> {to}:{port}"))
+            || outside(to) && rows.contains(&format!("{from} -> anywhere:{port}"))
+    };
+    rows.iter().filter(|row| !everywhere(row)).cloned().collect()
+}
+
+fn expected(overlay: &Overlay) -> BTreeSet<String> {
+    let own = if overlay.name == "dev" { DEV } else { PRODUCTION };
+    let names = actors(overlay).into_iter().filter(|actor| actor.namespace == HERE);
+    let names = names.map(|actor| format!("{} -> kube-system:53", actor.name));
+    table(PAIRS).into_iter().chain(table(own)).chain(names).collect()
+}
+
+#[test]
+fn exactly_the_pairs_that_talk_may() {
+    for overlay in overlays() {
+        let (talks, expected) = (talks(overlay), expected(overlay));
+        let surplus: Vec<_> = talks.difference(&expected).collect();
+        let missing: Vec<_> = expected.difference(&talks).collect();
+        assert!(
+            surplus.is_empty() && missing.is_empty(),
+            "{}: too much {surplus:#?}, too little {missing:#?}",
+            overlay.name
+        );
+    }
+}
+
+#[test]
+fn a_policy_that_goes_or_comes_is_seen() {
+    for overlay in overlays() {
+        let policies =
+            overlay.of_kind("NetworkPolicy").map(|policy| text(policy, "/metadata/name").to_owned());
+        for policy in policies {
+            let mut without = overlay.clone();
+            without
+                .objects
+                .retain(|object| object["kind"] != "NetworkPolicy" || object["metadata"]["name"] != *policy);
+            assert_ne!(talks(&without), expected(overlay), "{}: without {policy}", overlay.name);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What containers start really starts with what they are given: a database without tables, addresses without passwords,
+//! and files that hold them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use mesh_testbed::{Database, Service};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+    time::timeout,
+};
+
+/// A machine with little to spare may take so long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A program beside this test, with these variables alone.
+fn program(name: &str, variables: &[(&str, &str)]) -> Command {
+    let test = std::env::current_exe().unwrap();
+    let mut command = Command::new(test.parent().unwrap().parent().unwrap().join(name));
+    command.env_clear().envs(variables.iter().copied()).kill_on_drop(true).stdin(Stdio::null());
+    command
+}
+
+/// The address of a database without its password, and a file with that.
+fn apart(database: &Database, folder: &Path) -> (String, PathBuf, String) {
+    let (scheme, rest) = database.url().split_once("://").unwrap();
+    let (who, place) = rest.rsplit_once('@').unwrap();
+    let (user, password) = who.split_once(':').unwrap();
+    let file = folder.join("password");
+    std::fs::write(&file, format!("{password}\n")).unwrap();
+    (format!("{scheme}://{user}@{place}"), file, password.to_owned())
+}
+
+/// Runs to the end; what it said must not show the password.
+async fn run(mut command: Command, password: &str) -> (ExitStatus, String) {
+    let run = timeout(PATIENCE, command.output()).await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+    assert!(!said.contains(password), "a password is shown");
+    (run.status, said)
+}
+
+/// Reads the log of the node until it says where it answers.
+async fn address(node: &mut Child) -> String {
+    let mut lines = BufReader::new(node.stderr.take().unwrap()).lines();
+    let read = async {
+        let mut before = String::new();
+        while let Some(line) = lines.next_line().await.unwrap() {
+            let told: Value = serde_json::from_str(&line).unwrap_or_default();
+            if let Some(url) = told["fields"]["url"].as_str() {
+                return url.to_owned();
+            }
+            before += &format!("{line}\n");
+        }
+        panic!("the node ended: {before}");
+    };
+    let url = timeout(PATIENCE, read).await.unwrap();
+    // Whoever is not read any more would stop at a full pipe.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    url
+}
+
+#[tokio::test]
+async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::empty().await;
+    let (url, file, password) = apart(&database, folder.path());
+    let file = file.to_str().unwrap();
+    let of_database = [("MESH_DATABASE_URL", url.as_str()), ("MESH_DATABASE_PASSWORD_FILE", file)];
+
+    let history = folder.path().join("history");
+    let sealing = [("MESH_HISTORY_INTERVAL_BLOCKS", "1000"), ("MESH_HISTORY_URL", history.to_str().unwrap())];
+    for _ in 0..2 {
+        let mut migrate = program("mesh", &[of_database, sealing].concat());
+        migrate.arg("migrate");
+        let (status, said) = run(migrate, &password).await;
+        assert!(status.success(), "{said}");
+    }
+    let mut wrong = program("mesh", &[("MESH_DATABASE_URL", url.as_str())]);
+    wrong.arg("migrate");
+    assert_eq!(run(wrong, &password).await.0.code(), Some(69), "without its password it is not let in");
+
+    let home = folder.path().join("home");
+    let mut node = program("mesh", &of_database);
+    node.args(["node", "--listen=127.0.0.1:0", "--demo-blocks=60", "--demo-parties=8"]);
+    let mut node = node.arg("--home").arg(&home).stderr(Stdio::piped()).spawn().unwrap();
+    let rpc = address(&mut node).await;
+    assert!(reqwest::get(format!("{rpc}/health")).await.unwrap().status().is_success());
+
+    let query = Service::configure("query").env(of_database[0].0, of_database[0].1);
+    let query = query.env(of_database[1].0, of_database[1].1).start().await;
+    let admin = query.admin_url().trim_start_matches("http://").to_owned();
+    let ready = async || {
+        let mut ready = program("query", &[("MESH_ADMIN_LISTEN", admin.as_str())]);
+        ready.arg("--ready");
+        run(ready, &password).await
+    };
+    let (status, said) = ready().await;
+    assert!(status.success(), "{said}");
+    assert!(!query.log().contains(&password), "a password is shown");
+    query.kill().await;
+    let (status, said) = ready().await;
+    assert!(!status.success() && said.contains("does not answer"), "{said}");
+
+    let pid = rustix::process::Pid::from_raw(node.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(timeout(PATIENCE, node.wait()).await.unwrap().unwrap().success());
+}
+
+#[tokio::test]
+async fn an_argument_that_is_not_known_is_refused() {
+    for service in crate::SERVICES {
+        let mut wrong = program(service, &[]);
+        wrong.arg("--port=1");
+        let (status, said) = run(wrong, "no password").await;
+        assert!(status.code() == Some(64) && said.contains("--port=1 is not known"), "{service}: {said}");
+    }
+}

@@ -1,0 +1,63 @@
+//! The table of all variables for operators is made of what services read, what their READMEs tell, and what is set.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use crate::{
+    SERVICES, compose, path, read,
+    rendered::{OVERLAYS, overlays},
+    variables::{read_by, told_of},
+};
+
+const DOCUMENT: &str = "docs/operations/variables.md";
+const BEGIN: &str = "<!-- variables: made, MESH_UPDATE=1 cargo test -p mesh-tests --test manifests -->\n";
+const END: &str = "<!-- end of variables -->\n";
+
+/// Where the variables of the services are set.
+fn set_in() -> Vec<(&'static str, BTreeMap<&'static str, Vec<String>>)> {
+    let mut places = vec![("compose", SERVICES.map(|service| (service, compose::variables(service))).into())];
+    for (name, overlay) in OVERLAYS.iter().zip(overlays()) {
+        let set = SERVICES.map(|service| (service, overlay.variables(service).into_keys().collect()));
+        places.push((name, set.into()));
+    }
+    places
+}
+
+fn table() -> String {
+    let mut variables = BTreeMap::<String, Vec<&str>>::new();
+    for service in SERVICES {
+        for name in read_by(service) {
+            variables.entry(name.clone()).or_default().push(service);
+        }
+    }
+    let places = set_in();
+    let mut table = "| Variable | Read by | Default | Set in |\n|---|---|---|---|\n".to_owned();
+    for (name, services) in variables {
+        let mut defaults: Vec<_> = services.iter().map(|service| told_of(service)[&name].clone()).collect();
+        defaults.dedup();
+        let by = if services.len() == SERVICES.len() { "all".to_owned() } else { services.join(", ") };
+        let set: Vec<_> = places
+            .iter()
+            .filter(|(_, set)| services.iter().any(|service| set[service].contains(&name)))
+            .map(|(place, _)| *place)
+            .collect();
+        let set = if set.is_empty() { "-".to_owned() } else { set.join(", ") };
+        writeln!(table, "| `{name}` | {by} | {} | {set} |", defaults.join(" / ")).unwrap();
+    }
+    table
+}
+
+#[test]
+fn the_table_of_variables_is_what_is_read_and_set() {
+    if overlays().is_empty() {
+        return;
+    }
+    let document = read(DOCUMENT);
+    let (before, rest) = document.split_once(BEGIN).unwrap();
+    let (kept, after) = rest.split_once(END).unwrap();
+    let made = table();
+    if std::env::var_os("MESH_UPDATE").is_some() {
+        return std::fs::write(path(DOCUMENT), format!("{before}{BEGIN}{made}{END}{after}")).unwrap();
+    }
+    let differs = kept.lines().zip(made.lines()).find(|(kept, made)| kept != made);
+    assert!(kept == made, "{DOCUMENT} is not what is read and set: {differs:?}");
+}

@@ -1,0 +1,126 @@
+//! Variables: what manifests set, services read and documents tell are the same names.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+    sync::OnceLock,
+};
+
+use crate::{SERVICES, path, read, rendered::overlays};
+
+/// Read by name as the system hands them on, not as configuration.
+const INHERITED: &str = "LISTEN_FDS";
+
+/// The names that a service says it reads, but for the standard ones of telemetry.
+pub(crate) fn read_by(service: &str) -> &'static BTreeSet<String> {
+    static READ: OnceLock<BTreeMap<&str, BTreeSet<String>>> = OnceLock::new();
+    let ours = |service| words(&help(service, &[])).filter(|name| !name.starts_with("OTEL_")).collect();
+    &READ.get_or_init(|| SERVICES.map(|service| (service, ours(service))).into())[service]
+}
+
+/// What a program of ours says of itself.
+fn help(program: &str, arguments: &[&str]) -> String {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().unwrap().parent().unwrap().join(program);
+    let run = Command::new(&program).args(arguments).arg("--help").env_clear().output();
+    let run = run.unwrap_or_else(|error| panic!("{}: {error}; build the services first", program.display()));
+    assert!(run.status.success(), "{run:?}");
+    String::from_utf8(run.stdout).unwrap()
+}
+
+/// The variables that a text names.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+    let ours = words
+        .filter(|word| ["MESH_", "LISTEN_", "OTEL_", "AWS_"].iter().any(|first| word.starts_with(first)));
+    ours.filter(|word| !word.ends_with('_')).map(str::to_owned)
+}
+
+/// The standard ones, by the table of the document on telemetry.
+pub(crate) fn of_telemetry() -> BTreeSet<String> {
+    let document = read("docs/telemetry.md");
+    rows(&document)
+        .flat_map(|[names, ..]| words(names).collect::<Vec<_>>())
+        .filter(|name| name.starts_with("OTEL_"))
+        .collect()
+}
+
+/// The rows of tables of variables: names, default, meaning.
+fn rows(document: &str) -> impl Iterator<Item = [&str; 3]> {
+    document.lines().filter(|line| line.starts_with("| `")).filter_map(|line| {
+        let mut cells = line.trim_matches('|').splitn(3, " | ").map(str::trim);
+        Some([cells.next()?, cells.next()?, cells.next()?])
+    })
+}
+
+/// The variables that the README of a service tells of, with their defaults.
+pub(crate) fn told_of(service: &str) -> BTreeMap<String, String> {
+    let document = read(&format!("services/{service}/README.md"));
+    let mut told = BTreeMap::new();
+    for [names, default, _] in rows(&document) {
+        let names: Vec<_> = words(names).collect();
+        let defaults: Vec<_> = default.split(", ").collect();
+        for (place, name) in names.iter().enumerate() {
+            let of_its_own = (names.len() == defaults.len()).then(|| defaults[place]);
+            told.insert(name.clone(), of_its_own.unwrap_or(default).to_owned());
+        }
+    }
+    told
+}
+
+/// What may be set for whoever runs in a pod or a block of this name.
+pub(crate) fn may_be_set(name: &str) -> BTreeSet<String> {
+    match name {
+        "migrate" => {
+            // It seals as `export` does.
+            let seals = may_be_set("export").into_iter().filter(|name| !name.starts_with("OTEL_"));
+            words(&help("mesh", &["migrate"])).chain(seals).collect()
+        }
+        "node" => words(&help("mesh", &["node"])).collect(),
+        service => {
+            let buckets = told_of(service).into_keys().filter(|name| name.starts_with("AWS_"));
+            read_by(service).iter().cloned().chain(of_telemetry()).chain(buckets).collect()
+        }
+    }
+}
+
+#[test]
+fn every_variable_in_a_manifest_is_one_that_somebody_reads() {
+    for overlay in overlays() {
+        for name in SERVICES.into_iter().chain(["migrate", "node"]) {
+            if !overlay.templates().any(|(of, _)| of == name) {
+                continue;
+            }
+            let (set, may) = (overlay.variables(name), may_be_set(name));
+            let unread: Vec<_> = set.keys().filter(|variable| !may.contains(*variable)).collect();
+            assert!(unread.is_empty(), "{}: {name} does not read {unread:?}", overlay.name);
+            assert!(
+                !set.is_empty() && set.values().all(|value| !value.is_empty()),
+                "{}: {name}: {set:?}",
+                overlay.name
+            );
+        }
+    }
+}
+
+#[test]
+fn every_variable_that_is_read_is_told_and_no_other() {
+    for service in SERVICES {
+        let told: BTreeSet<_> = told_of(service)
+            .into_keys()
+            .filter(|name| name != INHERITED && !name.starts_with("AWS_"))
+            .collect();
+        assert_eq!(&told, read_by(service), "the README of {service}");
+    }
+}
+
+/// Without a cluster, too: what the files of the base set.
+#[test]
+fn the_base_sets_what_services_read() {
+    for service in SERVICES {
+        let set: BTreeSet<_> = words(&read(&format!("k8s/base/{service}.env"))).collect();
+        let unread: Vec<_> = set.difference(&may_be_set(service)).cloned().collect();
+        assert!(unread.is_empty(), "{service} does not read {unread:?}");
+    }
+    assert!(path("k8s/base/kustomization.yaml").is_file());
+}

@@ -1,0 +1,70 @@
+//! The forms of the commands that work on a database of somebody else's: in a container, beside services that run.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use mesh_chassis::{Database, Env};
+
+use super::{Consensus, DemoArgs, HomeArgs};
+use crate::failure::Failure;
+
+/// The database.
+#[derive(Debug, Args)]
+pub(crate) struct DatabaseArgs {
+    /// The database
+    #[arg(long, value_name = "URL", env = "MESH_DATABASE_URL", hide_env_values = true)]
+    postgres: String,
+    /// The file with its password, which the address then leaves out
+    #[arg(long, value_name = "FILE", env = "MESH_DATABASE_PASSWORD_FILE")]
+    password_file: Option<PathBuf>,
+}
+
+impl DatabaseArgs {
+    /// The address, with the password.
+    pub(crate) fn url(&self) -> Result<String, Failure> {
+        let file = self.password_file.iter().map(|file| file.to_string_lossy().into_owned());
+        let variables = file.map(|file| ("MESH_DATABASE_PASSWORD_FILE".to_owned(), file));
+        let url = ("MESH_DATABASE_URL".to_owned(), self.postgres.clone());
+        let mut env = Env::of(variables.chain([url]));
+        let database = Database::read(&mut env);
+        match env.mistakes() {
+            [] => Ok(database.url),
+            mistakes => Err(Failure::configuration(mistakes.join("; "))),
+        }
+    }
+}
+
+/// Options of `migrate`.
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// The database.
+    #[command(flatten)]
+    pub(crate) database: DatabaseArgs,
+    /// The database's own history, whose running span is sealed before a migration that changes exports
+    #[arg(long, value_name = "URL", env = "MESH_HISTORY_URL")]
+    pub(crate) history: Option<String>,
+}
+
+/// Options of `node`.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArgs {
+    /// The database.
+    #[command(flatten)]
+    pub(crate) database: DatabaseArgs,
+    /// Where its RPC answers
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:26657")]
+    pub(crate) listen: SocketAddr,
+    /// Where its blocks live.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Load the CSV files of this folder into an empty database instead of the demo network
+    #[arg(long, value_name = "DIR")]
+    pub(crate) load: Option<PathBuf>,
+    /// What decides blocks
+    #[arg(long, value_enum, value_name = "NODE", default_value_t = Consensus::Devnode)]
+    pub(crate) consensus: Consensus,
+    /// The demo network.
+    #[command(flatten)]
+    pub(crate) demo: DemoArgs,
+}
