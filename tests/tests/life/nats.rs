@@ -15,7 +15,10 @@ use tokio::{
     time::timeout,
 };
 
-/// How long to wait for replies of unknown number.
+/// How long to wait for the first reply; somebody always answers, on a busy machine late.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// How long to wait for further replies of unknown number.
 const QUIET: Duration = Duration::from_millis(250);
 
 /// A connection to the bus with one subscription for replies.
@@ -64,9 +67,10 @@ impl Client {
     pub(crate) async fn ask(&mut self, subject: &str, payload: &[u8]) -> Vec<Reply> {
         let head = format!("PUB {subject} {} {}\r\n", self.replies, payload.len());
         self.writer.write_all(&[head.as_bytes(), payload, b"\r\n"].concat()).await.expect("the bus reads");
-        let mut replies = Vec::new();
-        while let Ok(reply) = timeout(QUIET, self.reply()).await {
+        let (mut replies, mut patience) = (Vec::new(), FIRST);
+        while let Ok(reply) = timeout(patience, self.reply()).await {
             replies.push(reply);
+            patience = QUIET;
         }
         replies
     }

@@ -26,12 +26,12 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
     command
 }
 
-/// The address of a database without its password, and a file with that.
-fn apart(database: &Database, folder: &Path) -> (String, PathBuf, String) {
-    let (scheme, rest) = database.url().split_once("://").unwrap();
+/// An address without its password, a file with that, and the password.
+fn apart(url: &str, folder: &Path) -> (String, PathBuf, String) {
+    let (scheme, rest) = url.split_once("://").unwrap();
     let (who, place) = rest.rsplit_once('@').unwrap();
     let (user, password) = who.split_once(':').unwrap();
-    let file = folder.join("password");
+    let file = folder.join(user);
     std::fs::write(&file, format!("{password}\n")).unwrap();
     (format!("{scheme}://{user}@{place}"), file, password.to_owned())
 }
@@ -68,7 +68,7 @@ async fn address(node: &mut Child) -> String {
 async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::empty().await;
-    let (url, file, password) = apart(&database, folder.path());
+    let (url, file, password) = apart(database.url(), folder.path());
     let file = file.to_str().unwrap();
     let of_database = [("MESH_DATABASE_URL", url.as_str()), ("MESH_DATABASE_PASSWORD_FILE", file)];
 
@@ -91,8 +91,11 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let rpc = address(&mut node).await;
     assert!(reqwest::get(format!("{rpc}/health")).await.unwrap().status().is_success());
 
-    let query = Service::configure("query").env(of_database[0].0, of_database[0].1);
-    let query = query.env(of_database[1].0, of_database[1].1).start().await;
+    // The service's own user, who may read since the migration.
+    let (url, file, query_password) = apart(&database.url_of("query"), folder.path());
+    assert!(url.contains("://query@"), "{url}");
+    let query = Service::configure("query").env("MESH_DATABASE_URL", url);
+    let query = query.env("MESH_DATABASE_PASSWORD_FILE", file.to_str().unwrap()).start().await;
     let admin = query.admin_url().trim_start_matches("http://").to_owned();
     let ready = async || {
         let mut ready = program("query", &[("MESH_ADMIN_LISTEN", admin.as_str())]);
@@ -101,7 +104,7 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     };
     let (status, said) = ready().await;
     assert!(status.success(), "{said}");
-    assert!(!query.log().contains(&password), "a password is shown");
+    assert!(!query.log().contains(&query_password), "a password is shown");
     query.kill().await;
     let (status, said) = ready().await;
     assert!(!status.success() && said.contains("does not answer"), "{said}");

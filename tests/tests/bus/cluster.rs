@@ -1,0 +1,84 @@
+//! A cluster of three servers: each dies once, under load.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use mesh_testbed::{Mesh, Network, Service};
+use mesh_tests::{NO_CACHE, outside::Outside};
+use tokio::time::sleep;
+
+use crate::stage::{answers_everything, database, download};
+
+/// Clients that read all the time.
+const READERS: u64 = 6;
+/// Load between two deaths.
+const BETWEEN: Duration = Duration::from_millis(700);
+
+#[tokio::test]
+async fn every_server_of_a_cluster_may_die_under_load_and_no_read_fails_nor_a_download() {
+    let (database, mut network) = (database().await, Network::cluster().await);
+    let prefix = ("MESH_BUS_PREFIX", format!("cluster{:x}", rand::random::<u64>()));
+    let mesh = Mesh::configure(&database)
+        .bus(&network.bus())
+        .env(prefix.0, &prefix.1)
+        .env(NO_CACHE.0, NO_CACHE.1)
+        .start()
+        .await;
+    let (mut others, history) = (Vec::new(), tempfile::tempdir().expect("a folder"));
+    let history = history.path().to_str().expect("its path is text");
+    for name in ["query", "export"] {
+        let other = Service::configure(name).database(&database).bus(&network.bus());
+        let other = other.env(prefix.0, &prefix.1).env("MESH_HISTORY_URL", history);
+        others.push(other.start().await);
+    }
+    answers_everything(&mesh).await;
+    let outside = Outside::of(&mesh);
+    let whole = download(&outside).await;
+
+    let (stop, read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let readers = (0..READERS).map(|_| {
+        let (outside, stop, read) = (Outside::of(&mesh), Arc::clone(&stop), Arc::clone(&read));
+        tokio::spawn(async move {
+            let mut failed = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                for path in ["/accounts", "/api/v2/delegations"] {
+                    let answer = outside.get(path).await;
+                    if answer.status != 200 {
+                        failed.push(format!("{answer:?}"));
+                    }
+                    read.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            failed
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    let downloads = {
+        let (outside, stop, whole) = (Outside::of(&mesh), Arc::clone(&stop), whole.clone());
+        tokio::spawn(async move {
+            let mut downloads = 0;
+            while !stop.load(Ordering::Relaxed) {
+                assert!(download(&outside).await == whole, "a download differs");
+                downloads += 1;
+            }
+            downloads
+        })
+    };
+    for server in 0..3 {
+        sleep(BETWEEN).await;
+        network.kill(server).await;
+        sleep(BETWEEN).await;
+        network.restart(server).await;
+        network.until_whole(server).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(downloads.await.expect("no download fails") > 0);
+    let mut failed = Vec::new();
+    for reader in readers {
+        failed.extend(reader.await.expect("a client does not panic"));
+    }
+    let read = read.load(Ordering::Relaxed);
+    assert!(failed.is_empty(), "{} of {read} reads failed: {}", failed.len(), failed[0]);
+    assert!(read > READERS * 6, "{read} reads");
+}

@@ -1,0 +1,28 @@
+//! A leaf node: the edge in another region than the others, each with a server of its own.
+
+use mesh_testbed::{Mesh, Network, Service};
+use mesh_tests::outside::Outside;
+
+use crate::stage::{answers_everything, database, download};
+
+#[tokio::test]
+async fn an_edge_at_a_leaf_node_gives_what_an_edge_at_the_hub_gives() {
+    let (database, network) = (database().await, Network::hub_and_leaf().await);
+    let prefix = ("MESH_BUS_PREFIX", format!("leaf{:x}", rand::random::<u64>()));
+    let (hub, leaf) = (network.at(0), network.at(1));
+    let at_hub = Mesh::configure(&database).bus(&hub).env(prefix.0, &prefix.1).start().await;
+    let others = ["query", "node-info", "export"];
+    let alone = others.iter().fold(Mesh::configure(&database), |setup, name| setup.without(name));
+    let at_leaf = alone.bus(&leaf).env(prefix.0, &prefix.1).start().await;
+    answers_everything(&at_hub).await;
+    answers_everything(&at_leaf).await;
+    assert!(download(&Outside::of(&at_leaf)).await == download(&Outside::of(&at_hub)).await);
+
+    // The other way round: who asks is at the hub, who answers at the leaf.
+    drop(at_leaf);
+    let query =
+        Service::configure("query").database(&database).bus(&leaf).env(prefix.0, &prefix.1).start().await;
+    at_hub.service("query").stop().await;
+    Outside::of(&at_hub).await_status("/accounts?party=network", 200).await;
+    drop(query);
+}

@@ -1,0 +1,45 @@
+//! What a mesh on any bus must give: every answer of the cases, and a download, the same from wherever it comes.
+
+use mesh_testbed::{Database, Mesh};
+use mesh_tests::{cases, fixture, outside::Outside};
+
+/// Rows of the ledger that is downloaded: a megabyte, several pulls.
+const ENTRIES: u32 = 10_000;
+
+const LEDGER: &str = "INSERT INTO accounts VALUES
+        ('from', 'network', 'BUS', '', 4, 'ab', '2023-01-01'), ('to', 'network', 'BUS', '', 11, 'ab', '2023-01-01');
+    INSERT INTO ledger SELECT time, 'from', 'to', n, 'ab', time, time, n * 7, n * 5, 'TRANSFER_TYPE_REWARD_PAYOUT' FROM (
+        SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
+        FROM generate_series(1, ENTRIES) AS n
+    ) AS numbers";
+
+pub(crate) const DOWNLOAD: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=BUS";
+
+/// The fixture and a ledger of some length.
+pub(crate) async fn database() -> Database {
+    let database = fixture::database().await;
+    let ledger = LEDGER.replace("ENTRIES", &ENTRIES.to_string());
+    let inserted = database.connect().await.batch_execute(&ledger).await;
+    inserted.unwrap_or_else(|error| panic!("no ledger: {:?}", error.as_db_error()));
+    database
+}
+
+/// Gets every answer once, the exports too.
+pub(crate) async fn answers_everything(mesh: &Mesh) {
+    let outside = Outside::of(mesh);
+    for (operation, path) in cases::answered() {
+        // On a bus of several servers the word of a new replica may still be on its way.
+        outside.await_status(&path, 200).await;
+        assert_eq!(outside.get(&path).await.status, 200, "{operation}");
+    }
+}
+
+/// A whole download, checked by its length.
+pub(crate) async fn download(outside: &Outside) -> Vec<u8> {
+    let answer = outside.get(DOWNLOAD).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let file = answer.body.to_vec();
+    let lines = file.iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(lines, ENTRIES as usize + 1, "rows and the header");
+    file
+}

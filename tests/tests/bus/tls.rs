@@ -1,0 +1,38 @@
+//! With TLS. `MESH_TEST_NATS_TLS=1 cargo test -p mesh-tests` runs everything else that way, too.
+
+use mesh_testbed::{Mesh, Network, Service};
+use mesh_tests::outside::Outside;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::stage::{answers_everything, database, download};
+
+#[tokio::test]
+async fn a_mesh_works_over_tls_and_nobody_gets_in_without() {
+    let (database, network) = (database().await, Network::with_tls().await);
+    let bus = network.bus();
+    assert!(bus.tls_ca.is_some());
+    let mesh = Mesh::configure(&database).bus(&bus).start().await;
+    answers_everything(&mesh).await;
+    download(&Outside::of(&mesh)).await;
+
+    let mut plain = TcpStream::connect(bus.url.trim_start_matches("nats://")).await.expect("the bus listens");
+    plain.write_all(b"CONNECT {\"verbose\":false}\r\nPING\r\n").await.expect("it reads");
+    let mut said = Vec::new();
+    // It hangs up; what it said before counts.
+    let _ = plain.read_to_end(&mut said).await;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("\"tls_required\":true") && !said.contains("PONG"), "{said}");
+}
+
+#[tokio::test]
+async fn a_service_that_is_to_trust_what_is_no_certificate_says_so_and_leaves() {
+    let wrong = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for file in [wrong, "/there/is/no/such/file"] {
+        let started =
+            tokio::spawn(async move { Service::start("tx-relay", &[("MESH_BUS_TLS_CA", file)]).await });
+        let panic = started.await.expect_err("it cannot start").into_panic();
+        let told = panic.downcast::<String>().expect("the testbed says why");
+        assert!(told.contains("exit status: 64") && told.contains("MESH_BUS_TLS_CA"), "{told}");
+    }
+}
