@@ -8,6 +8,7 @@
 
 mod answering;
 mod ask;
+mod census;
 mod config;
 mod connection;
 mod encoding;
@@ -28,6 +29,7 @@ mod stream;
 
 pub use answering::{Answer, Answered, Answering, Ask, Asked, Head, WhileAwaited};
 pub use ask::{AskOptions, Reply, Target};
+pub use census::{Census, EndpointStats, ReplicaStats};
 pub use config::{BusConfig, Credentials};
 pub use connection::{Bus, BusError};
 pub use encoding::{Encoding, Format};

@@ -85,7 +85,10 @@ fn edge(prefix: &str) -> User {
     let mut subscribe = vec![format!("{}.>", inbox_prefix(EDGE))];
     subscribe.extend(heard_by(prefix, EDGE));
     subscribe.push(format!("{prefix}.events.{BEATS}.*"));
-    User { name: EDGE.to_owned(), publish: asked(prefix), subscribe }
+    let mut publish = asked(prefix);
+    // It shows who serves.
+    publish.extend(workloads().iter().map(|workload| format!("$SRV.STATS.{workload}")));
+    User { name: EDGE.to_owned(), publish, subscribe }
 }
 
 fn worker(prefix: &str, workload: &str) -> User {

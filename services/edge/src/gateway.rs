@@ -28,6 +28,7 @@ use crate::{
     grpc,
     limits::{self, Refusal},
     metrics::{Limited, Metrics},
+    now::Now,
     request,
     room::{Holder, NoPlace, Place, Room},
     routes::{Matched, Routes},
@@ -58,6 +59,7 @@ pub(crate) struct Gateway {
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) asking: Asking,
+    now: Now,
     routes: Routes,
     pub(crate) config: Arc<Config>,
     pub(crate) metrics: Metrics,
@@ -67,10 +69,16 @@ pub(crate) struct Shared {
 
 impl Gateway {
     /// A gateway that asks the services.
-    pub(crate) fn new(asking: Asking, routes: Routes, config: Arc<Config>, metrics: Metrics) -> Self {
+    pub(crate) fn new(
+        asking: Asking,
+        now: Now,
+        routes: Routes,
+        config: Arc<Config>,
+        metrics: Metrics,
+    ) -> Self {
         let room = Room::new(config.limits.in_flight);
         let exports = Exports::new(config.exports_per_address);
-        Self { shared: Arc::new(Shared { asking, routes, config, metrics, room, exports }) }
+        Self { shared: Arc::new(Shared { asking, now, routes, config, metrics, room, exports }) }
     }
 }
 
@@ -169,6 +177,10 @@ impl Shared {
                     self.check_rate(call)?;
                 }
                 Ok(page.answer(&call.query, &call.headers)?)
+            }
+            Matched::Now if is_read => {
+                self.check_rate(call)?;
+                Ok(self.now.answer().await)
             }
             Matched::Operation(operation, path)
                 if is_read == (operation.method == proto_msgs::Method::Get)

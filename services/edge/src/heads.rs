@@ -98,14 +98,19 @@ impl Heads {
 
     /// Height of the store by its last news, unless these are old.
     pub(crate) fn store(&self) -> Option<u64> {
-        let told = (*self.store.borrow()).filter(|told| told.at.elapsed() < Lag::NEWS_COUNT_FOR)?;
-        told.news.head.map(|head| head.height)
+        self.store_news()?.head.map(|head| head.height)
     }
 
     /// Height of the node by its last news, unless these are old.
     pub(crate) fn node(&self) -> Option<u64> {
         let told = (*self.node.borrow()).filter(|told| told.at.elapsed() < Lag::NEWS_COUNT_FOR)?;
         Some(told.news.height)
+    }
+
+    /// The last news of the store, unless these are old.
+    pub(crate) fn store_news(&self) -> Option<StoreNews> {
+        let told = (*self.store.borrow()).filter(|told| told.at.elapsed() < Lag::NEWS_COUNT_FOR)?;
+        Some(told.news)
     }
 
     fn told(&self, news: StoreNews, lower_since: &mut Option<Instant>) {

@@ -25,6 +25,7 @@ mod http;
 mod limits;
 mod listen;
 mod metrics;
+mod now;
 mod pages;
 mod patience;
 mod range;
@@ -43,7 +44,7 @@ use mesh_chassis::{Failure, Running, Setup};
 
 use crate::{
     asking::Asking, cache::Cache, config::Config, connections::Connections, gateway::Gateway, grpc::Grpc,
-    heads::Heads, hot::Hot, routes::Routes,
+    heads::Heads, hot::Hot, now::Now, routes::Routes,
 };
 
 /// How long the first connections wait for the bus.
@@ -71,7 +72,8 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     setup.bus.register_asking(&mut setup.registry.borrow_mut());
     let asking = Asking::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config);
     let routes = Routes::of_contract(pages::all(&config)?);
-    let gateway = Gateway::new(asking, routes, Arc::clone(&config), metrics.clone()).start();
+    let now = Now::new(setup.bus.clone(), Arc::clone(&heads));
+    let gateway = Gateway::new(asking, now, routes, Arc::clone(&config), metrics.clone()).start();
     let grpc = Grpc::new(gateway.clone(), setup.bus, metrics.clone())?;
     let service = Hot::new(http::service(gateway, Arc::clone(&config)), cache, Arc::clone(&config));
     let connections = Connections::accept(listeners, service, &grpc, &config, &metrics, ready);

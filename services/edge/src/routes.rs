@@ -5,7 +5,10 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 use proto_msgs::{Contract, Method, OperationInfo, Segment};
 
-use crate::pages::{Page, Pages};
+use crate::{
+    now,
+    pages::{Page, Pages},
+};
 
 /// All routes, fixed paths before patterns.
 #[derive(Debug, Clone)]
@@ -23,6 +26,8 @@ pub(crate) enum Matched {
     Operation(&'static OperationInfo, Vec<(&'static str, String)>),
     /// What the edge answers by itself.
     Page(Arc<Page>),
+    /// What the console shows of the mesh at this moment.
+    Now,
 }
 
 impl Routes {
@@ -40,6 +45,9 @@ impl Routes {
     pub(crate) fn find(&self, path: &str) -> Option<Matched> {
         if let Some(page) = self.pages.get(path) {
             return Some(Matched::Page(Arc::clone(page)));
+        }
+        if path == now::PATH {
+            return Some(Matched::Now);
         }
         let segments: Vec<String> = path
             .strip_prefix('/')?
@@ -59,6 +67,7 @@ impl Matched {
         match self {
             Self::Operation(operation, _) => &operation.name,
             Self::Page(page) => page.name,
+            Self::Now => now::NAME,
         }
     }
 
@@ -66,7 +75,7 @@ impl Matched {
     pub(crate) fn route(&self, path: &str) -> String {
         match self {
             Self::Operation(operation, _) => spelled(operation),
-            Self::Page(_) => path.to_owned(),
+            Self::Page(_) | Self::Now => path.to_owned(),
         }
     }
 
@@ -134,7 +143,10 @@ mod tests {
         assert_eq!(name("/docs"), Some("docs"));
         assert_eq!(name("/docs/"), None);
         assert_eq!(name("accounts"), None);
-        assert_eq!(name("/"), None);
+        assert_eq!(name("/"), Some("console"));
+        assert_eq!(name("/console/now"), Some("console"));
+        assert_eq!(name("/console"), None);
+        assert_eq!(name("/console/app.js"), None, "only by the name that its content gives it");
     }
 
     #[test]

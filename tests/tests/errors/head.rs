@@ -18,7 +18,6 @@ const HEAD_AT_MOST: usize = 16 << 10;
 async fn an_unknown_path_is_not_found() {
     let mesh = Outside::fixture().await;
     for path in [
-        "/",
         "/nowhere",
         "/api",
         "/api/v2",

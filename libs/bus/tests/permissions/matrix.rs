@@ -69,7 +69,9 @@ fn table() -> Table {
         table.add(format!("mesh.cancel.{workload}"), &askers, &[workload]);
         table.add(format!("mesh.events.replicas.{workload}"), &[workload], &askers);
         for verb in ["PING", "INFO", "STATS"] {
-            table.add(format!("$SRV.{verb}.{workload}"), &[OPERATOR], &[workload]);
+            // The edge shows who serves.
+            let askers = if verb == "STATS" { &askers[..] } else { &[OPERATOR] };
+            table.add(format!("$SRV.{verb}.{workload}"), askers, &[workload]);
             table.add(format!("$SRV.{verb}.{workload}.R1"), &[OPERATOR], &[workload]);
             table.add(format!("$SRV.{verb}.{workload}.R1.more"), &[OPERATOR], &[]);
         }

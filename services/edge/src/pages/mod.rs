@@ -1,9 +1,11 @@
-//! What the edge answers by itself: health, the limits in force, the API's document and the page that shows it. All of it
-//! is made once, at the start.
+//! What the edge answers by itself: health, the limits in force, the API's document and the page that shows it, the
+//! console. All of it is made once, at the start.
 
+mod console;
 mod limits;
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     io::{self, Read, Write},
     sync::{Arc, OnceLock},
@@ -42,7 +44,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Pages by path.
-pub(crate) type Pages = HashMap<&'static str, Arc<Page>>;
+pub(crate) type Pages = HashMap<Cow<'static, str>, Arc<Page>>;
 
 /// A page that is the same for everybody.
 #[derive(Debug)]
@@ -52,11 +54,24 @@ pub(crate) struct Page {
     /// Whether it is answered whatever its client did before.
     pub(crate) is_vital: bool,
     media_type: &'static str,
-    /// Whether a client may keep it, as long as it asks by the tag whether it is still the same.
-    etag: Option<String>,
+    keeps: Keeps,
+    etag: String,
+    /// What a page may do in a browser.
+    policy: Option<HeaderValue>,
     form: Form,
     /// The indented form (J12), of JSON alone.
     pretty: Option<Form>,
+}
+
+/// Whether a client may keep a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    /// No.
+    Nothing,
+    /// As long as it asks by the tag whether it is still the same.
+    Asking,
+    /// What is at this path never changes.
+    ForEver,
 }
 
 /// A body, plain and packed; one of the two is made of the other.
@@ -71,12 +86,13 @@ struct Form {
 /// # Errors
 /// When one of them cannot be written.
 pub(crate) fn all(config: &Config) -> io::Result<Pages> {
-    let health = Page { etag: None, is_vital: true, ..Page::plain("health", TEXT, b"ok")? };
+    let health = Page { keeps: Keeps::Nothing, is_vital: true, ..Page::plain("health", TEXT, b"ok")? };
+    let docs = Page::plain("docs", HTML, include_bytes!("../../assets/docs/index.html"))?;
     let pages = [
         ("/health", health),
         ("/limits", Page::json("limits", &limits::in_force(config))?),
         ("/openapi.json", Page::json("openapi", &Document::of_contract())?),
-        ("/docs", Page::plain("docs", HTML, include_bytes!("../../assets/docs/index.html"))?),
+        ("/docs", Page { policy: Some(POLICY), ..docs }),
         ("/docs/page.css", Page::plain("docs", STYLE, include_bytes!("../../assets/docs/page.css"))?),
         ("/docs/page.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/page.js"))?),
         (
@@ -95,7 +111,8 @@ pub(crate) fn all(config: &Config) -> io::Result<Pages> {
         ("/docs/LICENSE", Page::plain("docs", TEXT, include_bytes!("../../assets/docs/LICENSE"))?),
         ("/docs/NOTICE", Page::plain("docs", TEXT, include_bytes!("../../assets/docs/NOTICE"))?),
     ];
-    Ok(pages.into_iter().map(|(path, page)| (path, Arc::new(page))).collect())
+    let pages = pages.into_iter().map(|(path, page)| (Cow::Borrowed(path), page));
+    Ok(pages.chain(console::pages()?).map(|(path, page)| (path, Arc::new(page))).collect())
 }
 
 impl Page {
@@ -105,13 +122,17 @@ impl Page {
     }
 
     fn plain(name: &'static str, media_type: &'static str, bytes: &[u8]) -> io::Result<Self> {
-        let (etag, form) = (Some(tag(bytes)), Form::of(bytes)?);
-        Ok(Self { name, is_vital: false, media_type, etag, form, pretty: None })
+        Ok(Self::of(name, media_type, bytes, Form::of(bytes)?))
     }
 
     fn packed(name: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Self {
         let form = Form { plain: OnceLock::new(), packed: Some(Bytes::from_static(bytes)) };
-        Self { name, is_vital: false, media_type, etag: Some(tag(bytes)), form, pretty: None }
+        Self::of(name, media_type, bytes, form)
+    }
+
+    fn of(name: &'static str, media_type: &'static str, bytes: &[u8], form: Form) -> Self {
+        let (keeps, etag) = (Keeps::Asking, tag(bytes));
+        Self { name, is_vital: false, media_type, keeps, etag, policy: None, form, pretty: None }
     }
 
     /// The answer to one client: 304 when it has the page already.
@@ -124,7 +145,8 @@ impl Page {
             _ => &self.form,
         };
         let packed = form.packed.clone().filter(|_| answer::takes_gzip(request));
-        let is_unchanged = self.etag.as_deref().is_some_and(|etag| answer::is_unchanged(request, etag));
+        let is_kept = self.keeps != Keeps::Nothing;
+        let is_unchanged = is_kept && answer::is_unchanged(request, &self.etag);
         let mut response = match &packed {
             _ if is_unchanged => Response::default(),
             Some(packed) => Response::new(packed.clone().into()),
@@ -133,9 +155,13 @@ impl Page {
         let headers = response.headers_mut();
         headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        let keeps = if self.etag.is_some() { "no-cache" } else { "no-store" };
+        let keeps = match self.keeps {
+            Keeps::Nothing => "no-store",
+            Keeps::Asking => "no-cache",
+            Keeps::ForEver => "public, max-age=31536000, immutable",
+        };
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(keeps));
-        if let Some(etag) = self.etag.as_deref().and_then(|etag| etag.parse().ok()) {
+        if let Some(etag) = is_kept.then(|| self.etag.parse().ok()).flatten() {
             headers.insert(ETAG, etag);
         }
         if is_unchanged {
@@ -146,8 +172,8 @@ impl Page {
         if packed.is_some() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        if self.media_type == HTML {
-            headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+        if let Some(policy) = &self.policy {
+            headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
         }
         Ok(response)
     }
@@ -178,9 +204,12 @@ impl Form {
 
 /// A weak tag: one for all forms.
 fn tag(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("W/\"{hex}\"")
+    format!("W/\"{}\"", digest(bytes))
+}
+
+/// Enough of a digest to tell two versions apart.
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

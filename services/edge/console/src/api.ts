@@ -1,0 +1,148 @@
+// Asking the gateway: answers in the types of its own document, or a Problem that says what its error said.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { components } from "./gateway";
+
+export type Schemas = components["schemas"];
+
+/** Longer than any read of the gateway takes. */
+const WITHIN_MS = 20_000;
+
+/** A commit waits for a block. */
+const SUBMIT_WITHIN_MS = 30_000;
+
+/** How often is asked again what a passing failure kept from being answered. */
+const AGAIN_MS = 1000;
+
+export class Problem extends Error {
+  constructor(
+    /** HTTP status; 0 = the gateway did not answer. */
+    readonly status: number,
+    /** Number of the reason (contract section 2.2). */
+    readonly number: number,
+    message: string,
+    /** The value meant, or neighbouring valid ones. */
+    readonly inner: string,
+    readonly requestId: string,
+  ) {
+    super(message);
+  }
+
+  /** Whether the same may be answered later. */
+  get isPassing(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 502;
+  }
+}
+
+export type Query = [name: string, value: string][];
+
+/** A path of the gateway with its query, relative: the gateway may be below any prefix. */
+export function target(path: string, query: Query = []): string {
+  const given = query.filter(([, value]) => value !== "");
+  const text = given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+  return text ? `${path}?${text}` : path;
+}
+
+/** The same in full, for other programs. */
+export function address(relative: string): string {
+  return new URL(relative, document.baseURI).href;
+}
+
+/** The gateway's own address, without a slash at its end. */
+export function gateway(): string {
+  return new URL(".", document.baseURI).href.replace(/\/$/, "");
+}
+
+function within(ms: number, signal?: AbortSignal): AbortSignal {
+  const limit = AbortSignal.timeout(ms);
+  return signal ? AbortSignal.any([signal, limit]) : limit;
+}
+
+/** What went wrong, as a Problem; a request that was taken back throws on. */
+export function problemOf(error: unknown, signal?: AbortSignal): Problem {
+  if (signal?.aborted) throw error;
+  if (error instanceof Problem) return error;
+  const isLate = error instanceof DOMException && error.name === "TimeoutError";
+  return new Problem(0, 0, isLate ? "the gateway did not answer in time" : "the gateway cannot be reached", "", "");
+}
+
+/** The Problem of an answer that is an error. */
+export async function refusal(response: Response): Promise<Problem> {
+  const id = response.headers.get("x-request-id") ?? "";
+  try {
+    const error = (await response.json()) as Schemas["Error"];
+    const first = error.details[0];
+    const messages = error.details.map((detail) => detail.message).join("; ");
+    return new Problem(response.status, first?.code ?? 0, messages || error.message, first?.inner ?? "", id);
+  } catch {
+    return new Problem(response.status, 0, `the gateway answered ${response.status}`, "", id);
+  }
+}
+
+async function answered<T>(request: Promise<Response>, signal?: AbortSignal): Promise<T> {
+  try {
+    const response = await request;
+    if (!response.ok) throw await refusal(response);
+    return (await response.json()) as T;
+  } catch (error) {
+    throw problemOf(error, signal);
+  }
+}
+
+/** Gets an answer. */
+export function read<T>(relative: string, signal?: AbortSignal): Promise<T> {
+  return answered(fetch(relative, { signal: within(WITHIN_MS, signal) }), signal);
+}
+
+/** Posts a JSON text. */
+export function post<T>(relative: string, body: string): Promise<T> {
+  const headers = { "content-type": "application/json" };
+  return answered(fetch(relative, { method: "POST", body, headers, signal: within(SUBMIT_WITHIN_MS) }));
+}
+
+export interface Reading<T> {
+  /** The last answer, also while the next one is awaited. */
+  data?: T;
+  problem?: Problem;
+  isLoading: boolean;
+  reload: () => void;
+}
+
+/**
+ * Reads for as long as a view is shown: at once, again every `everyMs` where given, and again after a passing failure.
+ * Nothing is read while `relative` is undefined.
+ */
+export function useRead<T>(relative: string | undefined, everyMs?: number): Reading<T> {
+  const [state, setState] = useState<{ of?: string; data?: T; problem?: Problem; isLoading: boolean }>({
+    isLoading: relative !== undefined,
+  });
+  const [turn, setTurn] = useState(0);
+  const reload = useCallback(() => setTurn((turn) => turn + 1), []);
+  const timer = useRef(0);
+  useEffect(() => {
+    if (relative === undefined) {
+      setState({ isLoading: false });
+      return undefined;
+    }
+    const gone = new AbortController();
+    const ask = async () => {
+      try {
+        const data = await read<T>(relative, gone.signal);
+        setState({ of: relative, data, isLoading: false });
+        if (everyMs) timer.current = window.setTimeout(ask, everyMs);
+      } catch (error) {
+        if (!(error instanceof Problem)) return;
+        setState((last) => ({ ...last, of: relative, problem: error, isLoading: false }));
+        if (error.isPassing || everyMs) timer.current = window.setTimeout(ask, Math.min(everyMs ?? AGAIN_MS, AGAIN_MS));
+      }
+    };
+    setState((last) => (last.of === relative ? { ...last, isLoading: true } : { isLoading: true }));
+    void ask();
+    return () => {
+      gone.abort();
+      clearTimeout(timer.current);
+    };
+  }, [relative, everyMs, turn]);
+  // Between two addresses the last answer is that of another question.
+  const current = state.of === relative || relative === undefined ? state : { isLoading: true };
+  return { data: current.data, problem: current.problem, isLoading: current.isLoading, reload };
+}

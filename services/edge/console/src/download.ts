@@ -1,0 +1,272 @@
+// A download that can be paused and goes on where it was, also after the gateway was away. What comes goes into a file
+// where the browser lets us write one, else it is held in memory up to a bound.
+import { Problem, problemOf, refusal } from "./api";
+import { crc32c, digestOf, spelled } from "./crc32c";
+
+/** What a page may hold in memory: 512 MiB. */
+export const HELD_AT_MOST = 512 * 1024 * 1024;
+
+/** Pauses between two tries of what broke off, in milliseconds; the last one again and again. */
+const PAUSES = [200, 500, 1000, 2000, 5000];
+
+/** So many tries in a row that brought nothing are the end. */
+const TRIES = 30;
+
+/** Nothing for so long is a broken transfer. */
+const SILENT_MS = 60_000;
+
+/** The screen is told so often. */
+const TOLD_EVERY_MS = 100;
+
+export type Phase = "running" | "paused" | "waiting" | "done" | "failed";
+
+export interface Progress {
+  phase: Phase;
+  fileName: string;
+  received: number;
+  /** Of the whole file, when it is known. */
+  total?: number;
+  perSecond: number;
+  /** How often it went on after it broke off. */
+  resumed: number;
+  problem?: Problem;
+  /** Of what was received, in base64. */
+  checksum: string;
+  /** What the gateway says it must be. */
+  expected?: string;
+  /** Whether a pause keeps what has come. */
+  isResumable: boolean;
+}
+
+/** Where the bytes go. */
+export interface Sink {
+  write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** Forgets what was written. */
+  restart(): Promise<void>;
+  finish(fileName: string): Promise<void>;
+  abandon(): Promise<void>;
+}
+
+/** A file that the user chose. */
+export function fileSink(stream: FileSystemWritableFileStream): Sink {
+  return {
+    write: (bytes) => stream.write(bytes),
+    restart: async () => {
+      await stream.truncate(0);
+      await stream.seek(0);
+    },
+    finish: () => stream.close(),
+    abandon: () => stream.abort(),
+  };
+}
+
+/** Memory, and the browser's own way of saving at the end. */
+export function memorySink(): Sink {
+  let parts: Uint8Array<ArrayBuffer>[] = [];
+  let held = 0;
+  return {
+    write: async (bytes) => {
+      held += bytes.length;
+      if (held > HELD_AT_MOST) {
+        throw new Problem(-1, 0, "the file is too large to be held in memory; take curl, or a browser that writes files", "", "");
+      }
+      parts.push(bytes);
+    },
+    restart: async () => {
+      [parts, held] = [[], 0];
+    },
+    finish: async (fileName) => {
+      const url = URL.createObjectURL(new Blob(parts));
+      const anchor = document.createElement("a");
+      anchor.href = url;
+      anchor.download = fileName;
+      anchor.click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+      parts = [];
+    },
+    abandon: async () => {
+      parts = [];
+    },
+  };
+}
+
+export class Download {
+  private progress: Progress;
+  private crc = 0;
+  private etag = "";
+  private running?: AbortController;
+  private toldAt = 0;
+  private pace: { at: number; received: number }[] = [];
+
+  constructor(
+    private readonly url: string,
+    private readonly sink: Sink,
+    fileName: string,
+    isResumable: boolean,
+    private readonly tell: (progress: Progress) => void,
+  ) {
+    this.progress = {
+      phase: "running", fileName, received: 0, perSecond: 0, resumed: 0, checksum: spelled(0), isResumable,
+    };
+    void this.run();
+  }
+
+  pause(): void {
+    if (this.progress.phase !== "running" && this.progress.phase !== "waiting") return;
+    this.say({ phase: "paused", perSecond: 0 });
+    this.running?.abort();
+  }
+
+  resume(): void {
+    if (this.progress.phase !== "paused") return;
+    this.say({ phase: "running", problem: undefined });
+    void this.run();
+  }
+
+  /** Gives it up. */
+  async stop(): Promise<void> {
+    this.progress.phase = "failed";
+    this.running?.abort();
+    await this.sink.abandon().catch(() => undefined);
+  }
+
+  private say(change: Partial<Progress>): void {
+    this.progress = { ...this.progress, ...change };
+    this.toldAt = performance.now();
+    this.tell(this.progress);
+  }
+
+  private is(phase: Phase): boolean {
+    return this.progress.phase === phase;
+  }
+
+  private async run(): Promise<void> {
+    const running = new AbortController();
+    this.running = running;
+    for (let tries = 0; ; ) {
+      const before = this.progress.received;
+      try {
+        await this.transfer(running);
+        await this.sink.finish(this.progress.fileName);
+        this.say({ phase: "done", perSecond: 0, checksum: spelled(this.crc) });
+        return;
+      } catch (error) {
+        if (this.is("paused") || this.is("failed")) return;
+        const problem = error instanceof Problem ? error : problemOf(error);
+        tries = this.progress.received > before ? 0 : tries + 1;
+        const mayGoOn = problem.isPassing && tries < TRIES && (this.progress.isResumable || this.progress.received === 0);
+        if (!mayGoOn) {
+          this.say({ phase: "failed", problem, perSecond: 0 });
+          await this.sink.abandon().catch(() => undefined);
+          return;
+        }
+        this.say({ phase: "waiting", problem, perSecond: 0 });
+        await new Promise((later) => setTimeout(later, PAUSES[Math.min(tries, PAUSES.length - 1)]));
+        if (!this.is("waiting") || this.running !== running) return;
+        this.say({ phase: "running", problem: undefined, resumed: this.progress.resumed + (this.progress.received > 0 ? 1 : 0) });
+      }
+    }
+  }
+
+  /** Takes what is still missing. */
+  private async transfer(running: AbortController): Promise<void> {
+    const silence = new AbortController();
+    let timer = setTimeout(() => silence.abort(), SILENT_MS);
+    try {
+      const headers: Record<string, string> = {};
+      if (this.progress.received > 0) {
+        if (this.progress.received === this.progress.total) return this.check();
+        headers.range = `bytes=${this.progress.received}-`;
+        headers["if-range"] = this.etag;
+      }
+      const signal = AbortSignal.any([running.signal, silence.signal]);
+      const response = await fetch(this.url, { headers, signal, cache: "no-store" });
+      if (!response.ok) throw await refusal(response);
+      await this.begin(response);
+      const reader = (response.body as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
+      for (;;) {
+        const { done, value } = await reader.read();
+        clearTimeout(timer);
+        timer = setTimeout(() => silence.abort(), SILENT_MS);
+        if (running.signal.aborted) throw new Problem(0, 0, "paused", "", "");
+        if (done) return this.check();
+        await this.sink.write(value);
+        this.crc = crc32c(this.crc, value);
+        this.received(value.length);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Sees whether what comes goes on where we are, or is the file from its beginning. */
+  private async begin(response: Response): Promise<void> {
+    const { headers } = response;
+    const range = headers.get("content-range")?.match(/^bytes (\d+)-\d+\/(\d+)$/);
+    if (response.status === 206 && Number(range?.[1]) !== this.progress.received) {
+      throw new Problem(-1, 0, "the gateway answered with another part of the file", "", "");
+    }
+    this.etag = headers.get("etag") ?? "";
+    if (response.status === 206) {
+      this.say({ total: Number(range?.[2]) });
+      return;
+    }
+    // The whole file: the first time, or because it has changed.
+    if (this.progress.received > 0) await this.sink.restart();
+    this.crc = 0;
+    const length = headers.get("content-length");
+    const isPacked = headers.has("content-encoding");
+    this.say({
+      received: 0,
+      total: length && !isPacked ? Number(length) : undefined,
+      expected: digestOf(headers.get("repr-digest")),
+      fileName: nameOf(headers.get("content-disposition")) ?? this.progress.fileName,
+    });
+  }
+
+  private received(count: number): void {
+    this.progress.received += count;
+    const now = performance.now();
+    if (now - this.toldAt < TOLD_EVERY_MS) return;
+    this.pace.push({ at: now, received: this.progress.received });
+    if (this.pace.length > 20) this.pace.shift();
+    const oldest = this.pace[0]!;
+    const took = now - oldest.at;
+    const perSecond = took > 0 ? Math.max(0, ((this.progress.received - oldest.received) * 1000) / took) : 0;
+    this.say({ perSecond, checksum: spelled(this.crc) });
+  }
+
+  /** All of it must have come, as it was meant. */
+  private check(): void {
+    const { total, received, expected } = this.progress;
+    if (total !== undefined && received !== total) throw new Problem(0, 0, "the transfer broke off", "", "");
+    if (expected !== undefined && spelled(this.crc) !== expected) {
+      throw new Problem(-1, 0, "the file is damaged: its checksum is another one", spelled(this.crc), "");
+    }
+  }
+}
+
+/** The file name in a `Content-Disposition`. */
+export function nameOf(disposition: string | null): string | undefined {
+  return disposition?.match(/filename="([^"\\/]+)"/)?.[1];
+}
+
+interface Picker {
+  showSaveFilePicker?: (options: { suggestedName: string }) => Promise<FileSystemFileHandle>;
+}
+
+/** Where the browser lets us write: a file that is asked for, or memory. Nothing when the user thought better of it. */
+export async function openSink(fileName: string): Promise<Sink | undefined> {
+  const { showSaveFilePicker } = window as unknown as Picker;
+  if (!showSaveFilePicker) return memorySink();
+  try {
+    const handle = await showSaveFilePicker.call(window, { suggestedName: fileName });
+    return fileSink(await handle.createWritable());
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") return undefined;
+    // A frame or a policy forbids it.
+    return memorySink();
+  }
+}
+
+export const writesFiles = "showSaveFilePicker" in window;

@@ -1,0 +1,85 @@
+// Values as people read them. Amounts, heights and times stay texts or BigInts from the answer to the screen: a float
+// would round them.
+
+/** A thin space that does not break, between groups of three digits. */
+const GROUP = "\u202f";
+
+/** `-1234567` as `-1 234 567`; anything that is no integer stays as it is. */
+export function grouped(digits: string): string {
+  if (!/^-?\d{5,}$/.test(digits)) return digits;
+  return digits.replace(/\B(?=(\d{3})+$)/g, GROUP);
+}
+
+/** Nanoseconds since the Unix epoch as `2023-06-20 10:59:59.120456` in UTC, with as many digits as say something. */
+export function time(ns: string): string {
+  if (!/^-?\d{1,19}$/.test(ns)) return ns;
+  if (ns === "0") return "not set";
+  const all = BigInt(ns);
+  const second = 1_000_000_000n;
+  const rest = ((all % second) + second) % second;
+  const at = new Date(Number((all - rest) / 1_000_000n)).toISOString().slice(0, 19).replace("T", " ");
+  const fraction = rest.toString().padStart(9, "0").replace(/0+$/, "");
+  return fraction ? `${at}.${fraction}` : at;
+}
+
+/** The same without what is below a second. */
+export function seconds(ns: string): string {
+  return time(ns).slice(0, 19);
+}
+
+/** Milliseconds since the Unix epoch, for drawing and for ages only. */
+export function milliseconds(ns: string): number {
+  return Number(BigInt(ns) / 1_000_000n);
+}
+
+/** A `datetime-local` value, meant as UTC, in nanoseconds since the Unix epoch; empty when there is none. */
+export function nanoseconds(local: string): string {
+  const at = Date.parse(`${local}Z`);
+  return Number.isNaN(at) ? "" : (BigInt(at) * 1_000_000n).toString();
+}
+
+/** An age as `3 s`, `5 min`, `2 h`, `4 d`. */
+export function age(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  if (s < 90) return `${s} s`;
+  if (s < 5400) return `${Math.round(s / 60)} min`;
+  if (s < 129_600) return `${Math.round(s / 3600)} h`;
+  return `${Math.round(s / 86_400)} d`;
+}
+
+/** `1.5 MB`; under 1000 the bytes themselves. */
+export function bytes(count: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let value = count;
+  let unit = 0;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 ? value : value.toFixed(value < 10 ? 2 : 1)} ${units[unit]}`;
+}
+
+/** A rate or a time with as many digits as say something. */
+export function rough(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  if (value === 0) return "0";
+  if (Math.abs(value) < 10) return value.toFixed(Math.abs(value) < 1 ? 2 : 1);
+  return grouped(Math.round(value).toString());
+}
+
+/** The two ends of a long id. */
+export function short(id: string): string {
+  return /^(0x)?[0-9a-fA-F]{20,}$/.test(id) ? `${id.slice(0, 8)}…${id.slice(-6)}` : id;
+}
+
+/** `ACCOUNT_TYPE_GLOBAL_REWARD` without its beginning as `Global reward`; what is no such name stays as it is. */
+export function word(name: string, beginning: string): string {
+  if (!name.startsWith(beginning) || !/^[A-Z0-9_]+$/.test(name)) return name;
+  const words = name.slice(beginning.length).toLowerCase().replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** A text as one word of a POSIX shell. */
+export function quoted(text: string): string {
+  return /^[A-Za-z0-9_./:=@,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

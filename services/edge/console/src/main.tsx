@@ -1,0 +1,147 @@
+// The console: a frame around the views, and which view is shown.
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { render } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { grouped } from "./format";
+import { lag, missing, useLive } from "./live";
+import { link, useRoute } from "./route";
+import { choose, useTheme, type Theme } from "./theme";
+import { Explore } from "./views/explore";
+import { Export } from "./views/export";
+import { Markets } from "./views/markets";
+import { Now } from "./views/now";
+import { Submit } from "./views/submit";
+
+const VIEWS = [
+  ["now", "Now", Now],
+  ["markets", "Markets", Markets],
+  ["explore", "Explore", Explore],
+  ["export", "Export", Export],
+  ["submit", "Submit", Submit],
+] as const;
+
+const THEMES: Record<Theme, [next: Theme, name: string, sign: string]> = {
+  system: ["light", "as the system", "◐"],
+  light: ["dark", "light", "☀"],
+  dark: ["system", "dark", "☾"],
+};
+
+/** What a service is for, in the words of somebody who misses it. */
+const WITHOUT: Record<string, string> = {
+  query: "markets, accounts and the other lists",
+  "node-info": "height, node and upgrade status",
+  export: "downloads",
+  "tx-relay": "submitting",
+};
+
+function Frame() {
+  const route = useRoute();
+  const live = useLive();
+  const [view, title, View] = VIEWS.find(([name]) => name === route.path[0]) ?? VIEWS[0];
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    document.title = `${title} · Tradewind`;
+    // Whoever reads with a screen reader hears where they are now; the first view needs no announcement.
+    if (!isFirst.current) main.current?.focus({ preventScroll: true });
+    isFirst.current = false;
+  }, [view]);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
+        Skip to the content
+      </a>
+      <header class="top">
+        <a class="brand" href={link("now")}>
+          <span class="mark" aria-hidden="true" />
+          Tradewind
+        </a>
+        <nav aria-label="Views">
+          {VIEWS.map(([name, title]) => (
+            <a key={name} href={link(name)} aria-current={name === view ? "page" : undefined}>
+              {title}
+            </a>
+          ))}
+        </nav>
+        <Pulse />
+        <Themes />
+      </header>
+      <Missing />
+      <main id="main" ref={main} tabIndex={-1}>
+        <h1 class="unseen">{title}</h1>
+        <View route={route} live={live} />
+      </main>
+      <footer class="bottom">
+        <a href="docs">API</a>
+        <a href="openapi.json?pretty">openapi.json</a>
+        <a href="limits?pretty">Limits</a>
+        <a href="console/licences.txt">Licences</a>
+        <span class="dim">Times are UTC, amounts in the smallest unit.</span>
+      </footer>
+    </>
+  );
+}
+
+/** Height and lag at a glance, in every view. */
+function Pulse() {
+  const { now, isReached } = useLive();
+  const behind = lag(now);
+  const height = now?.nodeHeight ?? now?.store?.height;
+  const state = !isReached ? "bad" : behind === null ? "unsure" : behind > 10 ? "unsure" : "good";
+  const said = !isReached
+    ? "The gateway does not answer"
+    : behind === null
+      ? "How far the store is behind is not known"
+      : behind === 0
+        ? "The store is at the newest block"
+        : `The store is ${behind} blocks behind`;
+  return (
+    <span class="pulse" title={said}>
+      <span class={`dot ${state}`} aria-hidden="true" />
+      <span class="unseen">{said}, block</span>
+      <span class="number" data-pulse>
+        {height === undefined ? "–" : grouped(height)}
+      </span>
+    </span>
+  );
+}
+
+function Themes() {
+  const [theme] = useTheme();
+  const [next, name, sign] = THEMES[theme];
+  return (
+    <button
+      type="button"
+      class="themes"
+      onClick={() => choose(next)}
+      aria-label={`Colours: ${name}. Change.`}
+      title={`Colours: ${name}`}
+    >
+      <span aria-hidden="true">{sign}</span>
+    </button>
+  );
+}
+
+/** What cannot be shown right now, and why. */
+function Missing() {
+  const { now, isReached } = useLive();
+  const absent = missing(now);
+  let said: string[] = [];
+  if (!isReached) said = ["The gateway does not answer. Trying again."];
+  else if (now && !now.isBusThere) said = ["The gateway has lost the message bus: only what it knows by itself is here."];
+  else {
+    said = absent.map((name) => `${name} is missing: no ${WITHOUT[name] ?? "answers of it"}.`);
+    if (now?.store && !now.store.isThere) said.push("The database is away: lists show what was last known.");
+  }
+  return (
+    <div class="missing" role="status">
+      {said.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+    </div>
+  );
+}
+
+const page = document.getElementById("page");
+if (page) render(<Frame />, page);

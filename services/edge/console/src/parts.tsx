@@ -1,0 +1,248 @@
+// What the views are put together from.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Problem } from "./api";
+import { grouped, seconds, short, time } from "./format";
+
+/** A part of a view under a heading of its own. */
+export function Card(props: { title: string; id?: string; aside?: ComponentChildren; children: ComponentChildren }) {
+  return (
+    <section class="card" id={props.id} aria-label={props.title}>
+      <header class="card-head">
+        <h2>{props.title}</h2>
+        {props.aside}
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+/** Why something is not on the screen. */
+export function Notice(props: { problem: Problem }) {
+  const { problem } = props;
+  return (
+    <div class="notice" role="alert">
+      <strong>{problem.message}</strong>
+      {problem.inner && <span class="hostile">{problem.inner}</span>}
+      <span class="dim">
+        {problem.isPassing ? "Trying again." : `HTTP ${problem.status}, reason ${problem.number}.`}
+        {problem.requestId && ` Request ${problem.requestId}.`}
+      </span>
+    </div>
+  );
+}
+
+export function Empty(props: { children: ComponentChildren }) {
+  return <p class="empty">{props.children}</p>;
+}
+
+/** A button that copies a text and says so. */
+export function Copy(props: { text: string; label: string }) {
+  const [said, setSaid] = useState("");
+  useEffect(() => {
+    if (!said) return undefined;
+    const timer = setTimeout(() => setSaid(""), 1500);
+    return () => clearTimeout(timer);
+  }, [said]);
+  const copy = async () => setSaid((await copied(props.text)) ? "Copied" : "Not allowed");
+  return (
+    <button type="button" class="copy" onClick={copy} aria-label={`Copy ${props.label}`} title={`Copy ${props.label}`}>
+      {said || "Copy"}
+      <span class="unseen" role="status">
+        {said}
+      </span>
+    </button>
+  );
+}
+
+async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Without TLS there is no clipboard but the old one.
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const isDone = document.execCommand("copy");
+    area.remove();
+    return isDone;
+  }
+}
+
+/** A long id: its ends, the whole of it on asking, and a link to what it is. */
+export function Id(props: { id: string; href?: string }) {
+  if (props.id === "") return <span class="dim">–</span>;
+  const text = (
+    <code class="id" title={props.id} data-value={props.id}>
+      {short(props.id)}
+    </code>
+  );
+  return props.href ? <a href={props.href}>{text}</a> : text;
+}
+
+/** An amount in the smallest unit, exact. */
+export function Amount(props: { value: string }) {
+  return (
+    <span class="number" data-value={props.value}>
+      {grouped(props.value)}
+    </span>
+  );
+}
+
+/** A time in UTC; the source has nanoseconds, which the title tells. */
+export function Time(props: { ns: string }) {
+  if (props.ns === "0") return <span class="dim">not set</span>;
+  return (
+    <time class="number" title={`${time(props.ns)} UTC, ${props.ns} ns`} data-value={props.ns}>
+      {seconds(props.ns)}
+    </time>
+  );
+}
+
+/** A text of anybody's: shown as it is, however long and in whatever direction. */
+export function Foreign(props: { text: string }) {
+  if (props.text === "") return <span class="dim">–</span>;
+  return (
+    <bdi class="hostile" data-value={props.text}>
+      {props.text}
+    </bdi>
+  );
+}
+
+/** Values under their names. */
+export function Facts(props: { of: [name: string, value: ComponentChildren][] }) {
+  return (
+    <dl class="facts">
+      {props.of.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export interface Line {
+  name: string;
+  text: string;
+}
+
+/** The same, asked from elsewhere. */
+export function Lines(props: { of: Line[] }) {
+  return (
+    <details class="lines" open>
+      <summary>The same from a terminal</summary>
+      {props.of.map((line) => (
+        <div class="line" key={line.name}>
+          <span class="line-name">{line.name}</span>
+          <code tabIndex={0} role="group" aria-label={`${line.name} line`}>
+            {line.text}
+          </code>
+          <Copy text={line.text} label={`the ${line.name} line`} />
+        </div>
+      ))}
+    </details>
+  );
+}
+
+/** One of several, as buttons side by side. */
+export function Choice<T extends string>(props: {
+  label: string;
+  of: readonly (readonly [value: T, name: string])[];
+  value: T;
+  onChoose: (value: T) => void;
+}) {
+  return (
+    <div class="choice" role="group" aria-label={props.label}>
+      {props.of.map(([value, name]) => (
+        <button
+          type="button"
+          key={value}
+          aria-pressed={value === props.value}
+          onClick={() => props.onChoose(value)}
+        >
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** A text field with its name; what is wrong with it is said below. */
+export function Field(props: {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  hint?: string;
+  wrong?: string;
+  wide?: boolean;
+  type?: "text" | "datetime-local";
+  list?: string;
+}) {
+  const id = useRef(`field-${Math.random().toString(36).slice(2)}`).current;
+  const told = props.wrong || props.hint;
+  return (
+    <div class={props.wide ? "field wide" : "field"}>
+      <label for={id}>{props.label}</label>
+      <input
+        id={id}
+        type={props.type ?? "text"}
+        step={props.type === "datetime-local" ? 1 : undefined}
+        value={props.value}
+        list={props.list}
+        spellcheck={false}
+        autocomplete="off"
+        aria-invalid={props.wrong ? true : undefined}
+        aria-describedby={told ? `${id}-told` : undefined}
+        onInput={(event) => props.onInput(event.currentTarget.value)}
+      />
+      {told && (
+        <small id={`${id}-told`} class={props.wrong ? "wrong" : "dim"}>
+          {told}
+        </small>
+      )}
+    </div>
+  );
+}
+
+/** One of a list. */
+export function Select(props: {
+  label: string;
+  value: string;
+  of: [value: string, name: string][];
+  onChoose: (value: string) => void;
+}) {
+  const id = useRef(`select-${Math.random().toString(36).slice(2)}`).current;
+  return (
+    <div class="field">
+      <label for={id}>{props.label}</label>
+      <select id={id} value={props.value} onChange={(event) => props.onChoose(event.currentTarget.value)}>
+        {props.of.map(([value, name]) => (
+          <option key={value} value={value}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+/** How far something is. */
+export function Bar(props: { label: string; done: number; of: number | undefined }) {
+  const share = props.of ? Math.min(100, (100 * props.done) / props.of) : undefined;
+  return (
+    <div
+      class="bar"
+      role="progressbar"
+      aria-label={props.label}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={share === undefined ? undefined : Math.floor(share)}
+    >
+      <div style={{ width: share === undefined ? "100%" : `${share}%` }} class={share === undefined ? "unknown" : ""} />
+    </div>
+  );
+}

@@ -1,0 +1,94 @@
+// What somebody pasted, taken for a transaction as far as it is one. The node is the judge; this only says what would be
+// refused for its form, before anything is sent.
+import type { Schemas } from "./api";
+
+type Tx = Partial<Schemas["Transaction"]>;
+
+export type Recognised =
+  | { kind: "nothing"; wrong: string[]; tx?: undefined }
+  | { kind: "encoded"; wrong: string[]; tx: string; length: number }
+  | { kind: "transaction"; wrong: string[]; tx: Tx; from: string; command: string };
+
+/** The relay takes a transaction up to this. */
+const BYTES_AT_MOST = 1024 * 1024;
+
+/** Of a command, so much is shown. */
+const SHOWN = 400;
+
+export function recognise(text: string): Recognised {
+  const pasted = text.trim();
+  if (pasted === "") return { kind: "nothing", wrong: [] };
+  if (pasted.startsWith("{")) return ofJson(pasted);
+  if (/^([0-9a-fA-F]{2})+$/.test(pasted)) {
+    const bytes = Uint8Array.from(pasted.match(/../g)!, (pair) => Number.parseInt(pair, 16));
+    return encoded(base64(bytes), bytes.length);
+  }
+  const bytes = decoded(pasted);
+  if (!bytes) return nothing("This is neither JSON nor base64 nor hex.");
+  return encoded(base64(bytes), bytes.length);
+}
+
+function nothing(why: string): Recognised {
+  return { kind: "nothing", wrong: [why] };
+}
+
+function encoded(tx: string, length: number): Recognised {
+  const wrong = length > BYTES_AT_MOST ? ["It is longer than 1 MiB, which no node takes."] : [];
+  return { kind: "encoded", wrong, tx, length };
+}
+
+function ofJson(pasted: string): Recognised {
+  let body: { tx?: unknown };
+  try {
+    body = JSON.parse(pasted) as { tx?: unknown };
+  } catch {
+    return nothing("This begins as JSON and is none: something is missing, or there is too much.");
+  }
+  if (typeof body.tx === "string") {
+    const bytes = decoded(body.tx);
+    return bytes ? encoded(body.tx, bytes.length) : nothing("tx is a text and no base64.");
+  }
+  const tx = (body.tx ?? body) as Tx & Record<string, unknown>;
+  if (typeof tx !== "object" || tx === null || Array.isArray(tx)) return nothing("tx is no object.");
+  const spelled = {
+    inputData: tx.inputData ?? tx["input_data"],
+    pubKey: tx.pubKey ?? tx["pub_key"],
+  };
+  const wrong: string[] = [];
+  const input = typeof spelled.inputData === "string" ? decoded(spelled.inputData) : undefined;
+  if (!input || input.length === 0) wrong.push("tx.inputData: base64 expected, not empty.");
+  if (!/^[0-9a-fA-F]{64}$/.test(String(spelled.pubKey ?? ""))) wrong.push("tx.pubKey: 64 hex digits expected.");
+  if (!/^[0-9a-fA-F]{128}$/.test(String(tx.signature?.value ?? ""))) wrong.push("tx.signature.value: 128 hex digits expected.");
+  if (!tx.signature?.algo) wrong.push("tx.signature.algo: the network's name of the algorithm expected.");
+  if (tx.version === undefined) wrong.push("tx.version: TX_VERSION_V2 or TX_VERSION_V3 expected.");
+  return { kind: "transaction", wrong, tx, from: String(spelled.pubKey ?? ""), command: input ? shown(input) : "" };
+}
+
+/** A command as text where it is text, else as hex. */
+function shown(bytes: Uint8Array): string {
+  const part = bytes.slice(0, SHOWN);
+  const more = bytes.length > SHOWN ? "…" : "";
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(part);
+    // Bytes that happen to be text without letters help nobody.
+    if (!/[\u0000-\u0008\u000e-\u001f]/.test(text)) return text + more;
+  } catch {
+    // It is none.
+  }
+  return Array.from(part, (byte) => byte.toString(16).padStart(2, "0")).join("") + more;
+}
+
+function decoded(text: string): Uint8Array | undefined {
+  try {
+    const plain = text.replace(/\s/g, "").replaceAll("-", "+").replaceAll("_", "/");
+    return Uint8Array.from(atob(plain), (letter) => letter.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
+}
+
+function base64(bytes: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  return btoa(text);
+}

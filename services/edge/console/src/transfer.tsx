@@ -1,0 +1,91 @@
+// A download on the screen: begin, how far it is, pause, go on, and whether it is what the gateway meant.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Download, HELD_AT_MOST, openSink, writesFiles, type Progress } from "./download";
+import { age, bytes } from "./format";
+import { Bar, Notice } from "./parts";
+
+export function Transfer(props: { url: string; fileName: string; isReady: boolean; isResumable: boolean }) {
+  const { url, fileName, isReady, isResumable } = props;
+  const [progress, setProgress] = useState<Progress>();
+  const download = useRef<Download | undefined>(undefined);
+  useEffect(() => () => void download.current?.stop(), []);
+  const begin = async () => {
+    const sink = await openSink(fileName);
+    if (sink) download.current = new Download(url, sink, fileName, isResumable, setProgress);
+  };
+  const isOver = !progress || progress.phase === "done" || progress.phase === "failed";
+  return (
+    <div class="transfer" data-phase={progress?.phase} data-received={progress?.received} data-resumed={progress?.resumed}>
+      <div class="buttons">
+        {isOver && (
+          <button type="button" class="primary" disabled={!isReady} onClick={begin}>
+            {progress ? "Download again" : "Download"}
+          </button>
+        )}
+        {!isOver && progress.phase !== "paused" && isResumable && (
+          <button type="button" onClick={() => download.current?.pause()}>
+            Pause
+          </button>
+        )}
+        {progress?.phase === "paused" && (
+          <button type="button" class="primary" onClick={() => download.current?.resume()}>
+            Resume
+          </button>
+        )}
+        {!isOver && (
+          <button
+            type="button"
+            onClick={() => {
+              void download.current?.stop();
+              setProgress(undefined);
+            }}
+          >
+            Stop
+          </button>
+        )}
+        {!writesFiles && isOver && (
+          <span class="dim">This browser keeps a download in memory, {bytes(HELD_AT_MOST)} at most.</span>
+        )}
+      </div>
+      {progress && (
+        <>
+          <Bar label={`Download of ${progress.fileName}`} done={progress.received} of={progress.total} />
+          <p class="number">{said(progress)}</p>
+          <p class="unseen" role="status">
+            {spoken(progress)}
+          </p>
+          {progress.phase === "done" && (
+            <p class="good-news" data-checksum={progress.checksum}>
+              {progress.expected
+                ? `Complete. CRC-32C ${progress.checksum} is what the gateway says it must be.`
+                : `Complete. CRC-32C of what came: ${progress.checksum}.`}
+            </p>
+          )}
+          {progress.problem && <Notice problem={progress.problem} />}
+        </>
+      )}
+    </div>
+  );
+}
+
+function said(progress: Progress): string {
+  const { received, total, perSecond, phase, resumed } = progress;
+  const parts = [total === undefined ? bytes(received) : `${bytes(received)} of ${bytes(total)}`];
+  if (phase === "running" && perSecond > 0) {
+    parts.push(`${bytes(perSecond)}/s`);
+    if (total !== undefined) parts.push(`${age(((total - received) * 1000) / perSecond)} left`);
+  }
+  if (phase === "paused") parts.push("paused");
+  if (phase === "waiting") parts.push("broke off, trying again");
+  if (resumed > 0) parts.push(`gone on ${resumed === 1 ? "once" : `${resumed} times`} after it broke off`);
+  return parts.join(" · ");
+}
+
+/** For those who hear it: what changes, not every byte. */
+function spoken(progress: Progress): string {
+  const { phase, received, total } = progress;
+  if (phase === "running") {
+    return total ? `Downloading, ${Math.floor((10 * received) / total) * 10} percent` : "Downloading";
+  }
+  return { paused: "Download paused", waiting: "Download broke off, trying again", done: "Download complete", failed: "Download failed" }[phase];
+}

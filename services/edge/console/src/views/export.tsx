@@ -1,0 +1,192 @@
+// Export: the sealed history as a map, a range of it as a file, and a party's ledger.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { address, gateway, problemOf, refusal, target, useRead, type Problem, type Query, type Schemas } from "../api";
+import { digestOf } from "../crc32c";
+import { bytes, grouped, quoted, word } from "../format";
+import { Card, Choice, Copy, Empty, Facts, Id, Lines, Notice, Select } from "../parts";
+import { go, link, type Route } from "../route";
+import { Transfer } from "../transfer";
+import { Ledger } from "./ledger";
+import { SegmentMap, type Segment } from "./segments";
+
+const TABLES = [
+  "BALANCES", "BLOCKS", "CHECKPOINTS", "DELEGATIONS", "DEPOSITS", "LEDGER", "LIQUIDITY_PROVISIONS", "MARGIN_LEVELS",
+  "MARKET_DATA", "MARKETS", "ORDERS", "POSITIONS", "REWARDS", "TRADES", "WITHDRAWALS",
+].map((name) => [`TABLE_${name}`, word(name, "")] as [string, string]);
+
+const USUAL = "TABLE_TRADES";
+
+const KINDS = [
+  ["history", "History"],
+  ["ledger", "Ledger of a party"],
+] as const;
+
+/** How often is looked whether a segment was sealed. */
+const EVERY_MS = 5000;
+
+/** A range that is being dragged is asked for when it rests. */
+const RESTS_MS = 150;
+
+export function Export(props: { route: Route }) {
+  const { route } = props;
+  const kind = route.path[1] === "ledger" ? "ledger" : "history";
+  return (
+    <>
+      <Choice label="What to export" of={KINDS} value={kind} onChoose={(kind) => go(kind === "ledger" ? "export/ledger" : "export")} />
+      {kind === "ledger" ? <Ledger query={route.query} /> : <History query={route.query} />}
+    </>
+  );
+}
+
+function History(props: { query: URLSearchParams }) {
+  const { query } = props;
+  const { data, problem } = useRead<Schemas["ListAllNetworkHistorySegmentsReply"]>("api/v2/networkhistory/segments", EVERY_MS);
+  const segments = useMemo<Segment[]>(
+    () =>
+      (data?.segments ?? [])
+        .map((segment) => ({ ...segment, from: BigInt(segment.fromHeight), to: BigInt(segment.toHeight) }))
+        .sort((one, other) => (one.from < other.from ? -1 : 1)),
+    [data],
+  );
+  if (problem && !data) return <Notice problem={problem} />;
+  if (!data) return <Empty>Loading…</Empty>;
+  if (segments.length === 0) {
+    return <Empty>Nothing is sealed yet: a segment is made when its blocks are complete.</Empty>;
+  }
+  const table = TABLES.find(([name]) => name === query.get("table"))?.[0] ?? USUAL;
+  const at = (name: string, edge: "from" | "to", otherwise: number) => {
+    const found = segments.findIndex((segment) => segment[edge].toString() === query.get(name));
+    return found < 0 ? otherwise : found;
+  };
+  const first = at("from", "from", segments.length - 1);
+  const last = Math.max(first, at("to", "to", segments.length - 1));
+  const choose = (change: { first?: number; last?: number; table?: string }) => {
+    const [one, other] = [change.first ?? first, change.last ?? last];
+    const [from, to] = [segments[Math.min(one, other)]!, segments[Math.max(one, other)]!];
+    go("export", { table: change.table ?? table, from: from.fromHeight, to: to.toHeight }, true);
+  };
+  return <Chosen segments={segments} table={table} first={first} last={last} choose={choose} />;
+}
+
+function Chosen(props: {
+  segments: Segment[];
+  table: string;
+  first: number;
+  last: number;
+  choose: (change: { first?: number; last?: number; table?: string }) => void;
+}) {
+  const { segments, table, first, last, choose } = props;
+  const [from, to] = [segments[first]!, segments[last]!];
+  const query: Query = [
+    ["fromBlock", from.fromHeight],
+    ["toBlock", to.toHeight],
+    ["table", table],
+  ];
+  const relative = target("api/v2/networkhistory/export", query);
+  const { file, problem } = useHead(relative);
+  const held = segments.reduce((sum, segment) => sum + segment.to - segment.from + 1n, 0n);
+  const short = table.replace("TABLE_", "").toLowerCase();
+  const ends = (edge: "fromHeight" | "toHeight", rows: Segment[], base: number) =>
+    rows.map((segment, row) => [String(base + row), grouped(segment[edge])] as [string, string]);
+  return (
+    <>
+      <Card
+        title="Sealed history"
+        aside={
+          <span class="dim">
+            {grouped(String(segments.length))} {segments.length === 1 ? "segment" : "segments"}, {grouped(held.toString())} blocks
+          </span>
+        }
+      >
+        <SegmentMap segments={segments} first={first} last={last} onChoose={(first, last) => choose({ first, last })} />
+        <div class="filters">
+          <Select label="Table" value={table} of={TABLES} onChoose={(table) => choose({ table })} />
+          <Select
+            label="From block"
+            value={String(first)}
+            of={ends("fromHeight", segments.slice(0, last + 1), 0)}
+            onChoose={(value) => choose({ first: Number(value) })}
+          />
+          <Select
+            label="To block"
+            value={String(last)}
+            of={ends("toHeight", segments.slice(first), first)}
+            onChoose={(value) => choose({ last: Number(value) })}
+          />
+          <button type="button" onClick={() => choose({ first: 0, last: segments.length - 1 })}>
+            Everything
+          </button>
+        </div>
+      </Card>
+      <Card title="The file">
+        {problem && <Notice problem={problem} />}
+        <Facts
+          of={[
+            ["Blocks", `${grouped(from.fromHeight)} – ${grouped(to.toHeight)}`],
+            ["Rows", <span data-rows={file?.rows}>{file ? grouped(file.rows) : "–"}</span>],
+            ["Size", <span data-bytes={file?.length}>{file ? bytes(file.length) : "–"}</span>],
+            ["CRC-32C", file ? <code data-digest={file.digest}>{file.digest || "not told"}</code> : "–"],
+            ["Name", file ? <bdi class="hostile">{file.name}</bdi> : "–"],
+            ["Segment", <Id id={to.historySegmentId} />],
+          ]}
+        />
+        <Transfer key={relative} url={relative} fileName={file?.name ?? `${short}.zip`} isReady={file !== undefined} isResumable />
+        <Lines
+          of={[
+            { name: "curl", text: `curl -OJ -C - ${quoted(address(relative))}` },
+            {
+              name: "mesh",
+              text: `mesh export ${short} --from-block ${from.fromHeight} --to-block ${to.toHeight} --url ${quoted(gateway())}`,
+            },
+          ]}
+        />
+        <p class="dim">
+          <a href={link("export", { table, from: from.fromHeight, to: to.toHeight })}>Link to this view</a>{" "}
+          <Copy text={address(link("export", { table, from: from.fromHeight, to: to.toHeight }))} label="the link to this view" />
+        </p>
+      </Card>
+    </>
+  );
+}
+
+interface File {
+  length: number;
+  rows: string;
+  digest: string;
+  name: string;
+}
+
+/** What is known of a download before it begins. */
+function useHead(relative: string): { file?: File; problem?: Problem } {
+  const [state, setState] = useState<{ of: string; file?: File; problem?: Problem }>({ of: relative });
+  const timer = useRef(0);
+  useEffect(() => {
+    const gone = new AbortController();
+    const ask = async () => {
+      try {
+        const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(20_000)]);
+        const response = await fetch(relative, { method: "HEAD", signal });
+        if (!response.ok) {
+          // A head has no body: the reason comes with the whole answer.
+          throw await refusal(await fetch(relative, { signal, headers: { range: "bytes=0-0" } }));
+        }
+        const { headers } = response;
+        const name = headers.get("content-disposition")?.match(/filename="([^"]+)"/)?.[1] ?? "";
+        const digest = digestOf(headers.get("repr-digest")) ?? "";
+        const file = { length: Number(headers.get("content-length")), rows: headers.get("x-total-rows") ?? "", digest, name };
+        setState({ of: relative, file });
+      } catch (error) {
+        if (gone.signal.aborted) return;
+        const problem = problemOf(error);
+        setState({ of: relative, problem });
+        if (problem.isPassing) timer.current = window.setTimeout(ask, 1000);
+      }
+    };
+    timer.current = window.setTimeout(ask, RESTS_MS);
+    return () => {
+      gone.abort();
+      clearTimeout(timer.current);
+    };
+  }, [relative]);
+  return state.of === relative ? state : {};
+}

@@ -1,0 +1,167 @@
+// What is found by its id: one withdrawal, one oracle spec.
+import type { ComponentChildren } from "preact";
+import { address, useRead, type Reading, type Schemas } from "../api";
+import { quoted, word } from "../format";
+import { Amount, Copy, Empty, Facts, Field, Foreign, Id, Lines, Notice, Time } from "../parts";
+import { go, link, useTyped } from "../route";
+
+const HEX = /^[0-9a-fA-F]{64}$/;
+
+/** One thing by its id: the field for the id, and what is there. */
+function Single<T>(props: {
+  kind: string;
+  title: string;
+  about: string;
+  path: string;
+  method: string;
+  field: string;
+  id: string;
+  show: (data: T) => ComponentChildren;
+}) {
+  const { kind, title, id } = props;
+  const [typed, setTyped] = useTyped(id, id);
+  const relative = id === "" ? undefined : `${props.path}/${encodeURIComponent(id)}`;
+  const { data, problem, isLoading }: Reading<T> = useRead<T>(relative);
+  const wrong = typed !== "" && !HEX.test(typed) ? "expected: 64 hex digits" : undefined;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (!wrong) go(typed ? `explore/${kind}/${typed}` : `explore/${kind}`);
+  };
+  return (
+    <section class="card" aria-label={title}>
+      <form class="filters" onSubmit={submit} role="search" aria-label={`Find: ${title}`}>
+        <Field label="Id" value={typed} hint="64 hex digits" wide wrong={wrong} onInput={(value) => setTyped(value.trim())} />
+        <button type="submit" class="primary">
+          Show
+        </button>
+      </form>
+      <p class="dim">{props.about}</p>
+      {id === "" && <Empty>Give an id.</Empty>}
+      {problem && <Notice problem={problem} />}
+      {isLoading && <Empty>Loading…</Empty>}
+      {data && props.show(data)}
+      {relative && (
+        <>
+          <Lines
+            of={[
+              { name: "curl", text: `curl ${quoted(address(relative))}` },
+              {
+                name: "gRPC",
+                text: `grpcurl -plaintext -d ${quoted(JSON.stringify({ [props.field]: id }))} ${new URL(document.baseURI).host} ${props.method}`,
+              },
+            ]}
+          />
+          <p class="dim">
+            <a href={link(`explore/${kind}/${id}`)}>Link to this view</a>{" "}
+            <Copy text={location.href} label="the link to this view" />
+          </p>
+        </>
+      )}
+    </section>
+  );
+}
+
+export function Withdrawal(props: { id: string }) {
+  return (
+    <Single<Schemas["GetWithdrawalReply"]>
+      kind="withdrawal"
+      title="Withdrawal"
+      about="Where a withdrawal to a foreign chain stands."
+      path="api/v2/withdrawal"
+      method="api.v2.Query/GetWithdrawal"
+      field="id"
+      id={props.id}
+      show={({ withdrawal }) => (
+        <Facts
+          of={[
+            ["Id", <Id id={withdrawal.id} />],
+            ["Status", <span data-status={withdrawal.status}>{word(withdrawal.status, "STATUS_")}</span>],
+            ["Party", <Id id={withdrawal.partyId} href={link("explore/accounts", { party: withdrawal.partyId })} />],
+            ["Amount", <Amount value={withdrawal.amount} />],
+            ["Asset", <Id id={withdrawal.asset} />],
+            ["Reference", <Foreign text={withdrawal.ref} />],
+            ["Created", <Time ns={withdrawal.createdTimestamp} />],
+            ["Finalised", <Time ns={withdrawal.withdrawnTimestamp} />],
+            ["Foreign transaction", <Foreign text={withdrawal.txHash} />],
+            ["Receiver", <Foreign text={withdrawal.ext.erc20?.receiverAddress ?? ""} />],
+          ]}
+        />
+      )}
+    />
+  );
+}
+
+export function OracleSpec(props: { id: string }) {
+  return (
+    <Single<Schemas["GetOracleSpecReply"]>
+      kind="oracle-spec"
+      title="Oracle spec"
+      about="Whose data counts, and when."
+      path="api/v2/oracle/spec"
+      method="api.v2.Query/GetOracleSpec"
+      field="oracleSpecId"
+      id={props.id}
+      show={({ oracleSpec }) => <Spec spec={oracleSpec.externalDataSourceSpec.spec} />}
+    />
+  );
+}
+
+function Spec(props: { spec: Schemas["DataSourceSpec"] }) {
+  const { spec } = props;
+  const { data } = spec;
+  const oracle = "external" in data ? data.external.oracle : undefined;
+  const conditions = "internal" in data ? data.internal.time.conditions : [];
+  return (
+    <>
+      <Facts
+        of={[
+          ["Id", <Id id={spec.id} />],
+          ["Status", <span data-status={spec.status}>{word(spec.status, "STATUS_")}</span>],
+          ["Source", oracle ? "an oracle" : "the network's time"],
+          ["Created", <Time ns={spec.createdAt} />],
+          ["Updated", <Time ns={spec.updatedAt} />],
+        ]}
+      />
+      {oracle && (
+        <>
+          <h3>Signers</h3>
+          <ul class="plain">
+            {oracle.signers.map((signer, row) => (
+              <li key={row}>
+                <Foreign text={"pubKey" in signer ? signer.pubKey.key : signer.ethAddress.address} />
+              </li>
+            ))}
+            {oracle.signers.length === 0 && <li class="dim">none</li>}
+          </ul>
+          <h3>Filters</h3>
+          <ul class="plain">
+            {oracle.filters.map((filter, row) => (
+              <li key={row}>
+                <Foreign text={filter.key.name} />{" "}
+                <span class="dim">
+                  {word(filter.key.type, "TYPE_")}
+                  {filter.key.numberDecimalPlaces && `, ${filter.key.numberDecimalPlaces} decimal places`}
+                </span>
+                <Conditions of={filter.conditions} />
+              </li>
+            ))}
+            {oracle.filters.length === 0 && <li class="dim">none</li>}
+          </ul>
+        </>
+      )}
+      {!oracle && <Conditions of={conditions} />}
+    </>
+  );
+}
+
+function Conditions(props: { of: Schemas["Condition"][] }) {
+  return (
+    <ul class="plain">
+      {props.of.map((condition, row) => (
+        <li key={row}>
+          {word(condition.operator, "OPERATOR_")} <Foreign text={condition.value} />
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,86 @@
+//! Every view in both themes and at phone width: pictures to look at, nothing serious for axe-core, nothing wider than the
+//! screen.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use mesh_tests::say;
+
+use crate::{
+    browser::Browser,
+    stage::{ASSET, MARKET, Stage},
+};
+
+/// axe-core out of the console's development packages; nothing where they are not installed.
+fn axe() -> Option<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../services/edge/console/node_modules/axe-core/axe.min.js");
+    let source = std::fs::read_to_string(file).ok();
+    if source.is_none() {
+        say("skipped: axe-core; `npm ci` in services/edge/console brings it");
+    }
+    source
+}
+
+#[tokio::test]
+async fn every_view_is_fit_to_be_seen_and_heard() {
+    let Some(browser) = Browser::start().await else { return };
+    let stage = Stage::demo().await;
+    stage.outside.until_first_segment().await;
+    let axe = axe();
+    let party = stage.json("/api/v2/delegations?pagination.first=1").await;
+    let party = party["delegations"]["edges"][0]["node"]["party"].as_str().unwrap().to_owned();
+    let views = [
+        (
+            "now",
+            String::new(),
+            "document.querySelectorAll('[data-taking=true]').length === 4 && document.querySelector('[data-chain]') && Number(document.querySelector('[data-looks]').dataset.looks) >= 4",
+        ),
+        ("markets", format!("#/markets?market={MARKET}"), "document.querySelector('.candles canvas')"),
+        ("explore-delegations", "#/explore/delegations".to_owned(), "document.querySelector('tbody tr')"),
+        (
+            "explore-accounts",
+            format!("#/explore/accounts?party={party}"),
+            "document.querySelector('tbody tr')",
+        ),
+        ("explore-rewards", "#/explore/rewards".to_owned(), "document.querySelector('tbody tr')"),
+        ("explore-proposals", "#/explore/proposals".to_owned(), "document.querySelector('tbody tr')"),
+        ("export", "#/export?from=1".to_owned(), "document.querySelector('[data-rows]').dataset.rows"),
+        (
+            "export-ledger",
+            format!("#/export/ledger?party=network&asset={ASSET}"),
+            "document.querySelector('.transfer')",
+        ),
+        ("submit", format!("#/submit?hash={}", "AB".repeat(32)), "document.querySelector('[data-fate]')"),
+    ];
+    for (size, width, height) in [("desk", 1280, 900), ("phone", 360, 780)] {
+        for theme in ["light", "dark"] {
+            let page = browser.page(stage.outside.url(), width, height).await;
+            let preference = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
+            page.call("Emulation.setEmulatedMedia", preference).await;
+            for (name, view, is_there) in &views {
+                page.open(view).await;
+                page.until(is_there).await;
+                page.until("document.querySelector('[data-pulse]').textContent !== '–'").await;
+                page.picture(&format!("{name}-{size}-{theme}")).await;
+                assert!(
+                    page.is("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+                        .await,
+                    "{name} is wider than a {size}"
+                );
+                let Some(axe) = &axe else { continue };
+                page.eval::<Value>(&format!("(() => {{ {axe}\n; return null; }})()")).await;
+                let found: Vec<Value> = page
+                    .eval(
+                        "axe.run(document, { resultTypes: ['violations'] }).then(found => found.violations
+                            .filter(of => of.impact === 'serious' || of.impact === 'critical')
+                            .map(of => ({ id: of.id, help: of.help, nodes: of.nodes.slice(0, 5).map(node => [node.html.slice(0, 200), node.failureSummary]) })))",
+                    )
+                    .await;
+                assert!(found.is_empty(), "{name}, {size}, {theme}: {}", json!(found));
+            }
+            page.assert_quiet();
+        }
+    }
+}

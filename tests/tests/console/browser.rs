@@ -1,0 +1,111 @@
+//! A headless Chromium of a test's own. It and its profile are gone when the test ends.
+
+use std::{env, path::PathBuf, time::Duration};
+
+use mesh_launcher::process::{Process, ProcessSpec};
+use mesh_tests::say;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use crate::{page::Page, protocol::Protocol};
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// What it is started with: nothing of its own on the network, nothing of a desktop.
+const FLAGS: [&str; 14] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-sync",
+    "--no-first-run",
+    "--force-color-profile=srgb",
+    "--remote-debugging-port=0",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "about:blank",
+];
+
+/// A running browser.
+pub(crate) struct Browser {
+    protocol: Protocol,
+    process: Process,
+    /// Where downloads go.
+    pub(crate) downloads: PathBuf,
+    _folder: TempDir,
+}
+
+impl Browser {
+    /// Starts one where there is one; otherwise says that the test is skipped.
+    pub(crate) async fn start() -> Option<Self> {
+        let Some(program) = program() else {
+            say("skipped: there is no Chromium on the PATH; on Debian `apt-get install chromium`");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let profile = folder.path().join("profile");
+        let mut spec = ProcessSpec::new("chromium", program, folder.path().join("log"));
+        // The shell script around it on Debian sets up a home.
+        spec = spec.env("HOME", folder.path().to_string_lossy());
+        spec = spec.arg(format!("--user-data-dir={}", profile.display()));
+        spec = FLAGS.into_iter().fold(spec, |spec, flag| spec.arg(flag));
+        let process = Process::spawn(&spec).unwrap();
+        let told = profile.join("DevToolsActivePort");
+        let deadline = Instant::now() + READY_WITHIN;
+        let (port, path) = loop {
+            // It is written in one go, but seen before that.
+            let text = std::fs::read_to_string(&told).unwrap_or_default();
+            if let Some((port, path)) = text.trim().split_once('\n') {
+                break (port.to_owned(), path.to_owned());
+            }
+            let log = || std::fs::read_to_string(&spec.log).unwrap_or_default();
+            assert!(process.exit_status().is_none(), "Chromium has ended: {}", log());
+            assert!(Instant::now() < deadline, "Chromium does not begin: {}", log());
+            sleep(Duration::from_millis(10)).await;
+        };
+        let protocol = Protocol::connect(&format!("ws://127.0.0.1:{port}{path}")).await;
+        let downloads = folder.path().join("downloads");
+        let behaviour = json!({"behavior": "allow", "downloadPath": downloads, "eventsEnabled": true});
+        protocol.call(None, "Browser.setDownloadBehavior", behaviour).await;
+        Some(Self { protocol, process, downloads, _folder: folder })
+    }
+
+    /// A page of its own, on a screen of this size.
+    pub(crate) async fn page(&self, url: &str, width: u32, height: u32) -> Page<'_> {
+        let target = self.protocol.call(None, "Target.createTarget", json!({"url": "about:blank"})).await;
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let session = self.protocol.call(None, "Target.attachToTarget", attach).await;
+        let session = session["sessionId"].as_str().unwrap().to_owned();
+        let page = Page::new(&self.protocol, session, url);
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            page.call(&format!("{domain}.enable"), json!({})).await;
+        }
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        page.call("Emulation.setDeviceMetricsOverride", size).await;
+        // As on a phone: they lie over the page and take no room.
+        page.call("Emulation.setScrollbarsHidden", json!({"hidden": true})).await;
+        page
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.process.kill_group();
+    }
+}
+
+fn program() -> Option<PathBuf> {
+    if let Some(named) = env::var_os("MESH_TEST_CHROMIUM") {
+        return Some(named.into());
+    }
+    let path = env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    let files = NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    files.into_iter().find(|file| file.is_file())
+}

@@ -1,0 +1,101 @@
+//! What is committed of the console is what its sources make, and its types are those of the API's document. Both need
+//! Node and the console's packages, so they are skipped where these are not.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use mesh_tests::{outside::Outside, say};
+
+fn console() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../services/edge/console")
+}
+
+/// Whether its packages are there and Node runs.
+fn can_build() -> bool {
+    let has_node = Command::new("node").arg("--version").output().is_ok_and(|output| output.status.success());
+    let has_packages = console().join("node_modules/esbuild").is_dir();
+    if !(has_node && has_packages) {
+        say("skipped: Node and the packages of services/edge/console (`npm ci`) are not here");
+    }
+    has_node && has_packages
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).current_dir(console()).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn the_committed_files_are_what_the_sources_make() {
+    if !can_build() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    run("node", &["build.mjs", folder.path().to_str().unwrap()]);
+    let committed = console().join("../assets/console");
+    let names = |folder: &Path| {
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(folder.path()), names(&committed));
+    for name in names(&committed) {
+        let is_same =
+            fs::read(folder.path().join(&name)).unwrap() == fs::read(committed.join(&name)).unwrap();
+        assert!(is_same, "{name:?} is not what the sources make: `npm run build` in services/edge/console");
+    }
+}
+
+#[test]
+fn the_sources_have_right_types_and_make_no_markup_of_text() {
+    let sources = console().join("src");
+    let views = sources.join("views");
+    for folder in [&sources, &views] {
+        for file in fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if !path.extension().is_some_and(|ending| ending == "ts" || ending == "tsx") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            for markup in
+                ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "new Function"]
+            {
+                assert!(!text.contains(markup), "{} has {markup}", path.display());
+            }
+        }
+    }
+    if can_build() {
+        run("node", &["node_modules/typescript/bin/tsc", "--noEmit"]);
+    }
+}
+
+#[test]
+fn the_lock_file_names_no_registry_but_the_public_one() {
+    let lock = fs::read_to_string(console().join("package-lock.json")).unwrap();
+    for line in lock.lines().filter(|line| line.contains("\"resolved\"")) {
+        assert!(line.contains("https://registry.npmjs.org/"), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_types_are_those_of_the_document() {
+    if !can_build() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (document, types) = (folder.path().join("openapi.json"), folder.path().join("gateway.d.ts"));
+    fs::write(&document, Outside::fixture().await.get("/openapi.json").await.body).unwrap();
+    let arguments = [document.to_str().unwrap(), "-o", types.to_str().unwrap()];
+    let program = "node_modules/openapi-typescript/bin/cli.js";
+    run("node", &[&[program][..], &arguments].concat());
+    let is_same = fs::read(types).unwrap() == fs::read(console().join("src/gateway.d.ts")).unwrap();
+    assert!(is_same, "the contract has changed: `npm run types` in services/edge/console, see its README");
+}

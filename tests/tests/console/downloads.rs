@@ -1,0 +1,131 @@
+//! *Export*: what is known beforehand, picking a range, and a download that is paused, loses its gateway, and is the right
+//! file in the end.
+
+use std::{num::NonZeroU32, path::Path};
+
+use crc32c::crc32c;
+use mesh_testbed::{Cut, Line, Proxy};
+use serde_json::{Value, json};
+
+use crate::{
+    browser::Browser,
+    page::Page,
+    stage::{ASSET, Stage},
+};
+
+/// The browser as one that cannot write files: it keeps a download and saves it in the end.
+const SAVES_AT_THE_END: &str = "delete window.showSaveFilePicker";
+
+/// The browser lets the page write a file that the test can read.
+const WRITES: &str = "window.showSaveFilePicker = async () =>
+    (await navigator.storage.getDirectory()).getFileHandle('download', { create: true })";
+
+/// Opens a view of a browser that behaves so from the beginning.
+async fn open(page: &Page<'_>, view: &str, behaviour: &str) {
+    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": behaviour})).await;
+    page.open(view).await;
+}
+
+/// The file that was saved.
+async fn saved(page: &Page<'_>, folder: &Path) -> Vec<u8> {
+    let done = page.protocol.until("Browser.downloadProgress", |event| event["state"] == "completed").await;
+    let guid = done["guid"].clone();
+    let begun = page.protocol.until("Browser.downloadWillBegin", |event| event["guid"] == guid).await;
+    std::fs::read(folder.join(begun["suggestedFilename"].as_str().unwrap())).unwrap()
+}
+
+fn spelled(bytes: &[u8]) -> String {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    STANDARD.encode(crc32c(bytes).to_be_bytes())
+}
+
+#[tokio::test]
+async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_line() {
+    let Some(browser) = Browser::start().await else { return };
+    let mut stage = Stage::sealed().await;
+    let path = "/api/v2/networkhistory/export?fromBlock=1&toBlock=500&table=TABLE_ORDERS";
+    let whole = stage.outside.get(path).await.body;
+    let digest = spelled(&whole);
+    let edge = stage.outside.url().trim_start_matches("http://").parse().unwrap();
+    let way = Proxy::start(edge, 1).await.unwrap();
+    let url = format!("http://{}", way.address());
+    for behaviour in [SAVES_AT_THE_END, WRITES] {
+        let page = browser.page(&url, 1280, 900).await;
+        open(&page, "#/export?table=TABLE_ORDERS&from=1&to=500", behaviour).await;
+        page.until(&format!("document.querySelector('[data-digest]').dataset.digest === {}", json!(digest)))
+            .await;
+        let length: String = page.eval("document.querySelector('[data-bytes]').dataset.bytes").await;
+        assert_eq!(length, whole.len().to_string());
+        // So slow that there is a middle.
+        let slow = u32::try_from(whole.len() / 20).ok().and_then(NonZeroU32::new);
+        way.set(Line { bytes_per_s: slow, ..Line::default() });
+        page.press("Download").await;
+        page.until("Number(document.querySelector('.transfer').dataset.received) > 0").await;
+        page.press("Pause").await;
+        page.until("document.querySelector('.transfer').dataset.phase === 'paused'").await;
+        let before: String = page.eval("document.querySelector('.transfer').dataset.received").await;
+        assert!(before.parse::<usize>().unwrap() < whole.len(), "nothing is left to be resumed");
+        page.picture("export-paused").await;
+        // What is resumed finds nobody, and then somebody else.
+        stage.mesh.service("edge").kill().await;
+        page.press("Resume").await;
+        stage.mesh.service_mut("edge").restart().await;
+        page.until(&format!("Number(document.querySelector('.transfer').dataset.received) > {before}")).await;
+        way.cut(Cut::Reset);
+        way.set(Line::default());
+        page.until("document.querySelector('.transfer').dataset.phase === 'done'").await;
+        assert!(page.is("Number(document.querySelector('.transfer').dataset.resumed) > 0").await);
+        page.picture("export-done").await;
+        let told: String = page.eval("document.querySelector('[data-checksum]').dataset.checksum").await;
+        assert_eq!(told, digest);
+        let file = match behaviour {
+            WRITES => {
+                let read = "navigator.storage.getDirectory().then(folder => folder.getFileHandle('download')).then(handle => handle.getFile())
+                    .then(file => file.arrayBuffer()).then(buffer => Array.from(new Uint8Array(buffer)))";
+                page.eval::<Vec<u8>>(read).await
+            }
+            _ => saved(&page, &browser.downloads).await,
+        };
+        assert!(file == whole, "{} bytes are another file than these {}", file.len(), whole.len());
+        page.assert_quiet_but_for_failed_answers();
+    }
+}
+
+#[tokio::test]
+async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
+    let Some(browser) = Browser::start().await else { return };
+    let stage = Stage::sealed().await;
+    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    open(&page, "#/export", SAVES_AT_THE_END).await;
+    let range = |range: &str| format!("document.querySelector('[data-range]').dataset.range === '{range}'");
+    page.until(&range("401-500")).await;
+    page.drag(".map svg", 0.05, 0.5).await;
+    page.until(&range("1-300")).await;
+    let rows = stage.outside.request(
+        reqwest::Method::HEAD,
+        "/api/v2/networkhistory/export?fromBlock=1&toBlock=300&table=TABLE_TRADES",
+    );
+    let rows = mesh_testbed::Answer::to(rows).await.header("x-total-rows").unwrap().to_owned();
+    page.until(&format!("document.querySelector('[data-rows]').dataset.rows === '{rows}'")).await;
+    page.eval::<Value>("void document.querySelector('[role=slider]').focus()").await;
+    page.key("ArrowRight", false).await;
+    page.until(&range("101-400")).await;
+    page.key("ArrowLeft", true).await;
+    page.until(&range("101-300")).await;
+    assert!(page.is("location.hash.includes('from=101') && location.hash.includes('to=300')").await);
+    page.fill("Table", "TABLE_BLOCKS").await;
+    page.until("document.querySelector('[data-rows]').dataset.rows === '200'").await;
+
+    page.press("Ledger of a party").await;
+    page.fill("Party", "network").await;
+    page.fill("Asset", ASSET).await;
+    page.press("Choose").await;
+    page.press("Download").await;
+    page.until("document.querySelector('.transfer').dataset.phase === 'done'").await;
+    let told =
+        stage.outside.get(&format!("/api/v2/ledgerentry/export?partyId=network&assetId={ASSET}")).await.body;
+    assert!(saved(&page, &browser.downloads).await == told);
+    let shown: String = page.eval("document.querySelector('[data-checksum]').dataset.checksum").await;
+    assert_eq!(shown, spelled(&told));
+    page.assert_quiet();
+}

@@ -1,0 +1,154 @@
+//! *Explore*: tables and single things equal what the API says, page by page, and links bring them back.
+
+use serde_json::{Value, json};
+
+use crate::{
+    browser::Browser,
+    page::Page,
+    stage::{ORACLE_SPEC, Stage, WITHDRAWAL},
+};
+
+/// The cursors on the screen.
+pub(crate) async fn cursors(page: &Page<'_>) -> Vec<String> {
+    page.eval("[...document.querySelectorAll('tr[data-cursor]')].map(row => row.dataset.cursor)").await
+}
+
+/// The values of a column: the whole of them, not what is shown for short.
+pub(crate) async fn column(page: &Page<'_>, name: &str) -> Vec<String> {
+    page.eval(&format!(
+        "[...document.querySelectorAll('td[data-name={}]')].map(cell => (cell.querySelector('[data-value]') ?? cell).dataset.value ?? cell.textContent)",
+        json!(name)
+    ))
+    .await
+}
+
+fn of_edges(reply: &Value, list: &str, member: &str) -> Vec<String> {
+    let edges = reply[list]["edges"].as_array().unwrap();
+    let text = |edge: &Value| match member {
+        "cursor" => edge["cursor"].as_str().unwrap().to_owned(),
+        _ => edge["node"][member].as_str().unwrap().to_owned(),
+    };
+    edges.iter().map(text).collect()
+}
+
+/// Waits for a page that begins with this cursor.
+async fn until_page(page: &Page<'_>, cursors: &[String]) {
+    page.until(&format!(
+        "document.querySelector('tr[data-cursor]').dataset.cursor === {}",
+        json!(cursors[0])
+    ))
+    .await;
+    assert_eq!(self::cursors(page).await, cursors);
+}
+
+/// A list of one view held against the API, forwards, backwards and by its link.
+pub(crate) async fn walk(
+    stage: &Stage,
+    page: &Page<'_>,
+    view: &str,
+    path: &str,
+    list: &str,
+    columns: &[(&str, &str)],
+) {
+    page.open(&format!("#/explore/{view}?size=20")).await;
+    let first = stage.json(&format!("{path}?pagination.first=20")).await;
+    until_page(page, &of_edges(&first, list, "cursor")).await;
+    for (name, member) in columns {
+        assert_eq!(column(page, name).await, of_edges(&first, list, member), "{view}, {name}");
+    }
+    if first[list]["pageInfo"]["hasNextPage"] == false {
+        assert!(
+            page.is("[...document.querySelectorAll('.steps button')].every(button => button.disabled)").await
+        );
+        return;
+    }
+    let end = first[list]["pageInfo"]["endCursor"].as_str().unwrap();
+    let second = stage.json(&format!("{path}?pagination.first=20&pagination.after={end}")).await;
+    page.press("Next").await;
+    until_page(page, &of_edges(&second, list, "cursor")).await;
+    let link: String = page.eval("location.hash").await;
+    let line: String = page.eval("document.querySelector('.line code').textContent").await;
+    assert!(line.contains(end) && line.starts_with("curl "), "{line}");
+    page.press("Previous").await;
+    until_page(page, &of_edges(&first, list, "cursor")).await;
+    page.open(&link).await;
+    until_page(page, &of_edges(&second, list, "cursor")).await;
+}
+
+#[tokio::test]
+async fn lists_page_by_cursor_and_show_what_the_api_says() {
+    let Some(browser) = Browser::start().await else { return };
+    let stage = Stage::demo().await;
+    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let delegations =
+        [("Epoch", "epochSeq"), ("Party", "party"), ("Validator", "nodeId"), ("Amount", "amount")];
+    walk(&stage, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
+    let rewards = [("Epoch", "epoch"), ("Asset", "assetId"), ("Amount", "amount")];
+    walk(&stage, &page, "rewards", "/api/v2/rewards/epoch/summaries", "summaries", &rewards).await;
+    let proposals = [("Height", "upgradeBlockHeight"), ("Release", "networkReleaseTag")];
+    walk(&stage, &page, "proposals", "/api/v2/upgrade/proposals", "protocolUpgradeProposals", &proposals)
+        .await;
+
+    // The accounts of a party, found by a click on it.
+    page.open("#/explore/delegations?size=20").await;
+    page.click("td[data-name=Party] a").await;
+    page.until("document.querySelector('table[data-list=accounts] tbody tr')").await;
+    let party: String = page.eval("new URLSearchParams(location.hash.split('?')[1]).get('party')").await;
+    let accounts = stage.json(&format!("/accounts?party={party}")).await;
+    let balances: Vec<_> = accounts["accounts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|account| account["balance"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(column(&page, "Balance").await, balances);
+    // A filter that is typed.
+    page.open("#/explore/accounts").await;
+    page.fill("Party", "nobody").await;
+    page.press("Show").await;
+    page.until("document.querySelector('.wrong')").await;
+    page.fill("Party", "network").await;
+    page.press("Show").await;
+    page.until("location.hash.endsWith('party=network') && document.querySelector('table[data-list=accounts] tbody tr')").await;
+    page.assert_quiet();
+}
+
+#[tokio::test]
+async fn one_thing_is_found_by_its_id() {
+    let Some(browser) = Browser::start().await else { return };
+    let stage = Stage::demo().await;
+    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    // Blocks of the demo network that this one has not reached hold the example: any will do.
+    let client = stage.database.connect().await;
+    let id = |table: &str, example: &str| {
+        let (client, example) = (&client, example.to_owned());
+        let statement = format!("SELECT id FROM {table} ORDER BY (id = $1) DESC, id LIMIT 1");
+        async move { client.query_one(&statement, &[&example]).await.unwrap().get::<_, String>(0) }
+    };
+    let withdrawal = id("withdrawals", WITHDRAWAL).await;
+    let told = stage.json(&format!("/api/v2/withdrawal/{withdrawal}")).await["withdrawal"].clone();
+    page.open("#/explore/withdrawal").await;
+    page.fill("Id", &withdrawal).await;
+    page.press("Show").await;
+    page.until(&format!("document.querySelector('[data-status]').dataset.status === {}", told["status"]))
+        .await;
+    let shown: Vec<String> = page
+        .eval("[...document.querySelectorAll('.facts [data-value]')].map(value => value.dataset.value)")
+        .await;
+    for member in ["id", "partyId", "amount", "asset", "ref", "createdTimestamp"] {
+        let value = told[member].as_str().unwrap().to_owned();
+        assert!(
+            value.is_empty() || shown.contains(&value),
+            "{member} {value} is not on the screen: {shown:?}"
+        );
+    }
+    let spec = id("oracle_specs", ORACLE_SPEC).await;
+    let told = stage.json(&format!("/api/v2/oracle/spec/{spec}")).await;
+    page.open(&format!("#/explore/oracle-spec/{spec}")).await;
+    let status = &told["oracleSpec"]["externalDataSourceSpec"]["spec"]["status"];
+    page.until(&format!("document.querySelector('[data-status]').dataset.status === {status}")).await;
+    page.assert_quiet();
+    // What is not there is said, with its number.
+    page.open(&format!("#/explore/withdrawal/{}", "ab".repeat(32))).await;
+    page.until("document.querySelector('[role=alert]').textContent.includes('150001')").await;
+}

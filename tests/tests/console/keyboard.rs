@@ -1,0 +1,34 @@
+//! Without a mouse: from view to view, and to the content.
+
+use crate::{browser::Browser, stage::Stage};
+
+#[tokio::test]
+async fn views_are_reached_by_keys_alone_and_the_theme_stays() {
+    let Some(browser) = Browser::start().await else { return };
+    let stage = Stage::demo().await;
+    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    page.open("").await;
+    page.key("Tab", false).await;
+    assert!(page.is("document.activeElement.classList.contains('skip')").await);
+    page.key("Enter", false).await;
+    assert!(page.is("document.activeElement.id === 'main'").await);
+    for name in ["Markets", "Explore", "Export", "Submit", "Now"] {
+        let focus = format!(
+            "void [...document.querySelectorAll('nav a')].find(link => link.textContent === '{name}').focus()"
+        );
+        page.eval::<serde_json::Value>(&focus).await;
+        page.key("Enter", false).await;
+        page.until(&format!("document.title.startsWith('{name}') && document.querySelector('nav [aria-current]').textContent === '{name}'")).await;
+        page.until("document.activeElement.id === 'main'").await;
+    }
+    // From the system's colours to light, to dark, and dark it stays.
+    page.click(".themes").await;
+    page.until("document.documentElement.dataset.theme === 'light'").await;
+    page.click(".themes").await;
+    page.until("document.documentElement.dataset.theme === 'dark'").await;
+    page.open("#/explore").await;
+    assert!(page.is("document.documentElement.dataset.theme === 'dark'").await);
+    page.click(".themes").await;
+    page.until("document.documentElement.dataset.theme === undefined").await;
+    page.assert_quiet();
+}

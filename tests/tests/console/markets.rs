@@ -1,0 +1,66 @@
+//! *Markets*: candles are the API's, older ones come as one goes back, and the running one lives.
+
+use serde_json::{Value, json};
+
+use crate::{
+    browser::Browser,
+    stage::{MARKET, Stage},
+};
+
+fn nodes(reply: &Value) -> Vec<Value> {
+    reply["candles"]["edges"].as_array().unwrap().iter().map(|edge| edge["node"].clone()).collect()
+}
+
+#[tokio::test]
+async fn candles_are_shown_gone_back_through_and_kept_up_with() {
+    let Some(browser) = Browser::start().await else { return };
+    let stage = Stage::demo().await;
+    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let candles = |interval: &str, more: &str| {
+        format!("/api/v2/candle?candleId=trades_candle_{interval}_{MARKET}{more}")
+    };
+    page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
+    let newest = nodes(&stage.json(&candles("block", "&pagination.first=1")).await).remove(0);
+    page.until(&format!("document.querySelector('.told').dataset.told === {}", newest["start"])).await;
+    for member in ["open", "high", "low", "close", "volume"] {
+        let shown: String = page
+            .eval(&format!("document.querySelector('.told [data-name={member}] [data-value]').dataset.value"))
+            .await;
+        assert_eq!(json!(shown), newest[member], "{member}");
+    }
+    page.picture("markets-candles").await;
+    // Back, by the keyboard, until all there are have come, page by page.
+    let all = nodes(&stage.json(&candles("block", "&pagination.first=5000")).await);
+    assert!(all.len() > 300, "{} candles are too few for several pages", all.len());
+    page.eval::<Value>("void document.querySelector('.candles').focus()").await;
+    let count = "Number(document.querySelector('.candles').dataset.count)";
+    let mut presses = 0;
+    while !page.is(&format!("{count} === {}", all.len())).await {
+        page.key("PageUp", false).await;
+        presses += 1;
+        assert!(presses < 500, "the chart has {} candles of {}", page.eval::<f64>(count).await, all.len());
+    }
+    page.key("Home", false).await;
+    page.until(&format!(
+        "document.querySelector('.candles').dataset.from === {}",
+        all.last().unwrap()["start"]
+    ))
+    .await;
+    // Another interval is another link.
+    page.press("1 h").await;
+    let hour = nodes(&stage.json(&candles("1_hour", "&pagination.first=1")).await).remove(0);
+    page.until(&format!("document.querySelector('.told').dataset.told === {}", hour["start"])).await;
+    assert!(page.is("location.hash.includes('interval=1_hour')").await);
+    // A trade more: the last candle moves, or a new one comes.
+    let client = stage.database.connect().await;
+    let trade = "INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, buy_order, sell_order, type)
+        SELECT synthetic_time + interval '1 microsecond', tx_hash, block_time, seq_num + 1, 'fe', market_id, price, 4242, buyer, seller, buy_order, sell_order, type
+        FROM trades WHERE market_id = $1 ORDER BY synthetic_time DESC LIMIT 1";
+    assert_eq!(client.execute(trade, &[&MARKET]).await.unwrap(), 1);
+    let volume = hour["volume"].as_str().unwrap().parse::<u64>().unwrap() + 4242;
+    page.until(&format!(
+        "document.querySelector('.told [data-name=volume] [data-value]').dataset.value === '{volume}'"
+    ))
+    .await;
+    page.assert_quiet();
+}

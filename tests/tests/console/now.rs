@@ -1,0 +1,94 @@
+//! *Now*: what is on the screen is what the API says at this moment.
+
+use crate::{
+    browser::Browser,
+    stage::{Stage, ungrouped},
+};
+
+#[tokio::test]
+async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network() {
+    let Some(browser) = Browser::start().await else { return };
+    let stage = Stage::demo().await;
+    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    page.open("").await;
+    page.until("document.querySelectorAll('[data-service][data-taking=true]').length === 4").await;
+    page.until("[...document.querySelectorAll('[data-replicas]')].every(of => of.dataset.replicas === '1')")
+        .await;
+    let height: String = page.eval("document.querySelector('[data-height]').dataset.height").await;
+    let first: u64 = height.parse().unwrap();
+    // It ticks.
+    page.until(&format!("Number(document.querySelector('[data-height]').dataset.height) > {first}")).await;
+    let shown: String = page.eval("document.querySelector('[data-pulse]').textContent").await;
+    let told: u64 = stage.json("/blockchain/height").await["height"].as_str().unwrap().parse().unwrap();
+    let shown: u64 = ungrouped(&shown).parse().unwrap();
+    assert!(shown <= told && told - shown < 60, "{shown} is on the screen, {told} is the height");
+    let chain = stage.json("/blockchain/height").await["chainId"].as_str().unwrap().to_owned();
+    page.until(&format!("document.querySelector('[data-chain]').dataset.chain === '{chain}'")).await;
+    let info = stage.json("/api/v2/info").await;
+    let version: String = page.eval("document.querySelector('[data-version]').dataset.version").await;
+    assert_eq!(version, info["version"].as_str().unwrap());
+    let upgrade = stage.json("/api/v2/upgrade/status").await;
+    page.until(&format!(
+        "document.querySelector('[data-upgrade]').dataset.upgrade === '{}'",
+        upgrade["ready"]
+    ))
+    .await;
+    let limits = stage.json("/limits").await;
+    let rows = limits["rows"]["pageDefault"].as_u64().unwrap();
+    page.until(&format!(
+        "document.querySelector('main').innerText.replaceAll('\\u202f', '').includes('{rows}')"
+    ))
+    .await;
+    // Requests that this very page makes are counted.
+    page.until("[...document.querySelectorAll('[data-service=\"node-info\"] dd')].some(of => /^[1-9]|^0\\.[0-9]*[1-9]/.test(of.textContent))").await;
+    let paint: f64 =
+        page.eval("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1").await;
+    let weight: f64 = page.eval(
+        "performance.getEntriesByType('resource').filter(of => /app\\.[0-9a-f]+\\./.test(of.name)).reduce((sum, of) => sum + of.encodedBodySize, 0)",
+    ).await;
+    mesh_tests::say(&format!(
+        "the console: first paint after {paint:.0} ms, {weight} bytes of script and style on the wire"
+    ));
+    page.assert_quiet();
+}
+
+#[tokio::test]
+async fn what_the_edge_tells_of_the_mesh_names_no_place() {
+    let database = mesh_testbed::Database::fresh().await;
+    let mesh = mesh_testbed::Mesh::configure(&database).without("export").start().await;
+    let answer = mesh.get("/console/now").await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let now = answer.json();
+    assert_eq!(now["isBusThere"], true);
+    let services: Vec<_> =
+        now["services"].as_array().unwrap().iter().map(|service| service["name"].clone()).collect();
+    assert_eq!(services, ["export", "node-info", "query", "tx-relay"]);
+    let of = |name: &str| {
+        now["services"].as_array().unwrap().iter().find(|service| service["name"] == name).unwrap()
+    };
+    assert_eq!(
+        (&of("export")["isTaking"], of("export")["replicas"].as_array().unwrap().len()),
+        (&false.into(), 0)
+    );
+    let [replica] = of("query")["replicas"].as_array().unwrap().as_slice() else { panic!("{now}") };
+    for (member, value) in replica.as_object().unwrap() {
+        assert!(
+            ["id", "version", "started", "requests", "errors", "busyNs"].contains(&member.as_str()),
+            "{member}: {value}"
+        );
+    }
+    for place in ["127.0.0.1", "localhost", "nats", "postgres", "mesh."] {
+        assert!(!answer.text().contains(place), "{place}: {}", answer.text());
+    }
+    // Looked at a moment ago: nobody is asked again.
+    let again = mesh.get("/console/now").await.json();
+    let taken = |now: &serde_json::Value| now["takenAt"].as_str().unwrap().parse::<u64>().unwrap();
+    assert!(taken(&again) == taken(&now) || taken(&again) - taken(&now) >= 900_000_000, "{now} {again}");
+    for path in ["/console/now/", "/console", "/console/app.js"] {
+        assert_eq!(mesh.get(path).await.status, 404, "{path}");
+    }
+    let page = mesh.get("/").await;
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'self'") && !policy.contains("unsafe"), "{policy}");
+}

@@ -1,0 +1,208 @@
+//! A page as a user has it: looks, clicks, types, drags. What the browser complains about is kept.
+
+use std::path::PathBuf;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::protocol::Protocol;
+
+/// A page of a browser.
+pub(crate) struct Page<'a> {
+    pub(crate) protocol: &'a Protocol,
+    session: String,
+    /// Where the gateway is.
+    url: String,
+}
+
+impl<'a> Page<'a> {
+    pub(crate) fn new(protocol: &'a Protocol, session: String, url: &str) -> Self {
+        Self { protocol, session, url: url.to_owned() }
+    }
+
+    /// Sends a command to the page.
+    pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
+        self.protocol.call(Some(&self.session), method, params).await
+    }
+
+    /// Opens a view anew, as somebody who was given its link.
+    pub(crate) async fn open(&self, view: &str) {
+        // Without this a change behind `#` alone would load nothing.
+        self.call("Page.navigate", json!({"url": "about:blank"})).await;
+        self.call("Page.navigate", json!({"url": format!("{}/{view}", self.url)})).await;
+        self.until("document.readyState === 'complete' && document.querySelector('main')").await;
+    }
+
+    /// What a script comes to, a promise awaited.
+    pub(crate) async fn eval<T: DeserializeOwned>(&self, script: &str) -> T {
+        let params = json!({
+            "expression": script, "awaitPromise": true, "returnByValue": true, "userGesture": true,
+        });
+        let result = self.call("Runtime.evaluate", params).await;
+        let thrown = &result["exceptionDetails"];
+        assert!(thrown.is_null(), "{script}: {}", thrown["exception"]["description"]);
+        serde_json::from_value(result["result"]["value"].clone())
+            .unwrap_or_else(|error| panic!("{script} gives {result}: {error}"))
+    }
+
+    /// Waits until an expression is true of the page.
+    pub(crate) async fn until(&self, expression: &str) {
+        let script = format!(
+            "new Promise((done, fail) => {{
+                const end = Date.now() + 40000;
+                const look = () => {{
+                    let is = false;
+                    try {{ is = Boolean({expression}); }} catch {{ /* not there yet */ }}
+                    if (is) done(true);
+                    else if (Date.now() < end) setTimeout(look, 20);
+                    else fail(new Error('it did not come; the page shows: ' + document.body?.innerText.slice(0, 3000)));
+                }};
+                look();
+            }})"
+        );
+        self.eval::<bool>(&script).await;
+    }
+
+    /// Whether an expression is true now.
+    pub(crate) async fn is(&self, expression: &str) -> bool {
+        self.eval(&format!("Boolean({expression})")).await
+    }
+
+    /// Waits for an element and clicks on it.
+    pub(crate) async fn click(&self, selector: &str) {
+        let found = format!("document.querySelector({})", json!(selector));
+        self.until(&format!("{found} && !{found}.disabled")).await;
+        self.eval::<Value>(&format!("void {found}.click()")).await;
+    }
+
+    /// Waits for a button with these words and clicks on it.
+    pub(crate) async fn press(&self, words: &str) {
+        let found = format!(
+            "[...document.querySelectorAll('button')].find(button => button.textContent.trim() === {} && !button.disabled)",
+            json!(words)
+        );
+        self.until(&found).await;
+        self.eval::<Value>(&format!("void {found}.click()")).await;
+    }
+
+    /// Types into a field, by its label.
+    pub(crate) async fn fill(&self, label: &str, text: &str) {
+        let script = format!(
+            "(() => {{
+                const label = [...document.querySelectorAll('label')].find(label => label.textContent === {});
+                const field = label && document.getElementById(label.htmlFor);
+                if (!field) return false;
+                const kind = field.tagName === 'TEXTAREA' ? HTMLTextAreaElement : field.tagName === 'SELECT' ? HTMLSelectElement : HTMLInputElement;
+                Object.getOwnPropertyDescriptor(kind.prototype, 'value').set.call(field, {});
+                field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', {{ bubbles: true }}));
+                return true;
+            }})()",
+            json!(label),
+            json!(text)
+        );
+        self.until(&script).await;
+    }
+
+    /// Presses a key where the focus is.
+    pub(crate) async fn key(&self, key: &str, shift: bool) {
+        for kind in ["keyDown", "keyUp"] {
+            let text = match key {
+                "Enter" => "\r",
+                _ if key.chars().count() == 1 => key,
+                _ => "",
+            };
+            let mut event =
+                json!({"type": kind, "key": key, "code": key, "modifiers": if shift { 8 } else { 0 }});
+            let code = match key {
+                "Tab" => 9,
+                "Enter" => 13,
+                _ => 0,
+            };
+            event["windowsVirtualKeyCode"] = json!(code);
+            if !text.is_empty() && kind == "keyDown" {
+                event["text"] = json!(text);
+            }
+            self.call("Input.dispatchKeyEvent", event).await;
+        }
+    }
+
+    /// Drags over an element, from one share of its width to another.
+    pub(crate) async fn drag(&self, selector: &str, from: f64, to: f64) {
+        let place = format!(
+            "(() => {{ const element = document.querySelector({}); element.scrollIntoView({{block: 'center'}});
+                const box = element.getBoundingClientRect(); return [box.x, box.y, box.width, box.height]; }})()",
+            json!(selector)
+        );
+        let [x, y, width, height]: [f64; 4] = self.eval(&place).await;
+        let at = |share: f64| (x + width * share, y + height / 2.0);
+        for (kind, (x, y)) in [
+            ("mousePressed", at(from)),
+            ("mouseMoved", at((from + to) / 2.0)),
+            ("mouseMoved", at(to)),
+            ("mouseReleased", at(to)),
+        ] {
+            let buttons = i32::from(kind != "mouseReleased");
+            let event =
+                json!({"type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// Keeps a picture of the page, as tall as the page is.
+    pub(crate) async fn picture(&self, name: &str) {
+        let shot = self
+            .call("Page.captureScreenshot", json!({"captureBeyondViewport": true, "format": "png"}))
+            .await;
+        let folder = screens();
+        std::fs::create_dir_all(&folder).unwrap();
+        let bytes = STANDARD.decode(shot["data"].as_str().unwrap()).unwrap();
+        std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
+    }
+
+    /// What the browser complained about: exceptions, errors and warnings on its console, violations of the policy. And
+    /// what it asked of other hosts.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let of = |method: &str| self.protocol.events(&self.session, method);
+        let thrown =
+            of("Runtime.exceptionThrown").into_iter().map(|event| event["exceptionDetails"].to_string());
+        let said = of("Runtime.consoleAPICalled").into_iter();
+        let said = said.filter(|event| event["type"] != "log" && event["type"] != "info");
+        let logged = of("Log.entryAdded").into_iter().map(|event| event["entry"].clone());
+        let logged = logged.filter(|entry| entry["level"] == "error" || entry["level"] == "warning");
+        let asked = of("Network.requestWillBeSent").into_iter();
+        let asked = asked.filter_map(|event| Some(event["request"]["url"].as_str()?.to_owned()));
+        let elsewhere = asked.filter(|url| {
+            !["about:", "blob:", "data:"].iter().any(|scheme| url.starts_with(scheme))
+                && !url.starts_with(&self.url)
+        });
+        thrown
+            .chain(said.map(|event| event.to_string()))
+            .chain(logged.map(|entry| entry.to_string()))
+            .chain(elsewhere.map(|url| format!("asked of another host: {url}")))
+            .collect()
+    }
+
+    /// That the browser complained about nothing, but for a machine so busy that a service said so.
+    pub(crate) fn assert_quiet(&self) {
+        let complaints = self.complaints();
+        let is_busy =
+            |said: &&String| said.contains(r#""source":"network""#) && said.contains("503 (Service");
+        let others: Vec<_> = complaints.iter().filter(|said| !is_busy(said)).collect();
+        assert!(others.is_empty(), "{others:?}");
+    }
+
+    /// The same where services were away: that these answers failed is told on the console, too.
+    pub(crate) fn assert_quiet_but_for_failed_answers(&self) {
+        let complaints = self.complaints();
+        let others: Vec<_> =
+            complaints.iter().filter(|said| !said.contains(r#""source":"network""#)).collect();
+        assert!(others.is_empty(), "{others:?}");
+    }
+}
+
+fn screens() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    // <target>/<profile>/deps/<test>
+    test.ancestors().nth(3).unwrap().join("console-screens")
+}

@@ -1,0 +1,115 @@
+//! The DevTools protocol over a WebSocket: commands with their answers, and events as they come.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{SinkExt, StreamExt, stream::SplitSink};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpStream,
+    sync::{Mutex as AsyncMutex, Notify, oneshot},
+    time::timeout,
+};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async_with_config,
+    tungstenite::{Message, protocol::WebSocketConfig},
+};
+
+/// Longer than any page here takes for anything.
+const WITHIN: Duration = Duration::from_secs(60);
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A connection to a browser.
+pub(crate) struct Protocol {
+    sending: AsyncMutex<SplitSink<Socket, Message>>,
+    next: AtomicU64,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
+    events: Mutex<Vec<Value>>,
+    news: Notify,
+}
+
+impl Protocol {
+    /// Connects to the address that a browser tells.
+    pub(crate) async fn connect(url: &str) -> Self {
+        // A picture of a page is one message.
+        let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+        let (socket, _) = connect_async_with_config(url, Some(config), true).await.unwrap();
+        let (sending, mut receiving) = socket.split();
+        let shared = Arc::new(Shared::default());
+        let reader = Arc::clone(&shared);
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = receiving.next().await {
+                let Message::Text(text) = message else { continue };
+                let message: Value = serde_json::from_str(&text).unwrap();
+                match message["id"].as_u64() {
+                    Some(id) => {
+                        if let Some(answer) = reader.waiting.lock().unwrap().remove(&id) {
+                            let _ = answer.send(message);
+                        }
+                    }
+                    None => {
+                        reader.events.lock().unwrap().push(message);
+                        reader.news.notify_waiters();
+                    }
+                }
+            }
+        });
+        Self { sending: AsyncMutex::new(sending), next: AtomicU64::new(1), shared }
+    }
+
+    /// Sends a command, to a page or to the browser itself, and gives its result.
+    pub(crate) async fn call(&self, session: Option<&str>, method: &str, params: Value) -> Value {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut message = json!({"id": id, "method": method, "params": params});
+        if let Some(session) = session {
+            message["sessionId"] = json!(session);
+        }
+        let (answer, answered) = oneshot::channel();
+        self.shared.waiting.lock().unwrap().insert(id, answer);
+        self.sending.lock().await.send(Message::text(message.to_string())).await.unwrap();
+        let answer = timeout(WITHIN, answered).await;
+        let answer = answer.unwrap_or_else(|_| panic!("the browser does not answer {method}")).unwrap();
+        assert!(answer["error"].is_null(), "{method} {params}: {}", answer["error"]);
+        answer["result"].clone()
+    }
+
+    /// All events so far of a kind.
+    pub(crate) fn events(&self, session: &str, method: &str) -> Vec<Value> {
+        let events = self.shared.events.lock().unwrap();
+        let of_kind = |event: &&Value| event["method"] == method && event["sessionId"] == session;
+        events.iter().filter(of_kind).map(|event| event["params"].clone()).collect()
+    }
+
+    /// Waits for an event of the browser or of any page.
+    pub(crate) async fn until(&self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let found = async {
+            loop {
+                let news = self.shared.news.notified();
+                tokio::pin!(news);
+                news.as_mut().enable();
+                let event = {
+                    let events = self.shared.events.lock().unwrap();
+                    let is_it = |event: &&Value| event["method"] == method && wanted(&event["params"]);
+                    events.iter().find(is_it).map(|event| event["params"].clone())
+                };
+                if let Some(event) = event {
+                    return event;
+                }
+                news.await;
+            }
+        };
+        timeout(WITHIN, found).await.unwrap_or_else(|_| panic!("{method} did not come"))
+    }
+}

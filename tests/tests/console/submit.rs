@@ -1,0 +1,48 @@
+//! *Submit*: a transaction is recognised, checked, sent, and followed into its block; a refusal is told with its reason.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mesh_transaction::{TxHash, encode};
+use serde_json::json;
+
+use crate::{browser::Browser, stage::Stage};
+
+#[tokio::test]
+async fn a_submission_is_followed_into_its_block() {
+    let Some(browser) = Browser::start().await else { return };
+    let stage = Stage::demo().await;
+    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    page.open("#/submit").await;
+    page.fill("Signed transaction", "{\"tx\": {").await;
+    page.until("document.querySelector('[data-recognised]').dataset.recognised === 'nothing'").await;
+    let tx = stage.node.transaction(1, "<b>order</b>");
+    page.fill("Signed transaction", &json!({"tx": tx}).to_string()).await;
+    page.until("document.querySelector('[data-recognised]').dataset.recognised === 'transaction'").await;
+    assert!(page.is("document.querySelector('main').innerText.includes('<b>order</b>')").await);
+    page.press("Check").await;
+    page.until("document.querySelector('[data-check]').dataset.check === '0'").await;
+    page.press("Submit").await;
+    page.until("document.querySelector('[data-submit]').dataset.submit === '0'").await;
+    page.until("document.querySelector('[data-fate]').dataset.fate === 'INCLUDED'").await;
+    let hash = TxHash::of(&encode(&tx)).to_string();
+    let told = stage.json(&format!("/transaction/{hash}")).await;
+    let block: String = page.eval("document.querySelector('[data-fate]').dataset.block").await;
+    assert_eq!(told["height"], json!(block));
+    page.picture("submit-included").await;
+    // Its link tells the same to somebody else.
+    let link: String = page.eval("location.hash").await;
+    assert!(link.contains(&hash), "{link}");
+    page.open(&link).await;
+    page.until(&format!("document.querySelector('[data-fate]').dataset.block === '{block}'")).await;
+
+    // Encoded, and without work: refused for that reason.
+    let mut spam = stage.node.transaction(1, "spam");
+    spam.pow = None;
+    page.fill("Signed transaction", &STANDARD.encode(encode(&spam))).await;
+    page.until("document.querySelector('[data-recognised]').dataset.recognised === 'encoded'").await;
+    page.press("Check").await;
+    page.until("document.querySelector('[data-check]').dataset.check === '89'").await;
+    page.press("Submit").await;
+    page.until("document.querySelector('[data-submit]').textContent.includes('proof of work is missing')")
+        .await;
+    page.assert_quiet();
+}
