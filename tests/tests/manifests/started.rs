@@ -75,6 +75,12 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let file = file.to_str().unwrap();
     let of_database = [("MESH_DATABASE_URL", url.as_str()), ("MESH_DATABASE_PASSWORD_FILE", file)];
 
+    // It waits until somebody has migrated.
+    let home = folder.path().join("home");
+    let mut node = program("mesh", &of_database);
+    node.args(["node", "--listen=127.0.0.1:0", "--demo-blocks=60", "--demo-parties=8"]);
+    let mut node = node.arg("--home").arg(&home).stderr(Stdio::piped()).spawn().unwrap();
+
     let history = folder.path().join("history");
     let sealing = [("MESH_HISTORY_INTERVAL_BLOCKS", "1000"), ("MESH_HISTORY_URL", history.to_str().unwrap())];
     for _ in 0..2 {
@@ -87,10 +93,6 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     wrong.arg("migrate");
     assert_eq!(run(wrong, &password).await.0.code(), Some(69), "without its password it is not let in");
 
-    let home = folder.path().join("home");
-    let mut node = program("mesh", &of_database);
-    node.args(["node", "--listen=127.0.0.1:0", "--demo-blocks=60", "--demo-parties=8"]);
-    let mut node = node.arg("--home").arg(&home).stderr(Stdio::piped()).spawn().unwrap();
     let rpc = address(&mut node).await;
     assert!(reqwest::get(format!("{rpc}/health")).await.unwrap().status().is_success());
 
