@@ -2,17 +2,20 @@
 //! and files that hold them.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
+use mesh_launcher::servers::{cometbft_height, find_cometbft, free_port};
 use mesh_testbed::{Database, Service};
+use mesh_tests::say;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 /// A machine with little to spare may take so long.
@@ -72,6 +75,12 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let file = file.to_str().unwrap();
     let of_database = [("MESH_DATABASE_URL", url.as_str()), ("MESH_DATABASE_PASSWORD_FILE", file)];
 
+    // It waits until somebody has migrated.
+    let home = folder.path().join("home");
+    let mut node = program("mesh", &of_database);
+    node.args(["node", "--listen=127.0.0.1:0", "--demo-blocks=60", "--demo-parties=8"]);
+    let mut node = node.arg("--home").arg(&home).stderr(Stdio::piped()).spawn().unwrap();
+
     let history = folder.path().join("history");
     let sealing = [("MESH_HISTORY_INTERVAL_BLOCKS", "1000"), ("MESH_HISTORY_URL", history.to_str().unwrap())];
     for _ in 0..2 {
@@ -84,10 +93,6 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     wrong.arg("migrate");
     assert_eq!(run(wrong, &password).await.0.code(), Some(69), "without its password it is not let in");
 
-    let home = folder.path().join("home");
-    let mut node = program("mesh", &of_database);
-    node.args(["node", "--listen=127.0.0.1:0", "--demo-blocks=60", "--demo-parties=8"]);
-    let mut node = node.arg("--home").arg(&home).stderr(Stdio::piped()).spawn().unwrap();
     let rpc = address(&mut node).await;
     assert!(reqwest::get(format!("{rpc}/health")).await.unwrap().status().is_success());
 
@@ -109,9 +114,44 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let (status, said) = ready().await;
     assert!(!status.success() && said.contains("does not answer"), "{said}");
 
-    let pid = rustix::process::Pid::from_raw(node.id().unwrap().cast_signed()).unwrap();
+    assert!(stopped(&mut node).await.success());
+}
+
+/// Ends a process as containers are ended.
+async fn stopped(process: &mut Child) -> ExitStatus {
+    let pid = rustix::process::Pid::from_raw(process.id().unwrap().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert!(timeout(PATIENCE, node.wait()).await.unwrap().unwrap().success());
+    timeout(PATIENCE, process.wait()).await.unwrap().unwrap()
+}
+
+/// As `MESH_CONSENSUS=cometbft` has it.
+#[tokio::test]
+async fn a_real_node_goes_on_where_the_demo_network_ends() {
+    let Some(cometbft) = find_cometbft() else { return say("skipped, CometBFT is not on the PATH") };
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::fresh().await;
+    let (url, file, _) = apart(database.url(), folder.path());
+    let mut node = program(
+        "mesh",
+        &[
+            ("MESH_DATABASE_URL", url.as_str()),
+            ("MESH_DATABASE_PASSWORD_FILE", file.to_str().unwrap()),
+            ("PATH", cometbft.parent().unwrap().to_str().unwrap()),
+        ],
+    );
+    let listen = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
+    node.args(["node", "--consensus=cometbft", "--demo-blocks=60", "--demo-parties=8"]);
+    node.arg(format!("--listen={listen}")).arg("--home").arg(folder.path().join("home"));
+    let mut node = node.spawn().unwrap();
+    let blocks = async {
+        while cometbft_height(listen).await.is_none_or(|height| height <= 60) {
+            assert!(node.try_wait().unwrap().is_none(), "the node ended");
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, blocks).await.unwrap();
+    assert!(stopped(&mut node).await.success());
+    assert_eq!(cometbft_height(listen).await, None, "nobody is left behind");
 }
 
 #[tokio::test]

@@ -1,18 +1,26 @@
 //! `mesh node`: the consensus node of a mesh whose services run elsewhere, with what it needs in the database.
 //!
-//! Comes in: a database that may be empty. Goes out: a node that answers, and its blocks in the database. What the
-//! development node says goes to standard error; CometBFT and its application have their logs in the home.
+//! Comes in: a database that is migrated by somebody else and may be empty. Goes out: a node that answers, and its blocks in
+//! the database. What the development node says goes to standard error; CometBFT and its application have their logs in the
+//! home.
+
+use std::time::Duration;
 
 use mesh_launcher::RestartRule;
 use mesh_launcher::home::Home;
 use mesh_launcher::supervisor::Supervisor;
+use mesh_store::migrate::pending;
+use tokio::time::{sleep, timeout};
 
-use super::{backing, cometbft, data, say};
+use super::{cometbft, data, say};
 use crate::cli::{Consensus, NodeArgs};
 use crate::devnode;
 use crate::failure::{Failure, with_causes};
-use crate::migrate::migrate;
 use crate::signals::Signals;
+
+/// As long as a migration may take that seals before.
+const MIGRATED_WITHIN: Duration = Duration::from_secs(3600);
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Runs until it is asked to stop.
 pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
@@ -24,8 +32,7 @@ pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
     home.create().map_err(|error| Failure::failed(error.to_string()))?;
     let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
     let held = async {
-        backing::reach_postgres(&url).await?;
-        migrate(&url, None).await?;
+        until_migrated(&url).await?;
         data::fill(&home, &url, &filling).await?.variables(&home)
     };
     let told = tokio::select! {
@@ -40,6 +47,27 @@ pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
         }
         Consensus::Cometbft => run_cometbft(&args, &url, &home, told, &mut signals).await,
     }
+}
+
+/// Waits for the newest schema. `mesh migrate` brings it, which seals the history before it changes it.
+async fn until_migrated(url: &str) -> Result<(), Failure> {
+    let mut is_told = false;
+    let waiting = async {
+        loop {
+            let why = match pending(url).await {
+                Ok(state) if state.is_ready() => return,
+                Ok(_) => "it is not migrated".to_owned(),
+                Err(error) => with_causes(&error),
+            };
+            if !std::mem::replace(&mut is_told, true) {
+                say(&format!("waiting for the database: {why}"));
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    timeout(MIGRATED_WITHIN, waiting).await.map_err(|_| {
+        Failure::missing("the database has not the newest schema; bring it there with `mesh migrate`")
+    })
 }
 
 async fn run_cometbft(
