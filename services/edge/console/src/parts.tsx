@@ -101,11 +101,16 @@ export function Time(props: { ns: string }) {
   );
 }
 
+/** A longer text may scroll. */
+const LONG = 120;
+
 /** A text of anybody's: shown as it is, however long and in whatever direction. */
 export function Foreign(props: { text: string }) {
   if (props.text === "") return <span class="dim">–</span>;
+  // What scrolls must be reached by keys, too.
+  const scrolls = props.text.length > LONG;
   return (
-    <bdi class="hostile" data-value={props.text}>
+    <bdi class="hostile" data-value={props.text} tabIndex={scrolls ? 0 : undefined} role={scrolls ? "group" : undefined} aria-label={scrolls ? "A long text" : undefined}>
       {props.text}
     </bdi>
   );

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { address, gateway, problemOf, refusal, target, useRead, type Problem, type Query, type Schemas } from "../api";
 import { digestOf } from "../crc32c";
-import { bytes, grouped, quoted, word } from "../format";
+import { bytes, counted, grouped, quoted, word } from "../format";
 import { Card, Choice, Copy, Empty, Facts, Id, Lines, Notice, Select } from "../parts";
 import { go, link, type Route } from "../route";
 import { Transfer } from "../transfer";
@@ -94,7 +94,7 @@ function Chosen(props: {
         title="Sealed history"
         aside={
           <span class="dim">
-            {grouped(String(segments.length))} {segments.length === 1 ? "segment" : "segments"}, {grouped(held.toString())} blocks
+            {counted(segments.length, "segment")}, {counted(held, "block")}
           </span>
         }
       >
