@@ -25,7 +25,7 @@ export function Notice(props: { problem: Problem }) {
       <strong>{problem.message}</strong>
       {problem.inner && <span class="hostile">{problem.inner}</span>}
       <span class="dim">
-        {problem.isPassing ? "Trying again." : `HTTP ${problem.status}, reason ${problem.number}.`}
+        {problem.isPassing ? "Trying again." : problem.status > 0 && `HTTP ${problem.status}, reason ${problem.number}.`}
         {problem.requestId && ` Request ${problem.requestId}.`}
       </span>
     </div>
