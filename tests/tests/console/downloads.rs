@@ -66,6 +66,11 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
         let before: String = page.eval("document.querySelector('.transfer').dataset.received").await;
         assert!(before.parse::<usize>().unwrap() < whole.len(), "nothing is left to be resumed");
         page.picture("export-paused").await;
+        // It is there when one comes back from another view.
+        page.click("nav a[href='#/explore']").await;
+        page.until("document.title.startsWith('Explore')").await;
+        page.eval::<Value>("void history.back()").await;
+        page.until("document.querySelector('.transfer').dataset.phase === 'paused'").await;
         // What is resumed finds nobody, and then somebody else.
         stage.mesh.service("edge").kill().await;
         page.press("Resume").await;

@@ -95,6 +95,8 @@ export class Download {
   private crc = 0;
   private etag = "";
   private running?: AbortController;
+  /** One run at a time: what is resumed waits until what was paused has written its last piece. */
+  private runs: Promise<void> = Promise.resolve();
   private toldAt = 0;
   private pace: { at: number; received: number }[] = [];
 
@@ -108,7 +110,7 @@ export class Download {
     this.progress = {
       phase: "running", fileName, received: 0, perSecond: 0, resumed: 0, checksum: spelled(0), isResumable,
     };
-    void this.run();
+    this.begin();
   }
 
   pause(): void {
@@ -120,7 +122,7 @@ export class Download {
   resume(): void {
     if (this.progress.phase !== "paused") return;
     this.say({ phase: "running", problem: undefined });
-    void this.run();
+    this.begin();
   }
 
   /** Gives it up. */
@@ -136,22 +138,24 @@ export class Download {
     this.tell(this.progress);
   }
 
-  private is(phase: Phase): boolean {
-    return this.progress.phase === phase;
-  }
-
-  private async run(): Promise<void> {
+  private begin(): void {
     const running = new AbortController();
     this.running = running;
+    this.runs = this.runs.then(() => this.run(running));
+  }
+
+  private async run(running: AbortController): Promise<void> {
+    if (running.signal.aborted) return;
     for (let tries = 0; ; ) {
       const before = this.progress.received;
       try {
         await this.transfer(running);
-        await this.sink.finish(this.progress.fileName);
+        if (running.signal.aborted) return;
+        await this.sink.finish(this.progress.fileName).catch(unwritten);
         this.say({ phase: "done", perSecond: 0, checksum: spelled(this.crc) });
         return;
       } catch (error) {
-        if (this.is("paused") || this.is("failed")) return;
+        if (running.signal.aborted) return;
         const problem = error instanceof Problem ? error : problemOf(error);
         tries = this.progress.received > before ? 0 : tries + 1;
         const mayGoOn = problem.isPassing && tries < TRIES && (this.progress.isResumable || this.progress.received === 0);
@@ -161,8 +165,8 @@ export class Download {
           return;
         }
         this.say({ phase: "waiting", problem, perSecond: 0 });
-        await new Promise((later) => setTimeout(later, PAUSES[Math.min(tries, PAUSES.length - 1)]));
-        if (!this.is("waiting") || this.running !== running) return;
+        await pause(PAUSES[Math.min(tries, PAUSES.length - 1)]!, running.signal);
+        if (running.signal.aborted) return;
         this.say({ phase: "running", problem: undefined, resumed: this.progress.resumed + (this.progress.received > 0 ? 1 : 0) });
       }
     }
@@ -182,15 +186,15 @@ export class Download {
       const signal = AbortSignal.any([running.signal, silence.signal]);
       const response = await fetch(this.url, { headers, signal, cache: "no-store" });
       if (!response.ok) throw await refusal(response);
-      await this.begin(response);
+      await this.take(response);
       const reader = (response.body as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
       for (;;) {
         const { done, value } = await reader.read();
         clearTimeout(timer);
         timer = setTimeout(() => silence.abort(), SILENT_MS);
-        if (running.signal.aborted) throw new Problem(0, 0, "paused", "", "");
+        if (running.signal.aborted) return;
         if (done) return this.check();
-        await this.sink.write(value);
+        await this.sink.write(value).catch(unwritten);
         this.crc = crc32c(this.crc, value);
         this.received(value.length);
       }
@@ -200,7 +204,7 @@ export class Download {
   }
 
   /** Sees whether what comes goes on where we are, or is the file from its beginning. */
-  private async begin(response: Response): Promise<void> {
+  private async take(response: Response): Promise<void> {
     const { headers } = response;
     const range = headers.get("content-range")?.match(/^bytes (\d+)-\d+\/(\d+)$/);
     if (response.status === 206 && Number(range?.[1]) !== this.progress.received) {
@@ -244,6 +248,20 @@ export class Download {
       throw new Problem(-1, 0, "the file is damaged: its checksum is another one", spelled(this.crc), "");
     }
   }
+}
+
+/** A full disk, a file that was taken away: nothing that the gateway could mend. */
+function unwritten(error: unknown): never {
+  if (error instanceof Problem) throw error;
+  throw new Problem(-1, 0, "the file cannot be written", error instanceof Error ? error.message : "", "");
+}
+
+/** Waits, unless it is taken back. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", () => (clearTimeout(timer), done()), { once: true });
+  });
 }
 
 /** The file name in a `Content-Disposition`. */

@@ -59,6 +59,11 @@ export function bytes(count: number): string {
   return `${unit === 0 ? value : value.toFixed(value < 10 ? 2 : 1)} ${units[unit]}`;
 }
 
+/** `1 block`, `2 blocks`. */
+export function counted(count: number | bigint, one: string, many = `${one}s`): string {
+  return `${grouped(count.toString())} ${Number(count) === 1 ? one : many}`;
+}
+
 /** A rate or a time with as many digits as say something. */
 export function rough(value: number): string {
   if (!Number.isFinite(value)) return "–";

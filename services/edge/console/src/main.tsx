@@ -136,9 +136,13 @@ function Missing() {
   }
   return (
     <div class="missing" role="status">
-      {said.map((line) => (
-        <p key={line}>{line}</p>
-      ))}
+      {said.length > 0 && (
+        <div>
+          {said.map((line) => (
+            <p key={line}>{line}</p>
+          ))}
+        </div>
+      )}
     </div>
   );
 }

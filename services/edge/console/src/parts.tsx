@@ -25,7 +25,7 @@ export function Notice(props: { problem: Problem }) {
       <strong>{problem.message}</strong>
       {problem.inner && <span class="hostile">{problem.inner}</span>}
       <span class="dim">
-        {problem.isPassing ? "Trying again." : `HTTP ${problem.status}, reason ${problem.number}.`}
+        {problem.isPassing ? "Trying again." : problem.status > 0 && `HTTP ${problem.status}, reason ${problem.number}.`}
         {problem.requestId && ` Request ${problem.requestId}.`}
       </span>
     </div>
@@ -101,11 +101,16 @@ export function Time(props: { ns: string }) {
   );
 }
 
+/** A longer text may scroll. */
+const LONG = 120;
+
 /** A text of anybody's: shown as it is, however long and in whatever direction. */
 export function Foreign(props: { text: string }) {
   if (props.text === "") return <span class="dim">–</span>;
+  // What scrolls must be reached by keys, too.
+  const scrolls = props.text.length > LONG;
   return (
-    <bdi class="hostile" data-value={props.text}>
+    <bdi class="hostile" data-value={props.text} tabIndex={scrolls ? 0 : undefined} role={scrolls ? "group" : undefined} aria-label={scrolls ? "A long text" : undefined}>
       {props.text}
     </bdi>
   );

@@ -1,17 +1,51 @@
 // A download on the screen: begin, how far it is, pause, go on, and whether it is what the gateway meant.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Download, HELD_AT_MOST, openSink, writesFiles, type Progress } from "./download";
 import { age, bytes } from "./format";
 import { Bar, Notice } from "./parts";
 
+/** A download goes on while other views are looked at; coming back finds it by its address. */
+interface Begun {
+  download?: Download;
+  progress?: Progress;
+  tell: (progress: Progress | undefined) => void;
+}
+
+const begun = new Map<string, Begun>();
+
+const unheard = () => undefined;
+
+addEventListener("beforeunload", (event) => {
+  const isUnderWay = [...begun.values()].some(({ progress }) => progress && progress.phase !== "done" && progress.phase !== "failed");
+  if (isUnderWay) event.preventDefault();
+});
+
 export function Transfer(props: { url: string; fileName: string; isReady: boolean; isResumable: boolean }) {
   const { url, fileName, isReady, isResumable } = props;
-  const [progress, setProgress] = useState<Progress>();
-  const download = useRef<Download | undefined>(undefined);
-  useEffect(() => () => void download.current?.stop(), []);
+  const [progress, setProgress] = useState(begun.get(url)?.progress);
+  useEffect(() => {
+    const here = begun.get(url);
+    setProgress(here?.progress);
+    if (here) here.tell = setProgress;
+    return () => {
+      const here = begun.get(url);
+      if (here) here.tell = unheard;
+    };
+  }, [url]);
   const begin = async () => {
     const sink = await openSink(fileName);
-    if (sink) download.current = new Download(url, sink, fileName, isResumable, setProgress);
+    if (!sink) return;
+    const here: Begun = { tell: setProgress };
+    begun.set(url, here);
+    here.download = new Download(url, sink, fileName, isResumable, (progress) => {
+      here.progress = progress;
+      here.tell(progress);
+    });
+  };
+  const stop = () => {
+    void begun.get(url)?.download?.stop();
+    begun.delete(url);
+    setProgress(undefined);
   };
   const isOver = !progress || progress.phase === "done" || progress.phase === "failed";
   return (
@@ -23,23 +57,17 @@ export function Transfer(props: { url: string; fileName: string; isReady: boolea
           </button>
         )}
         {!isOver && progress.phase !== "paused" && isResumable && (
-          <button type="button" onClick={() => download.current?.pause()}>
+          <button type="button" onClick={() => begun.get(url)?.download?.pause()}>
             Pause
           </button>
         )}
         {progress?.phase === "paused" && (
-          <button type="button" class="primary" onClick={() => download.current?.resume()}>
+          <button type="button" class="primary" onClick={() => begun.get(url)?.download?.resume()}>
             Resume
           </button>
         )}
         {!isOver && (
-          <button
-            type="button"
-            onClick={() => {
-              void download.current?.stop();
-              setProgress(undefined);
-            }}
-          >
+          <button type="button" onClick={stop}>
             Stop
           </button>
         )}

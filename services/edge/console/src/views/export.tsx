@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { address, gateway, problemOf, refusal, target, useRead, type Problem, type Query, type Schemas } from "../api";
 import { digestOf } from "../crc32c";
-import { bytes, grouped, quoted, word } from "../format";
+import { bytes, counted, grouped, quoted, word } from "../format";
 import { Card, Choice, Copy, Empty, Facts, Id, Lines, Notice, Select } from "../parts";
 import { go, link, type Route } from "../route";
 import { Transfer } from "../transfer";
@@ -48,12 +48,18 @@ function History(props: { query: URLSearchParams }) {
         .sort((one, other) => (one.from < other.from ? -1 : 1)),
     [data],
   );
+  const table = TABLES.find(([name]) => name === query.get("table"))?.[0] ?? USUAL;
+  const newest = segments.at(-1);
+  const isChosen = query.has("from") || query.has("to");
+  useEffect(() => {
+    // What is looked at stays the same when another segment is sealed.
+    if (newest && !isChosen) go("export", { table, from: newest.fromHeight, to: newest.toHeight }, true);
+  }, [newest, isChosen, table]);
   if (problem && !data) return <Notice problem={problem} />;
   if (!data) return <Empty>Loading…</Empty>;
   if (segments.length === 0) {
     return <Empty>Nothing is sealed yet: a segment is made when its blocks are complete.</Empty>;
   }
-  const table = TABLES.find(([name]) => name === query.get("table"))?.[0] ?? USUAL;
   const at = (name: string, edge: "from" | "to", otherwise: number) => {
     const found = segments.findIndex((segment) => segment[edge].toString() === query.get(name));
     return found < 0 ? otherwise : found;
@@ -94,7 +100,7 @@ function Chosen(props: {
         title="Sealed history"
         aside={
           <span class="dim">
-            {grouped(String(segments.length))} {segments.length === 1 ? "segment" : "segments"}, {grouped(held.toString())} blocks
+            {counted(segments.length, "segment")}, {counted(held, "block")}
           </span>
         }
       >

@@ -1,7 +1,7 @@
 // What can be looked at in Explore: one row per list, with its path, its filters and its columns.
 import type { ComponentChildren } from "preact";
 import type { Schemas } from "../api";
-import { word } from "../format";
+import { counted, word } from "../format";
 import { Amount, Foreign, Id } from "../parts";
 import { link } from "../route";
 
@@ -151,7 +151,7 @@ const proposals: List<Schemas["ProtocolUpgradeProposal"]> = {
           <span class="dim">nobody</span>
         ) : (
           <details>
-            <summary>{row.approvers.length} validators</summary>
+            <summary>{counted(row.approvers.length, "validator")}</summary>
             <ul class="plain">
               {row.approvers.map((key) => (
                 <li key={key}>

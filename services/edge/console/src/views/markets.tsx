@@ -1,8 +1,9 @@
 // Markets: candles of one market, back in time page by page as one scrolls, with the running one live.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { address, problemOf, read, target, useRead, type Problem, type Query, type Schemas } from "../api";
-import { CandlePlot, LEAST, MOST, type Candle, type Candles, type Window } from "../candles";
-import { grouped, quoted, time } from "../format";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { address, target, useRead, type Schemas } from "../api";
+import { CandlePlot, LEAST, MOST, type Candle, type Window } from "../candles";
+import { PAGE, useCandles, useLiveliest } from "../series";
+import { counted, quoted, time } from "../format";
 import { Amount, Card, Choice, Copy, Empty, Field, Id, Lines, Notice, Time } from "../parts";
 import { go, link, useTyped, type Route } from "../route";
 import { useTheme } from "../theme";
@@ -20,9 +21,6 @@ const INTERVALS = [
 const USUAL = "5_minutes";
 const HEX = /^[0-9a-fA-F]{64}$/;
 
-/** Candles of one page. */
-const PAGE = 300;
-
 /** Candles that are shown at first: fewer where there is less room. */
 const SHOWN = innerWidth < 640 ? 45 : 90;
 
@@ -32,19 +30,13 @@ const AHEAD = 60;
 /** Of the markets that are known, so many have a button, and are asked when they last traded. */
 const SHOWN_MARKETS = 32;
 
-/** How often is looked for newer ones. */
-const EVERY_MS = 1000;
-
-/** Candles that are kept at most; older ones are to be looked at with a longer interval. */
-const KEPT_AT_MOST = 20_000;
-
 export function Markets(props: { route: Route }) {
   const { query } = props.route;
   const given = query.get("market") ?? "";
   // No operation lists the markets; each has accounts of the network.
   const known = useRead<Schemas["ListAccountsReply"]>("accounts?party=network");
   const markets = [...new Set((known.data?.accounts ?? []).map((account) => account.market))].filter(Boolean);
-  const liveliest = useLiveliest(given ? [] : markets);
+  const liveliest = useLiveliest(given ? [] : markets.slice(0, SHOWN_MARKETS));
   const market = given || liveliest || "";
   const asked = query.get("interval") ?? USUAL;
   const interval = INTERVALS.find(([name]) => name === asked)?.[0] ?? USUAL;
@@ -122,109 +114,6 @@ export function Markets(props: { route: Route }) {
   );
 }
 
-type Reply = Schemas["ListCandleDataReply"];
-
-/** The market that traded last. */
-function useLiveliest(markets: string[]): string | undefined {
-  const [found, setFound] = useState<string>();
-  const key = markets.slice(0, SHOWN_MARKETS).join();
-  useEffect(() => {
-    if (key === "") return undefined;
-    const gone = new AbortController();
-    const last = async (market: string) => {
-      const query: Query = [["candleId", `trades_candle_1_day_${market}`], ["pagination.first", "1"]];
-      try {
-        const { edges } = (await read<Reply>(target("api/v2/candle", query), gone.signal)).candles;
-        return { market, at: BigInt(edges[0]?.node.lastUpdate ?? "0") };
-      } catch {
-        return { market, at: 0n };
-      }
-    };
-    void Promise.all(key.split(",").map(last)).then((all) => {
-      const newest = all.reduce((one, other) => (other.at > one.at ? other : one));
-      if (!gone.signal.aborted) setFound(newest.market);
-    });
-    return () => gone.abort();
-  }, [key]);
-  return found;
-}
-
-/** The candles of one id: the newest page, older ones on asking, and what is new. */
-function useCandles(candleId: string) {
-  const [candles, setCandles] = useState<Candles>();
-  const [problem, setProblem] = useState<Problem>();
-  const [older, setOlder] = useState<{ cursor: string; isLoading: boolean }>({ cursor: "", isLoading: false });
-  const state = useRef({ candles, older });
-  state.current = { candles, older };
-  const gone = useRef(new AbortController());
-
-  useEffect(() => {
-    const controller = new AbortController();
-    gone.current = controller;
-    const { signal } = controller;
-    let timer = 0;
-    const look = async () => {
-      const last = state.current.candles?.list.at(-1);
-      try {
-        if (!last) {
-          const query: Query = [["candleId", candleId], ["pagination.first", String(PAGE)]];
-          const { edges, pageInfo } = (await read<Reply>(target("api/v2/candle", query), signal)).candles;
-          setCandles({ first: 0, list: edges.map((edge) => edge.node).reverse() });
-          setOlder({ cursor: pageInfo.hasNextPage ? pageInfo.endCursor : "", isLoading: false });
-        } else if (document.visibilityState === "visible") {
-          const query: Query = [
-            ["candleId", candleId],
-            ["fromTimestamp", last.start],
-            ["pagination.newestFirst", "false"],
-          ];
-          const { edges } = (await read<Reply>(target("api/v2/candle", query), signal)).candles;
-          const fresh = edges.map((edge) => edge.node);
-          const isNew = fresh.length > 1 || fresh[0]?.lastUpdate !== last.lastUpdate || fresh[0]?.volume !== last.volume;
-          // The last one is there again, as it is now.
-          if (fresh.length > 0 && isNew) {
-            setCandles((old) => old && { first: old.first, list: [...old.list.slice(0, -1), ...fresh] });
-          }
-        }
-        setProblem(undefined);
-      } catch (error) {
-        if (signal.aborted) return;
-        setProblem(problemOf(error));
-      }
-      timer = window.setTimeout(look, EVERY_MS);
-    };
-    void look();
-    return () => {
-      controller.abort();
-      clearTimeout(timer);
-    };
-  }, [candleId]);
-
-  const loadOlder = useCallback(async () => {
-    const { older, candles } = state.current;
-    if (!older.cursor || older.isLoading || !candles || candles.list.length >= KEPT_AT_MOST) return;
-    const { signal } = gone.current;
-    const loading = { ...older, isLoading: true };
-    state.current.older = loading;
-    setOlder(loading);
-    try {
-      const query: Query = [
-        ["candleId", candleId],
-        ["pagination.first", String(PAGE)],
-        ["pagination.after", older.cursor],
-      ];
-      const { edges, pageInfo } = (await read<Reply>(target("api/v2/candle", query), signal)).candles;
-      const list = edges.map((edge) => edge.node).reverse();
-      setCandles((old) => old && { first: old.first - list.length, list: [...list, ...old.list] });
-      setOlder({ cursor: pageInfo.hasNextPage ? pageInfo.endCursor : "", isLoading: false });
-    } catch {
-      // The next move of the window asks again.
-      if (!signal.aborted) setOlder({ ...older, isLoading: false });
-    }
-  }, [candleId]);
-
-  return { candles, problem, hasOlder: older.cursor !== "", isLoadingOlder: older.isLoading, loadOlder };
-}
-
 function Chart(props: { candleId: string }) {
   const { candles, problem, hasOlder, isLoadingOlder, loadOlder } = useCandles(props.candleId);
   const [view, setView] = useState<Window & { follows: boolean }>();
@@ -235,8 +124,11 @@ function Chart(props: { candleId: string }) {
   const isThere = candles !== undefined && candles.list.length > 0;
   const end = isThere ? candles.first + candles.list.length - 1 : 0;
 
+  // A few stand closer together than they would among many.
+  const usual = Math.min(SHOWN, Math.max(2 * LEAST, (candles?.list.length ?? 0) + 6));
+
   // While the newest candle is on the screen, the window goes on with it.
-  const shown: Window = view && !view.follows ? view : ending(end, view ? view.to - view.from : SHOWN);
+  const shown: Window = view && !view.follows ? view : ending(end, view ? view.to - view.from : usual);
 
   useEffect(() => {
     if (!place.current || !candles || !isThere) return undefined;
@@ -353,7 +245,8 @@ function Chart(props: { candleId: string }) {
       />
       <div class="pager">
         <span class="dim" role="status">
-          {grouped(String(candles.list.length))} candles{isLoadingOlder ? ", loading older ones…" : hasOlder ? "" : ", all there are"}
+          {counted(candles.list.length, "candle")}
+          {isLoadingOlder ? ", loading older ones…" : hasOlder ? "" : ", all there are"}
           {problem ? "; newer ones cannot be asked for right now" : ""}
         </span>
         <span class="steps">

@@ -1,6 +1,6 @@
 // Now: is it alive, how far behind, who serves, what are the limits.
 import { address, gateway, useRead, type Schemas } from "../api";
-import { age, bytes, grouped, milliseconds, quoted, rough, time } from "../format";
+import { age, bytes, counted, grouped, milliseconds, quoted, rough, time } from "../format";
 import { lag, type Live, type Pace, type Service } from "../live";
 import { Card, Empty, Facts, Id, Lines, Notice } from "../parts";
 import type { Route } from "../route";
@@ -136,7 +136,7 @@ function ServiceTile(props: { service: Service; paces: Pace[]; times: number[] }
         <h3>{service.name}</h3>
         <span class={service.isTaking ? "dim" : "gone"} data-replicas={service.replicas.length}>
           {service.isTaking
-            ? `${service.replicas.length} ${service.replicas.length === 1 ? "replica" : "replicas"}`
+            ? counted(service.replicas.length, "replica")
             : "missing"}
         </span>
       </header>
@@ -149,7 +149,7 @@ function ServiceTile(props: { service: Service; paces: Pace[]; times: number[] }
         ]}
       />
       <details>
-        <summary>{grouped(requests.toString())} requests since the start</summary>
+        <summary>{counted(requests, "request")} since the start</summary>
         <table>
           <thead>
             <tr>
@@ -196,10 +196,11 @@ function Network() {
   const yes = (value: boolean) => (value ? "yes" : "no");
   const chain = height.data;
   const network = limits.data?.limits;
+  // Mostly one reason for both.
+  const problem = (chain ? undefined : height.problem) ?? (network ? undefined : limits.problem);
   return (
     <Card title="Network">
-      {height.problem && !chain && <Notice problem={height.problem} />}
-      {limits.problem && !network && <Notice problem={limits.problem} />}
+      {problem && <Notice problem={problem} />}
       <Facts
         of={[
           ["Chain", chain ? <span data-chain={chain.chainId}>{chain.chainId}</span> : "–"],

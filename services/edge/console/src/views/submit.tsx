@@ -83,13 +83,13 @@ function Sending() {
         <button type="button" disabled={!isGood || isBusy} onClick={check}>
           Check
         </button>
-        <span class="answer">
-          <span class="dim">Answer</span>
-          <Choice label="Answer when" of={TYPES} value={type} onChoose={setType} />
-        </span>
         <button type="button" class="primary" disabled={!isGood || isBusy} onClick={submit}>
           {isBusy ? "Asking…" : "Submit"}
         </button>
+        <span class="answer">
+          <span class="dim">and answer</span>
+          <Choice label="Answer when" of={TYPES} value={type} onChoose={setType} />
+        </span>
       </div>
       <div role="status">
         {verdict && (
