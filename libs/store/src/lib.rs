@@ -23,6 +23,6 @@ pub use address::AddressError;
 pub use page::{ListKey, Page, PageRequest, PageSizes, Window};
 pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, StoreState, head_of};
 pub use seal::{Copy, SealSession, Snapshot};
-pub use session::reach;
+pub use session::{connect, reach};
 pub use time::TimeUs;
 pub use tokio_postgres::Row;

@@ -21,7 +21,10 @@ pub async fn reach(url: &str) -> Result<(), StoreError> {
 
 /// Opens a connection to `url` that lives as long as the returned client. `purpose` is what
 /// `pg_stat_activity` shows for it, unless the URL has a name of its own.
-pub(crate) async fn connect(url: &str, purpose: &str) -> Result<Client, StoreError> {
+///
+/// # Errors
+/// When the URL does not parse, nobody answers there, or the server refuses.
+pub async fn connect(url: &str, purpose: &str) -> Result<Client, StoreError> {
     connect_with(url, purpose, "").await
 }
 

@@ -8,12 +8,13 @@ use async_nats::ConnectErrorKind;
 use mesh_bus::Credentials;
 use mesh_launcher::control::Row;
 use mesh_launcher::servers::OLDEST_NATS;
+use mesh_store::error::StoreError;
 use mesh_store::migrate;
 use reqwest::header::DATE;
 use serde_json::Value;
 use tokio::time::timeout;
+use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, NoTls};
 
 use super::Running;
 use super::finding::Finding;
@@ -63,18 +64,8 @@ pub(super) async fn all(args: &DoctorArgs, running: &Running) -> Vec<Finding> {
 
 async fn database(url: &str, heads: &mut Heads) -> Vec<Finding> {
     const CHECK: &str = "database";
-    let config: tokio_postgres::Config = match url.parse() {
-        Ok(config) => config,
-        Err(error) => {
-            return vec![Finding::wrong(
-                CHECK,
-                format!("its address cannot be read ({})", with_causes(&error)),
-                "write it as postgres://user:password@host:port/database",
-            )];
-        }
-    };
-    let (client, connection) = match timeout(WITHIN, config.connect(NoTls)).await {
-        Ok(Ok(connected)) => connected,
+    let client = match timeout(WITHIN, mesh_store::connect(url, "mesh doctor")).await {
+        Ok(Ok(client)) => client,
         Ok(Err(error)) => return vec![unreached(&error)],
         Err(_) => {
             return vec![Finding::wrong(
@@ -84,13 +75,7 @@ async fn database(url: &str, heads: &mut Heads) -> Vec<Finding> {
             )];
         }
     };
-    let looked = async {
-        tokio::select! {
-            looked = look(&client, heads) => looked,
-            ended = connection => Err(ended.err().map_or("the connection ended".to_owned(), |e| with_causes(&e))),
-        }
-    };
-    let schema = match timeout(WITHIN, looked).await {
+    let schema = match timeout(WITHIN, look(&client, heads)).await {
         Ok(Ok(schema)) => schema,
         Ok(Err(why)) => {
             Finding::wrong("schema", format!("it cannot be read ({why})"), "look at the database's log")
@@ -104,11 +89,22 @@ async fn database(url: &str, heads: &mut Heads) -> Vec<Finding> {
     vec![Finding::fine(CHECK, "it answers and lets us in"), schema]
 }
 
-fn unreached(error: &tokio_postgres::Error) -> Finding {
+fn unreached(error: &StoreError) -> Finding {
     const CHECK: &str = "database";
     let why = with_causes(error);
+    let code = match error {
+        StoreError::Connect { source } => source.code(),
+        StoreError::Url { .. } => {
+            return Finding::wrong(
+                CHECK,
+                format!("its address cannot be read ({why})"),
+                "write it as postgres://user:password@host:port/database",
+            );
+        }
+        _ => None,
+    };
     let refused = [&SqlState::INVALID_PASSWORD, &SqlState::INVALID_AUTHORIZATION_SPECIFICATION];
-    match error.code() {
+    match code {
         Some(code) if refused.contains(&code) => Finding::wrong(
             CHECK,
             format!("wrong credentials: it does not let us in ({why})"),
