@@ -51,6 +51,11 @@ impl Tunnel {
         &self.url
     }
 
+    /// Another URL of the same server, such as that of another user, with the tunnel's address.
+    pub fn instead_in(&self, url: &str) -> String {
+        url.replace(&self.server, &self.at.to_string())
+    }
+
     /// Breaks all connections and refuses new ones.
     pub fn cut(&self) {
         if let Some(open) = lock(&self.open).take() {

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
+use crate::address::AddressError;
+
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database URL cannot be read.
     #[error("the database URL is not valid")]
     Url {
-        /// What the driver made of it.
-        source: tokio_postgres::Error,
+        /// What is wrong with it.
+        source: AddressError,
     },
     /// No connection: nobody listens there, or the server refuses us.
     #[error("cannot connect to the database")]

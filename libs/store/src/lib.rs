@@ -4,6 +4,7 @@
 //! The only room that knows the database driver. It knows tables only in `migrations/`; what a row means is
 //! the services' business.
 
+mod address;
 mod copy_in;
 pub mod error;
 pub mod import;
@@ -18,8 +19,10 @@ mod staging;
 mod tables;
 mod time;
 
+pub use address::AddressError;
 pub use page::{ListKey, Page, PageRequest, PageSizes, Window};
 pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, StoreState, head_of};
 pub use seal::{Copy, SealSession, Snapshot};
+pub use session::reach;
 pub use time::TimeUs;
 pub use tokio_postgres::Row;

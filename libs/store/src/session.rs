@@ -3,12 +3,21 @@
 
 use std::time::Duration;
 
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::Client;
 
+use crate::address::Address;
 use crate::error::StoreError;
 
 /// How long a server may take to answer a connection attempt, unless the URL says otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Makes sure that a server answers at `url` and lets us in.
+///
+/// # Errors
+/// When the URL does not parse, nobody answers there, or the server refuses.
+pub async fn reach(url: &str) -> Result<(), StoreError> {
+    connect(url, "mesh").await.map(drop)
+}
 
 /// Opens a connection to `url` that lives as long as the returned client. `purpose` is what
 /// `pg_stat_activity` shows for it, unless the URL has a name of its own.
@@ -18,7 +27,7 @@ pub(crate) async fn connect(url: &str, purpose: &str) -> Result<Client, StoreErr
 
 /// The same with settings of the session, in the form of a server's command line; they count more than the URL's.
 pub(crate) async fn connect_with(url: &str, purpose: &str, settings: &str) -> Result<Client, StoreError> {
-    let mut config: Config = url.parse().map_err(|source| StoreError::Url { source })?;
+    let Address { mut config, tls } = Address::read(url).map_err(|source| StoreError::Url { source })?;
     if config.get_application_name().is_none() {
         config.application_name(purpose);
     }
@@ -28,8 +37,9 @@ pub(crate) async fn connect_with(url: &str, purpose: &str, settings: &str) -> Re
     if !settings.is_empty() {
         config.options(format!("{} {settings}", config.get_options().unwrap_or_default()).trim());
     }
+    // Its way through TLS is long, and would be a part of whatever waits for it.
     let (client, connection) =
-        config.connect(NoTls).await.map_err(|source| StoreError::Connect { source })?;
+        Box::pin(config.connect(tls)).await.map_err(|source| StoreError::Connect { source })?;
     tokio::spawn(async move {
         // Whoever uses the client gets the error as well and decides what it means.
         if let Err(error) = connection.await {

@@ -2,11 +2,18 @@
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use mesh_launcher::servers::{Durability, Postgres, find_postgres, start};
 use mesh_store::migrate::migrate;
-use mesh_store::roles::USERS;
+use mesh_store::roles::{USERS, let_in};
 use mesh_testbed::Database;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Migrated here, so that what is true of a whole database holds of it, too.
 async fn database() -> Database {
@@ -164,4 +171,35 @@ async fn nobody_logs_in_without_the_password() {
         let refused = tokio_postgres::connect(&wrong, NoTls).await.err().unwrap();
         assert_eq!(refused.code(), Some(&SqlState::INVALID_PASSWORD), "{user}");
     }
+}
+
+/// As in a cluster of an operator, where nobody is a superuser. A server of its own, since users outlive databases.
+#[tokio::test]
+async fn an_owner_who_is_no_superuser_grants_the_same() {
+    let readable = Permissions::from_mode(0o755);
+    let home = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+    let (folder, log) = (home.path().join("postgres"), home.path().join("postgres.log"));
+    let server =
+        Postgres::prepare(&find_postgres().unwrap(), &folder, &log, Durability::Throwaway).await.unwrap();
+    let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
+    let database = server.database(&USERS).unwrap();
+    let_in(database.url(), database.passwords()).await.unwrap();
+    let (superuser, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    superuser.batch_execute("CREATE ROLE landlord LOGIN PASSWORD 'landlord'").await.unwrap();
+    superuser.batch_execute("CREATE DATABASE house OWNER landlord").await.unwrap();
+    let there = database.url().rsplit_once('@').unwrap().1.replace("/mesh", "/house");
+    migrate(&format!("postgres://landlord:landlord@{there}")).await.unwrap();
+    for (user, password) in database.passwords() {
+        let url = format!("postgres://{user}:{password}@{there}");
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.query("SELECT * FROM trades_candle_1_day", &[]).await.unwrap();
+        for sql in ["INSERT INTO trades SELECT * FROM trades", "CREATE TEMPORARY TABLE more (n int)"] {
+            assert!(is_refused(&client, sql).await, "{user} may {sql}");
+        }
+        let keep = "UPDATE node_state SET upgrade_ready = false";
+        assert_eq!(is_refused(&client, keep).await, user != "export", "{user} keeps the flag");
+    }
+    process.stop().await.unwrap();
 }

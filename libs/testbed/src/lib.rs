@@ -34,6 +34,7 @@ pub use network::Network;
 pub use node::{Node, NodeKind, NodeSetup};
 pub use servers::{NatsServer, PostgresServer, nats, postgres};
 pub use service::{Service, ServiceSetup};
+pub use tls::certify;
 
 /// A few letters and digits that no other test has.
 fn unique() -> String {

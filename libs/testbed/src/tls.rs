@@ -7,7 +7,7 @@ use mesh_launcher::servers::NatsTls;
 use rcgen::{BasicConstraints, CertificateParams, DnType, Error, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
 /// Makes an authority and a certificate of this machine by it, in a folder.
-pub(crate) fn certify(folder: &Path) -> NatsTls {
+pub fn certify(folder: &Path) -> NatsTls {
     let made = make().unwrap_or_else(|error| panic!("cannot make certificates for the tests: {error}"));
     let write = |name: &str, text: String| {
         let file = folder.join(name);

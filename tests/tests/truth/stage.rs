@@ -34,8 +34,8 @@ impl Stage {
         let prefix = format!("truth{:x}", rand::random::<u64>());
         let to_store = Tunnel::to(database.url()).await;
         let (query, node_info, edges) = tokio::join!(
-            join_all((0..queries).map(|_| Backend::start("query", &prefix, &to_store))),
-            Backend::start("node-info", &prefix, &to_store),
+            join_all((0..queries).map(|_| Backend::start("query", &prefix, database, &to_store))),
+            Backend::start("node-info", &prefix, database, &to_store),
             join_all((0..edges).map(|_| Edge::start(&prefix))),
         );
         Self { edges, query, node_info, to_store }
@@ -73,9 +73,10 @@ impl Edge {
 }
 
 impl Backend {
-    async fn start(name: &str, prefix: &str, to_store: &Tunnel) -> Self {
+    async fn start(name: &str, prefix: &str, database: &Database, to_store: &Tunnel) -> Self {
         let setup = Service::configure(name).env("MESH_BUS_PREFIX", prefix);
-        let service = setup.env("MESH_DATABASE_URL", to_store.url()).start().await;
+        let service =
+            setup.env("MESH_DATABASE_URL", to_store.instead_in(&database.url_of(name))).start().await;
         Self { service, answered_before: 0 }
     }
 

@@ -4,12 +4,14 @@ use deadpool_postgres::PoolError;
 use mesh_problem::{NOT_MAPPED, Problem};
 use tokio_postgres::error::SqlState;
 
+use crate::address::AddressError;
+
 /// Why a read failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The configuration cannot work.
     #[error("the database address does not parse")]
-    Configuration(#[source] tokio_postgres::Error),
+    Configuration(#[source] AddressError),
     /// The pool cannot be built.
     #[error("the connection pool cannot be built")]
     Pool(#[from] deadpool_postgres::BuildError),

@@ -11,7 +11,8 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres::Row;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     Parameter, ReadError,
@@ -19,6 +20,7 @@ use super::{
     metrics::{self, Connections, Metrics},
     points::CANCEL_AT_MOST,
 };
+use crate::address::Address;
 
 /// Longest wait for a free connection.
 const WAIT_AT_MOST: Duration = Duration::from_secs(1);
@@ -31,6 +33,8 @@ pub const LIST_SETTINGS: &str = "-c plan_cache_mode=force_custom_plan -c enable_
 #[derive(Clone)]
 pub(super) struct Lists {
     pool: Pool,
+    /// A statement is cancelled over a connection of the same kind.
+    tls: MakeRustlsConnect,
     /// Most connections that one statement may have: one that became slow leaves some to the others.
     share: usize,
     shares: Arc<Mutex<HashMap<&'static str, Arc<Semaphore>>>>,
@@ -40,21 +44,24 @@ pub(super) struct Lists {
 
 impl Lists {
     pub(super) fn open(
-        mut config: Config,
+        Address { mut config, tls }: Address,
         connections: usize,
         patience: Duration,
         metrics: Metrics,
     ) -> Result<Self, ReadError> {
         config.options(format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default()));
-        let manager =
-            Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager = Manager::from_config(
+            config,
+            tls.clone(),
+            ManagerConfig { recycling_method: RecyclingMethod::Fast },
+        );
         let pool = Pool::builder(manager)
             .max_size(connections)
             .wait_timeout(Some(WAIT_AT_MOST))
             .create_timeout(Some(CONNECT_AT_MOST))
             .runtime(Runtime::Tokio1)
             .build()?;
-        Ok(Self { pool, share: share(connections), shares: Arc::default(), patience, metrics })
+        Ok(Self { pool, tls, share: share(connections), shares: Arc::default(), patience, metrics })
     }
 
     pub(super) fn connections(&self) -> Connections {
@@ -72,7 +79,7 @@ impl Lists {
         let connection = self.connection(sql).await;
         self.metrics.waited(metrics::Pool::Lists, connection.is_err(), begun.elapsed());
         let (connection, _share) = connection?;
-        let mut running = Running { connection: Some(connection) };
+        let mut running = Running { connection: Some(connection), tls: self.tls.clone() };
         let result = timeout(self.patience, running.query(sql, parameters)).await;
         let result = result.map_err(|_| ReadError::Late)?;
         running.connection.take();
@@ -100,6 +107,7 @@ fn share(connections: usize) -> usize {
 /// stop it and closes the connection, because a cancel request can arrive late and hit the next statement.
 struct Running {
     connection: Option<Object>,
+    tls: MakeRustlsConnect,
 }
 
 impl Running {
@@ -114,10 +122,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let client = Object::take(connection);
-        let cancel = client.cancel_token();
+        let (cancel, tls) = (client.cancel_token(), self.tls.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                match timeout(CANCEL_AT_MOST, cancel.cancel_query(NoTls)).await {
+                match timeout(CANCEL_AT_MOST, cancel.cancel_query(tls)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => tracing::debug!(%error, "a query could not be cancelled"),
                     Err(_) => tracing::debug!("a query could not be cancelled in time"),

@@ -24,7 +24,7 @@ use std::{
 
 use mesh_telemetry::span::{self, Recorded};
 use tokio::sync::watch::Receiver;
-use tokio_postgres::{Config, Row, types::ToSql};
+use tokio_postgres::{Row, types::ToSql};
 use tracing::Instrument;
 
 pub use error::ReadError;
@@ -34,7 +34,7 @@ use server::{Server, Size};
 use watch::News;
 pub use watch::StoreState;
 
-use crate::TimeUs;
+use crate::{TimeUs, address::Address};
 
 /// Most connections to the primary while reads use a replica. The primary is then asked only for what the
 /// replica has not got yet.
@@ -205,8 +205,8 @@ pub fn head_of(row: &Row) -> Result<Option<(u64, i64)>, ReadError> {
 }
 
 /// Session settings of every reading connection.
-fn session(url: &str, config: &StoreConfig) -> Result<Config, ReadError> {
-    let mut session: Config = url.parse().map_err(ReadError::Configuration)?;
+fn session(url: &str, config: &StoreConfig) -> Result<Address, ReadError> {
+    let Address { config: mut session, tls } = Address::read(url).map_err(ReadError::Configuration)?;
     let settings = format!(
         "{} -c default_transaction_read_only=on -c statement_timeout={} -c TimeZone=UTC -c jit=off \
          -c client_connection_check_interval=1s",
@@ -219,5 +219,5 @@ fn session(url: &str, config: &StoreConfig) -> Result<Config, ReadError> {
         .connect_timeout(Duration::from_secs(2))
         .keepalives_idle(Duration::from_secs(15))
         .tcp_user_timeout(Duration::from_secs(15));
-    Ok(session)
+    Ok(Address { config: session, tls })
 }

@@ -16,7 +16,8 @@ use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep, timeout, timeout_at},
 };
-use tokio_postgres::{CancelToken, Config, NoTls, Row};
+use tokio_postgres::{CancelToken, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     Parameter, ReadError, StoreState,
@@ -25,6 +26,7 @@ use super::{
     overseer::oversee,
     pipeline::{Pipeline, Retirement},
 };
+use crate::address::Address;
 
 /// How often a retired connection's statements are cancelled: the first time ends the one that runs, and the
 /// server finds that nobody reads its answer; the second time ends the next one, should it have begun.
@@ -83,7 +85,7 @@ impl Points {
     /// Reads over so many connections to a server, and fails at once what is under way when that is away.
     /// `patience` is longer than the server's own statement timeout.
     pub(super) fn open(
-        config: &Config,
+        address: &Address,
         connections: usize,
         patience: Duration,
         server: watch::Receiver<StoreState>,
@@ -92,7 +94,7 @@ impl Points {
         let connected = Arc::new(Notify::new());
         for slot in &slots {
             // These tasks end when the last handle is gone.
-            tokio::spawn(keep_connected(config.clone(), Arc::downgrade(slot), Arc::clone(&connected)));
+            tokio::spawn(keep_connected(address.clone(), Arc::downgrade(slot), Arc::clone(&connected)));
         }
         let shared = Arc::new(Shared {
             slots,
@@ -172,10 +174,10 @@ impl Points {
     }
 }
 
-async fn keep_connected(config: Config, slot: Weak<Slot>, connected: Arc<Notify>) {
+async fn keep_connected(Address { config, tls }: Address, slot: Weak<Slot>, connected: Arc<Notify>) {
     let mut pause = Pause::default();
     while slot.strong_count() > 0 {
-        let (client, connection) = match timeout(CONNECT_AT_MOST, config.connect(NoTls)).await {
+        let (client, connection) = match timeout(CONNECT_AT_MOST, config.connect(tls.clone())).await {
             Ok(Ok(made)) => made,
             failed => {
                 if let Ok(Err(error)) = failed {
@@ -199,7 +201,7 @@ async fn keep_connected(config: Config, slot: Weak<Slot>, connected: Arc<Notify>
             }
             () = retirement.wished() => {
                 tracing::info!("a database connection is replaced: nothing moves on it");
-                tokio::spawn(stop(cancel));
+                tokio::spawn(stop(cancel, tls.clone()));
             }
         }
         if let Some(place) = slot.upgrade() {
@@ -209,9 +211,9 @@ async fn keep_connected(config: Config, slot: Weak<Slot>, connected: Arc<Notify>
 }
 
 /// Ends what still runs on a connection that is closed already.
-async fn stop(cancel: CancelToken) {
+async fn stop(cancel: CancelToken, tls: MakeRustlsConnect) {
     for _ in 0..CANCELS {
-        match timeout(CANCEL_AT_MOST, cancel.cancel_query(NoTls)).await {
+        match timeout(CANCEL_AT_MOST, cancel.cancel_query(tls.clone())).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a query could not be cancelled"),
             Err(_) => tracing::debug!("a query could not be cancelled in time"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::{select, sync::watch};
-use tokio_postgres::{Config, Row};
+use tokio_postgres::Row;
 
 use super::{
     Parameter, ReadError, StoreState,
@@ -12,6 +12,7 @@ use super::{
     points::Points,
     watch::{News, watch_server},
 };
+use crate::address::Address;
 
 /// How much longer than the server's own statement timeout a statement is waited for. Only a server or a
 /// connection that is frozen needs it.
@@ -38,7 +39,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn open(
-        session: &Config,
+        session: &Address,
         size: Size,
         statement_timeout: Duration,
         news: News,
@@ -108,8 +109,9 @@ impl Server {
 }
 
 /// The session that watches: its own name keeps it apart from those that answer requests.
-fn watching(session: &Config) -> Config {
+fn watching(session: &Address) -> Address {
     let mut watching = session.clone();
-    watching.application_name(format!("{} watch", session.get_application_name().unwrap_or_default()));
+    let name = session.config.get_application_name().unwrap_or_default();
+    watching.config.application_name(format!("{name} watch"));
     watching
 }

@@ -12,9 +12,10 @@ use tokio::{
     sync::{Notify, watch},
     time::{sleep, timeout},
 };
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Socket, tls::NoTlsStream};
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
 use super::{ReadError, connect::Pause, head_of};
+use crate::address::{Address, Stream};
 
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(250);
@@ -47,21 +48,21 @@ pub(super) enum News {
 }
 
 /// Watches a server until the last receiver is gone. It counts as away until it has answered for the first time.
-pub(super) fn watch_server(config: Config, news: News) -> watch::Receiver<StoreState> {
+pub(super) fn watch_server(address: Address, news: News) -> watch::Receiver<StoreState> {
     let (state, receiver) = watch::channel(StoreState::default());
     tokio::spawn(async move {
         select! {
             () = state.closed() => {}
-            () = keep_watching(&config, news, &state) => {}
+            () = keep_watching(&address, news, &state) => {}
         }
     });
     receiver
 }
 
-async fn keep_watching(config: &Config, news: News, state: &watch::Sender<StoreState>) {
+async fn keep_watching(address: &Address, news: News, state: &watch::Sender<StoreState>) {
     let mut pause = Pause::default();
     loop {
-        if let Some((client, connection)) = connect(config, state).await
+        if let Some((client, connection)) = connect(address, state).await
             && look_on(&client, connection, news, state).await
         {
             // Whoever breaks one connection may take another one at once.
@@ -74,10 +75,10 @@ async fn keep_watching(config: &Config, news: News, state: &watch::Sender<StoreS
 }
 
 async fn connect(
-    config: &Config,
+    Address { config, tls }: &Address,
     state: &watch::Sender<StoreState>,
-) -> Option<(Client, Connection<Socket, NoTlsStream>)> {
-    let connecting = timeout(SILENT_AT_MOST, config.connect(NoTls));
+) -> Option<(Client, Connection<Socket, Stream>)> {
+    let connecting = timeout(SILENT_AT_MOST, config.connect(tls.clone()));
     pin!(connecting);
     let made = match timeout(AT_ONCE, &mut connecting).await {
         Ok(made) => made,
@@ -99,7 +100,7 @@ async fn connect(
 /// Looks at the head until the connection breaks or the server falls silent. Says whether it has answered.
 async fn look_on(
     client: &Client,
-    connection: Connection<Socket, NoTlsStream>,
+    connection: Connection<Socket, Stream>,
     news: News,
     state: &watch::Sender<StoreState>,
 ) -> bool {
@@ -160,7 +161,7 @@ async fn look(client: &Client, state: &watch::Sender<StoreState>) -> Option<Opti
 }
 
 /// Carries a connection and tells of each notification. Ends with the connection.
-async fn drive(mut connection: Connection<Socket, NoTlsStream>, sooner: &Notify) {
+async fn drive(mut connection: Connection<Socket, Stream>, sooner: &Notify) {
     let mut messages = poll_fn(move |context| connection.poll_message(context));
     while let Some(Ok(message)) = messages.next().await {
         if let AsyncMessage::Notification(_) = message {

@@ -15,7 +15,7 @@ use mesh_launcher::servers::{
 };
 use mesh_launcher::supervisor::{Group, NotReady, Supervisor, Tier};
 use mesh_launcher::{Ready, Recipe};
-use mesh_store::roles;
+use mesh_store::{error::StoreError, roles};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -142,15 +142,14 @@ pub(crate) fn not_ready(home: &Home, error: &NotReady) -> Failure {
 
 /// Makes sure that a named database server answers.
 pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
-    let config: tokio_postgres::Config = url.parse().map_err(|error| {
-        let error = with_causes(&error);
-        Failure::configuration(format!(
-            "the database address cannot be read ({error}); write it as postgres://user:password@host:port/database"
-        ))
-    })?;
-    let reached = timeout(ANSWER_PATIENCE, config.connect(tokio_postgres::NoTls)).await;
-    let cause = match reached {
-        Ok(Ok(_)) => return Ok(()),
+    let cause = match timeout(ANSWER_PATIENCE, mesh_store::reach(url)).await {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(StoreError::Url { source })) => {
+            let error = with_causes(&source);
+            return Err(Failure::configuration(format!(
+                "the database address cannot be read ({error}); write it as postgres://user:password@host:port/database"
+            )));
+        }
         Ok(Err(error)) => with_causes(&error),
         Err(_) => "no answer".to_owned(),
     };

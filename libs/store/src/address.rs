@@ -1,0 +1,128 @@
+//! Where a server is and how it must prove itself: its URL, with what the driver does not read itself.
+//!
+//! `sslmode=require`, `verify-ca` and `verify-full` all mean: over TLS, and the server's certificate is checked together
+//! with its name. `sslrootcert` names a file with the authorities that count (PEM); without it, or with `system`, those
+//! that this machine trusts. Any other `sslmode` means without TLS.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use percent_encoding::percent_decode_str;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Config, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Encrypted or not, as the configuration says.
+pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+
+/// What is not an address.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// The driver does not understand it.
+    #[error("the database URL is not valid")]
+    Url(#[source] tokio_postgres::Error),
+    /// The authorities that should vouch for the server cannot be read.
+    #[error("cannot read the certificates in {}", path.display())]
+    Certificates {
+        /// The file, or `system`.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// A server that can be connected to.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    pub(crate) tls: MakeRustlsConnect,
+}
+
+impl Address {
+    pub(crate) fn read(url: &str) -> Result<Self, AddressError> {
+        let (address, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut rest, mut mode, mut authorities) = (Vec::new(), None, None);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("sslmode", value)) => mode = Some(value),
+                Some(("sslrootcert", value)) => {
+                    authorities = Some(PathBuf::from(&*percent_decode_str(value).decode_utf8_lossy()));
+                }
+                _ => rest.push(pair),
+            }
+        }
+        let is_secret = matches!(mode, Some("require" | "verify-ca" | "verify-full"));
+        // What the driver does not know it must refuse itself.
+        let unknown = mode.filter(|mode| !is_secret && !matches!(*mode, "disable" | "allow" | "prefer"));
+        let mode = unknown.map(|mode| format!("sslmode={mode}"));
+        rest.extend(mode.as_deref());
+        let question = if rest.is_empty() { "" } else { "?" };
+        let mut config: Config =
+            format!("{address}{question}{}", rest.join("&")).parse().map_err(AddressError::Url)?;
+        // In the other form of an address the driver has read it.
+        let is_secret = is_secret || config.get_ssl_mode() == SslMode::Require;
+        config.ssl_mode(if is_secret { SslMode::Require } else { SslMode::Disable });
+        let authorities = match is_secret {
+            true => trusted(authorities.as_deref())?,
+            false => RootCertStore::empty(),
+        };
+        Ok(Self { config, tls: MakeRustlsConnect::new(client(authorities)) })
+    }
+}
+
+fn trusted(file: Option<&Path>) -> Result<RootCertStore, AddressError> {
+    let path = file.unwrap_or(Path::new("system"));
+    let wrong = |source| AddressError::Certificates { path: path.to_owned(), source };
+    let certificates: Vec<CertificateDer<'static>> = match path == Path::new("system") {
+        true => rustls_native_certs::load_native_certs().certs,
+        false => {
+            let text = std::fs::read(path).map_err(wrong)?;
+            let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>();
+            certificates.map_err(|error| wrong(io::Error::other(error.to_string())))?
+        }
+    };
+    let mut authorities = RootCertStore::empty();
+    let (known, _) = authorities.add_parsable_certificates(certificates);
+    match known {
+        0 => Err(wrong(io::Error::other("there is no certificate in it"))),
+        _ => Ok(authorities),
+    }
+}
+
+fn client(authorities: RootCertStore) -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let versions = versions.expect("the provider speaks them");
+    versions.with_root_certificates(authorities).with_no_client_auth()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(url: &str) -> SslMode {
+        Address::read(url).unwrap_or_else(|error| panic!("{url}: {error}")).config.get_ssl_mode()
+    }
+
+    #[test]
+    fn only_those_who_ask_for_it_get_tls() {
+        assert_eq!(mode("postgres://a:b@h/d"), SslMode::Disable);
+        assert_eq!(mode("postgres://a:b@h/d?sslmode=prefer&connect_timeout=3"), SslMode::Disable);
+        assert_eq!(mode("host=h user=a"), SslMode::Disable);
+        assert_eq!(mode("host=h user=a sslmode=require"), SslMode::Require);
+        assert!(matches!(Address::read("postgres://h/d?sslmode=verify"), Err(AddressError::Url(_))));
+    }
+
+    #[test]
+    fn authorities_that_are_not_there_are_named() {
+        for file in ["/no/such/file", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")] {
+            let url = format!("postgres://h/d?sslmode=verify-full&sslrootcert={}", file.replace('/', "%2F"));
+            let error = Address::read(&url).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains(file), "{error}");
+        }
+    }
+}

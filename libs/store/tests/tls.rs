@@ -1,0 +1,76 @@
+//! TLS to a real server, as the address says.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::time::Duration;
+
+use mesh_launcher::process::Process;
+use mesh_launcher::servers::{Durability, Postgres, find_postgres, start};
+use mesh_store::{Store, StoreConfig, migrate::migrate};
+use mesh_testbed::certify;
+use tokio::time::timeout;
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+const IS_SECRET: &str = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+
+/// A server that speaks TLS to those who want it.
+async fn server(home: &Path) -> (Postgres, Process) {
+    let (folder, log) = (home.join("postgres"), home.join("postgres.log"));
+    let server =
+        Postgres::prepare(&find_postgres().unwrap(), &folder, &log, Durability::Throwaway).await.unwrap();
+    let tls = certify(&home.join("tls"));
+    let data = fs::canonicalize(&folder).unwrap().join("data");
+    let owner = fs::metadata(&data).unwrap();
+    let put = |name: &str, text: Vec<u8>| {
+        let file = data.join(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        chown(&file, Some(owner.uid()), Some(owner.gid())).unwrap();
+    };
+    put("server.crt", fs::read(tls.certificate).unwrap());
+    put("server.key", fs::read(tls.key).unwrap());
+    put("local.conf", b"ssl = on\n".to_vec());
+    let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
+    (server, process)
+}
+
+fn open(url: &str) -> Store {
+    let config = StoreConfig {
+        url: url.to_owned(),
+        replica_url: None,
+        query_timeout: Duration::from_secs(10),
+        point_connections: 1,
+        list_connections: 1,
+        name: "mesh tls".to_owned(),
+    };
+    Store::open(&config).unwrap()
+}
+
+#[tokio::test]
+async fn whoever_asks_for_tls_gets_it_from_the_right_server_or_nothing() {
+    let readable = Permissions::from_mode(0o755);
+    let home = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+    let (server, process) = server(home.path()).await;
+    let ca = |folder: &str| home.path().join(folder).join("ca.pem").display().to_string();
+    let url = format!("{}?sslmode=verify-full&sslrootcert={}", server.url(), ca("tls"));
+    migrate(&url).await.unwrap();
+    let store = open(&url);
+    timeout(READY_WITHIN, store.until_ready()).await.unwrap();
+    assert!(store.point(IS_SECRET, &[]).await.unwrap().get::<_, bool>(0));
+    assert!(store.list(IS_SECRET, &[]).await.unwrap()[0].get::<_, bool>(0));
+    let plain = open(&server.url());
+    timeout(READY_WITHIN, plain.until_ready()).await.unwrap();
+    assert!(!plain.point(IS_SECRET, &[]).await.unwrap().get::<_, bool>(0));
+
+    certify(&home.path().join("other"));
+    let other = format!("{}?sslmode=require&sslrootcert={}", server.url(), ca("other"));
+    let elsewhere = format!("{}&hostaddr=127.0.0.1", url.replace("127.0.0.1", "elsewhere.test"));
+    for wrong in [other, elsewhere] {
+        let refused = migrate(&wrong).await.unwrap_err();
+        assert!(format!("{refused:?}").contains("InvalidCertificate"), "{wrong}: {refused:?}");
+    }
+    process.stop().await.unwrap();
+}
