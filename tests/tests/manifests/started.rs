@@ -18,6 +18,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::rendered::text;
+
 /// A machine with little to spare may take so long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -110,11 +112,26 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let (status, said) = ready().await;
     assert!(status.success(), "{said}");
     assert!(!query.log().contains(&query_password), "a password is shown");
+    let page = reqwest::get(format!("{}/metrics", query.admin_url())).await.unwrap().text().await.unwrap();
+    is_read_by_autoscalers(&page);
     query.kill().await;
     let (status, said) = ready().await;
     assert!(!status.success() && said.contains("does not answer"), "{said}");
 
     assert!(stopped(&mut node).await.success());
+}
+
+/// KEDA's reader knows the older form only, and stops at the first kind that is not in it.
+fn is_read_by_autoscalers(page: &str) {
+    let scaled: Vec<Value> =
+        serde_saphyr::from_multiple(&crate::read("k8s/components/export-keda/scaled-object.yaml")).unwrap();
+    let gauge = text(&scaled[0], "/spec/triggers/0/metadata/valueLocation");
+    assert!(page.contains(&format!("# TYPE {gauge} gauge\n{gauge} ")), "{page}");
+    for line in page.lines().filter(|line| line.starts_with('#')) {
+        let kind = line.strip_prefix("# TYPE ").and_then(|typed| typed.split_once(' ')).map(|(_, kind)| kind);
+        let is_known = kind.is_none_or(|kind| ["counter", "gauge", "histogram"].contains(&kind));
+        assert!(is_known && (kind.is_some() || line.starts_with("# HELP ")), "{line}");
+    }
 }
 
 /// Ends a process as containers are ended.
