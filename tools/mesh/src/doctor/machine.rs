@@ -176,7 +176,7 @@ fn of_disk(place: &Path, free: u64) -> Finding {
     let next = "make room, or give a home on another disk with --home";
     match free {
         ..DISK_AT_LEAST => Finding::wrong(CHECK, format!("the disk is full: {says}"), next),
-        ..DISK_ENOUGH => Finding::warning(CHECK, says, next),
+        DISK_AT_LEAST..DISK_ENOUGH => Finding::warning(CHECK, says, next),
         _ => Finding::fine(CHECK, says),
     }
 }
