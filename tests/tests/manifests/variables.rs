@@ -6,7 +6,10 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::{SERVICES, path, read, rendered::overlays};
+use crate::{
+    SERVICES, path, read,
+    rendered::{overlays, parts},
+};
 
 /// Read by name as the system hands them on, not as configuration.
 const INHERITED: &str = "LISTEN_FDS";
@@ -123,4 +126,44 @@ fn the_base_sets_what_services_read() {
         assert!(unread.is_empty(), "{service} does not read {unread:?}");
     }
     assert!(path("k8s/base/kustomization.yaml").is_file());
+}
+
+/// The files of secrets that variables name: alone, or in an address.
+fn files(variables: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
+    variables.values().flat_map(|value| value.split('=')).filter(|value| value.starts_with("/run/secrets/"))
+}
+
+#[test]
+fn every_file_that_a_variable_names_is_mounted() {
+    for overlay in overlays() {
+        for (name, template) in overlay.templates() {
+            let variables = overlay.variables(name);
+            for file in files(&variables) {
+                let (folder, file) = file.rsplit_once('/').unwrap();
+                let mounts = parts(template, "/spec/containers/0/volumeMounts");
+                let mount = mounts.iter().find(|mount| mount["mountPath"] == folder);
+                let mount = mount.unwrap_or_else(|| panic!("{}: {name} mounts no {folder}", overlay.name));
+                let volumes = parts(template, "/spec/volumes");
+                let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap();
+                let items = parts(volume, "/secret/items");
+                let is_there = items.is_empty() || items.iter().any(|item| item["path"] == file);
+                assert!(is_there, "{}: {name} has no {file} in {folder}", overlay.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn production_speaks_tls_with_bus_and_database() {
+    let Some(production) = overlays().iter().find(|overlay| overlay.name == "production") else { return };
+    for name in SERVICES.into_iter().chain(["migrate"]) {
+        let variables = production.variables(name);
+        if let Some(bus) = variables.get("MESH_BUS_URL") {
+            assert!(bus.split(',').all(|server| server.starts_with("tls://")), "{name}: {bus}");
+            assert!(variables.contains_key("MESH_BUS_TLS_CA"), "{name}");
+        }
+        for (variable, url) in variables.iter().filter(|(_, value)| value.starts_with("postgresql://")) {
+            assert!(url.contains("?sslmode=verify-full&sslrootcert=/"), "{name}: {variable}");
+        }
+    }
 }
