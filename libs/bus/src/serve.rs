@@ -11,6 +11,7 @@ use std::{
 
 use actix::{Actor, Addr, Context, Handler};
 use async_nats::{Message, Subject, Subscriber};
+use bytes::Bytes;
 use futures_util::{
     StreamExt,
     future::{AbortHandle, Abortable, LocalBoxFuture, join_all},
@@ -40,6 +41,9 @@ use crate::{
     stats::{self, Stats},
     stream::answers_by,
 };
+
+/// How long a server that is there may take to know of subscriptions. One that is away learns of them when it is back.
+const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Bounds of a service.
 #[derive(Debug, Clone, Copy)]
@@ -171,12 +175,24 @@ async fn answer(
     }
     match subscribe(&desk, workload, operations, &stop).await {
         Ok(readers) => {
-            desk.bus.flush(Duration::from_secs(1)).await;
+            let itself = format!("{}-itself", desk.stats.id());
+            let itself = direct_subject(&desk.bus.subject(workload, PROBE_NAME), &itself);
+            let _ = timeout(KNOWN_WITHIN, hear_itself(&desk.bus, itself)).await;
             desk.open.set(true);
             actix::spawn(beat(Rc::downgrade(&desk), workload, stop));
             join_all(readers).await;
         }
         Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "cannot take requests"),
+    }
+}
+
+/// Comes when the server knows of every subscription made before: it takes what comes over one connection in order.
+async fn hear_itself(bus: &Bus, itself: Subject) {
+    let client = &bus.shared.client;
+    if let Ok(mut heard) = client.subscribe(itself.clone()).await
+        && client.publish(itself, Bytes::new()).await.is_ok()
+    {
+        heard.next().await;
     }
 }
 

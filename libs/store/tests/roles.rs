@@ -195,7 +195,7 @@ async fn an_owner_who_is_no_superuser_grants_the_same() {
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
         tokio::spawn(connection);
         client.query("SELECT * FROM trades_candle_1_day", &[]).await.unwrap();
-        for sql in ["INSERT INTO trades SELECT * FROM trades", "CREATE TEMPORARY TABLE more (n int)"] {
+        for sql in ["INSERT INTO chain SELECT * FROM chain", "CREATE TEMPORARY TABLE more (n int)"] {
             assert!(is_refused(&client, sql).await, "{user} may {sql}");
         }
         let keep = "UPDATE node_state SET upgrade_ready = false";
