@@ -141,7 +141,7 @@ const proposals: List<Schemas["ProtocolUpgradeProposal"]> = {
     { name: "approvedBy", label: "Approved by", form: /^.{1,256}$/s },
   ],
   columns: [
-    { name: "Height", isNumber: true, cell: (row) => <Amount value={row.upgradeBlockHeight} /> },
+    { name: "Height", cell: (row) => <Amount value={row.upgradeBlockHeight} /> },
     { name: "Release", cell: (row) => <Foreign text={row.networkReleaseTag} /> },
     { name: "Status", cell: (row) => word(row.status, STATUS) },
     {
