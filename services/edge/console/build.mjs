@@ -1,6 +1,7 @@
-// Builds the console: `npm run build` writes ../assets/console, `npm run build -- FOLDER` another folder (a test
+// Builds what of the console has to be built (the edge takes index.html and the icon as they are): `npm run build` writes
+// ../assets/console, `npm run build -- FOLDER` another folder (a test
 // compares the two). The same sources and lock file give the same bytes.
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -22,7 +23,6 @@ await build({
   banner: { js: "/*! Licences of what is bundled: console/licences.txt */" },
   outdir: out,
 });
-for (const name of ["index.html", "icon.svg"]) await copyFile(join(here, "src", name), join(out, name));
 
 const bundled = [];
 for (const name of ["preact", "uplot"]) {

@@ -78,11 +78,9 @@ fn the_sources_have_right_types_and_make_no_markup_of_text() {
 }
 
 #[test]
-fn the_lock_file_names_no_registry_but_the_public_one() {
+fn the_lock_file_names_no_registry() {
     let lock = fs::read_to_string(console().join("package-lock.json")).unwrap();
-    for line in lock.lines().filter(|line| line.contains("\"resolved\"")) {
-        assert!(line.contains("https://registry.npmjs.org/"), "{line}");
-    }
+    assert!(lock.contains("\"integrity\"") && !lock.contains("\"resolved\""));
 }
 
 #[tokio::test]
@@ -93,9 +91,7 @@ async fn the_types_are_those_of_the_document() {
     let folder = tempfile::tempdir().unwrap();
     let (document, types) = (folder.path().join("openapi.json"), folder.path().join("gateway.d.ts"));
     fs::write(&document, Outside::fixture().await.get("/openapi.json").await.body).unwrap();
-    let arguments = [document.to_str().unwrap(), "-o", types.to_str().unwrap()];
-    let program = "node_modules/openapi-typescript/bin/cli.js";
-    run("node", &[&[program][..], &arguments].concat());
+    run("node", &["types.mjs", document.to_str().unwrap(), types.to_str().unwrap()]);
     let is_same = fs::read(types).unwrap() == fs::read(console().join("src/gateway.d.ts")).unwrap();
     assert!(is_same, "the contract has changed: `npm run types` in services/edge/console, see its README");
 }

@@ -105,14 +105,9 @@ impl HomeArgs {
     }
 }
 
-/// Options of `up`.
+/// Where the edge is to answer.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  mesh up                                       the whole mesh with a demo network that lives
-  mesh up --port 0 --grpc-port 0 --home /tmp/m  another one beside it
-  mesh up --load FOLDER --home .mesh-real       data of your own, one CSV file per table
-  mesh up --replicas export=3 --consensus cometbft")]
-pub(crate) struct UpArgs {
+pub(crate) struct PortArgs {
     /// Port for HTTP; 0 takes a free one
     #[arg(long, default_value_t = 8080)]
     pub(crate) port: u16,
@@ -122,6 +117,19 @@ pub(crate) struct UpArgs {
     /// Address on which both ports are opened
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
+}
+
+/// Options of `up`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mesh up                                       the whole mesh with a demo network that lives
+  mesh up --port 0 --grpc-port 0 --home /tmp/m  another one beside it
+  mesh up --load FOLDER --home .mesh-real       data of your own, one CSV file per table
+  mesh up --replicas export=3 --consensus cometbft")]
+pub(crate) struct UpArgs {
+    /// The ports of the edge.
+    #[command(flatten)]
+    pub(crate) ports: PortArgs,
     /// Where the mesh lives.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
@@ -252,15 +260,9 @@ pub(crate) struct DoctorArgs {
     /// Where the mesh lives.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// Port for HTTP that `up` is to open
-    #[arg(long, default_value_t = 8080)]
-    pub(crate) port: u16,
-    /// Port for gRPC that `up` is to open
-    #[arg(long, default_value_t = 9090)]
-    pub(crate) grpc_port: u16,
-    /// Address on which both ports are to be opened
-    #[arg(long, default_value = "127.0.0.1")]
-    pub(crate) host: IpAddr,
+    /// The ports of the edge.
+    #[command(flatten)]
+    pub(crate) ports: PortArgs,
     /// A database that the mesh is to use, or does [default: that of the mesh that runs]
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: Option<String>,

@@ -1,4 +1,4 @@
-//! `/`: the console. Its files are built from `console/` and committed; scripts and styles are served under names that
+//! `/`: the console. Its script and style are built from `console/` and committed; scripts and styles are served under names that
 //! change with their content, so a browser keeps them for ever.
 
 use std::{borrow::Cow, io};
@@ -15,13 +15,13 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 const PICTURE: &str = "image/svg+xml";
 
-const INDEX: &str = include_str!("../../assets/console/index.html");
+const INDEX: &str = include_str!("../../console/src/index.html");
 
 /// What the page loads: the name it has there without `console/`, what it is, its bytes.
 const LOADED: [(&str, &str, &[u8]); 3] = [
     ("app.css", STYLE, include_bytes!("../../assets/console/app.css")),
     ("app.js", SCRIPT, include_bytes!("../../assets/console/app.js")),
-    ("icon.svg", PICTURE, include_bytes!("../../assets/console/icon.svg")),
+    ("icon.svg", PICTURE, include_bytes!("../../console/src/icon.svg")),
 ];
 
 /// The page and what it loads, by path.

@@ -13,7 +13,7 @@ use std::io::{self, Write as _};
 use mesh_launcher::control::{Answer, ControlError, Request, Row, ask};
 use mesh_launcher::home::Home;
 
-use crate::cli::DoctorArgs;
+use crate::cli::{DoctorArgs, PortArgs};
 use crate::failure::{Failure, as_typed};
 use finding::{State, told};
 
@@ -27,7 +27,8 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
         machine::segments(&home, &running),
         machine::disk(&home),
     ]);
-    findings.extend([args.port, args.grpc_port].map(|port| ports::free(args.host, port, &running)));
+    let PortArgs { host, port, grpc_port } = args.ports;
+    findings.extend([port, grpc_port].map(|port| ports::free(host, port, &running)));
     findings.extend(servers::all(args, &running).await);
 
     let text = match args.json {

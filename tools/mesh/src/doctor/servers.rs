@@ -21,6 +21,7 @@ use super::finding::Finding;
 use super::machine::version;
 use crate::cli::{DoctorArgs, node_url};
 use crate::failure::with_causes;
+use crate::up::backing::parts_of_bus;
 
 /// What a server may take to answer.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -148,16 +149,21 @@ async fn look(client: &Client, heads: &mut Heads) -> Result<Finding, String> {
 
 async fn bus(url: &str, file: Option<PathBuf>) -> Finding {
     const CHECK: &str = "bus";
-    let (url, credentials) = match (without_credentials(url), file) {
-        ((url, given), None) => (url, given),
-        ((url, _), Some(file)) => match Credentials::read(&file) {
-            Ok(credentials) => (url, Some(credentials)),
+    let (scheme, user, address) = parts_of_bus(url);
+    let credentials = match file {
+        None => user.map(|user| {
+            let (user, password) = user.split_once(':').unwrap_or((user, ""));
+            Credentials::Password { user: user.to_owned(), password: password.to_owned() }
+        }),
+        Some(file) => match Credentials::read(&file) {
+            Ok(credentials) => Some(credentials),
             Err(error) => {
                 let says = format!("the credentials in {} cannot be read ({error})", file.display());
                 return Finding::wrong(CHECK, says, "make the file readable for who runs the mesh");
             }
         },
     };
+    let url = format!("{scheme}://{address}");
     let options =
         async_nats::ConnectOptions::new().name("mesh doctor").connection_timeout(WITHIN).max_reconnects(1);
     let options = match credentials {
@@ -204,15 +210,6 @@ async fn bus(url: &str, file: Option<PathBuf>) -> Finding {
             format!("run {}.{} or later", OLDEST_NATS.0, OLDEST_NATS.1),
         ),
     }
-}
-
-/// An address as servers are told it, and who is named in it.
-fn without_credentials(url: &str) -> (String, Option<Credentials>) {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
-    let Some((user, address)) = rest.rsplit_once('@') else { return (url.to_owned(), None) };
-    let (user, password) = user.split_once(':').unwrap_or((user, ""));
-    let credentials = Credentials::Password { user: user.to_owned(), password: password.to_owned() };
-    (format!("{scheme}://{address}"), Some(credentials))
 }
 
 async fn node(url: &str, heads: &mut Heads) -> Finding {

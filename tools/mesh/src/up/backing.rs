@@ -158,14 +158,19 @@ pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
     )))
 }
 
+/// The parts of a bus server's address: scheme, `user:password` if somebody is named in it, and the rest.
+pub(crate) fn parts_of_bus(url: &str) -> (&str, Option<&str>, &str) {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
+    match rest.rsplit_once('@') {
+        Some((user, address)) => (scheme, Some(user), address),
+        None => (scheme, None, rest),
+    }
+}
+
 /// Makes sure that a named bus server answers. A password in its address goes into a file, so that no listing
 /// of processes shows it.
 pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
-    let (user, address) = match rest.rsplit_once('@') {
-        Some((user, address)) => (Some(user), address),
-        None => (None, rest),
-    };
+    let (scheme, user, address) = parts_of_bus(url);
     let host = address.trim_end_matches('/');
     let with_port = if host.rsplit(']').next().is_some_and(|end| end.contains(':')) {
         host.to_owned()

@@ -26,7 +26,7 @@ use mesh_launcher::services::{SERVICES, Sockets, Surroundings};
 use mesh_launcher::supervisor::{Group, Supervisor};
 use tokio::sync::oneshot;
 
-use crate::cli::{APPLICATION, COMETBFT, Consensus, DEVNODE, UpArgs};
+use crate::cli::{APPLICATION, COMETBFT, Consensus, DEVNODE, PortArgs, UpArgs};
 use crate::devnode;
 use crate::failure::{Failure, with_causes};
 use crate::migrate::migrate;
@@ -51,8 +51,8 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     home.clear_run().map_err(|error| Failure::failed(error.to_string()))?;
     keep_log(&home);
     open_files::raise();
-    let sockets = Sockets::bind(args.host, args.port, args.grpc_port)
-        .map_err(|(address, error)| taken(address, &error))?;
+    let PortArgs { host, port, grpc_port } = args.ports;
+    let sockets = Sockets::bind(host, port, grpc_port).map_err(|(address, error)| taken(address, &error))?;
     let supervisor = Supervisor::new(RestartRule::default())
         .map_err(|error| Failure::failed(format!("cannot watch processes ({})", with_causes(&error))))?;
     let control = ControlSocket::bind(&home).map_err(|error| Failure::failed(error.to_string()))?;
