@@ -1,5 +1,6 @@
 //! The forms of the command line, as data. Outside checks drive the project through them, so they stay.
 
+mod bench;
 mod database;
 mod history;
 mod rig;
@@ -14,10 +15,10 @@ use clap_complete::Shell;
 use mesh_launcher::home::Home;
 use mesh_launcher::{MOST_REPLICAS, services};
 
-use crate::bench::sections::{SectionName, Suite};
 use crate::export::args::ExportArgs;
 use crate::failure::Failure;
 use crate::tx::args::TxArgs;
+pub(crate) use bench::{Baseline, BaselineArgs, BenchArgs};
 pub(crate) use database::{MigrateArgs, NodeArgs};
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 pub(crate) use rig::{
@@ -297,53 +298,6 @@ impl CompletionsArgs {
         // Whoever closed the pipe has read enough.
         let _ = io::stdout().write_all(&text);
     }
-}
-
-/// Options of `bench`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchArgs {
-    /// What to measure
-    #[arg(value_enum, default_value_t = Suite::Reads)]
-    pub(crate) suite: Suite,
-    /// Write the figures into this file, too
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// Measure only this, repeatable [default: all]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) section: Vec<SectionName>,
-    /// Length of a timed round of load
-    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
-    pub(crate) seconds: u32,
-    /// Timed requests of each page of the depth section
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: u32,
-    /// Size of the stored history of the exports suite, in megabytes of segment files
-    #[arg(long, value_name = "MB", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=100_000))]
-    pub(crate) megabytes: u64,
-    /// Rows that the sealing section seals; the ledger section exports half as many
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=10_000_000))]
-    pub(crate) rows: u64,
-}
-
-/// Options of `baseline`.
-#[derive(Debug, Args)]
-pub(crate) struct BaselineArgs {
-    /// What to serve
-    #[arg(value_enum)]
-    pub(crate) kind: Baseline,
-}
-
-/// A process that `bench` compares the product with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Baseline {
-    /// The handler of single rows behind warp, without the bus, all on one thread
-    Direct,
-    /// The same, with two threads for HTTP and one for the handler
-    DirectThreads,
-    /// Hello, World, on one thread
-    Hello,
-    /// Hello, World, on two threads
-    HelloThreads,
 }
 
 /// A number of replicas of a service.
