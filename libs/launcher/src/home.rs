@@ -74,7 +74,15 @@ pub struct Home {
 /// the process dies in any way.
 #[derive(Debug)]
 pub struct HomeLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for HomeLock {
+    fn drop(&mut self) {
+        // Closing would not be enough: a child that another thread is just starting holds the file, too, until
+        // it has become its program.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl Home {
@@ -110,7 +118,7 @@ impl Home {
             .open(&path)
             .map_err(|source| unusable(&path, source))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(HomeLock { _file: file }),
+            Ok(()) => Ok(HomeLock { file }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(HomeError::Taken(self.root.clone())),
             Err(errno) => Err(unusable(&path, errno.into())),
         }
