@@ -128,6 +128,10 @@ pub(crate) fn places(config: &Config) -> HeaderMap {
     headers
 }
 
+/// Reads' replies of up to so many bytes are copied once: what comes over the bus is a piece of a buffer of 64 KiB,
+/// all of which it would hold for as long as it is kept itself.
+const COPIED_BYTES: usize = 32 << 10;
+
 /// Makes an answer of a service's reply.
 pub(crate) fn prepare(
     places: &HeaderMap,
@@ -156,7 +160,11 @@ pub(crate) fn prepare(
     if let Some(etag) = etag.as_deref().and_then(|etag| etag.parse().ok()) {
         headers.insert(ETAG, etag);
     }
-    Answer { head: reply.head, etag, headers, parts: reply.parts, asked_at, counted }
+    let parts = match is_read && reply.len() <= COPIED_BYTES {
+        true => vec![reply.parts.concat().into()],
+        false => reply.parts,
+    };
+    Answer { head: reply.head, etag, headers, parts, asked_at, counted }
 }
 
 /// The response to one client: 304 when it has the answer already.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use mesh_bus::{Encoding, Head};
 use quick_cache::{Equivalent, Weighter, sync::Cache as Kept};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::{heads::Heads, metrics::Counted};
 
@@ -21,8 +21,11 @@ pub(crate) const FRESH: Duration = Duration::from_secs(1);
 /// How long an answer may be shown while the store is away.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// What an entry costs beside its bytes, roughly.
-const ENTRY_BYTES: usize = 1024;
+/// What an answer costs beside its bytes: its headers, its question, its place in the tables.
+const ENTRY_BYTES: usize = 2560;
+
+/// What a spelling costs beside its bytes, with the question that it may hold alone.
+const SPELLING_BYTES: usize = 384;
 
 /// Share of the room that is for spellings: one part in so many.
 const SPELLINGS_PART: u64 = 8;
@@ -122,7 +125,7 @@ impl Weighter<Arc<Question>, Arc<Answer>> for Weight {
 
 impl Weighter<Spelling, Known> for Weight {
     fn weight(&self, spelling: &Spelling, known: &Known) -> u64 {
-        (ENTRY_BYTES / 8 + spelling.target.len() + known.question.message.len()) as u64
+        (SPELLING_BYTES + spelling.target.len() + known.question.message.len()) as u64
     }
 }
 
@@ -189,6 +192,14 @@ impl Cache {
         }
     }
 
+    /// Lets go of what may not be shown any more, so that an edge that has less to do takes less room.
+    fn forget_outdated(&self, now: Instant) {
+        if let Some(tables) = &self.kept {
+            tables.answers.retain(|_, answer| now.duration_since(answer.asked_at) < KEPT);
+            tables.spellings.retain(|_, known| known.answer.strong_count() > 0);
+        }
+    }
+
     /// Keeps what a spelling asks, and its last answer.
     pub(crate) fn learn(&self, target: &str, question: &Arc<Question>, answer: &Arc<Answer>) {
         if let Some(tables) = &self.kept {
@@ -197,6 +208,18 @@ impl Cache {
             tables.spellings.insert(spelling, known);
         }
     }
+}
+
+/// Lets go of what may not be shown any more, from time to time, for as long as there is the cache.
+pub(crate) fn tidy(cache: &Arc<Cache>) {
+    let cache = Arc::downgrade(cache);
+    tokio::spawn(async move {
+        loop {
+            sleep(KEPT).await;
+            let Some(cache) = cache.upgrade() else { return };
+            cache.forget_outdated(Instant::now());
+        }
+    });
 }
 
 /// Whether an answer was certainly read later than another one, or at a newer block.
@@ -359,6 +382,21 @@ pub(crate) mod tests {
         assert!(found().is_some());
         drop(newer);
         assert!(found().is_none(), "nobody keeps it");
+    }
+
+    #[test]
+    fn what_may_not_be_shown_any_more_is_forgotten() {
+        let (cache, heads) = cache(MIB);
+        heads.seen(5);
+        for (text, age) in [("new", almost(KEPT)), ("old", KEPT)] {
+            let answer = Arc::new(answer(5, ago(age), 1));
+            cache.keep(&question(text), &answer);
+            cache.learn(text, &question(text), &answer);
+        }
+        cache.forget_outdated(Instant::now());
+        let kept = cache.kept.as_ref().unwrap();
+        assert_eq!((kept.answers.len(), kept.spellings.len()), (1, 1));
+        assert!(last(&cache, &question("new"), 5).is_some() && cache.question("new", false).is_some());
     }
 
     #[test]

@@ -13,6 +13,11 @@ use crate::config::Config;
 /// client tries again after a second, and then after two and four: a burst of a few hundred would cost others seconds.
 const BACKLOG: i32 = 4096;
 
+/// What the system takes of an answer beyond what is on its way: without a bound it takes megabytes, for a client that reads
+/// nothing as for any other, and nobody could tell which of them it is (A3, S1).
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES: u32 = 256 * 1024;
+
 /// Opens every listening socket.
 pub(crate) fn listeners(config: &Config) -> io::Result<Vec<TcpListener>> {
     let mut inherited = ListenFd::from_env();
@@ -26,7 +31,7 @@ pub(crate) fn listeners(config: &Config) -> io::Result<Vec<TcpListener>> {
             (None, None) => None,
         };
         if let Some(listener) = listener {
-            make_room(&listener)?;
+            prepare(&listener)?;
             listener.set_nonblocking(true)?;
             tracing::info!(name, address = %listener.local_addr()?, "listening");
             listeners.push(TcpListener::from_std(listener)?);
@@ -35,9 +40,14 @@ pub(crate) fn listeners(config: &Config) -> io::Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
-/// Lets many connections wait. Whoever bound the socket has said a number already; said again, it counts anew.
-fn make_room(listener: &std::net::TcpListener) -> io::Result<()> {
-    SockRef::from(listener).listen(BACKLOG)
+/// Lets many connections wait, and bounds what lies unsent on each. Whoever bound the socket has said a number already; said
+/// again, it counts anew.
+fn prepare(listener: &std::net::TcpListener) -> io::Result<()> {
+    let socket = SockRef::from(listener);
+    // Connections have it from their listener.
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
+    socket.listen(BACKLOG)
 }
 
 #[cfg(test)]
@@ -56,11 +66,29 @@ mod tests {
             return;
         }
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        make_room(&listener).unwrap();
+        prepare(&listener).unwrap();
         let address = listener.local_addr().unwrap();
         let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(20)).unwrap();
         // Nobody is let in meanwhile.
         let waiting: Vec<TcpStream> = (0..BURST).map(connect).collect();
         assert_eq!(waiting.len(), BURST);
+    }
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_answer_that_nobody_reads_stays_with_us() {
+        use std::io::Write as _;
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        client.set_recv_buffer_size(4096).unwrap();
+        prepare(&listener).unwrap();
+        client.connect(&listener.local_addr().unwrap().into()).unwrap();
+        let (mut connection, _) = listener.accept().unwrap();
+        connection.set_nonblocking(true).unwrap();
+        let (mut taken, answer) = (0, vec![0; 64 * 1024]);
+        while let Ok(bytes) = connection.write(&answer) {
+            taken += bytes;
+        }
+        assert!(taken < 2 * UNSENT_BYTES as usize, "{taken} bytes");
     }
 }

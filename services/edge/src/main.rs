@@ -69,6 +69,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let heads = Arc::new(Heads::default());
     heads.follow(&setup.bus).await?;
     let cache = Arc::new(Cache::new(config.cache_bytes, Arc::clone(&heads)));
+    cache::tidy(&cache);
     setup.bus.register_asking(&mut setup.registry.borrow_mut());
     let asking = Asking::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config);
     let routes = Routes::of_contract(pages::all(&config)?);

@@ -134,10 +134,20 @@ async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "500").start().await;
     let outside = Outside::of(&mesh);
-    mesh.service("query").signal(Signal::STOP);
-    assert_problem(&promptly(&outside, "/accounts", SOON).await, 504, 4, 10000);
-    mesh.service("query").signal(Signal::CONT);
-    outside.await_status("/accounts", 200).await;
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        mesh.service("query").signal(Signal::STOP);
+        let answer = promptly(&outside, "/accounts", SOON).await;
+        mesh.service("query").signal(Signal::CONT);
+        outside.await_status("/accounts", 200).await;
+        // One that the edge has not heard of before is nobody, not late. Awake, it is heard.
+        if answer.status != 503 {
+            assert_problem(&answer, 504, 4, 10000);
+            break;
+        }
+        assert_problem(&answer, 503, 14, 10000);
+        assert!(Instant::now() < deadline, "the edge does not hear of a replica that answers it");
+    }
 }
 
 #[tokio::test]
@@ -186,11 +196,13 @@ async fn a_broken_store_is_an_internal_error_that_tells_nothing_but_its_number()
         ] {
             assert!(!said.replace("internal error", "").contains(leak), "{path} leaks {leak}: {answer:?}");
         }
+        // Word by word: a port may be a part of an error's number.
+        let is_said = |secret: &str| match secret.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => said.split(|letter: char| !letter.is_ascii_digit()).any(|number| number == secret),
+            false => said.contains(secret),
+        };
         for secret in secrets.iter().filter(|part| part.len() > 3) {
-            assert!(
-                !said.contains(secret.as_str()),
-                "{path} leaks a part of the database's address: {answer:?}"
-            );
+            assert!(!is_said(secret), "{path} leaks a part of the database's address: {answer:?}");
         }
         assert!(seen.inner.is_empty(), "{seen:?}");
         let service = if number == 10000 || number == 100_001 { "node-info" } else { "query" };
