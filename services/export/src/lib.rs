@@ -24,9 +24,15 @@ pub use crate::{
     metrics::Metrics,
     seal::{Rules, SealError, Sealed, Sealing, Until},
 };
-use crate::{config::Config, layouts::Layouts, ops::ledger::accounts::Accounts, sealer::Sealer};
+use crate::{
+    config::Config,
+    layouts::Layouts,
+    ops::ledger::{accounts::Accounts, kept::Kept, walk::Walk},
+    sealer::Sealer,
+};
 
-/// Opens downloads and answers their pulls. It remembers nothing of a download between two pulls.
+/// Opens downloads and answers their pulls. What it remembers between two pulls only saves work: each can be answered
+/// without.
 pub struct Export {
     store: Store,
     segments: SegmentStore,
@@ -34,6 +40,7 @@ pub struct Export {
     catalogue: Addr<Catalogue>,
     layouts: Rc<RefCell<Layouts>>,
     ledger_accounts: Arc<Accounts>,
+    ledger_walks: Arc<Kept<Walk>>,
     metrics: Metrics,
     mailbox: usize,
 }
@@ -56,6 +63,7 @@ impl Export {
             catalogue,
             layouts: Rc::default(),
             ledger_accounts: Arc::default(),
+            ledger_walks: Arc::default(),
             metrics,
             mailbox: in_flight,
         }

@@ -113,6 +113,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
     fn handle(&mut self, pull: Pull<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
         let Pull { request, position, budget, asked } = pull;
         let from = (self.store.clone(), Arc::clone(&self.ledger_accounts));
+        let kept = Arc::clone(&self.ledger_walks);
         let pulled = self.metrics.pulled("ExportLedgerEntries");
         asked.by(async move {
             let range = read(&request)?;
@@ -121,18 +122,30 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
             let filter = Filter { party: request.party_id, asset: request.asset_id, until };
             let chunk = budget.chunk_bytes();
             let room = chunk.saturating_mul(budget.chunks as usize);
-            let walk = Walk::from(from, filter, place, chunk, room);
-            let pieces = stream::try_unfold(walk, move |mut walk| {
-                let pulled = pulled.clone();
+            let walk = match kept.take(&filter, &position) {
+                Some(mut walk) => {
+                    walk.go_on(chunk, room);
+                    walk
+                }
+                None => Walk::from(from, filter, place, chunk, room),
+            };
+            let pieces = stream::try_unfold(Some((walk, budget.chunks)), move |walk| {
+                let (pulled, kept) = (pulled.clone(), Arc::clone(&kept));
                 async move {
-                    let piece = walk.next().await?;
-                    Ok(piece.map(|piece| {
-                        pulled.inc_by(piece.bytes.len() as u64);
-                        (piece, walk)
-                    }))
+                    let Some((mut walk, chunks)) = walk else { return Ok(None) };
+                    let Some(piece) = walk.next().await? else { return Ok(None) };
+                    pulled.inc_by(piece.bytes.len() as u64);
+                    if chunks > 1 {
+                        return Ok(Some((piece, Some((walk, chunks - 1)))));
+                    }
+                    // Before the piece goes out, which the next pull follows.
+                    if walk.may_go_on() {
+                        kept.keep(walk.filter.clone(), piece.after.clone(), walk);
+                    }
+                    Ok(Some((piece, None)))
                 }
             });
-            Ok(Chunks { then: Vec::new(), pieces: pieces.take(budget.chunks as usize).boxed() })
+            Ok(Chunks { then: Vec::new(), pieces: pieces.boxed() })
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::stage::{Stage, Worker, copied};
+use crate::stage::{Stage, Whole, Worker, copied};
 use flate2::read::DeflateDecoder;
 use mesh_bus::{Ask, Asked, Budget, Position};
 use mesh_export::{Refresh, Until};
@@ -232,6 +232,8 @@ async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
             let budgets = if *start == 0 && *end == 0 { &budgets[1..2] } else { &budgets[..] };
             let whole = Worker::whole(&[&one, &other], &request, 0, budgets).await;
             assert!(whole.bytes == expected, "{request:?}");
+            let by_one = Worker::whole(&[&one], &request, 0, &budgets[..1]).await;
+            assert!(by_one.bytes == expected, "{request:?}, of one replica");
             assert_eq!(whole.totals.bytes, expected.len() as u64);
             rows += whole.totals.rows.unwrap();
         }
@@ -286,6 +288,57 @@ async fn the_shapes_of_entries_and_the_edges_of_ranges_are_exact() {
     let opened = worker.open(&ledger("p", "X", at, at + 1), 9).await.unwrap();
     let name = "ledger_entries_p_X_2024-01-01T00_00_01Z-2024-01-01T00_00_01Z.csv";
     assert_eq!((opened.info.file_name.as_str(), opened.from_byte), (name, 0));
+}
+
+/// A store with these rows, a replica before it, and what it gives of `p`.
+async fn before(rows: &[&str]) -> (Stage, Worker, Whole) {
+    let stage = Stage::blocks(3).await;
+    let client = stage.database.connect().await;
+    for rows in rows {
+        client.batch_execute(rows).await.unwrap();
+    }
+    let worker = stage.export(&stage.sealing(100).segments).await;
+    let whole = Worker::whole(&[&worker], &ledger("p", "X", 0, 0), 0, &[WINDOW]).await;
+    (stage, worker, whole)
+}
+
+/// Pulls the beginning of the ledger of `p`, and gives it with the position behind it; then nobody has a ledger any more.
+async fn begun(stage: &Stage, worker: &Worker, budget: Budget) -> (Vec<u8>, Position) {
+    let request = ledger("p", "X", 0, 0);
+    let first = Position::new(worker.open(&request, 0).await.unwrap().first).unwrap();
+    let (head, after, end) = worker.pull(&request, &first, budget).await.unwrap();
+    assert_eq!(end, None);
+    stage.database.connect().await.batch_execute("TRUNCATE ledger").await.unwrap();
+    (head, after)
+}
+
+#[actix::test]
+async fn a_pull_begins_with_what_was_read_behind_the_one_before_it() {
+    let (stage, worker, whole) = before(&[TRAPS]).await;
+    let (mut bytes, after) = begun(&stage, &worker, Budget { chunks: 1, bytes: 300 }).await;
+    let request = ledger("p", "X", 0, 0);
+    let (rest, _, end) = worker.pull(&request, &after, WINDOW).await.unwrap();
+    bytes.extend(rest);
+    assert!(bytes == whole.bytes && end == Some(whole.totals), "the one before it had read all");
+    let (again, ..) = worker.pull(&request, &after, WINDOW).await.unwrap();
+    assert!(again.is_empty(), "begun anew, it finds nothing");
+}
+
+/// Entries of `p` with more accounts than a walk that is kept may know.
+const CROWD: &str = "
+    INSERT INTO accounts SELECT 'x' || n, 'q' || n, 'X', '', 4, 'ab', '2024-01-01' FROM generate_series(1, 17000) AS n;
+    INSERT INTO ledger SELECT time, 'a', 'x' || n, 5, 'ab', time, '2024-01-01', 1, 2, NULL FROM (
+        SELECT n, timestamptz '2023-12-01' + n * interval '1 second' AS time FROM generate_series(1, 17000) AS n
+    ) AS numbers";
+
+#[actix::test]
+async fn a_walk_that_has_met_a_crowd_begins_anew() {
+    let (stage, worker, whole) = before(&[TRAPS, CROWD]).await;
+    let most = u32::try_from(whole.bytes.len()).unwrap() - 50;
+    let (head, after) = begun(&stage, &worker, Budget { chunks: 4, bytes: most }).await;
+    assert!(whole.bytes.starts_with(&head));
+    let (rest, ..) = worker.pull(&ledger("p", "X", 0, 0), &after, WINDOW).await.unwrap();
+    assert!(rest.is_empty(), "what it knew has gone");
 }
 
 #[actix::test]

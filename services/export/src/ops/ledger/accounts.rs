@@ -57,6 +57,11 @@ impl Met {
         Self { lately, known: HashMap::new() }
     }
 
+    /// Whether these are more than are remembered anyway.
+    pub(crate) fn are_many(&self) -> bool {
+        self.known.len() > KEPT_AT_MOST
+    }
+
     /// Says whether an account has to be read before [`Met::get`] can tell it.
     pub(crate) fn lacks(&mut self, id: &str) -> bool {
         if self.known.contains_key(id) {

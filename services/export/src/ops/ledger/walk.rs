@@ -1,5 +1,5 @@
-//! The walk of one pull: reads entries behind a place, the next ones while these are being written, and cuts their
-//! records into pieces.
+//! The walk that pulls are answered from: reads entries behind a place, the next ones while these are being written,
+//! and cuts their records into pieces.
 
 use std::sync::Arc;
 
@@ -19,19 +19,26 @@ use super::{
 /// The export failed.
 pub(crate) const FAILED: u32 = 260_002;
 
-/// Rows to read at a time; few for a reader that takes little.
+/// Rows to read at a time: few for a reader that takes little, and not so many at first, because nothing can be written
+/// meanwhile.
 const ROWS_AT_LEAST: usize = 64;
+const ROWS_AT_FIRST: usize = 1024;
 const ROWS_AT_MOST: usize = 2048;
+
+/// Reads at the same time, when they are of that many rows together: one process of the database cannot keep up with
+/// the writing.
+const READS_AT_ONCE: usize = 2;
+const ROWS_TO_PART: usize = 512;
 
 /// Records that are written before everybody else on this thread has a turn: among them is the read ahead, which would
 /// not leave before a whole piece is written, and the database would idle meanwhile.
 const RECORDS_A_TURN: u64 = 64;
 
-/// What a record is reckoned to be long.
-const BYTES_PER_ROW: usize = 300;
+/// What a record is reckoned to be long before there is one.
+const BYTES_PER_ROW: u64 = 300;
 
 /// Whose entries, up to when.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub(crate) party: String,
     pub(crate) asset: String,
@@ -39,18 +46,20 @@ pub(crate) struct Filter {
     pub(crate) until: Option<TimeUs>,
 }
 
-/// One pull under way.
+/// A walk under way, for one pull after the other.
 pub(crate) struct Walk {
     store: Store,
-    filter: Filter,
+    pub(crate) filter: Filter,
     place: Place,
     chunk: usize,
     /// Bytes that the pull may still give.
     room: usize,
+    /// Bytes that the next pull may be expected to take.
+    room_behind: usize,
     /// Absent until the first read.
     entries: Option<Entries>,
-    /// What is being read while records are written.
-    ahead: Ahead,
+    /// What is being read. Dropped, it is given up.
+    reading: JoinSet<Result<Reading, Problem>>,
     accounts: Met,
     writer: record::Writer,
     /// The record under way, empty when there is none, and its key, which the header has not.
@@ -59,12 +68,8 @@ pub(crate) struct Walk {
     has_ended: bool,
 }
 
-/// At most one read that runs beside the writing. Dropped, it is given up.
-#[derive(Default)]
-struct Ahead {
-    wanted: Vec<Wanted>,
-    reading: JoinSet<Result<Vec<Row>, Problem>>,
-}
+/// What was wanted, and the rows that came.
+type Reading = (Vec<Wanted>, Vec<Row>);
 
 /// The entries of every account of the party, as one walk.
 struct Entries {
@@ -88,14 +93,25 @@ impl Walk {
             place,
             chunk,
             room,
+            room_behind: 0,
             entries: None,
-            ahead: Ahead::default(),
+            reading: JoinSet::new(),
             accounts: Met::none(accounts),
             writer: record::Writer::default(),
             record: if place.has_header { Vec::new() } else { record::HEADER.to_vec() },
             key: None,
             has_ended: false,
         }
+    }
+
+    /// Goes on for the next pull. It will be followed by one more, as likely as this one came here.
+    pub(crate) fn go_on(&mut self, chunk: usize, room: usize) {
+        (self.chunk, self.room, self.room_behind) = (chunk, room, room);
+    }
+
+    /// Whether it may wait for the next pull: it has not ended, and does not grow without bound.
+    pub(crate) fn may_go_on(&self) -> bool {
+        !self.has_ended && !self.accounts.are_many()
     }
 
     /// The next piece; nothing behind the end or when the pull has given all it may.
@@ -116,10 +132,14 @@ impl Walk {
                 if bytes.is_empty() {
                     bytes.extend_from_slice(&rest[..most]);
                     self.place.skip += most as u64;
+                    self.place.bytes += most as u64;
+                    self.room -= most;
                 }
                 break;
             }
             bytes.extend_from_slice(rest);
+            self.place.bytes += rest.len() as u64;
+            self.room -= rest.len();
             self.place.skip = 0;
             match self.key {
                 Some(key) => {
@@ -133,8 +153,6 @@ impl Walk {
                 yield_now().await;
             }
         }
-        self.place.bytes += bytes.len() as u64;
-        self.room -= bytes.len();
         self.has_ended = self.record.is_empty() && self.is_all_given();
         let totals = Totals { bytes: self.place.bytes, rows: Some(self.place.rows) };
         let end = self.has_ended.then_some(totals);
@@ -186,40 +204,56 @@ impl Walk {
             self.entries = Some(Entries::along(ids, self.place.after));
             return Ok(());
         };
-        if self.ahead.reading.is_empty() {
-            let rows = (self.room / BYTES_PER_ROW).clamp(ROWS_AT_LEAST, ROWS_AT_MOST);
-            self.begin_to_read(&entries, entries.merge.wanted(rows));
+        if self.reading.is_empty() {
+            let rows = self.rows_that_fit().clamp(ROWS_AT_LEAST, ROWS_AT_FIRST);
+            self.begin_to_read(&entries, &entries.merge.wanted(rows));
         }
-        let Some(read) = self.ahead.reading.join_next().await else {
+        let Some(read) = self.reading.join_next().await else {
             return Err(failed("there is nothing to wait for"));
         };
-        let rows = read.map_err(|error| failed(&error.to_string()))??;
+        let (wanted, rows) = read.map_err(|error| failed(&error.to_string()))??;
         self.meet(&rows).await?;
-        entries.take(&self.ahead.wanted, rows).map_err(|error| error.problem(FAILED))?;
-        let lacking = (self.room / BYTES_PER_ROW).saturating_sub(entries.merge.held());
-        if lacking >= ROWS_AT_LEAST {
-            self.begin_to_read(&entries, entries.merge.wanted_ahead(lacking.min(ROWS_AT_MOST)));
+        entries.take(&wanted, rows).map_err(|error| error.problem(FAILED))?;
+        let lacking = self.rows_that_fit().saturating_sub(entries.merge.held());
+        if self.reading.is_empty() && lacking >= ROWS_AT_LEAST {
+            self.begin_to_read(&entries, &entries.merge.wanted_ahead(lacking.min(ROWS_AT_MOST)));
         }
         self.entries = Some(entries);
         Ok(())
     }
 
-    fn begin_to_read(&mut self, entries: &Entries, wanted: Vec<Wanted>) {
+    /// How many records may still be given, about: what is read beyond them is read in vain.
+    fn rows_that_fit(&self) -> usize {
+        let a_row = match self.place.rows {
+            0 => BYTES_PER_ROW,
+            rows => self.place.bytes / rows,
+        };
+        (self.room + self.room_behind) / usize::try_from(a_row.max(1)).unwrap_or(usize::MAX)
+    }
+
+    fn begin_to_read(&mut self, entries: &Entries, wanted: &[Wanted]) {
         if wanted.is_empty() {
             return;
         }
-        let walks = || wanted.iter().filter_map(|wanted| entries.walks.get(wanted.walk));
-        let accounts: Vec<Arc<str>> = walks().map(|(account, _)| Arc::clone(account)).collect();
-        let sends: Vec<bool> = walks().map(|(_, sends)| *sends).collect();
-        let (blocks, times): (Vec<TimeUs>, Vec<TimeUs>) = wanted.iter().map(|wanted| wanted.behind).unzip();
-        let most: Vec<i64> = wanted.iter().map(|wanted| wanted.rows as i64).collect();
-        let (store, bound, until) = (self.store.clone(), self.place.bound, self.filter.until);
-        self.ahead.wanted = wanted;
-        self.ahead.reading.spawn(async move {
-            let accounts: Vec<&str> = accounts.iter().map(|account| &**account).collect();
-            let sql = include_str!("../../../sql/ledger_entries.sql");
-            list(&store, bound, sql, &[&accounts, &sends, &blocks, &times, &most, &until]).await
-        });
+        let rows: usize = wanted.iter().map(|wanted| wanted.rows).sum();
+        let reads = if rows < ROWS_TO_PART { 1 } else { READS_AT_ONCE };
+        for wanted in wanted.chunks(wanted.len().div_ceil(reads)) {
+            let wanted = wanted.to_vec();
+            let (store, bound, until) = (self.store.clone(), self.place.bound, self.filter.until);
+            let walks = || wanted.iter().filter_map(|wanted| entries.walks.get(wanted.walk));
+            let accounts: Vec<Arc<str>> = walks().map(|(account, _)| Arc::clone(account)).collect();
+            let sends: Vec<bool> = walks().map(|(_, sends)| *sends).collect();
+            self.reading.spawn(async move {
+                let accounts: Vec<&str> = accounts.iter().map(|account| &**account).collect();
+                let (blocks, times): (Vec<TimeUs>, Vec<TimeUs>) =
+                    wanted.iter().map(|wanted| wanted.behind).unzip();
+                let most: Vec<i64> = wanted.iter().map(|wanted| wanted.rows as i64).collect();
+                let sql = include_str!("../../../sql/ledger_entries.sql");
+                let rows =
+                    list(&store, bound, sql, &[&accounts, &sends, &blocks, &times, &most, &until]).await?;
+                Ok((wanted, rows))
+            });
+        }
     }
 
     /// Reads the accounts that entries name and nobody knows yet.
