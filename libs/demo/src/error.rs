@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use mesh_store::error::StoreError;
+
 /// A failed step, with its cause.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
@@ -14,6 +16,9 @@ pub enum DemoError {
     /// Another session feeds the same store.
     #[error("another process already writes the demo network into this store")]
     Busy,
+    /// No connection to the database.
+    #[error(transparent)]
+    Unreachable(#[from] StoreError),
     /// The database refused or broke off a step.
     #[error("the database failed while {step}")]
     Database {
@@ -46,16 +51,20 @@ impl DemoError {
     pub fn is_passing(&self) -> bool {
         match self {
             DemoError::Busy | DemoError::Silent => true,
-            DemoError::Database { source, .. } => match source.code() {
-                // Connection trouble, lack of resources, a database that is closed for a while, a server that
-                // shuts down, internal trouble, a transaction that was rolled back.
-                Some(code) => ["08", "40", "53", "55", "57", "58"].contains(&&code.code()[..2]),
-                None => {
-                    source.is_closed() || source.source().is_some_and(|cause| cause.is::<std::io::Error>())
-                }
-            },
+            DemoError::Database { source, .. } | DemoError::Unreachable(StoreError::Connect { source }) => {
+                passes(source)
+            }
             _ => false,
         }
+    }
+}
+
+fn passes(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        // Connection trouble, lack of resources, a database that is closed for a while, a server that shuts down,
+        // internal trouble, a transaction that was rolled back.
+        Some(code) => ["08", "40", "53", "55", "57", "58"].contains(&&code.code()[..2]),
+        None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()),
     }
 }
 

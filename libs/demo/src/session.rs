@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use futures_util::SinkExt;
 use std::pin::pin;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use crate::error::{DemoError, Step};
 use crate::moment::Moment;
@@ -36,9 +36,7 @@ pub(crate) struct Session {
 impl Session {
     /// Connects and takes the lock. [`DemoError::Busy`] when another session has it.
     pub(crate) async fn connect(url: &str) -> Result<Self, DemoError> {
-        let (client, connection) = tokio_postgres::connect(url, NoTls).await.step("connecting")?;
-        // The task ends with the client; what goes wrong in it shows in the client's next call.
-        tokio::spawn(connection);
+        let client = mesh_store::connect(url, "mesh demo network").await?;
         client
             .batch_execute("SET TIME ZONE 'UTC'; SET client_encoding TO 'UTF8'")
             .await

@@ -8,9 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use mesh_devnode::{Application, DevNode, Settings};
 use mesh_transaction::{Block, Network, SpamRules};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{Client, NoTls, Row};
+use tokio_postgres::{Client, Row};
 
 use super::config::Config;
 use crate::failure::{Failure, with_causes};
@@ -167,17 +166,12 @@ async fn advance(node: &DevNode, config: &Config, store: &mut Option<Store>) -> 
 /// A connection to the store.
 struct Store {
     client: Client,
-    connection: AbortHandle,
 }
 
 impl Store {
     async fn connect(url: &str) -> Result<Self, AnyError> {
-        let (client, connection) = timeout(DEADLINE, tokio_postgres::connect(url, NoTls)).await??;
-        let connection = tokio::spawn(async move {
-            // Whoever asks next hears of it.
-            let _ = connection.await;
-        });
-        Ok(Self { client, connection: connection.abort_handle() })
+        let client = timeout(DEADLINE, mesh_store::connect(url, "mesh node")).await??;
+        Ok(Self { client })
     }
 
     /// The chain's id; empty in a store that does not know it.
@@ -191,12 +185,6 @@ impl Store {
         let rows = timeout(DEADLINE, self.client.query(NEW_BLOCKS, &[&height.cast_signed()])).await??;
         let rules = rows.last().map(rules_of).transpose()?.unwrap_or_default();
         Ok((rows.iter().map(block_of).collect::<Result<_, _>>()?, rules))
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        self.connection.abort();
     }
 }
 

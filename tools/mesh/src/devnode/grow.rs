@@ -8,7 +8,7 @@ use mesh_demo::{DemoError, Event, run_decided, run_live};
 use mesh_devnode::Application;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use super::application::{Decided, decided};
 use super::config::Config;
@@ -95,29 +95,19 @@ async fn write_blocks(
     application: Option<&Application>,
     mut tell: impl FnMut(),
 ) -> Result<Infallible, Box<dyn std::error::Error>> {
-    let connecting = tokio_postgres::connect(&config.database_url, NoTls);
-    let (client, connection) = timeout(BLOCK_DEADLINE, connecting).await??;
-    let writing = async {
-        let mut period = interval(config.block_period);
-        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            match application {
-                None => {
-                    period.tick().await;
-                    timeout(BLOCK_DEADLINE, client.execute(NEXT_BLOCK, &[])).await??;
-                }
-                Some(application) => write_decided(&client, application).await?,
+    let connecting = mesh_store::connect(&config.database_url, "mesh node");
+    let client = timeout(BLOCK_DEADLINE, connecting).await??;
+    let mut period = interval(config.block_period);
+    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        match application {
+            None => {
+                period.tick().await;
+                timeout(BLOCK_DEADLINE, client.execute(NEXT_BLOCK, &[])).await??;
             }
-            tell();
+            Some(application) => write_decided(&client, application).await?,
         }
-    };
-    // The connection is driven here and goes with its client.
-    tokio::select! {
-        failed = writing => failed,
-        ended = connection => {
-            ended?;
-            Err("the database closed the connection".into())
-        }
+        tell();
     }
 }
 

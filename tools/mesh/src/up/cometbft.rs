@@ -21,7 +21,7 @@ use mesh_launcher::supervisor::{Group, Supervisor, Tier};
 use mesh_launcher::{Ready, Recipe};
 use mesh_transaction::{ALGORITHM, Network, SpamRules};
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use super::{backing, say};
 use crate::cli::{APPLICATION, COMETBFT};
@@ -144,43 +144,33 @@ fn file(folder: &Path) -> PathBuf {
 
 /// The chain that the node's folder is for, or is to be made for.
 async fn genesis(folder: &Path, database_url: &str) -> Result<Genesis, Failure> {
-    let (client, connection) =
-        tokio_postgres::connect(database_url, NoTls).await.map_err(|error| unread(&error))?;
-    let read = async {
-        let store = Store::read(&client).await.map_err(|error| unread(&error))?;
-        let chain_id = store.chain_id;
-        if chain_id.is_empty() || chain_id.len() > LONGEST_CHAIN_ID {
-            return Err(Failure::failed(format!(
-                "the store's chain id {chain_id:?} is none for CometBFT; it must have 1 to {LONGEST_CHAIN_ID} bytes"
-            )));
-        }
-        let (height, previous_hash) = store.newest;
-        if let Some(genesis) = Cometbft::chain_of(folder)
-            && genesis.chain_id == chain_id
-        {
-            let base = genesis.initial_height.saturating_sub(1);
-            let stored = hash_at(&client, base).await.map_err(|error| unread(&error))?;
-            let goes_on = match height.cmp(&base) {
-                std::cmp::Ordering::Less => false,
-                std::cmp::Ordering::Equal => true,
-                std::cmp::Ordering::Greater => {
-                    kept_hash(folder, &chain_id, height).await.as_ref() == Some(&previous_hash)
-                }
-            };
-            if goes_on && stored == genesis.previous_hash {
-                return Ok(genesis);
+    let client = mesh_store::connect(database_url, "mesh").await.map_err(|error| unread(&error))?;
+    let store = Store::read(&client).await.map_err(|error| unread(&error))?;
+    let chain_id = store.chain_id;
+    if chain_id.is_empty() || chain_id.len() > LONGEST_CHAIN_ID {
+        return Err(Failure::failed(format!(
+            "the store's chain id {chain_id:?} is none for CometBFT; it must have 1 to {LONGEST_CHAIN_ID} bytes"
+        )));
+    }
+    let (height, previous_hash) = store.newest;
+    if let Some(genesis) = Cometbft::chain_of(folder)
+        && genesis.chain_id == chain_id
+    {
+        let base = genesis.initial_height.saturating_sub(1);
+        let stored = hash_at(&client, base).await.map_err(|error| unread(&error))?;
+        let goes_on = match height.cmp(&base) {
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => true,
+            std::cmp::Ordering::Greater => {
+                kept_hash(folder, &chain_id, height).await.as_ref() == Some(&previous_hash)
             }
-        }
-        set_aside(folder)?;
-        Ok(Genesis { chain_id, initial_height: height + 1, previous_hash })
-    };
-    tokio::select! {
-        genesis = read => genesis,
-        ended = connection => {
-            ended.map_err(|error| unread(&error))?;
-            Err(Failure::failed("the database closed the connection; try again"))
+        };
+        if goes_on && stored == genesis.previous_hash {
+            return Ok(genesis);
         }
     }
+    set_aside(folder)?;
+    Ok(Genesis { chain_id, initial_height: height + 1, previous_hash })
 }
 
 /// What the store holds.
@@ -236,7 +226,7 @@ fn set_aside(folder: &Path) -> Result<(), Failure> {
     })
 }
 
-fn unread(error: &tokio_postgres::Error) -> Failure {
+fn unread(error: &dyn std::error::Error) -> Failure {
     Failure::failed(format!("cannot see where the chain of the database ends: {}", with_causes(error)))
 }
 

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use mesh_demo::{Plan, write_history};
 use mesh_launcher::home::{Data, Home, Memory};
-use tokio_postgres::NoTls;
 
 use super::say;
 use crate::cli::DemoArgs;
@@ -137,17 +136,12 @@ fn plan(args: &DemoArgs) -> Plan {
 }
 
 async fn has_blocks(url: &str) -> Result<bool, Failure> {
-    let asked = async {
-        let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-        let ask = async { Ok(client.query_one("SELECT EXISTS (SELECT FROM blocks)", &[]).await?.get(0)) };
-        tokio::select! {
-            found = ask => found,
-            ended = connection => ended.map(|()| false),
-        }
+    let unseen = |error: &dyn std::error::Error| {
+        Failure::failed(format!("cannot see what the database holds: {}", with_causes(error)))
     };
-    asked.await.map_err(|error: tokio_postgres::Error| {
-        Failure::failed(format!("cannot see what the database holds: {}", with_causes(&error)))
-    })
+    let client = mesh_store::connect(url, "mesh").await.map_err(|error| unseen(&error))?;
+    let asked = client.query_one("SELECT EXISTS (SELECT FROM blocks)", &[]).await;
+    Ok(asked.map_err(|error| unseen(&error))?.get(0))
 }
 
 /// A database's name without its password.
