@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     let mut run = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // No `-p`: cargo then resolves features for the whole workspace, so that the services reuse the same libraries.
     run.args(["run", "--bin", "mesh", "--profile", profile]);
+    // What `cargo run` said about this package: build scripts that read it would run again, and much be built again.
+    run.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH");
     // The first build takes minutes, so it shows what it does.
     if is_built(if tests { "debug" } else { "release" }) {
         run.arg("--quiet");

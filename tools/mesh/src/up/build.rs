@@ -41,7 +41,10 @@ pub(crate) async fn build(program: &Path) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// The cargo that started us, else the one on the path.
+/// The cargo that started us, else the one on the path. Of what `cargo run` says about our own package it hears nothing:
+/// build scripts that read these names would run again, and all that depends on them would be built again.
 pub(crate) fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH");
+    cargo
 }
