@@ -134,7 +134,9 @@ pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<Miss> {
         let letdown = match &odd.told {
             Told::Unknown | Told::NotTaken(_) => Letdown::Refused,
             Told::Lost(_) => Letdown::Broken,
-            Told::Accepted | Told::Refused(_) | Told::Left | Told::Other(_) => Letdown::Other,
+            Told::Accepted | Told::Refused(_) | Told::Left | Told::Unchecked | Told::Other(_) => {
+                Letdown::Other
+            }
         };
         let said = format!("{:?} {}", odd.told, odd.said);
         Miss { wish: Wish::Submission, letdown, when: odd.when, said }

@@ -33,6 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_millis(500);
 /// Of so many transactions one has no proof of work, which the node refuses.
 const BAD_ONE_OF: usize = 10;
+/// What is said of a transaction that was handed over and is in no block in time.
+const NO_BLOCK: &str = "the transaction is in no block so far";
 const KINDS: [SubmissionType; 4] = [
     SubmissionType::TypeAsync,
     SubmissionType::TypeSync,
@@ -49,6 +51,9 @@ pub(crate) enum Told {
     Refused(u64),
     /// 504: nobody knows.
     Unknown,
+    /// 504 after waiting for a block with a transaction that the node refuses: it had been handed over unchecked, and
+    /// is then followed without asking the node again (contract 5.3).
+    Unchecked,
     /// 429 or 503: it was not handed over.
     NotTaken(u16),
     /// The client did not wait.
@@ -60,9 +65,9 @@ pub(crate) enum Told {
 }
 
 impl Told {
-    /// Whether it is a definite answer, or the client's own doing.
+    /// Whether it is a definite answer, the client's own doing, or what the contract has for it.
     fn is_definite(&self) -> bool {
-        matches!(self, Self::Accepted | Self::Refused(_) | Self::Left)
+        matches!(self, Self::Accepted | Self::Refused(_) | Self::Left | Self::Unchecked)
     }
 }
 
@@ -141,7 +146,11 @@ impl Submitters {
                 let leaves = random.random_range(0..100) < LEAVING_PERCENT;
                 let patience = leaves.then(|| Duration::from_millis(random.random_range(LEAVES_WITHIN_MS)));
                 let begun = Instant::now();
-                let (told, said) = self.submit_one(tx, kind, patience).await;
+                let is_bad = tx.pow.is_none();
+                let (mut told, said) = self.submit_one(tx, kind, patience).await;
+                if is_bad && is_unchecked(kind, &told, &said, self.told.borrow().get(&which)) {
+                    told = Told::Unchecked;
+                }
                 if !told.is_definite() {
                     self.odd.borrow_mut().push(Odd {
                         when: (begun, Instant::now()),
@@ -217,6 +226,17 @@ impl Submitters {
     }
 }
 
+/// Whether somebody waited for a block with a transaction that the node refuses, because it may have been handed over
+/// unchecked before: `earlier` is what its other clients were told.
+fn is_unchecked(kind: SubmissionType, told: &Told, said: &str, earlier: Option<&Vec<Told>>) -> bool {
+    let may_be_handed_over =
+        |told: &Told| matches!(told, Told::Accepted | Told::Unknown | Told::Left | Told::Lost(_));
+    kind == SubmissionType::TypeCommit
+        && *told == Told::Unknown
+        && said.contains(NO_BLOCK)
+        && earlier.is_some_and(|earlier| earlier.iter().any(may_be_handed_over))
+}
+
 /// What an answer tells.
 fn told(status: u16, body: &str) -> Told {
     let json: Value = serde_json::from_str(body).unwrap_or_default();
@@ -243,5 +263,18 @@ mod tests {
         {
             assert!(matches!(of(status, body), Told::Other(_)), "{status} {body}");
         }
+    }
+
+    #[test]
+    fn only_who_waits_for_what_was_handed_over_before_may_wait_in_vain() {
+        let body = format!("{{\"message\":\"{NO_BLOCK}; it may still be included\"}}");
+        let (handed_over, never) = (vec![Told::Accepted], vec![Told::NotTaken(503), Told::Refused(89)]);
+        let is = |kind, told, said: &str, earlier| is_unchecked(kind, &told, said, earlier);
+        assert!(is(SubmissionType::TypeCommit, Told::Unknown, &body, Some(&handed_over)));
+        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, &body, Some(&never)));
+        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, &body, None));
+        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, "the node broke off", Some(&handed_over)));
+        assert!(!is(SubmissionType::TypeCommit, Told::NotTaken(503), &body, Some(&handed_over)));
+        assert!(!is(SubmissionType::TypeSync, Told::Unknown, &body, Some(&handed_over)));
     }
 }

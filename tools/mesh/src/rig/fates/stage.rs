@@ -168,7 +168,7 @@ fn reported(
             match told {
                 Told::Accepted => figures.accepted += 1,
                 Told::Refused(_) => figures.refused += 1,
-                Told::Unknown => figures.unknown += 1,
+                Told::Unknown | Told::Unchecked => figures.unknown += 1,
                 Told::NotTaken(_) => figures.not_taken += 1,
                 Told::Left => figures.left += 1,
                 Told::Lost(_) | Told::Other(_) => {}

@@ -20,14 +20,12 @@ const CONNECTING: usize = 256;
 const ADDRESSES: usize = 4;
 /// What a client holds that reads nothing.
 const NARROW_BYTES: u32 = 4096;
-/// How long they take to come: what is attacked is room, not the speed of connecting.
-pub(super) const COMING: Duration = Duration::from_secs(2);
 /// A long answer of the edge's own, as it is kept.
 const LONG: &str = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: rig\r\nAccept-Encoding: gzip\r\n\r\n";
 /// It is longer than this.
 const LONG_BYTES: usize = 400_000;
 /// How long an answer is left unread beyond the edge's patience.
-const UNREAD_LONGER: Duration = Duration::from_secs(5);
+pub(super) const UNREAD_LONGER: Duration = Duration::from_secs(5);
 const SHORT: &str = "GET /health HTTP/1.1\r\nHost: rig\r\n\r\n";
 
 /// What an attacker does.
@@ -66,17 +64,15 @@ pub(super) struct Ended {
 }
 
 impl Attackers {
-    /// Sends so many.
-    pub(super) fn send(kind: Kind, count: usize, edge: SocketAddr) -> Self {
+    /// Sends so many, one after the other within this time.
+    pub(super) fn send(kind: Kind, count: usize, edge: SocketAddr, coming: Duration) -> Self {
         let connecting = Arc::new(Semaphore::new(CONNECTING));
         let mut tasks = JoinSet::new();
         for number in 0..count {
             let connecting = Arc::clone(&connecting);
             let share = number as f64 / count as f64;
             tasks.spawn(async move {
-                if kind != Kind::Reset {
-                    sleep(COMING.mul_f64(share)).await;
-                }
+                sleep(coming.mul_f64(share)).await;
                 let connected = {
                     let _turn = connecting.acquire().await.ok()?;
                     connect(kind, source(number), edge).await.ok()?

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, timeout};
 
-use super::attackers::{Attackers, COMING, Kind, connect_from, source};
+use super::attackers::{Attackers, Kind, UNREAD_LONGER, connect_from, source};
 use super::edges::{RATE_BURST, RATE_PER_S};
 use super::stage::Stage;
 use crate::cli::FloodPhase;
@@ -23,6 +23,10 @@ const IDLE: Duration = Duration::from_secs(60);
 pub(super) const STALLED: Duration = Duration::from_secs(120);
 /// ... and how much later it may be gone.
 const LATER: Duration = Duration::from_secs(3);
+/// How long attackers take to come: what is attacked is room, not the speed of connecting. Those who stay take longer,
+/// because they go as fast as they came, and on one machine their own end costs as much as the edge's.
+const COMING: Duration = Duration::from_secs(2);
+const COMING_TO_STAY: Duration = Duration::from_secs(10);
 /// How long an attack goes on whose attackers come again, or are not waited for.
 const GOES_ON: Duration = Duration::from_secs(10);
 const GOES_ON_SHORT: Duration = Duration::from_secs(3);
@@ -46,7 +50,8 @@ pub(super) async fn play(stage: &Stage<'_>, phase: FloodPhase) -> Result<Vec<Rep
         FloodPhase::Head => closed(stage, "half a head", Kind::Head, 1, HEAD).await,
         FloodPhase::Silent => closed(stage, "silent connections", Kind::Silent, 1, HEAD).await,
         FloodPhase::Body => closed(stage, "slow bodies", Kind::Body, 1, BODY).await,
-        FloodPhase::Unread => closed(stage, "answers unread", Kind::Unread, 1, STALLED).await,
+        // Who reads nothing sees only later that it is over.
+        FloodPhase::Unread => closed(stage, "answers unread", Kind::Unread, 1, STALLED + UNREAD_LONGER).await,
         FloodPhase::Window => closed(stage, "no window", Kind::Window, 1, STALLED).await,
         FloodPhase::Idle => closed(stage, "idle connections", Kind::Idle, 2, IDLE).await,
         FloodPhase::Reset => reset(stage).await,
@@ -68,11 +73,9 @@ async fn closed(
     let beside = stage.load(stage.edge).await?;
     let count = stage.crowd * crowds;
     let is_awaited = !stage.is_short || within <= HEAD;
-    let attackers = Attackers::send(kind, count, stage.edge);
-    let ended = match is_awaited {
-        true => attackers.end(COMING + within + stage.bound(LATER)).await,
-        false => attackers.end(COMING + GOES_ON_SHORT).await,
-    };
+    let coming = if is_awaited && within > HEAD { COMING_TO_STAY } else { COMING };
+    let goes_on = if is_awaited { within + stage.bound(LATER) } else { GOES_ON_SHORT };
+    let ended = Attackers::send(kind, count, stage.edge, coming).end(coming + goes_on).await;
     let mut report = stage.report(name, beside).await;
     report.bar(format!("attackers that found no place: {}, at most 0", ended.refused), ended.refused == 0);
     if is_awaited {
@@ -90,7 +93,8 @@ async fn reset(stage: &Stage<'_>) -> Result<Report, Failure> {
     let (mut sent_away, mut left) = (0, 0);
     while Instant::now() < until {
         let resetting = stage.either(RESETTING, RESETTING_SHORT);
-        let ended = Attackers::send(Kind::Reset, resetting, stage.edge).end(stage.bound(LATER)).await;
+        let attackers = Attackers::send(Kind::Reset, resetting, stage.edge, Duration::ZERO);
+        let ended = attackers.end(stage.bound(LATER)).await;
         sent_away += ended.after.len();
         left += ended.left + ended.refused;
     }
@@ -181,9 +185,12 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
     let (edge, until) = (stage.edge, Instant::now() + goes_on);
     let told: Arc<std::sync::Mutex<BTreeMap<u16, usize>>> = Arc::default();
     let mut asking = JoinSet::new();
-    for number in 0..stage.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT) {
+    let count = stage.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
+    for number in 0..count {
         let told = Arc::clone(&told);
         asking.spawn(async move {
+            // Each comes again every second, but not all in the same moment.
+            sleep(Duration::from_secs(1).mul_f64(number as f64 / count as f64)).await;
             while Instant::now() < until {
                 let Ok(stream) = connect_from(source(number), edge, false).await else { return };
                 let mut connection = Connection::over(stream);
@@ -221,7 +228,7 @@ async fn files(stage: &Stage<'_>) -> Result<Report, Failure> {
     let until = Instant::now() + stage.either(GOES_ON * 2, GOES_ON_SHORT);
     let mut closed = 0;
     while Instant::now() < until {
-        let wave = Attackers::send(Kind::Silent, stage.crowd.min(1000), edge);
+        let wave = Attackers::send(Kind::Silent, stage.crowd.min(1000), edge, COMING);
         closed += wave.end(COMING + Duration::from_secs(1)).await.after.len();
     }
     let mut report = stage.report("few files", beside).await;
