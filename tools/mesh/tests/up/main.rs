@@ -1,158 +1,21 @@
 //! A whole mesh on this machine, seen as its user sees it: the ready line, the listing, the drills, the end.
 #![allow(clippy::unwrap_used)]
 
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+mod documents;
+mod installed;
+
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mesh_launcher::control::Row;
 use mesh_launcher::services::SERVICES;
 use mesh_testbed::NodeKind;
-use mesh_transaction::{TxHash, encode};
-use proto_msgs::v2::CheckTransactionRequest;
-use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use rustix::process::Signal;
+use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
-const START: Duration = Duration::from_secs(60);
-const PATIENCE: Duration = Duration::from_secs(15);
-
-/// A folder with the programs of the mesh, as if they were installed, and room for a home.
-struct Installed {
-    folder: TempDir,
-}
-
-impl Installed {
-    fn new() -> Self {
-        // Started by root, the database belongs to another user, who has to get in.
-        let open = std::fs::Permissions::from_mode(0o755);
-        let folder = tempfile::Builder::new().prefix("mesh-up-").permissions(open).tempdir().unwrap();
-        let mesh = Path::new(env!("CARGO_BIN_EXE_mesh"));
-        // Not by this process: a child that another test forks meanwhile would hold the file open for writing,
-        // and a file open for writing cannot be run.
-        let copied = std::process::Command::new("cp").arg(mesh).arg(folder.path()).status().unwrap();
-        assert!(copied.success());
-        for service in SERVICES {
-            let built = mesh.with_file_name(service.name);
-            assert!(built.exists(), "there is no {}: run `cargo build --workspace` first", built.display());
-            symlink(built, folder.path().join(service.name)).unwrap();
-        }
-        Self { folder }
-    }
-
-    fn mesh(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(self.folder.path().join("mesh"));
-        command.args(args).arg("--home").arg(self.home());
-        command
-    }
-
-    fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
-    }
-
-    async fn up(&self) -> Up {
-        self.up_with(&[]).await
-    }
-
-    async fn up_with(&self, more: &[&str]) -> Up {
-        let mut command = self.mesh(&["up", "--port", "0", "--grpc-port", "0", "--demo-blocks", "40"]);
-        command.args(more);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        timeout(START, out.read_line(&mut line)).await.unwrap().unwrap();
-        let words: Vec<&str> = line.split_whitespace().collect();
-        assert!(
-            matches!(words[..], ["ready", http, grpc]
-            if http.starts_with("http://127.0.0.1:") && grpc.starts_with("grpc://127.0.0.1:")),
-            "{line:?}"
-        );
-        let http = words[1].to_owned();
-        Up { child, out, http }
-    }
-
-    async fn order(&self, args: &[&str]) {
-        self.told(args).await;
-    }
-
-    async fn told(&self, args: &[&str]) -> String {
-        let output = timeout(PATIENCE * 2, self.mesh(args).output()).await.unwrap().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Where the development node answers, by its log.
-    async fn node(&self) -> String {
-        let log = tokio::fs::read_to_string(self.home().join("logs/devnode-0.log")).await.unwrap();
-        let line = log.lines().find(|line| line.contains("the development node answers")).unwrap();
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        line["fields"]["url"].as_str().unwrap().to_owned()
-    }
-
-    async fn rows(&self) -> Vec<Row> {
-        let output = self.mesh(&["ps", "--json"]).output().await.unwrap();
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    async fn pid(&self, service: &str) -> Option<u32> {
-        self.rows().await.iter().find(|row| row.service == service).map(|row| row.pid)
-    }
-
-    async fn new_pid(&self, service: &str, old: u32) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.pid(service).await.is_none_or(|pid| pid == old) {
-            assert!(Instant::now() < deadline, "{service} did not come back");
-            sleep(Duration::from_millis(20)).await;
-        }
-    }
-}
-
-/// A mesh that runs.
-struct Up {
-    child: Child,
-    out: BufReader<tokio::process::ChildStdout>,
-    http: String,
-}
-
-impl Up {
-    async fn status(&self) -> u16 {
-        let answer = reqwest::get(format!("{}/api/v2/network/limits", self.http)).await;
-        answer.map_or(0, |answer| answer.status().as_u16())
-    }
-
-    async fn answers(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.status().await != 200 {
-            assert!(Instant::now() < deadline, "the gateway does not answer");
-            sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// Sends a signal and gives what was said on standard error.
-    async fn stop(mut self, signal: Signal) -> String {
-        send(self.child.id().unwrap(), signal);
-        let status = timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap();
-        assert_eq!(status.code(), Some(0));
-        let (mut more, mut said) = (String::new(), String::new());
-        self.out.read_to_string(&mut more).await.unwrap();
-        assert_eq!(more, "", "one line on standard output");
-        self.child.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
-        said
-    }
-}
-
-fn send(pid: u32, signal: Signal) {
-    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
-}
-
-fn runs(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
-}
+use installed::{Installed, PATIENCE, START, Up, asked, hash_of, runs, send};
 
 /// Signs a transaction with what the gateway tells, submits it there, and follows it into a block.
 async fn submits(up: &Up, node: &str) {
@@ -172,8 +35,7 @@ async fn submits(up: &Up, node: &str) {
     std::fs::write(&file, &body).unwrap();
     let file = file.to_str().unwrap();
     tx(&["submit", "--wait", file, "--url", &up.http]).await;
-    let request: CheckTransactionRequest = serde_json::from_slice(&body).unwrap();
-    let hash = TxHash::of(&encode(&request.tx.unwrap())).to_string();
+    let hash = hash_of(&body);
     let fate: serde_json::Value =
         serde_json::from_slice(&tx(&["status", &hash, "--json", "--url", &up.http]).await).unwrap();
     assert_eq!((&fate["txHash"], &fate["status"]), (&hash.as_str().into(), &"INCLUDED".into()), "{fate}");
@@ -189,20 +51,6 @@ async fn submits(up: &Up, node: &str) {
             break;
         }
         assert!(Instant::now() < deadline, "{block}");
-        sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// Asks again until there is a JSON answer.
-async fn asked(url: &str) -> serde_json::Value {
-    let deadline = Instant::now() + PATIENCE * 2;
-    loop {
-        if let Ok(answer) = reqwest::get(url).await
-            && answer.status() != 503
-        {
-            return answer.json().await.unwrap();
-        }
-        assert!(Instant::now() < deadline, "{url} does not answer");
         sleep(Duration::from_millis(20)).await;
     }
 }
@@ -346,7 +194,7 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
         return;
     }
     let installed = Installed::new();
-    let up = installed.up_with(&["--consensus", "cometbft"]).await;
+    let up = installed.up_with(&["--demo-blocks", "40", "--consensus", "cometbft"]).await;
     let rows = installed.rows().await;
     let runs_here = |name: &str| rows.iter().any(|row| row.service == name && row.admin.is_none());
     assert!(runs_here("cometbft") && runs_here("application") && !runs_here("devnode"), "{rows:?}");
@@ -385,7 +233,7 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
     let rows = installed.rows().await;
     up.stop(Signal::INT).await;
     assert!(rows.iter().all(|row| !runs(row.pid)));
-    let again = installed.up_with(&["--consensus", "cometbft"]).await;
+    let again = installed.up_with(&["--demo-blocks", "40", "--consensus", "cometbft"]).await;
     let node = cometbft(&installed.home());
     submits(&again, &node).await;
     let url = database(installed.pid("application").await.unwrap());

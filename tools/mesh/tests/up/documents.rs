@@ -1,0 +1,290 @@
+//! Every command that the documents show: run against a mesh of this machine where it can be, and otherwise held against
+//! the help of the command line.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mesh_testbed::Database;
+use serde_json::{Map, Value};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::installed::{Installed, PATIENCE, Up, hash_of};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// What the examples ask for, of 5000 blocks.
+const BLOCKS: &str = "5000";
+const SEGMENTS: usize = 5;
+/// The longest that a command may take.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Commands of `mesh` that are run here. The others last, or are what runs this: their flags are looked up.
+const RUN: [&str; 10] =
+    ["ps", "restart", "scale", "stop", "start", "export", "seal", "history", "migrate", "tx"];
+/// Commands of `mesh` that work on a home.
+const AT_HOME: [&str; 6] = ["ps", "restart", "scale", "stop", "start", "seal"];
+/// What needs a server of somebody else's; where there is one, other tests run it, or nobody does.
+const ELSEWHERE: [&str; 5] = ["npx", "schemathesis", "for", "kind", "kubectl"];
+
+/// A command of a document, with the answer that is shown, if any.
+struct Shown {
+    document: PathBuf,
+    text: String,
+    answer: Option<String>,
+}
+
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(ROOT);
+    let mut found = vec![root.join("README.md"), root.join("ARCHITECTURE.md")];
+    let mut folders = vec![root.join("docs"), root.join("services")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            // Its packages bring documents of their own.
+            if path.is_dir() && !path.ends_with("node_modules") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The commands of a document's plain blocks: lines that begin with a program, or with `$` where answers are shown.
+fn shown(document: &Path) -> Vec<Shown> {
+    let text = fs::read_to_string(document).unwrap();
+    let (mut found, mut is_inside, mut is_plain) = (Vec::<Shown>::new(), false, false);
+    for line in text.lines() {
+        if let Some(language) = line.trim_start().strip_prefix("```") {
+            is_inside = !is_inside;
+            is_plain = language.is_empty();
+            continue;
+        }
+        if !is_inside || !is_plain {
+            continue;
+        }
+        let asks = line.strip_prefix("$ ");
+        let command = asks.unwrap_or(line);
+        let program = command.split(' ').next().unwrap_or_default();
+        let is_command =
+            ["curl", "grpcurl", "cargo", "mesh"].contains(&program) || ELSEWHERE.contains(&program);
+        if asks.is_some() || is_command {
+            let text =
+                command.split("  #").next().unwrap_or_default().split(" # ").next().unwrap_or_default();
+            found.push(Shown { document: document.to_owned(), text: text.trim().to_owned(), answer: None });
+        } else if let Some(last) = found.last_mut().filter(|_| !line.is_empty()) {
+            last.answer.get_or_insert_default().push_str(line);
+        }
+    }
+    found
+}
+
+/// The words of a command of `mesh`, without those that call it.
+fn of_mesh(text: &str) -> Option<Vec<&str>> {
+    let rest = text.strip_prefix("cargo mesh").or_else(|| text.strip_prefix("mesh"))?;
+    (rest.is_empty() || rest.starts_with(' ')).then(|| rest.split_whitespace().collect())
+}
+
+/// Holds a command of `mesh` against its help.
+fn is_known(document: &Path, text: &str) {
+    let Some(words) = of_mesh(text) else { return };
+    let is_name = |word: &&&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    // Behind the command and its kind there are values.
+    let mut path: Vec<&str> = words.iter().take_while(is_name).take(2).copied().collect();
+    let help = loop {
+        let help = std::process::Command::new(env!("CARGO_BIN_EXE_mesh")).args(&path).arg("--help").output();
+        let help = help.unwrap();
+        if help.status.success() || path.pop().is_none() {
+            break String::from_utf8(help.stdout).unwrap();
+        }
+    };
+    assert!(words.is_empty() || !path.is_empty(), "{}: {text}: there is no such command", document.display());
+    for word in &words {
+        let flag = word.trim_start_matches('[').trim_end_matches(']');
+        if flag.starts_with("--") {
+            let mut flags = help.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+            assert!(flags.any(|known| known == flag), "{}: {text}: there is no {flag}", document.display());
+        }
+    }
+}
+
+#[test]
+fn what_the_documents_call_is_there() {
+    for document in documents() {
+        for shown in shown(&document) {
+            shown.text.split("; ").for_each(|command| is_known(&document, command));
+        }
+        let text = fs::read_to_string(&document).unwrap();
+        // Every second part is between two backticks.
+        text.split('`').skip(1).step_by(2).for_each(|code| is_known(&document, code));
+    }
+}
+
+/// Where the commands of one document are run.
+struct Desk<'a> {
+    installed: &'a Installed,
+    up: &'a Up,
+    database: Database,
+    folder: PathBuf,
+}
+
+impl<'a> Desk<'a> {
+    async fn new(installed: &'a Installed, up: &'a Up, name: String) -> Self {
+        let folder = installed.folder.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("command.bin"), b"a command").unwrap();
+        Self { installed, up, database: Database::fresh().await, folder }
+    }
+
+    /// A command as this desk's user would type it.
+    fn typed(&self, command: &str) -> String {
+        let home = self.installed.home();
+        let mut typed =
+            command.replace("http://127.0.0.1:8080", &self.up.http).replace("127.0.0.1:9090", &self.up.grpc);
+        if let Some(words) = of_mesh(command) {
+            let words: Vec<String> = words
+                .iter()
+                .map(|word| match word.trim_start_matches('[').trim_end_matches(']') {
+                    "DIR" => home.display().to_string(),
+                    "URL" => format!("'{}'", self.database.url()),
+                    "TABLE" => "trades".to_owned(),
+                    "A" => "1".to_owned(),
+                    "B" => "1000".to_owned(),
+                    "HASH" => hash_of(&fs::read(self.folder.join("tx.json")).unwrap()),
+                    word => word.to_owned(),
+                })
+                .collect();
+            typed = format!("mesh {}", words.join(" "));
+            match words.first().map(String::as_str) {
+                Some(name) if AT_HOME.contains(&name) => {
+                    typed.push_str(&format!(" --home {}", home.display()));
+                }
+                Some("export") => typed.push_str(&format!(" --url {}", self.up.http)),
+                // What it signs goes behind the last word.
+                Some("tx") if words[1] != "keygen" => {
+                    typed = typed.replacen(&words[1], &format!("{} --url {}", words[1], self.up.http), 1);
+                }
+                _ => {}
+            }
+        }
+        typed
+    }
+
+    /// Runs a command, and gives what it said.
+    async fn run(&self, command: &str) -> String {
+        let typed = self.typed(command);
+        // Nobody replaces what an earlier one downloaded.
+        for file in fs::read_dir(&self.folder).unwrap() {
+            let file = file.unwrap().path();
+            if file.extension().is_some_and(|extension| extension == "zip") {
+                fs::remove_file(file).unwrap();
+            }
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &typed]).current_dir(&self.folder).kill_on_drop(true);
+        shell.env("PATH", format!("{}:{path}", self.installed.folder.path().display()));
+        let output = timeout(LONGEST, shell.output()).await.expect(&typed).unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{typed}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// What of an answer is always the same: its names, and the ids.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let of_block = |name: &str| name == "hash";
+            let kept = fields
+                .iter()
+                .map(|(name, value)| (name.clone(), if of_block(name) { Value::Null } else { shape(value) }));
+            Value::Object(kept.collect::<Map<_, _>>())
+        }
+        Value::Array(values) => values.first().map(shape).into_iter().collect(),
+        Value::String(text) if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            value.clone()
+        }
+        Value::String(_) => "text".into(),
+        other => other.clone(),
+    }
+}
+
+/// Whether what was said is what the document shows.
+fn compare(shown: &Shown, said: &str) {
+    let Some(answer) = &shown.answer else { return };
+    let document = shown.document.display();
+    if let Ok(expected) = serde_json::from_str::<Value>(answer) {
+        let found: Value =
+            serde_json::from_str(said).unwrap_or_else(|_| panic!("{document}: {}: {said}", shown.text));
+        assert_eq!(shape(&found), shape(&expected), "{document}: {}", shown.text);
+    } else {
+        // Numbers are another time's.
+        let ends = |text: &str| {
+            let mut words = text.split_whitespace().map(str::to_owned);
+            (words.nth(1), words.next_back())
+        };
+        assert_eq!(ends(said), ends(answer), "{document}: {}", shown.text);
+    }
+}
+
+async fn is_sealed(up: &Up) {
+    let deadline = Instant::now() + PATIENCE * 4;
+    loop {
+        let answer = reqwest::get(format!("{}/api/v2/networkhistory/segments", up.http)).await.unwrap();
+        let answer: Value = answer.json().await.unwrap();
+        if answer["segments"].as_array().is_some_and(|segments| segments.len() >= SEGMENTS) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{answer}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn is_there(program: &str) -> bool {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|folder| folder.join(program).is_file())
+}
+
+#[tokio::test]
+async fn what_the_documents_show_can_be_typed() {
+    let installed = Installed::new();
+    let up = installed.up_with(&["--demo-blocks", BLOCKS]).await;
+    is_sealed(&up).await;
+    let mut skipped = BTreeSet::new();
+    for (number, document) in documents().iter().enumerate() {
+        let shown = shown(document);
+        if shown.is_empty() {
+            continue;
+        }
+        let desk = Desk::new(&installed, &up, format!("desk-{number}")).await;
+        for shown in shown {
+            let program = shown.text.split(' ').next().unwrap_or_default();
+            if ELSEWHERE.contains(&program) {
+                continue;
+            }
+            let words = of_mesh(&shown.text);
+            let name = words.as_ref().and_then(|words| words.first());
+            if name.is_some_and(|name| !RUN.contains(name)) {
+                continue;
+            }
+            if words.is_none() && !is_there(program) {
+                skipped.insert(program.to_owned());
+                continue;
+            }
+            let mut said = String::new();
+            for command in shown.text.split("; ") {
+                said.push_str(&desk.run(command).await);
+            }
+            compare(&shown, &said);
+        }
+    }
+    for program in skipped {
+        eprintln!("skipped: commands of the documents, because there is no {program}");
+    }
+    up.stop(rustix::process::Signal::INT).await;
+}
