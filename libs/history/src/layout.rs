@@ -4,10 +4,10 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     crc::{CRC32, CRC32C},
+    digest::Sha256,
     figures::{BLOCK_BYTES, FINAL_BLOCK, PartFigures},
     name::{SegmentName, csv_name, zip_name},
     segment::{Held, Member, Segment},
@@ -292,16 +292,16 @@ fn select(held: &Held, from: u64, to: u64) -> Result<Vec<Arc<Segment>>, LayoutEr
 }
 
 fn fingerprint(segments: &[Arc<Segment>], table: &str, from: u64, to: u64) -> String {
-    let mut digest = Sha256::new();
-    digest.update(FORM.to_le_bytes());
-    digest.update(from.to_le_bytes());
-    digest.update(to.to_le_bytes());
+    let mut digest = Sha256::default();
+    digest.update(&FORM.to_le_bytes());
+    digest.update(&from.to_le_bytes());
+    digest.update(&to.to_le_bytes());
     for segment in segments {
-        digest.update(segment.id.0);
-        digest.update(segment.figures_digest.0);
+        digest.update(&segment.id.0);
+        digest.update(&segment.figures_digest.0);
     }
-    digest.update(table);
-    hex::encode(&digest.finalize()[..16])
+    digest.update(table.as_bytes());
+    hex::encode(&digest.finish().0[..16])
 }
 
 /// A layout under way.

@@ -7,11 +7,10 @@ use std::{
 };
 
 use flate2::{Compress, Compression, FlushCompress};
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     csv::{CsvError, Records, fields},
-    digest::Digest,
+    digest::Sha256,
     error::HistoryError,
     figures::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, MemberFigures, PartFigures, join_blocks},
     metadata::MemberMetadata,
@@ -67,7 +66,7 @@ impl<W: Write> MemberEncoder<W> {
             records: Records::default(),
             rows: 0,
             part: PartMeter::default(),
-            sha256: Sha256::new(),
+            sha256: Sha256::default(),
         }
     }
 
@@ -117,7 +116,7 @@ impl<W: Write> MemberEncoder<W> {
             columns,
             rows: self.rows,
             bytes: header.plain + rows.plain,
-            sha256: Digest(self.sha256.finalize().into()),
+            sha256: self.sha256.finish(),
         };
         let figures = MemberFigures { name: self.name, header, rows };
         Ok(Encoded { sink: self.sink, metadata, figures })

@@ -5,10 +5,9 @@ use std::mem;
 
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
-use sha2::{Digest as _, Sha256};
 
 use crate::{
-    digest::Digest,
+    digest::Sha256,
     error::HistoryError,
     figures::{BLOCK_BYTES, PartFigures},
     name::SegmentName,
@@ -68,7 +67,7 @@ impl SegmentStore {
             segment: segment.name.clone(),
             part: Some(Part::new(&member.figures.header)),
             member: member.clone(),
-            sha256: Sha256::new(),
+            sha256: Sha256::default(),
             header: Vec::new(),
             is_behind_header: false,
             is_whole: false,
@@ -102,7 +101,7 @@ impl MemberText {
                 let header = mem::take(&mut self.header);
                 self.member.check_header(&header).map_err(|what| self.damaged(&what))?;
                 self.part = Some(Part::new(&self.member.figures.rows));
-            } else if Digest(mem::take(&mut self.sha256).finalize().into()) != self.member.sha256 {
+            } else if mem::take(&mut self.sha256).finish() != self.member.sha256 {
                 return Err(self.damaged("its hash is not the metadata's"));
             } else {
                 self.is_whole = true;

@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
-
 use crate::{
     csv::{Records, fields},
-    digest::Digest,
+    digest::{Digest, Sha256},
     error::HistoryError,
     figures::{MemberFigures, PartFigures},
     metadata::{MemberMetadata, Metadata},
@@ -100,12 +98,12 @@ impl Member {
 }
 
 fn columns_digest(columns: &[String]) -> Digest {
-    let mut digest = Sha256::new();
+    let mut digest = Sha256::default();
     for column in columns {
-        digest.update((column.len() as u64).to_le_bytes());
-        digest.update(column);
+        digest.update(&(column.len() as u64).to_le_bytes());
+        digest.update(column.as_bytes());
     }
-    Digest(digest.finalize().into())
+    digest.finish()
 }
 
 impl Segment {

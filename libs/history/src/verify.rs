@@ -11,12 +11,11 @@ use std::{
 
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     csv::CsvError,
     csv_rules::CsvRules,
-    digest::Digest,
+    digest::{Digest, Sha256},
     error::HistoryError,
     figures::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, PartFigures},
     metadata,
@@ -164,7 +163,7 @@ impl Verifier {
             Stretch::Exact { .. } => Ok(()),
             Stretch::Whole { what, inflate, digest } => {
                 let text = mem::take(&mut self.member).unwrap_or_default();
-                let right = inflate.ended && Digest(text.sha256.finalize().into()) == digest;
+                let right = inflate.ended && text.sha256.finish() == digest;
                 if right { Ok(()) } else { Err(format!("{what}: the text has changed")) }
             }
             Stretch::Part { member, rows, inflate } => {
@@ -256,7 +255,7 @@ impl Text {
     }
 
     fn check(self, member: &crate::segment::Member) -> Result<(), String> {
-        if Digest(self.sha256.finalize().into()) != member.sha256 {
+        if self.sha256.finish() != member.sha256 {
             return Err("its hash is not the metadata's".to_owned());
         }
         let records = match self.broken {
