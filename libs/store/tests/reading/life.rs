@@ -47,11 +47,15 @@ impl OwnServer {
     /// Sends a signal to the server and each of its processes.
     fn signal_all(&self, signal: Signal) {
         let server = self.process.pid();
-        let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
-        let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
-        for pid in std::iter::once(i32::try_from(server).unwrap()).chain(children) {
-            // A child may have ended meanwhile.
+        let send = |pid| {
+            // It may have ended meanwhile.
             let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
+        };
+        // The server first: a stopped one starts no further process.
+        send(i32::try_from(server).unwrap());
+        let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+        for pid in children.split_whitespace() {
+            send(pid.parse().unwrap());
         }
     }
 }
