@@ -6,6 +6,7 @@
 
 mod bus;
 mod compose;
+mod image;
 mod network;
 mod policy;
 mod rendered;
