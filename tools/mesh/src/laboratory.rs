@@ -10,6 +10,7 @@ use crate::programs;
 /// Becomes the laboratory, with the same arguments. Returns only when that fails.
 pub(crate) fn run(command: &str, args: LaboratoryArgs) -> Result<(), Failure> {
     let program = programs::beside("laboratory")?;
-    let error = Command::new(&program).arg(command).args(args.args).exec();
+    // Its help speaks of what was typed.
+    let error = Command::new(&program).arg0("mesh").arg(command).args(args.args).exec();
     Err(Failure::failed(format!("cannot run {}: {error}", program.display())))
 }
