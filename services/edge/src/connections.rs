@@ -38,10 +38,6 @@ use crate::{
 /// head that does not fit in here are hyper's to refuse (431).
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What the system may hold of an answer that it has not begun to send.
-#[cfg(any(target_os = "android", target_os = "linux"))]
-const UNSENT_BYTES: u32 = 128 << 10;
-
 /// A client that takes nothing of its answer for so long is gone (contract section 7).
 pub(crate) const STALLED: Duration = Duration::from_secs(120);
 
@@ -211,7 +207,6 @@ impl<S: HttpService> Door<S> {
     /// Serves a connection, which keeps its place until it is closed.
     fn serve(&self, stream: TcpStream, peer: IpAddr, place: Box<dyn Send>) {
         let _ = stream.set_nodelay(true);
-        leave_little_unsent(&stream);
         let state = Arc::new(ConnectionState::default());
         let times = Times { head: self.limits.head_time, idle: self.limits.idle, stalled: STALLED };
         let stream = Patient::new(Guarded::new(stream, Arc::clone(&state)), Arc::clone(&state), times);
@@ -254,15 +249,6 @@ impl<S: HttpService> Door<S> {
             drop(place);
         });
     }
-}
-
-/// What the system takes from us and has not sent is bounded, so that a client which stands still costs no megabytes of
-/// its buffers. What is on its way is not bounded by this: a fast client is as fast as before.
-fn leave_little_unsent(stream: &TcpStream) {
-    #[cfg(any(target_os = "android", target_os = "linux"))]
-    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
-    #[cfg(not(any(target_os = "android", target_os = "linux")))]
-    let _ = stream;
 }
 
 /// Ends the answering of a request: an answer over HTTP/1 is the last of its connection when it must be.
