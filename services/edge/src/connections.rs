@@ -24,6 +24,7 @@ use crate::{
     connection::{ConnectionState, InFlight, Kept},
     grpc::{self, Grpc},
     guard::Guarded,
+    host,
     hot::Hot,
     http::HttpService,
     metrics::Metrics,
@@ -217,6 +218,9 @@ impl<S: HttpService> Door<S> {
             let visit = visits.begin(&requests, peer, request.headers());
             let rate = visit.rate;
             let is_http1 = request.version() < Version::HTTP_2;
+            if !host::is_sound(&request) {
+                return Either::Left(ready(Ok(hostless(rate, is_http1, in_flight))));
+            }
             if !visit.is_over_rate()
                 && let Some(response) = service.at_once(&request, &requests)
             {
@@ -268,6 +272,22 @@ fn concluded<B: Default>(
     // Asking whether it has changed is cheaper than looking.
     let is_stopping = stop.has_changed().unwrap_or(true);
     if is_broken || is_http1 && is_stopping && request.is_last() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response.map(|body| Kept::new(Body::Left(body), request))
+}
+
+/// Refuses a request that is for nobody, as the guard refuses others that two may understand in two ways: over HTTP/1 it is
+/// the last one of its connection.
+fn hostless<B: Default>(
+    rate: Option<Standing>,
+    is_http1: bool,
+    request: InFlight,
+) -> http::Response<Kept<Body<B, tonic::body::Body>>> {
+    let mut response = http::Response::new(B::default());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    tell_rate(&mut response, rate);
+    if is_http1 {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response.map(|body| Kept::new(Body::Left(body), request))

@@ -20,6 +20,7 @@ mod grpc;
 mod guard;
 mod gzip;
 mod heads;
+mod host;
 mod hot;
 mod http;
 mod limits;
