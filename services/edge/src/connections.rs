@@ -99,13 +99,13 @@ impl Connections {
         grpc: &Arc<Grpc>,
         config: &Config,
         metrics: &Metrics,
-        access: Option<Arc<AccessLog>>,
+        access: Option<&Arc<AccessLog>>,
         ready: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let ready = ready.boxed().shared();
         let (stop, stopped) = watch::channel(Stop::Not);
         let (room, turned_away) =
-            (Room::new(config.limits.connections), Arc::new(TurnedAway::new(access.clone())));
+            (Room::new(config.limits.connections), Arc::new(TurnedAway::new(access.cloned())));
         let (service, builder) = (Arc::new(service), Arc::new(builder(&config.limits)));
         let visits = Arc::new(Visits::new(config));
         for listener in listeners {
@@ -118,7 +118,7 @@ impl Connections {
                 turned_away: Arc::clone(&turned_away),
                 limits: config.limits,
                 metrics: metrics.clone(),
-                access: access.clone(),
+                access: access.cloned(),
                 stop: stopped.clone(),
             };
             let ready = ready.clone();

@@ -92,7 +92,8 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let gateway = Gateway::new(asking, now, routes, Arc::clone(&config), metrics.clone()).start();
     let grpc = Grpc::new(gateway.clone(), setup.bus, metrics.clone())?;
     let service = Hot::new(http::service(gateway, Arc::clone(&config)), cache, Arc::clone(&config));
-    let connections = Connections::accept(listeners, service, &grpc, &config, &metrics, access, ready);
+    let connections =
+        Connections::accept(listeners, service, &grpc, &config, &metrics, access.as_ref(), ready);
     let lag = config.lag;
     let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
     Ok(Running::new(is_ready, move |grace: Duration| async move {

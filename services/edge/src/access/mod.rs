@@ -160,7 +160,7 @@ fn escaped(path: &str) -> String {
         }
         match byte {
             b'"' | b'\\' | b'<' | b'>' | b'`' | b'?' | b'#' | ..=b' ' | 0x7f.. => {
-                _ = write!(text, "%{byte:02X}")
+                let _ = write!(text, "%{byte:02X}");
             }
             _ => text.push(char::from(byte)),
         }
