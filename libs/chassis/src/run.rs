@@ -25,6 +25,7 @@ use tracing_subscriber::{
 use crate::{
     Env, admin,
     arguments::{self, Argument},
+    log::{self, Events},
     process,
     telemetry::Telemetry,
     tls::install_tls_provider,
@@ -32,6 +33,9 @@ use crate::{
 
 /// Exit code for a configuration that cannot work.
 const WRONG_CONFIGURATION: u8 = 64;
+
+/// For the last lines of the log, where they wait for somebody to read them.
+const LOG_WITHIN: Duration = Duration::from_secs(1);
 
 /// The variable with the filter of the log.
 const LOG: &str = "MESH_LOG";
@@ -169,14 +173,12 @@ where
     install_tls_provider();
     let lived = actix::System::new().block_on(live((workload, version), common, config, &telemetry, start));
     telemetry.stop();
-    match lived {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(workload, error = error.as_ref(), "cannot run");
-            eprintln!("{workload}: {error}");
-            ExitCode::FAILURE
-        }
+    if let Err(error) = &lived {
+        tracing::error!(workload, error = error.as_ref(), "cannot run");
+        eprintln!("{workload}: {error}");
     }
+    log::flush(LOG_WITHIN);
+    if lived.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 async fn live<C, S, F>(
@@ -255,9 +257,9 @@ fn log(env: &Env, tracer: Option<SdkTracer>) {
         .unwrap_or_else(|_| EnvFilter::new("info"));
     let Some(tracer) = tracer else {
         let lines = tracing_subscriber::fmt().json().flatten_event(true);
-        return lines.with_env_filter(filter).with_writer(std::io::stderr).init();
+        return lines.with_env_filter(filter).with_writer(Events).init();
     };
-    let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(Events);
     let spans = tracing_opentelemetry::layer()
         .with_tracer(tracer)
         .with_location(false)

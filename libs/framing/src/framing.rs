@@ -4,6 +4,7 @@ use memchr::memchr3;
 
 use crate::{
     field::{self, Field, Name},
+    host::Host,
     refusal::{Ambiguity, Refusal},
 };
 
@@ -45,6 +46,7 @@ pub struct Framing {
     /// The last eight bytes of the request line so far.
     tail: u64,
     name: Name,
+    host: Host,
     is_11: bool,
     has_host: bool,
     has_length: bool,
@@ -71,6 +73,7 @@ enum Place {
     Field,
     Name,
     Value,
+    Host(Value),
     Length(Value),
     /// How many bytes of the coding's name have come.
     Coding(Value, usize),
@@ -101,6 +104,7 @@ impl Default for Framing {
             begun: 0,
             tail: 0,
             name: Name::default(),
+            host: Host::default(),
             is_11: false,
             has_host: false,
             has_length: false,
@@ -178,6 +182,7 @@ impl Framing {
             Place::Field => self.field(rest),
             Place::Name => self.name(rest),
             Place::Value => self.text(rest, Place::LineLf),
+            Place::Host(at) => self.host(at, rest),
             Place::Length(at) => self.length(at, byte),
             Place::Coding(at, read) => self.coding(at, read, byte),
             Place::FieldsLf => self.fields_end(byte, watch),
@@ -331,15 +336,38 @@ impl Framing {
             Field::Coding if self.has_coding || !self.is_11 => return Err(Ambiguity::Codings),
             Field::Length if self.has_coding => return Err(Ambiguity::LengthAndCoding),
             Field::Coding if self.has_length => return Err(Ambiguity::LengthAndCoding),
-            Field::Host => self.has_host = true,
+            Field::Host => (self.has_host, self.host) = (true, Host::default()),
             Field::Length => self.has_length = true,
             Field::Coding => self.has_coding = true,
         }
         Ok(match field {
+            Field::Host => Place::Host(Value::Before),
             Field::Length => Place::Length(Value::Before),
             Field::Coding => Place::Coding(Value::Before, 0),
             _ => Place::Value,
         })
+    }
+
+    /// Bytes of the value of `Host`, which may be empty (RFC 9112, 3.2).
+    fn host(&mut self, mut at: Value, rest: &[u8]) -> Result<usize, Ambiguity> {
+        for (read, byte) in rest.iter().enumerate() {
+            at = match (at, *byte) {
+                (Value::Before, b' ' | b'\t') => at,
+                (Value::Within | Value::Behind, b' ' | b'\t') if self.host.may_end() => Value::Behind,
+                (Value::Before, b'\r') => return Ok(read + self.go(Place::LineLf)),
+                (_, b'\r') if self.host.may_end() => return Ok(read + self.go(Place::LineLf)),
+                (Value::Before | Value::Within, byte) if self.host.take(byte) => Value::Within,
+                (_, b'\n' | 0) if read == 0 => return Err(broken_by(*byte)),
+                _ if read == 0 => return Err(Ambiguity::Host),
+                // What comes before is clear.
+                _ => {
+                    self.place = Place::Host(at);
+                    return Ok(read);
+                }
+            };
+        }
+        self.place = Place::Host(at);
+        Ok(rest.len())
     }
 
     fn length(&mut self, at: Value, byte: u8) -> Result<usize, Ambiguity> {

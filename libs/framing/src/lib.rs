@@ -4,7 +4,9 @@
 
 mod field;
 mod framing;
+mod host;
 mod refusal;
 
 pub use framing::{BREAKER, Framing, Watch};
+pub use host::is_host;
 pub use refusal::{Ambiguity, Refusal};

@@ -30,6 +30,8 @@ pub enum Ambiguity {
     NoHost,
     /// A second `Host`.
     Hosts,
+    /// A `Host` that is neither empty nor a host with or without a port.
+    Host,
     /// A `Content-Length` that is not one plain number.
     Length,
     /// A second `Content-Length`.
@@ -59,6 +61,7 @@ impl fmt::Display for Ambiguity {
             Self::Name => "an odd field name",
             Self::NoHost => "no host",
             Self::Hosts => "several hosts",
+            Self::Host => "an odd host",
             Self::Length => "an odd content length",
             Self::Lengths => "several content lengths",
             Self::Coding => "an odd transfer encoding",

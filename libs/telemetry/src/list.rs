@@ -96,6 +96,8 @@ metrics! {
          their `address` or their `operation`";
     EDGE_REFUSED = "mesh.edge.connections.refused" "{connection}" Counter &["reason"], EDGE,
         "Connections turned away with 503: too many in all (`full`), more than its share by an `address`, or out of `files`";
+    LOG_DROPPED = "mesh.log.lines.dropped" "{line}" Counter &[], EDGE,
+        "Lines of the log that were dropped because nobody read it fast enough; none unless the access log is on";
     BUS_HEDGES = "mesh.bus.hedges" "{ask}" Counter &[], EDGE,
         "Reads asked again while still unanswered";
     BUS_HEDGES_WON = "mesh.bus.hedges.won" "{ask}" Counter &[], EDGE,

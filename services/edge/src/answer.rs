@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use warp::reply::{Reply as _, Response};
 
 use crate::{
+    access::Numbers,
     cache::{Answer, Question},
     config::Config,
     metrics::Counted,
@@ -57,6 +58,11 @@ impl RequestId {
         };
         let given = headers.get(X_REQUEST_ID).filter(is_plain).cloned();
         Self(given.or_else(|| nuid::next().parse().ok()).unwrap_or(HeaderValue::from_static("")))
+    }
+
+    /// The id that an answer carries.
+    pub(crate) fn sent(value: HeaderValue) -> Self {
+        Self(value)
     }
 
     /// It as text.
@@ -199,6 +205,7 @@ pub(crate) fn problem(problem: &Problem, id: &RequestId, config: &Config) -> Res
 pub(crate) fn refused(status: StatusCode, problem: &Problem) -> Response {
     let mut response = Response::new(problem.to_json().into());
     *response.status_mut() = status;
+    response.extensions_mut().insert(Numbers::of(problem));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));

@@ -9,7 +9,7 @@ use std::{
 use mesh_chassis::{Env, Lag, Rows, Sampling};
 use proto_msgs::OperationInfo;
 
-use crate::address::Proxies;
+use crate::{access::Wanted, address::Proxies};
 
 /// Requests that an address may send at once, in seconds of its rate, unless it is set.
 const BURST_S: u32 = 5;
@@ -45,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) rate: Option<RateLimit>,
     /// Downloads of one address at the same time; nothing = as many as it likes.
     pub(crate) exports_per_address: Option<NonZeroUsize>,
+    /// Which requests the log tells of.
+    pub(crate) access_log: Wanted,
     pub(crate) limits: Limits,
 }
 
@@ -110,6 +112,7 @@ impl mesh_chassis::Config for Config {
             proxies: env.or("MESH_EDGE_TRUSTED_PROXIES", Proxies::default()),
             rate: RateLimit::read(env),
             exports_per_address: NonZeroUsize::new(env.or("MESH_EDGE_EXPORTS_PER_ADDRESS", 0)),
+            access_log: env.or("MESH_EDGE_ACCESS_LOG", Wanted::Off),
             limits: Limits::read(env),
         }
     }

@@ -4,15 +4,18 @@
 use std::{
     pin::{Pin, pin},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use hyper::body::{Body, Frame, SizeHint};
+use mesh_framing::Ambiguity;
 use tokio::time::Instant;
+
+use crate::access::Record;
 
 /// The state of one connection.
 #[derive(Debug, Default)]
@@ -24,6 +27,8 @@ pub(crate) struct ConnectionState {
     taken: AtomicUsize,
     answered: AtomicUsize,
     frames: AtomicUsize,
+    /// Why it is refused, by the guard.
+    refusal: OnceLock<Ambiguity>,
     /// When the connection began, and how many nanoseconds later its newest answer was complete.
     since: Since,
     answered_ns: AtomicU64,
@@ -62,6 +67,16 @@ impl ConnectionState {
     /// Notes how many requests have begun to come (HTTP/1).
     pub(crate) fn has_begun(&self, requests: usize) {
         self.begun.store(requests, Ordering::Relaxed);
+    }
+
+    /// Notes why it is refused.
+    pub(crate) fn refuses(&self, because: Ambiguity) {
+        let _ = self.refusal.set(because);
+    }
+
+    /// Why it is refused, if the guard did.
+    pub(crate) fn refusal(&self) -> Option<Ambiguity> {
+        self.refusal.get().copied()
     }
 
     /// Notes the request whose body is refused, counted from 1.
@@ -121,6 +136,11 @@ impl InFlight {
         self.connection.broken.load(Ordering::Relaxed) == self.number
     }
 
+    /// Why it is refused.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.connection.refusal().map(|because| because.to_string())
+    }
+
     /// Whether no byte has come of a request behind it.
     pub(crate) fn is_last(&self) -> bool {
         self.connection.begun.load(Ordering::Relaxed) <= self.number
@@ -140,12 +160,14 @@ impl Drop for InFlight {
 pub(crate) struct Kept<B> {
     body: B,
     request: InFlight,
+    /// Where the access log is on.
+    record: Option<Box<Record>>,
 }
 
 impl<B> Kept<B> {
-    /// The body of the answer to a request.
-    pub(crate) fn new(body: B, request: InFlight) -> Self {
-        Self { body, request }
+    /// The body of the answer to a request, of which there may be a record.
+    pub(crate) fn new(body: B, request: InFlight, record: Option<Box<Record>>) -> Self {
+        Self { body, request, record }
     }
 }
 
@@ -157,8 +179,13 @@ impl<B: Body + Unpin> Body for Kept<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.request.connection.frames.fetch_add(1, Ordering::Relaxed);
-        pin!(&mut self.body).poll_frame(context)
+        let Self { body, request, record } = &mut *self;
+        request.connection.frames.fetch_add(1, Ordering::Relaxed);
+        let frame = ready!(pin!(&mut *body).poll_frame(context));
+        if let Some(record) = record {
+            record.polled(&frame, body.is_end_stream());
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

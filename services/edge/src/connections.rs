@@ -2,6 +2,7 @@
 
 use std::{future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures_util::{
     FutureExt,
     future::{Either, ready},
@@ -13,6 +14,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulConnection},
 };
+use mesh_chassis::Failure;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
@@ -20,10 +22,12 @@ use tokio::{
 };
 
 use crate::{
+    access::{AccessLog, Record},
     config::{Config, Limits},
     connection::{ConnectionState, InFlight, Kept},
     grpc::{self, Grpc},
     guard::Guarded,
+    host,
     hot::Hot,
     http::HttpService,
     metrics::Metrics,
@@ -37,10 +41,6 @@ use crate::{
 /// Greatest buffer of a connection, so that thousands of slow clients cost little. More than 100 fields and a
 /// head that does not fit in here are hyper's to refuse (431).
 const BUFFER_BYTES: usize = 64 << 10;
-
-/// What the system may hold of an answer that it has not begun to send.
-#[cfg(any(target_os = "android", target_os = "linux"))]
-const UNSENT_BYTES: u32 = 128 << 10;
 
 /// A client that takes nothing of its answer for so long is gone (contract section 7).
 pub(crate) const STALLED: Duration = Duration::from_secs(120);
@@ -99,11 +99,13 @@ impl Connections {
         grpc: &Arc<Grpc>,
         config: &Config,
         metrics: &Metrics,
+        access: Option<&Arc<AccessLog>>,
         ready: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let ready = ready.boxed().shared();
         let (stop, stopped) = watch::channel(Stop::Not);
-        let (room, turned_away) = (Room::new(config.limits.connections), Arc::new(TurnedAway::new()));
+        let (room, turned_away) =
+            (Room::new(config.limits.connections), Arc::new(TurnedAway::new(access.cloned())));
         let (service, builder) = (Arc::new(service), Arc::new(builder(&config.limits)));
         let visits = Arc::new(Visits::new(config));
         for listener in listeners {
@@ -116,6 +118,7 @@ impl Connections {
                 turned_away: Arc::clone(&turned_away),
                 limits: config.limits,
                 metrics: metrics.clone(),
+                access: access.cloned(),
                 stop: stopped.clone(),
             };
             let ready = ready.clone();
@@ -173,6 +176,7 @@ struct Door<S> {
     turned_away: Arc<TurnedAway>,
     limits: Limits,
     metrics: Metrics,
+    access: Option<Arc<AccessLog>>,
     stop: watch::Receiver<Stop>,
 }
 
@@ -185,7 +189,7 @@ impl<S: HttpService> Door<S> {
                 () = reached(&mut stop, Stop::Leaving) => return,
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => self.admit(stream, peer.ip()),
-                    Err(error) => if spare.make_do(&listener, &error).await {
+                    Err(error) => if spare.make_do(&listener, &error, &self.turned_away).await {
                         self.metrics.refused_connection("files").inc();
                     }
                 },
@@ -203,7 +207,7 @@ impl<S: HttpService> Door<S> {
             Ok(place) => self.serve(stream, peer, place),
             Err(no_place) => {
                 self.metrics.refused_connection(no_place.reason()).inc();
-                self.turned_away.turn_away(stream);
+                self.turned_away.turn_away(stream, peer, no_place.reason());
             }
         }
     }
@@ -211,21 +215,30 @@ impl<S: HttpService> Door<S> {
     /// Serves a connection, which keeps its place until it is closed.
     fn serve(&self, stream: TcpStream, peer: IpAddr, place: Box<dyn Send>) {
         let _ = stream.set_nodelay(true);
-        leave_little_unsent(&stream);
         let state = Arc::new(ConnectionState::default());
         let times = Times { head: self.limits.head_time, idle: self.limits.idle, stalled: STALLED };
         let stream = Patient::new(Guarded::new(stream, Arc::clone(&state)), Arc::clone(&state), times);
         let (service, requests, stop) = (Arc::clone(&self.service), Arc::clone(&state), self.stop.clone());
-        let (grpc, visits) = (Arc::clone(&self.grpc), Arc::clone(&self.visits));
+        let (grpc, visits, access) = (Arc::clone(&self.grpc), Arc::clone(&self.visits), self.access.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let in_flight = requests.take();
             let visit = visits.begin(&requests, peer, request.headers());
             let rate = visit.rate;
+            let mut record =
+                access.as_ref().map(|log| log.begin(&request, visits.client(peer, request.headers())));
             let is_http1 = request.version() < Version::HTTP_2;
+            if !host::is_sound(&request) {
+                if let Some(record) = &mut record {
+                    record.refused("an odd host");
+                }
+                return Either::Left(ready(Ok(hostless(rate, is_http1, in_flight, record))));
+            }
             if !visit.is_over_rate()
                 && let Some(response) = service.at_once(&request, &requests)
             {
-                return Either::Left(ready(Ok(concluded(response, rate, is_http1, in_flight, &stop))));
+                return Either::Left(ready(Ok(concluded(
+                    response, rate, is_http1, in_flight, record, &stop,
+                ))));
             }
             // Over HTTP/1 it is the gateway's to say that gRPC is not spoken there.
             if !is_http1 && grpc::is_meant(request.method(), request.headers()) {
@@ -233,22 +246,26 @@ impl<S: HttpService> Door<S> {
                 return Either::Right(Either::Left(Box::pin(async move {
                     let mut response = answered.await;
                     tell_rate(&mut response, rate);
-                    Ok(response.map(|body| Kept::new(Body::Right(body), in_flight)))
+                    Ok(kept(response.map(Body::Right), in_flight, record))
                 })));
             }
             let answered = service.by_filter(request, visit);
             let stop = stop.clone();
             // The filter's future is large, and would be moved about with every answer that needs none.
             Either::Right(Either::Right(Box::pin(async move {
-                Ok::<_, S::Error>(concluded(answered.await?, rate, is_http1, in_flight, &stop))
+                Ok::<_, S::Error>(concluded(answered.await?, rate, is_http1, in_flight, record, &stop))
             })))
         });
         let (builder, metrics, stop) = (Arc::clone(&self.builder), self.metrics.clone(), self.stop.clone());
+        let access = self.access.clone();
         tokio::spawn(async move {
             metrics.connections.inc();
             let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             if let Err(error) = until_stopped(connection, &state, stop).await {
                 tracing::debug!(error, "a connection broke");
+                if let (Some(access), Some(error)) = (access, error.downcast_ref::<hyper::Error>()) {
+                    unread(&access, peer, error, &state);
+                }
             }
             metrics.connections.dec();
             drop(place);
@@ -256,21 +273,18 @@ impl<S: HttpService> Door<S> {
     }
 }
 
-/// What the system takes from us and has not sent is bounded, so that a client which stands still costs no megabytes of
-/// its buffers. What is on its way is not bounded by this: a fast client is as fast as before.
-fn leave_little_unsent(stream: &TcpStream) {
-    #[cfg(any(target_os = "android", target_os = "linux"))]
-    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
-    #[cfg(not(any(target_os = "android", target_os = "linux")))]
-    let _ = stream;
-}
+/// The body of an answer over HTTP.
+trait AnswerBody: Default + hyper::body::Body<Data = Bytes, Error: Into<Failure>> {}
+
+impl<B: Default + hyper::body::Body<Data = Bytes, Error: Into<Failure>>> AnswerBody for B {}
 
 /// Ends the answering of a request: an answer over HTTP/1 is the last of its connection when it must be.
-fn concluded<B: Default>(
+fn concluded<B: AnswerBody>(
     mut response: http::Response<B>,
     rate: Option<Standing>,
     is_http1: bool,
     request: InFlight,
+    record: Option<Box<Record>>,
     stop: &watch::Receiver<Stop>,
 ) -> http::Response<Kept<Body<B, tonic::body::Body>>> {
     let is_broken = is_http1 && request.is_broken();
@@ -284,7 +298,52 @@ fn concluded<B: Default>(
     if is_broken || is_http1 && is_stopping && request.is_last() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    response.map(|body| Kept::new(Body::Left(body), request))
+    kept(response.map(Body::Left), request, record)
+}
+
+/// Keeps a request in flight until its answer is gone, and has it recorded where that is wanted.
+fn kept<B: hyper::body::Body>(
+    response: http::Response<B>,
+    request: InFlight,
+    mut record: Option<Box<Record>>,
+) -> http::Response<Kept<B>> {
+    if let Some(record) = &mut record {
+        record.answered(&response, &request);
+    }
+    response.map(|body| Kept::new(body, request, record))
+}
+
+/// Tells of a head that hyper could not read, or was not given; its answer has neither id nor body.
+fn unread(access: &AccessLog, peer: IpAddr, error: &hyper::Error, state: &ConnectionState) {
+    if !error.is_parse() {
+        return;
+    }
+    let said = error.to_string();
+    // hyper tells the two apart by its words alone.
+    let status = match (error.is_parse_too_large(), said.contains("URI")) {
+        (true, true) => StatusCode::URI_TOO_LONG,
+        (true, false) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    let because = state.refusal().map_or(said, |because| because.to_string());
+    access.refused(peer, status, nuid::next().as_str(), &because, 0);
+}
+
+/// Refuses a request that is for nobody, as the guard refuses others that two may understand in two ways: over HTTP/1 it is
+/// the last one of its connection.
+fn hostless<B: AnswerBody>(
+    rate: Option<Standing>,
+    is_http1: bool,
+    request: InFlight,
+    record: Option<Box<Record>>,
+) -> http::Response<Kept<Body<B, tonic::body::Body>>> {
+    let mut response = http::Response::new(B::default());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    tell_rate(&mut response, rate);
+    if is_http1 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    kept(response.map(Body::Left), request, record)
 }
 
 /// Tells a client how it stands with its rate, where rates are limited.

@@ -18,6 +18,7 @@ use sync_wrapper::SyncStream;
 use warp::reply::{Reply as _, Response};
 
 use crate::{
+    access::StreamFailure,
     answer,
     asking::Asker,
     chunk_form::{self, NDJSON},
@@ -94,12 +95,15 @@ impl Download<'_> {
             }
         }
         let to_byte = range.map(|range| range.end).filter(|end| Some(*end) != length);
-        let pieces = bytes_of(self.pull(&opened, to_byte).await?);
+        let failure = StreamFailure::default();
+        let pieces = bytes_of(self.pull(&opened, to_byte).await?, failure.clone());
         let place = self.place.take();
-        Ok(match is_packed {
+        let mut response = match is_packed {
             true => respond(status, headers, frames(gzip::packed(pieces), place)),
             false => respond(status, headers, frames(pieces, place)),
-        })
+        };
+        response.extensions_mut().insert(failure);
+        Ok(response)
     }
 
     /// Answers with one JSON object per chunk and line (X11).
@@ -113,8 +117,13 @@ impl Download<'_> {
             return Ok(respond(StatusCode::OK, headers, stream::empty()));
         }
         let pulled = self.pull(&opened, None).await?;
-        let lines = chunk_form::lines(opened.content_type, opened.info, pulled.into_stream());
-        Ok(respond(StatusCode::OK, headers, frames(lines.map(Ok), self.place.take())))
+        let failure = StreamFailure::default();
+        let noted = failure.clone();
+        let pulled = pulled.into_stream().inspect(move |pulled| noted.note(pulled));
+        let lines = chunk_form::lines(opened.content_type, opened.info, pulled);
+        let mut response = respond(StatusCode::OK, headers, frames(lines.map(Ok), self.place.take()));
+        response.extensions_mut().insert(failure);
+        Ok(response)
     }
 
     async fn open(&self, from_byte: u64) -> Result<Opened, Problem> {
@@ -205,8 +214,12 @@ fn respond(
 }
 
 /// The bytes of a stream; where it breaks, the transfer does (X10).
-fn bytes_of(pulled: Pulled) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    pulled.into_stream().map(|pulled| pulled.map_err(|problem| io::Error::other(problem.to_string())))
+fn bytes_of(
+    pulled: Pulled,
+    failure: StreamFailure,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let pulled = pulled.into_stream().inspect(move |pulled| failure.note(pulled));
+    pulled.map(|pulled| pulled.map_err(|problem| io::Error::other(problem.to_string())))
 }
 
 /// The same bytes, none of the pieces longer than a frame. The download's place is free when nobody reads them any more.

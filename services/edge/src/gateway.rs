@@ -138,6 +138,9 @@ impl Shared {
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         let has_body = call.method != Method::HEAD && response.status() != StatusCode::NOT_MODIFIED;
         let length = length.filter(|_| has_body);
+        if let Some(recorded) = span.passed_on() {
+            response.extensions_mut().insert(recorded);
+        }
         self.metrics.answered(operation, &call.method, status, length, started.elapsed());
         span.notes("http.response.status_code", i64::from(status));
         if response.status().is_server_error() {

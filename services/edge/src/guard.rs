@@ -56,6 +56,7 @@ impl<S> Guarded<S> {
         self.state.has_begun(self.framing.begun());
         if let Err(refusal) = fed {
             tracing::debug!(because = %refusal.because, "a connection is refused");
+            self.state.refuses(refusal.because);
             if self.framing.is_in_body() {
                 self.state.breaks(self.framing.begun());
             }

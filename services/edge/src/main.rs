@@ -1,6 +1,7 @@
 //! The `edge` workload: HTTP and gRPC in, bus out. It knows operations as data read off the contract, none by name, and
 //! has no database.
 
+mod access;
 mod address;
 mod answer;
 mod asking;
@@ -20,6 +21,7 @@ mod grpc;
 mod guard;
 mod gzip;
 mod heads;
+mod host;
 mod hot;
 mod http;
 mod limits;
@@ -40,11 +42,20 @@ mod visit;
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix::Actor;
-use mesh_chassis::{Failure, Running, Setup};
+use mesh_chassis::{Failure, LogQueue, Running, Setup};
 
 use crate::{
-    asking::Asking, cache::Cache, config::Config, connections::Connections, gateway::Gateway, grpc::Grpc,
-    heads::Heads, hot::Hot, now::Now, routes::Routes,
+    access::{AccessLog, Wanted},
+    asking::Asking,
+    cache::Cache,
+    config::Config,
+    connections::Connections,
+    gateway::Gateway,
+    grpc::Grpc,
+    heads::Heads,
+    hot::Hot,
+    now::Now,
+    routes::Routes,
 };
 
 /// How long the first connections wait for the bus.
@@ -73,11 +84,16 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     setup.bus.register_asking(&mut setup.registry.borrow_mut());
     let asking = Asking::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config);
     let routes = Routes::of_contract(pages::all(&config)?);
+    let access = match config.access_log {
+        Wanted::Off => None,
+        wanted => AccessLog::new(wanted, LogQueue::start(metrics.log_dropped.clone())?, routes.clone()),
+    };
     let now = Now::new(setup.bus.clone(), Arc::clone(&heads));
     let gateway = Gateway::new(asking, now, routes, Arc::clone(&config), metrics.clone()).start();
     let grpc = Grpc::new(gateway.clone(), setup.bus, metrics.clone())?;
     let service = Hot::new(http::service(gateway, Arc::clone(&config)), cache, Arc::clone(&config));
-    let connections = Connections::accept(listeners, service, &grpc, &config, &metrics, ready);
+    let connections =
+        Connections::accept(listeners, service, &grpc, &config, &metrics, access.as_ref(), ready);
     let lag = config.lag;
     let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
     Ok(Running::new(is_ready, move |grace: Duration| async move {

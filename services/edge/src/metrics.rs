@@ -14,7 +14,7 @@ use prometheus_client::{
 };
 use proto_msgs::Contract;
 
-use crate::routes;
+use crate::{access, routes};
 
 /// The routes of the contract's operations.
 static ROUTES: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
@@ -35,6 +35,8 @@ pub(crate) struct Metrics {
     limited: Family<[(&'static str, &'static str); 1], Counter>,
     shed: Family<[(&'static str, &'static str); 1], Counter>,
     refused: Family<[(&'static str, &'static str); 1], Counter>,
+    /// Lines that the log had no room for.
+    pub(crate) log_dropped: Counter,
     /// Open connections.
     pub(crate) connections: Gauge<i64, AtomicI64>,
 }
@@ -109,6 +111,7 @@ impl Metrics {
             limited: Family::default(),
             shed: Family::default(),
             refused: Family::default(),
+            log_dropped: Counter::default(),
             connections: Gauge::default(),
         };
         for source in [Source::Kept, Source::Cache, Source::Shared, Source::Service, Source::Outdated] {
@@ -117,6 +120,7 @@ impl Metrics {
         registry.add(&list::HTTP_SERVER_REQUEST_DURATION, metrics.seconds.clone());
         registry.add(&list::HTTP_SERVER_RESPONSE_BODY_SIZE, metrics.answer_bytes.clone());
         registry.add(&list::HTTP_SERVER_REQUEST_BODY_SIZE, metrics.body_bytes.clone());
+        registry.add(&list::LOG_DROPPED, metrics.log_dropped.clone());
         registry.add(&list::HTTP_SERVER_ACTIVE_REQUESTS, metrics.active.clone());
         metrics.calls.add_to(registry, &list::RPC_SERVER_CALL_DURATION);
         registry.add(&list::EDGE_READS, metrics.reads.clone());
@@ -207,11 +211,9 @@ impl Metrics {
 
 /// Methods that nobody knows are one.
 fn labels(operation: &'static str, method: &Method, status: u16) -> Labels {
-    let known = ["GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"];
-    let method = known.into_iter().find(|known| *known == method.as_str()).unwrap_or("_OTHER");
     Labels {
         operation,
-        http_request_method: method,
+        http_request_method: access::known(method),
         http_route: ROUTES.get(operation).map_or("", String::as_str),
         http_response_status_code: status,
         url_scheme: "http",

@@ -307,7 +307,7 @@ mod tests {
                 if !answers_at_once {
                     sleep(SOON).await;
                 }
-                Ok::<_, Infallible>(Response::new(Kept::new(Full::<Bytes>::from("answered"), request)))
+                Ok::<_, Infallible>(Response::new(Kept::new(Full::<Bytes>::from("answered"), request, None)))
             }
         });
         // A task's waker is its own: joined with the client it would be woken by that.

@@ -49,7 +49,8 @@ impl Trace {
     }
 }
 
-fn client(headers: &HeaderMap) -> Option<TraceContext> {
+/// What the client says of its trace.
+pub(crate) fn client(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all(TRACEPARENT).iter();
     // Two parents are none.
     let parent = parents.next().filter(|_| parents.next().is_none())?.to_str().ok()?;

@@ -45,6 +45,11 @@ impl Visits {
         self.proxies.hold(peer)
     }
 
+    /// Whose request it is, by peer and headers.
+    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        self.proxies.client(peer, headers)
+    }
+
     /// Counts a request that came from this peer.
     pub(crate) fn begin(
         &self,

@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, env, fs, path::Path};
 
 use mesh_tests::{
+    access::line,
     problem::assert_problem,
     raw::Connection,
     say,
@@ -237,7 +238,7 @@ async fn what_is_damaged_in_the_middle_of_a_download_breaks_it() {
         let (head, mut stream) = connection.head_then_stream().await.unwrap();
         assert_eq!(head.status, 200);
         assert_eq!(head.header("content-length"), Some(&*whole.len().to_string()));
-        let mut came = head.body;
+        let mut came = head.body.clone();
         while came.len() < 1 << 20 {
             assert!(stream.read_buf(&mut came).await.unwrap() > 0);
         }
@@ -246,6 +247,15 @@ async fn what_is_damaged_in_the_middle_of_a_download_breaks_it() {
         while matches!(stream.read_buf(&mut came).await, Ok(1..)) {}
         assert!(came.len() > 1 << 20, "{what}: it went on for a while");
         assert_broken(&came, &whole, what).await;
+        let told = line(&served.mesh, head.header("x-request-id").unwrap()).await;
+        assert_eq!(
+            (&told["status"], &told["ended"], &told["operation"]),
+            (&200.into(), &"broken".into(), &"ExportNetworkHistory".into()),
+            "{told}"
+        );
+        assert_eq!(told["errors"].as_array().map(Vec::len), Some(1), "{told}");
+        let bytes = told["bytes"].as_u64().unwrap();
+        assert!(bytes >= came.len() as u64 && bytes < whole.len() as u64, "{told}");
         put(&file, Some(&good));
         look_again(&outside).await;
         let mended = download(&outside, &path).await;
@@ -262,7 +272,8 @@ async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
     let file = served.made.path(&served.made.plans[2]);
     let good = fs::read(&file).unwrap();
     put(&file, flip(places(&good)["the last rows"], 3)(&good).as_deref());
-    let mut lines = lines(&get(&outside, &path, &accept).await);
+    let answer = get(&outside, &path, &accept).await;
+    let mut lines = lines(&answer);
     let error = lines.pop().unwrap();
     assert_eq!(error.as_object().unwrap().keys().collect::<Vec<_>>(), ["error"]);
     assert_eq!(
@@ -271,4 +282,35 @@ async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
     );
     assert!(lines.iter().all(|line| line.get("error").is_none()) && !lines.is_empty());
     assert_broken(&bytes(&lines), &whole, "chunks").await;
+    let told = line(&served.mesh, answer.header("x-request-id").unwrap()).await;
+    assert_eq!(
+        (&told["ended"], &told["errors"]),
+        (&"broken".into(), &serde_json::json!([240_014])),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_download_that_its_client_leaves_is_told_of_and_one_that_is_whole_is_no_error() {
+    let served = Made::of(plans(5 << 20)).await.serve(1).await;
+    let (outside, path) = (served.outside(), served.whole("trades"));
+    let whole = get(&outside, &path, &[]).await;
+    let mut connection = Connection::open_narrow(&served.mesh.url(), 64 << 10).await.unwrap();
+    connection.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+    let (head, mut stream) = connection.head_then_stream().await.unwrap();
+    let mut came = head.body.clone();
+    while came.len() < 1 << 20 {
+        assert!(stream.read_buf(&mut came).await.unwrap() > 0);
+    }
+    drop(stream);
+    let told = line(&served.mesh, head.header("x-request-id").unwrap()).await;
+    assert_eq!(
+        (&told["status"], &told["ended"], told.get("errors")),
+        (&200.into(), &"left".into(), None),
+        "{told}"
+    );
+    let bytes = told["bytes"].as_u64().unwrap();
+    assert!(bytes >= came.len() as u64 && bytes < whole.body.len() as u64, "{told}");
+    let of_whole = whole.header("x-request-id").unwrap();
+    assert!(mesh_tests::access::lines(&served.mesh).iter().all(|line| line["request_id"] != of_whole));
 }

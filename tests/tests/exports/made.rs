@@ -80,6 +80,7 @@ impl Made {
             env(NO_CACHE.0, NO_CACHE.1),
             env("MESH_BUS_PREFIX", &format!("made{:x}", rand::random::<u64>())),
             env("MESH_HISTORY_URL", self.folder.path().to_str().unwrap()),
+            env("MESH_EDGE_ACCESS_LOG", "errors"),
             // Looked at when a replica starts and when it must know, so that tests choose when damage is noticed.
             env("MESH_HISTORY_REFRESH_MS", "3600000"),
         ];

@@ -108,6 +108,67 @@ async fn a_connection_of_http_2_says_what_it_may_hold_and_answers() {
     }
 }
 
+/// A request with these fields behind `GET` and `http`: their names, or indexes of HPACK's static table, and values.
+fn fields(path: &str, fields: &[(&[u8], &str)]) -> Vec<u8> {
+    let mut block = b"\x82\x86".to_vec();
+    for (name, value) in [(&b"\x04"[..], path)].iter().chain(fields) {
+        block.extend_from_slice(name);
+        block.push(u8::try_from(value.len()).expect("a short value"));
+        block.extend_from_slice(value.as_bytes());
+    }
+    block
+}
+
+#[tokio::test]
+async fn a_request_for_no_host_is_refused_and_others_of_its_connection_are_answered() {
+    const AUTHORITY: &[u8] = b"\x01";
+    const HOST: &[u8] = b"\x00\x04host";
+    const GRPC: (&[u8], &str) = (b"\x00\x0ccontent-type", "application/grpc");
+    let mesh = Outside::fixture().await;
+    let mut client = Client::connect(mesh.url()).await;
+    let mut stream = 1;
+    for authority in ["u@x", "u:p@x", "x:99999", "x:80x", ":80", "a b", "a/b@c"] {
+        let grpc = [0x83, 0x86, 0x04, 1, b'/'].to_vec();
+        let called = [grpc, fields("", &[(AUTHORITY, authority), GRPC])[4..].to_vec()].concat();
+        for block in [
+            fields("/health", &[(AUTHORITY, authority)]),
+            fields("/health", &[(HOST, authority)]),
+            fields("/health", &[(AUTHORITY, "x"), (HOST, authority)]),
+            called,
+        ] {
+            client.send(HEADERS, WHOLE, stream, &block).await;
+            let refused = loop {
+                let frame = client.frame().await.expect("the connection is kept");
+                if frame.stream == stream {
+                    break frame;
+                }
+            };
+            // What is no authority at all is refused by the protocol.
+            let is_reset = refused.kind == RST_STREAM && refused.payload == [0, 0, 0, 1];
+            let is_refused = refused.kind == HEADERS && is_status_400(&refused.payload);
+            assert!(is_reset || is_refused, "{authority}: {refused:?}");
+            stream += 2;
+        }
+    }
+    let sound = [
+        fields("/health", &[(AUTHORITY, "x:80")]),
+        fields("/health", &[(AUTHORITY, "[::1]:80"), (HOST, "[::1]:80")]),
+        fields("/health", &[(HOST, "x")]),
+    ];
+    for block in sound {
+        client.send(HEADERS, WHOLE, stream, &block).await;
+        let answer = client.next(HEADERS).await.expect("the edge answers");
+        // 200 by the static table.
+        assert_eq!((answer.stream, answer.payload[0]), (stream, 0x88), "{answer:?}");
+        stream += 2;
+    }
+}
+
+/// Whether a header block begins with `:status: 400` of the static table, without a body of its own to tell of.
+fn is_status_400(block: &[u8]) -> bool {
+    block.first() == Some(&0x8c)
+}
+
 #[tokio::test]
 async fn a_client_that_takes_back_what_it_asks_again_and_again_is_sent_away() {
     let mesh = Outside::fixture().await;

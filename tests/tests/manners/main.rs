@@ -7,6 +7,7 @@ mod sizes;
 mod smuggling;
 mod stop;
 mod traffic;
+mod unsent;
 
 use std::time::Duration;
 

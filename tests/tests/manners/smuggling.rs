@@ -9,7 +9,7 @@ use crate::{SOUND, answer, connect, rest, traffic::Traffic};
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
 /// Heads that are ambiguous.
-const HEADS: [&str; 34] = [
+const HEADS: [&str; 57] = [
     "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
     "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -44,6 +44,29 @@ const HEADS: [&str; 34] = [
     "GET /health HTTP/1.1\r\nHost: x\r\nHOST: y\r\n\r\n",
     "GET /health HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n",
     "GET /health HTTP/1.1\r\nHost : x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a b\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a/b@c\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: u@x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: u:p@x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a:99999\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a:99999x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a:80x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a:-1\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a: 80\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: :80\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: [::1\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: [::1]x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: [1:2:3]\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: [fe80::1%25lo]\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a%4\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: http://x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x, y\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: \"x\"\r\n\r\n",
+    "GET /health HTTP/1.0\r\nHost: a b\r\n\r\n",
+    "GET http://u@x/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET http://x:99999/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET http://x:80x/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET http://:80/health HTTP/1.1\r\nHost: x\r\n\r\n",
 ];
 
 /// Chunked bodies that are ambiguous.
@@ -162,7 +185,12 @@ async fn sound_requests_in_a_pipeline_are_all_answered_in_their_order() {
         (400, format!("POST /transaction HTTP/1.1\r\n{chunked}3\r\n{{}}x\r\n000\r\nX-Sum: 1\r\n\r\n")),
         (503, "POST /transaction HTTP/1.1\r\nhost:x\r\ncontent-length: 2 \r\n\r\n{}".to_owned()),
         (405, "\r\n\r\nDELETE /accounts HTTP/1.1\r\nHost:\r\nContent-Length: 0\r\n\r\n".to_owned()),
-        (204, "OPTIONS /accounts HTTP/1.1\r\nHost: x\r\nX-Odd: a:b;c, d\te\r\n\r\n".to_owned()),
+        (200, "GET http://[::1]:8080/health HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n".to_owned()),
+        (200, "GET /health HTTP/1.1\r\nHost:\t127.0.0.1:80 \r\n\r\n".to_owned()),
+        (
+            204,
+            "OPTIONS /accounts HTTP/1.1\r\nHost: my_service.a%20b:\r\nX-Odd: a:b;c, d\te\r\n\r\n".to_owned(),
+        ),
         (200, SOUND.to_owned()),
     ];
     let stream: String = requests.iter().map(|(_, request)| request.as_str()).collect();

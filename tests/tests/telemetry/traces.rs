@@ -2,7 +2,7 @@
 
 use mesh_testbed::{Answer, Collector, Database, DevNode, Mesh, Taken, TakenSpan};
 use mesh_tests::{
-    NO_CACHE, fixture,
+    NO_CACHE, access, fixture,
     outside::Outside,
     rpc::{Called, Rpc},
 };
@@ -199,4 +199,20 @@ async fn a_submission_is_one_trace_from_the_edge_to_the_node() {
     let taken = until_chain(&collector, &steps).await;
     let to_node = chain(&taken, &steps).unwrap()[3];
     assert_eq!(to_node.attributes["server.address"], "127.0.0.1");
+}
+
+#[tokio::test]
+async fn a_trace_that_begins_at_the_edge_is_named_in_the_access_log() {
+    let (collector, database) = (Collector::start().await, fixture::database().await);
+    let setup = telling(Mesh::configure(&database), &collector).env("OTEL_TRACES_SAMPLER", "always_on");
+    let mesh = setup.env("MESH_EDGE_ACCESS_LOG", "all").start().await;
+    let answer = Outside::of(&mesh).get(&format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL)).await;
+    let http = access::line(&mesh, answer.header("x-request-id").unwrap()).await;
+    Rpc::of(&mesh).await.json(&Called::by_path("/accounts").unwrap()).await.unwrap();
+    let grpc = access::line_with(&mesh, "a call", |line| line["operation"] == "ListAccounts").await;
+    for (line, name) in [(http, "GET /api/v2/withdrawal/{id}"), (grpc, "api.v2.Query/ListAccounts")] {
+        let trace = line["trace_id"].as_str().unwrap_or_else(|| panic!("{line}")).to_owned();
+        let is_it = |span: &TakenSpan| span.service == "edge" && span.name == name && span.trace_id == trace;
+        collector.until(|taken| taken.spans.iter().any(is_it)).await;
+    }
 }

@@ -20,7 +20,7 @@ use hyper::{
     server::conn::http1,
     service::service_fn,
 };
-use mesh_framing::BREAKER;
+use mesh_framing::{BREAKER, is_host};
 
 use crate::record::{Request, read};
 
@@ -36,6 +36,8 @@ struct Hyper {
     requests: Vec<Request>,
     /// Whether it has a reason to read no further: a client that wants the connection closed, or an odd body.
     stops: bool,
+    /// A `Host` that is neither empty nor a host.
+    odd_host: Option<String>,
 }
 
 /// A client whose bytes come in pieces and are followed by the end of the stream.
@@ -89,6 +91,9 @@ async fn answer(
         let mut seen = seen.borrow_mut();
         seen.requests.push(Request::default());
         seen.stops |= head.version == Version::HTTP_10 || head.headers.contains_key("connection");
+        let mut hosts = head.headers.get_all("host").iter();
+        let is_odd = |value: &&hyper::header::HeaderValue| !value.is_empty() && !is_host(value.as_bytes());
+        seen.odd_host = hosts.find(is_odd).map(|value| format!("{value:?}")).or(seen.odd_host.take());
         seen.requests.len() - 1
     };
     let mut is_whole = true;
@@ -145,6 +150,9 @@ pub(crate) fn compare(stream: &[u8], pieces: &[u8]) -> Result<(), String> {
     }
     let (hyper, statuses) = serve(&sent, pieces)?;
     let told = || format!("framing: {framed:?}\nhyper: {:?} {statuses:?}", hyper.requests);
+    if let Some(host) = hyper.odd_host {
+        return Err(format!("hyper sees the host {host}\n{}", told()));
+    }
     if hyper.requests.len() > framed.requests.len() {
         return Err(format!("hyper sees more requests\n{}", told()));
     }

@@ -19,6 +19,32 @@ const LINES: [&str; 14] = [
     "G\x01T  / HTTP/1.1",
 ];
 
+/// Of the first field of a request that is odd.
+const HOSTS: [&str; 22] = [
+    "Host: x",
+    "host:\tlocalhost:8080 \t",
+    "Host: 127.0.0.1",
+    "Host:[::1]:80",
+    "Host: [v1.a:b]",
+    "Host: a%20b:",
+    "Host:",
+    "Host: \t ",
+    "Host: a b",
+    "Host: a/b@c",
+    "Host: u@x",
+    "Host: :80",
+    "Host: x:99999",
+    "Host: x:80x",
+    "Host: x:8 0",
+    "Host: [::1",
+    "Host: [::1]x",
+    "Host: [1:2:3]",
+    "Host: [::1%25lo]",
+    "Host: a%2",
+    "Host: http://x/",
+    "Host: \u{e9}",
+];
+
 const FIELDS: [&str; 34] = [
     "Host: x",
     "host:x",
@@ -73,7 +99,7 @@ const SIZES: [&str; 14] = [
     "00000000000000005",
 ];
 
-const SPECIAL: &[u8] = b"\r\n\0 \t:;,0159afAFGHcT\x0b\x7f\x80\xff";
+const SPECIAL: &[u8] = b"\r\n\0 \t:;,0159afAFGHcT[]%@/\x0b\x7f\x80\xff";
 
 /// A stream.
 pub(crate) fn stream(dice: &mut SmallRng) -> Vec<u8> {
@@ -112,6 +138,7 @@ fn request(dice: &mut SmallRng, into: &mut Vec<u8>) {
     let body = dice.random_range(0..3);
     fields.extend([None, Some("Content-Length: 5"), Some("Transfer-Encoding: chunked")][body]);
     if is_odd {
+        fields[0] = pick(dice, &HOSTS);
         for _ in 0..dice.random_range(0..3) {
             let at = dice.random_range(0..=fields.len());
             fields.insert(at, pick(dice, &FIELDS));

@@ -5,6 +5,7 @@
 mod against_hyper;
 mod compare;
 mod generate;
+mod hosts;
 mod pieces;
 mod record;
 mod rules;

@@ -191,6 +191,42 @@ fn one_host_is_required_in_http_1_1_and_several_are_refused_in_any() {
 }
 
 #[test]
+fn a_host_that_is_none_is_refused_at_the_byte_that_says_so() {
+    for host in [
+        "a ^b",
+        "a^/b@c",
+        "u^@a",
+        "a:8080^x",
+        "a:9999^9x",
+        "a:6553^6",
+        "^:80",
+        "[::1^",
+        "[::1]^x",
+        "[1:2:3^]",
+        "a%4^x",
+        "a%^",
+        "^\"a\"",
+        "a^?b",
+        "a^#b",
+        "http:^//a",
+        "[fe80::1^%25lo]",
+        "^\u{e9}",
+        "a^\u{7f}",
+        "[^]",
+        "[v1^]",
+        "a:1 ^2",
+        "a, ^b",
+    ] {
+        for (version, space) in [("1.0", ""), ("1.1", " "), ("1.1", "\t  ")] {
+            refuses(Ambiguity::Host, &format!("GET / HTTP/{version}\r\nHost:{space}{host}\r\n\r\n"));
+        }
+    }
+    for host in ["", " ", "x", " x:8080 ", "\t[::1]:\t", "my_service", "a%20b", "127.0.0.1:65535", "a,b"] {
+        assert_eq!(bodies(&format!("GET / HTTP/1.1\r\nHost:{host}\r\n\r\n")), [""]);
+    }
+}
+
+#[test]
 fn a_line_that_is_no_request_of_http_1_is_refused() {
     for stream in [
         "GET / HTTP/2.0^\r\n",

@@ -92,6 +92,7 @@ fn all() -> Vec<(&'static str, &'static str, Vec<Panel>)> {
         ),
         panel("Reads by source", "reqps", rate(&EDGE_READS, "source"), "{{source}}"),
         panel("Connections turned away", "cps", rate(&EDGE_REFUSED, "reason"), "{{reason}}"),
+        panel("Lines of the access log dropped", "cps", rate(&LOG_DROPPED, "instance"), instance),
         panel("Limited by address", "reqps", rate(&EDGE_LIMITED, "limit"), "{{limit}}"),
         Panel(
             "Turned away",

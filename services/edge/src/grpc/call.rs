@@ -25,6 +25,7 @@ use super::{
     status, timeout,
 };
 use crate::{
+    access::StreamFailure,
     answer::{RequestId, X_BLOCK_HEIGHT, X_BLOCK_TIMESTAMP, X_REQUEST_ID},
     asking::Asker,
     body,
@@ -75,6 +76,9 @@ pub(crate) async fn answer(shared: &Shared, mut call: Call) -> Response<Body> {
     let mut response = answered.unwrap_or_else(|problem| status::refused(&problem));
     response.headers_mut().insert(X_REQUEST_ID, call.id.into_value());
     response.headers_mut().insert(GRPC_ACCEPT_ENCODING, IDENTITY);
+    if let Some(recorded) = span.passed_on() {
+        response.extensions_mut().insert(recorded);
+    }
     shared.metrics.called(&call.operation.name, code, started.elapsed());
     span.notes("rpc.response.status_code", code_name(code));
     if answered_badly(code) {
@@ -146,7 +150,13 @@ async fn reply(
     if operation.streaming {
         let place = shared.export_place(&call.visit)?;
         let (opened, pulled) = shared.asking.stream(&question, &asker).await?;
-        return Ok(respond(export::messages(opened, pulled, until, place)));
+        let failure = StreamFailure::default();
+        let noted = failure.clone();
+        let messages =
+            export::messages(opened, pulled, until, place).inspect(move |message| noted.note(message));
+        let mut response = respond(messages);
+        response.extensions_mut().insert(failure);
+        return Ok(response);
     }
     if operation.method == Method::Post {
         let answer = shared.asking.submit(&question, &asker).await?;

@@ -14,7 +14,7 @@ mod timeout;
 use http::{HeaderMap, Method, header::CONTENT_TYPE};
 
 pub(crate) use call::{Call, answer};
-pub(crate) use standard::Grpc;
+pub(crate) use standard::{Grpc, standard_service};
 
 /// The media type, which may be followed by `+proto` and by parameters.
 const MEDIA_TYPE: &str = "application/grpc";

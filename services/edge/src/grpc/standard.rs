@@ -108,6 +108,13 @@ impl Grpc {
     }
 }
 
+/// The service that every gRPC server has and a path leads to.
+pub(crate) fn standard_service(path: &str) -> Option<&'static str> {
+    let service = path.split('/').nth(1)?;
+    let all = [VITAL, "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
+    all.into_iter().find(|standard| *standard == service)
+}
+
 fn refused(problem: &Problem, id: RequestId) -> Response<Body> {
     let mut response = status::refused(problem);
     response.headers_mut().insert(X_REQUEST_ID, id.into_value());

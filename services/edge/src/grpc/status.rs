@@ -7,6 +7,8 @@ use prost_reflect::{prost::Message, prost_types::Any};
 use proto_msgs::{google::rpc, v2::ErrorDetail};
 use tonic::{Code, Status, body::Body};
 
+use crate::access::Numbers;
+
 const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";
 
 /// The status of a problem.
@@ -26,7 +28,9 @@ fn detail(detail: &Detail) -> Any {
 
 /// The answer to a call that came to a problem.
 pub(super) fn refused(problem: &Problem) -> Response<Body> {
-    status(problem).into_http()
+    let mut response = status(problem).into_http();
+    response.extensions_mut().insert(Numbers::of(problem));
+    response
 }
 
 #[cfg(test)]

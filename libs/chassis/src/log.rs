@@ -1,0 +1,237 @@
+//! The log's way out: JSON lines on standard error. A service that logs events alone writes them at once; one that writes a
+//! line for each request puts all of them into a queue of bounded length before a thread of its own, so that nobody waits
+//! for whoever reads the log. What finds the queue full is dropped and counted.
+
+use std::{
+    io::{self, Write},
+    mem,
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use prometheus_client::metrics::counter::Counter;
+use tracing_subscriber::fmt::{
+    MakeWriter,
+    format::Writer,
+    time::{FormatTime, SystemTime},
+};
+
+/// Bytes that may wait, and how many of them may be lines of requests: events find room all the same.
+const ROOM: usize = 1 << 20;
+const ROOM_OF_REQUESTS: usize = ROOM / 2;
+
+/// The queue of this process, once there is one.
+static QUEUE: OnceLock<LogQueue> = OnceLock::new();
+
+/// The log of this process as a queue.
+#[derive(Debug, Clone)]
+pub struct LogQueue(Arc<Queue>);
+
+#[derive(Debug)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    /// Something waits, and nothing waits any more.
+    filled: Condvar,
+    emptied: Condvar,
+    dropped: Counter,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: Vec<u8>,
+    /// Lines that found no room since the last ones were taken.
+    dropped: u64,
+    is_writing: bool,
+}
+
+impl LogQueue {
+    /// Begins to put everything that this process logs into a queue. `dropped` counts the lines that find no room.
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub fn start(dropped: Counter) -> io::Result<Self> {
+        let queue = Self::before(io::stderr(), dropped)?;
+        Ok(QUEUE.get_or_init(|| queue).clone())
+    }
+
+    fn before(out: impl Write + Send + 'static, dropped: Counter) -> io::Result<Self> {
+        let (filled, emptied) = (Condvar::new(), Condvar::new());
+        let queue = Self(Arc::new(Queue { waiting: Mutex::default(), filled, emptied, dropped }));
+        let writing = Arc::clone(&queue.0);
+        thread::Builder::new().name("log".to_owned()).spawn(move || writing.write_to(out))?;
+        Ok(queue)
+    }
+
+    /// Puts a line about a request into the log, with the end of the line.
+    pub fn push(&self, line: &[u8]) {
+        self.0.put(line, ROOM_OF_REQUESTS);
+    }
+
+    /// Waits until all is written, so long at most.
+    fn flush(&self, within: Duration) {
+        let waits = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
+        let waiting = self.0.lock();
+        drop(self.0.emptied.wait_timeout_while(waiting, within, waits));
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, line: &[u8], room: usize) {
+        let mut waiting = self.lock();
+        if waiting.lines.len() + line.len() > room {
+            waiting.dropped += 1;
+            self.dropped.inc();
+            return;
+        }
+        waiting.lines.extend_from_slice(line);
+        drop(waiting);
+        self.filled.notify_one();
+    }
+
+    /// Writes what waits, again and again, for ever.
+    fn write_to(&self, mut out: impl Write) {
+        let mut lines = Vec::new();
+        loop {
+            lines.clear();
+            let mut waiting = self.lock();
+            waiting.is_writing = false;
+            while waiting.lines.is_empty() {
+                self.emptied.notify_all();
+                waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            }
+            waiting.is_writing = true;
+            mem::swap(&mut waiting.lines, &mut lines);
+            let dropped = mem::take(&mut waiting.dropped);
+            drop(waiting);
+            if dropped > 0 {
+                let now = timestamp();
+                let told = format!(
+                    "{{\"timestamp\":\"{now}\",\"level\":\"WARN\",\"message\":\"lines of the log were dropped\",\
+                     \"lines\":{dropped},\"target\":\"mesh_chassis::log\"}}\n"
+                );
+                lines.extend_from_slice(told.as_bytes());
+            }
+            // Without a log there is nobody to be told.
+            let _ = out.write_all(&lines);
+        }
+    }
+}
+
+/// Now, as the log writes it.
+pub fn timestamp() -> String {
+    let mut text = String::new();
+    // Writing to a text does not fail.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut text));
+    text
+}
+
+/// Waits until a queue is empty, where there is one.
+pub(crate) fn flush(within: Duration) {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(within);
+    }
+}
+
+/// Where events are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Events;
+
+impl<'a> MakeWriter<'a> for Events {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        Self
+    }
+}
+
+impl Write for Events {
+    /// Writes a whole line, as it is handed over.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match QUEUE.get() {
+            None => io::stderr().write(line),
+            Some(queue) => {
+                queue.0.put(line, ROOM);
+                Ok(line.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    /// A reader that takes a batch of lines when it is told to.
+    struct Reader(Receiver<()>, Sender<Vec<u8>>);
+
+    impl Write for Reader {
+        fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+            self.0.recv().map_err(io::Error::other)?;
+            self.1.send(lines.to_vec()).map_err(io::Error::other)?;
+            Ok(lines.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn queue() -> (LogQueue, Counter, Sender<()>, Receiver<Vec<u8>>) {
+        let ((go, told), (write, written), dropped) = (channel(), channel(), Counter::default());
+        (LogQueue::before(Reader(told, write), dropped.clone()).unwrap(), dropped, go, written)
+    }
+
+    #[test]
+    fn lines_are_written_in_their_order_and_a_flush_waits_for_them() {
+        let (queue, dropped, go, written) = queue();
+        for line in ["one\n", "two\n", "three\n"] {
+            queue.push(line.as_bytes());
+        }
+        for _ in 0..3 {
+            go.send(()).unwrap();
+        }
+        queue.flush(SOON);
+        let lines: Vec<u8> = written.try_iter().flatten().collect();
+        assert_eq!(lines, b"one\ntwo\nthree\n");
+        assert_eq!(dropped.get(), 0);
+    }
+
+    #[test]
+    fn who_does_not_read_holds_up_nobody_and_hears_later_what_is_missing() {
+        let (queue, dropped, go, written) = queue();
+        let line = [b"x".repeat(1023), b"\n".to_vec()].concat();
+        for _ in 0..4096 {
+            queue.push(&line);
+        }
+        // A batch may have been taken before the queue was full.
+        let lost = dropped.get();
+        assert!((4096 - 1024..=4096 - 512).contains(&lost), "{lost} lines were dropped");
+        queue.0.put(b"an event\n", ROOM);
+        assert_eq!(dropped.get(), lost, "there is room for events all the same");
+        for _ in 0..2 {
+            go.send(()).unwrap();
+        }
+        let mut read = Vec::new();
+        while !read.ends_with(b"mesh_chassis::log\"}\n") {
+            read.extend(written.recv_timeout(SOON).unwrap());
+        }
+        let read = String::from_utf8(read).unwrap();
+        assert!(
+            read.contains("an event\n") && read.contains(&format!("\"lines\":{lost},")),
+            "{lost} lines are missing"
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! The edge's access log, as an operator reads it.
+
+use std::time::Duration;
+
+use mesh_testbed::Mesh;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+/// How soon a line must be there.
+const SOON: Duration = Duration::from_secs(10);
+
+/// All lines so far.
+pub fn lines(mesh: &Mesh) -> Vec<Value> {
+    let log = mesh.service("edge").log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["target"] == "edge::access").collect()
+}
+
+/// The line of which something is true, which must come and be the only one.
+///
+/// # Panics
+/// When it does not.
+pub async fn line_with(mesh: &Mesh, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let mut found: Vec<Value> = lines(mesh).into_iter().filter(&is_it).collect();
+        assert!(found.len() < 2, "{what} is told of more than once: {found:?}");
+        if let Some(line) = found.pop() {
+            return line;
+        }
+        assert!(Instant::now() < deadline, "{what} is not told of: {}", mesh.service("edge").log());
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The line of the request with an id.
+///
+/// # Panics
+/// When there is none, or more than one.
+pub async fn line(mesh: &Mesh, id: &str) -> Value {
+    line_with(mesh, id, |line| line["request_id"] == id).await
+}
