@@ -49,6 +49,21 @@ pub async fn mesh_url() -> &'static str {
     &SHARED.get_or_init(start).await.2
 }
 
+/// The spans in which [`sealed_mesh_url`] seals the fixture.
+pub const SEALED: [(u64, u64); 3] = [(1, 1), (2, 2), (3, 3)];
+
+/// The address of a mesh over the fixture that seals a segment for each block; shared like [`mesh_url`].
+pub async fn sealed_mesh_url() -> &'static str {
+    static SHARED: OnceCell<(Database, Mesh, String)> = OnceCell::const_new();
+    let start = || async {
+        let database = database().await;
+        let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", "1").start().await;
+        let url = mesh.url();
+        (database, mesh, url)
+    };
+    &SHARED.get_or_init(start).await.2
+}
+
 /// A table that nobody can read: whoever tries waits. Free again when this is dropped.
 #[derive(Debug)]
 pub struct Locked {

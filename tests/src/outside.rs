@@ -22,6 +22,13 @@ impl Outside {
         Self::at(fixture::mesh_url().await)
     }
 
+    /// A client of the mesh over the fixture whose history is sealed.
+    pub async fn sealed_fixture() -> Self {
+        let sealed = Self::at(fixture::sealed_mesh_url().await);
+        sealed.until_sealed(&fixture::SEALED).await;
+        sealed
+    }
+
     /// A client of this mesh.
     pub fn of(mesh: &Mesh) -> Self {
         Self::at(&mesh.url())

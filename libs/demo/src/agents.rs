@@ -3,6 +3,7 @@
 use crate::block::Draft;
 use crate::book::{Force, Order, OrderKind, Peg, Reference, Status};
 use crate::catalogue::ODD_TEXTS;
+use crate::liquidity::is_kept_by_provider;
 use crate::market::{Market, State};
 use crate::moment::Moment;
 use crate::world::World;
@@ -89,7 +90,7 @@ impl Market {
     /// Cancels some resting orders and changes others.
     fn change_minds(&mut self, world: &mut World, draft: &mut Draft, pace: u64) {
         let reckless_from = reckless_from(world);
-        let traders = |order: &&Order| order.lp.as_deref() == Some("") && order.party < reckless_from;
+        let traders = |order: &&Order| !is_kept_by_provider(order) && order.party < reckless_from;
         let resting = self.orders.iter().filter(traders).count();
         let oldest = self.orders.iter().filter(traders).map(|order| order.priority).min();
         let crowded = if resting > MOST_RESTING { oldest } else { None };

@@ -73,10 +73,12 @@ pub(crate) struct Order {
     pub(crate) kind: OrderKind,
     pub(crate) status: Status,
     pub(crate) reason: i64,
+    /// The client's own name for it; one without is written with the name that a client program would make.
     pub(crate) reference: Option<String>,
     pub(crate) version: i64,
     pub(crate) batch: i64,
     pub(crate) peg: Option<Peg>,
+    /// The liquidity provision that the order belongs to; written as an empty text without one.
     pub(crate) lp: Option<String>,
     /// Which of a liquidity provider's price levels the order fills.
     pub(crate) level: u8,
@@ -116,7 +118,7 @@ impl Order {
             version: 1,
             batch: 0,
             peg: None,
-            lp: Some(String::new()),
+            lp: None,
             level: 0,
             created: draft.time,
             updated: Moment::UNSET,
@@ -139,19 +141,21 @@ impl Order {
             row.text(world.party_id(self.party)).number(if self.buy { 1 } else { 2 }).number(self.price);
         let row = row.number(self.size).number(self.remaining).number(self.force as i64);
         let row = row.number(self.kind as i64).number(self.status as i64);
-        let row = row.optional_text(self.reference.as_deref()).number(self.reason).number(self.version);
-        let row = row.number(self.batch);
-        let row = match self.peg {
-            Some(peg) => row.number(peg.offset).number(peg.reference as i64),
-            None => row.null().null(),
+        let row = match &self.reference {
+            Some(reference) => row.text(reference),
+            None => row.text(&usual_reference(&self.id)),
         };
-        let row = row.optional_text(self.lp.as_deref()).time(self.created).time(self.updated);
-        let row = match self.expires {
-            Some(time) => row.time(time),
-            None => row.null(),
-        };
+        let row = row.number(self.reason).number(self.version).number(self.batch);
+        let (offset, pegged_to) = self.peg.map_or((0, 0), |peg| (peg.offset, peg.reference as i64));
+        let row = row.number(offset).number(pegged_to).text(self.lp.as_deref().unwrap_or(""));
+        let row = row.time(self.created).time(self.updated).time(self.expires.unwrap_or(Moment::UNSET));
         row.text(&hash).time(draft.time).number(position).flag(self.post_only).flag(self.reduce_only).end();
     }
+}
+
+/// What a client program calls an order or a provision when nobody gave it a name: ten upper-case hex digits.
+pub(crate) fn usual_reference(id: &str) -> String {
+    id[..10].to_uppercase()
 }
 
 impl Market {

@@ -82,11 +82,12 @@ impl Governance {
     pub(crate) fn new(plan: &Plan) -> Self {
         let mut dice = Dice::new(plan.seed, 0x766f_7465);
         let upgrade = |&(tag, proposed, target, most, outcome): &(&str, u64, u64, u64, Outcome)| {
-            let target = plan.at(target);
-            // An approved upgrade ends a history segment; a round height keeps the segments of the demo even.
-            let even = outcome == Outcome::Approved && target > 1_000;
-            let height = if even { target / 1_000 * 1_000 + 1 } else { target + 1 };
-            new_upgrade(tag.to_owned(), plan.at(proposed), height, (plan.blocks / 125).max(1), most, outcome)
+            let (proposed, target) = (plan.at(proposed), plan.at(target));
+            // The block of an approved upgrade ends a history segment (H7); a round height keeps those of the demo even.
+            let round = [1_000, 100].map(|step| target / step * step).into_iter().find(|at| *at > proposed);
+            let round = round.filter(|_| outcome == Outcome::Approved);
+            let height = round.unwrap_or(target + 1);
+            new_upgrade(tag.to_owned(), proposed, height, (plan.blocks / 125).max(1), most, outcome)
         };
         Governance {
             validators: (0..13).map(|_| dice.id()).collect(),
@@ -242,6 +243,7 @@ fn set_limits(draft: &mut Draft, plan: &Plan) {
 pub(crate) fn write_checkpoint(draft: &mut Draft, block_hash: &str) {
     draft.begin_transaction();
     let (position, hash, transaction) = (draft.next_position(), draft.dice.id(), draft.hash());
-    let row = draft.rows.row(Table::Checkpoints).text(&hash).text(block_hash);
+    // Networks write the block's hash in upper case here, and in lower case everywhere else.
+    let row = draft.rows.row(Table::Checkpoints).text(&hash).text(&block_hash.to_uppercase());
     row.number(draft.height as i64 - 1).text(&transaction).time(draft.time).number(position).end();
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::block::Draft;
-use crate::book::{Order, Status};
+use crate::book::{Order, Status, usual_reference};
 use crate::catalogue::{ODD_TEXTS, units};
 use crate::json::jsonb;
 use crate::market::{Fate, Market, State};
@@ -328,7 +328,11 @@ impl Market {
             let row = row.number(provision.commitment).text(&format!("0.{:04}000000000000", provision.fee));
             let (sells, buys) = (shape(&provision.id, 3), shape(&provision.id, 2));
             let row = row.text(&jsonb(&sells)).text(&jsonb(&buys)).number(provision.version);
-            let row = row.text(provision.status.name()).optional_text(provision.reference.as_deref());
+            let row = row.text(provision.status.name());
+            let row = match &provision.reference {
+                Some(reference) => row.text(reference),
+                None => row.text(&usual_reference(&provision.id)),
+            };
             row.text(&hash).time(draft.time).end();
         }
         self.provisions.retain(|provision| provision.party < 2 || !provision.status.is_final());
@@ -345,7 +349,7 @@ struct Place {
     tolerance: i64,
 }
 
-fn is_kept_by_provider(order: &Order) -> bool {
+pub(crate) fn is_kept_by_provider(order: &Order) -> bool {
     order.lp.as_deref().is_some_and(|lp| !lp.is_empty())
 }
 

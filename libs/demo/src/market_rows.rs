@@ -44,38 +44,40 @@ impl Market {
     fn write_definition(&self, world: &World, draft: &mut Draft, plan: &Plan, transaction: usize) {
         let template = self.template();
         let hash = draft.hash_of(transaction);
-        let times = json!({
-            "proposed": self.times.proposed.ns(),
-            "pending": self.times.pending.ns(),
-            "open": self.times.open.ns(),
-            "close": self.times.close.ns(),
-        });
+        // A step that lies ahead has the time of the one before it, the end has none.
+        let or = |time: Moment, before: Moment| if time == Moment::UNSET { before } else { time };
+        let pending = or(self.times.pending, self.times.proposed);
+        let open = or(self.times.open, pending);
+        let mut times =
+            json!({"proposed": self.times.proposed.ns(), "pending": pending.ns(), "open": open.ns()});
+        if self.times.close != Moment::UNSET {
+            times["close"] = self.times.close.ns().into();
+        }
         let monitoring = match self.number % 3 {
-            0 => json!({"parameters": {"triggers": [
-                {"horizon": "43200", "probability": "0.9999999", "auctionExtension": "600"}]}}),
-            1 => json!({"parameters": {"triggers": []}}),
-            _ => json!({"parameters": null}),
+            0 => json!({"priceMonitoringParameters": {"triggers": [
+                {"horizon": 43_200, "probability": "0.9999999", "auctionExtension": 600}]}}),
+            _ => json!({"priceMonitoringParameters": {}}),
         };
         let liquidity = json!({
-            "targetStakeParameters": {"timeWindow": "3600", "scalingFactor": 10},
+            "targetStakeParameters": {"timeWindow": 3_600, "scalingFactor": 10},
             "triggeringRatio": "0.7",
-            "auctionExtension": "300",
+            "auctionExtension": 300,
         });
         let row = draft.rows.row(Table::Markets).text(world.market_id(self.number)).text(&hash);
-        let row = row.time(draft.time);
-        let row = match self.number % 4 {
-            3 => row.null(),
-            2 => row.text(""),
-            _ => row.text(template.code),
-        };
+        // Networks give their instruments a code and leave the id empty.
+        let row = row.time(draft.time).text("");
         let row = row.text(&jsonb(&self.instrument(world, plan))).number(template.decimals);
         let fees = json!({"factors": {"makerFee": "0.0002", "infrastructureFee": "0.0005", "liquidityFee": "0.001"}});
-        let row = row.text(&jsonb(&fees)).text(&jsonb(&json!({"duration": "600", "volume": "0"})));
+        let row = row.text(&jsonb(&fees)).text(&jsonb(&json!({"duration": 600})));
         let row = row.text(&jsonb(&monitoring)).text(&jsonb(&liquidity));
         let row = row.text(self.trading_mode()).text(self.state.name()).text(&jsonb(&times));
         let row = row.number(template.position_decimals);
-        let range = [Some("0.95"), Some("0.5"), None, Some("")][usize::from(self.number % 4)];
-        row.optional_text(range).text("0.1").text("0.10").end();
+        let row = row.text(["0.95", "0.5", "1", "0.8"][usize::from(self.number % 4)]);
+        // Releases from before the slippage factors write nothing there.
+        match self.number % 4 {
+            3 => row.null().null().end(),
+            _ => row.text("0.1").text("0.10").end(),
+        }
     }
 
     fn instrument(&self, world: &World, plan: &Plan) -> Value {
@@ -88,7 +90,6 @@ impl Market {
         };
         json!({
             "instrument": {
-                "id": "",
                 "code": format!("{}{series}", template.code),
                 "name": format!("{}{series}", template.name),
                 "metadata": {"tags": template.tags},
@@ -137,19 +138,25 @@ impl Market {
         row = row.number(self.value(self.mark, self.traded) / 20).number(supplied);
         row = match (self.number % 3, self.mark) {
             (0, 1..) => row.text(&bounds(self.mark)),
-            (1, 1..) => row.text("null"),
-            _ => row.null(),
+            _ => row.text("null"),
         };
         row = match self.state {
             State::Active | State::Suspended => row.text(&supplied.to_string()),
-            State::Pending => row.text(""),
-            _ => row.null(),
+            _ => row.text("0"),
         };
         row = row.text(&self.fee_shares(world)).text(self.state.name());
-        match self.state {
-            State::Active => row.time(draft.time.plus_seconds(5)).end(),
-            _ => row.null().end(),
-        }
+        row.time(self.next_mark_to_market(draft.time)).end();
+    }
+
+    /// When positions are settled next. It stands still while nothing is traded.
+    fn next_mark_to_market(&self, now: Moment) -> Moment {
+        let last = match self.state {
+            State::Active => now,
+            State::Suspended => self.auction_start,
+            State::TradingTerminated | State::Settled => self.times.close,
+            _ => Moment::ZERO_TIME,
+        };
+        last.plus_seconds(5)
     }
 
     fn fee_shares(&self, world: &World) -> String {
@@ -169,11 +176,12 @@ impl Market {
     }
 }
 
-/// The prices beyond which an auction would begin, in the normal form of `jsonb`.
+/// The prices beyond which an auction would begin, in the normal form of `jsonb`. Durations in seconds are numbers, prices
+/// and probabilities texts, as in the other lists of market data.
 fn bounds(mark: i64) -> String {
     let (low, high) = (mark * 92 / 100, mark * 108 / 100);
     format!(
-        "[{{\"trigger\": {{\"horizon\": \"43200\", \"probability\": \"0.9999999\", \"auctionExtension\": \"600\"}}, \
-         \"maxValidPrice\": \"{high}\", \"minValidPrice\": \"{low}\", \"referencePrice\": \"{mark}\"}}]"
+        "[{{\"trigger\": {{\"horizon\": 43200, \"probability\": \"0.9999999\", \"auction_extension\": 600}}, \
+         \"max_valid_price\": \"{high}\", \"min_valid_price\": \"{low}\", \"reference_price\": \"{mark}\"}}]"
     )
 }

@@ -13,6 +13,10 @@ impl Moment {
     /// The first moment of 1970, which stands for "not set" where a column may not be NULL.
     pub const UNSET: Moment = Moment(0);
 
+    /// What a time that was never set becomes in a real network: the zero time of its clock, in year 1, as 64-bit
+    /// nanoseconds, which it overflows.
+    pub const ZERO_TIME: Moment = Moment(-6_795_364_578_871_346);
+
     /// Takes microseconds since 1970.
     #[must_use]
     pub const fn from_us(us: i64) -> Self {
@@ -110,6 +114,7 @@ mod tests {
         assert_eq!(text(1_687_257_080_120_400), "2023-06-20 10:31:20.1204+00");
         assert_eq!(text(1_687_257_080_000_007), "2023-06-20 10:31:20.000007+00");
         assert_eq!(text(951_782_400_000_000), "2000-02-29 00:00:00+00");
+        assert_eq!(Moment::ZERO_TIME.to_string(), "1754-08-30 22:43:41.128654+00");
         assert_eq!(text(-1), "1969-12-31 23:59:59.999999+00");
     }
 }

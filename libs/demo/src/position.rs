@@ -56,6 +56,9 @@ pub(crate) struct Position {
     /// What the party did not get because others could not pay.
     pub(crate) socialised: i128,
     pub(crate) standing: Standing,
+    /// Whether a settlement ever touched it. Absent from the state files of earlier releases.
+    #[serde(default)]
+    pub(crate) has_settled: bool,
     /// Transaction of the present block that touched the position.
     #[serde(skip)]
     pub(crate) changed: Option<usize>,
@@ -106,8 +109,11 @@ impl Market {
             let Some(transaction) = position.changed.take() else { continue };
             if std::mem::take(&mut position.was_settled) {
                 position.settled = position.pending;
+                position.has_settled = true;
             }
-            self.write_position(world, draft, party, position, &draft.hash_of(transaction));
+            // Networks name no transaction before the first settlement.
+            let hash = if position.has_settled { draft.hash_of(transaction) } else { String::new() };
+            self.write_position(world, draft, party, position, &hash);
             if position.standing == Standing::ClosedOut && position.open == 0 {
                 position.standing = Standing::Sound;
             }

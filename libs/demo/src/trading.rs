@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::block::Draft;
 use crate::book::{Force, Order, OrderKind, Status};
+use crate::liquidity::is_kept_by_provider;
 use crate::market::{Market, State};
 use crate::position::Standing;
 use crate::tables::Table;
@@ -48,7 +49,8 @@ struct Fill<'a> {
     kind: i64,
     buyer_fees: Fees,
     seller_fees: Fees,
-    batch: Option<i64>,
+    /// Number of the auction, 0 in continuous trading.
+    batch: i64,
 }
 
 /// Numbers of the network's order errors that the demo network gives.
@@ -84,7 +86,7 @@ impl Market {
             order.price = 0;
         }
         let pegged = order.peg.is_some();
-        let placed_by_provider = order.lp.as_deref().is_some_and(|lp| !lp.is_empty());
+        let placed_by_provider = is_kept_by_provider(&order);
         self.keep(draft, order);
         if pegged && self.state == State::Active {
             self.reprice_pegged(draft);
@@ -199,7 +201,7 @@ impl Market {
             kind: if network { 2 } else { 1 },
             buyer_fees: if order.buy { fees } else { none },
             seller_fees: if order.buy { none } else { fees },
-            batch: if network { None } else { Some(0) },
+            batch: 0,
         };
         self.record(world, draft, &fill);
         (maker, fees)
@@ -226,10 +228,7 @@ impl Market {
         for fees in [fill.buyer_fees, fill.seller_fees] {
             row = row.number(fees.maker).number(fees.infrastructure).number(fees.liquidity);
         }
-        match fill.batch {
-            Some(batch) => row.number(batch).number(batch).end(),
-            None => row.null().null().end(),
-        }
+        row.number(fill.batch).number(fill.batch).end();
     }
 
     /// Moves the fees of a party's trades.
@@ -319,7 +318,7 @@ impl Market {
                     kind: 1,
                     buyer_fees: fees,
                     seller_fees: fees,
-                    batch: Some(self.auctions),
+                    batch: self.auctions,
                 };
                 self.record(world, draft, &fill);
                 self.charge(world, draft, buyer.party, fees, &BTreeMap::new());
@@ -341,7 +340,7 @@ impl Market {
         let open = self.positions.get(&party).map_or(0, |position| position.open);
         let buy = open < 0;
         let mut order = Order::limit(world, draft, NETWORK, buy, 0, open.abs());
-        (order.kind, order.force, order.lp) = (OrderKind::Network, Force::Fok, None);
+        (order.kind, order.force) = (OrderKind::Network, Force::Fok);
         if open == 0 || self.volume_against(&order) < order.size {
             return open == 0;
         }
@@ -362,14 +361,14 @@ impl Market {
                 kind: 3,
                 buyer_fees: Fees::default(),
                 seller_fees: Fees::default(),
-                batch: None,
+                batch: 0,
             };
             self.record(world, draft, &fill);
         }
         order.status = Status::Filled;
         let mut bad = Order::limit(world, draft, party, buy, 0, open.abs());
         (bad.id, bad.kind, bad.force) = (bad_order, OrderKind::Network, Force::Unspecified);
-        (bad.remaining, bad.status, bad.lp) = (0, Status::Filled, None);
+        (bad.remaining, bad.status) = (0, Status::Filled);
         self.keep(draft, order);
         self.keep(draft, bad);
         if let Some(position) = self.positions.get_mut(&party) {

@@ -120,10 +120,10 @@ fn name_others(schemas: &mut Schemas) {
             "data" => text("Bytes of the file.").with("contentEncoding", "base64"),
             "extensions" => object! {
                 "type" => "array", "items" => schema::reference("ExportInfo"),
-                "description" => "What the file is; in the first chunk only.",
+                "description" => "What the file is, in the first chunk; empty in every later one.",
             },
         },
-        "required" => vec!["contentType", "data"],
+        "required" => vec!["contentType", "data", "extensions"],
     };
     let arm = |name: &str, schema: Json| {
         object! { "type" => "object", "properties" => object! { name => schema }, "required" => vec![name] }

@@ -18,11 +18,11 @@ const INFO_TYPE: &str = "type.googleapis.com/api.v2.ExportInfo";
 struct Chunk<'a> {
     content_type: &'a str,
     data: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    extensions: Option<[Value; 1]>,
+    extensions: Vec<Value>,
 }
 
-/// A line for each chunk; the first one says what the file is (S2), the last one why it broke off, if it did.
+/// A line for each chunk; the first one says what the file is, in later ones `extensions` is empty (S2); the last one
+/// says why it broke off, if it did.
 pub(crate) fn lines(
     content_type: String,
     info: ExportInfo,
@@ -32,7 +32,7 @@ pub(crate) fn lines(
     stream::unfold(state, |(mut chunks, mut info, content_type)| async move {
         let line = match chunks.next().await? {
             Ok(bytes) => {
-                let extensions = info.take().map(|info| [described(&info)]);
+                let extensions = info.take().iter().map(described).collect();
                 let chunk = Chunk { content_type: &content_type, data: STANDARD.encode(bytes), extensions };
                 line("result", &chunk)
             }
@@ -86,7 +86,8 @@ mod tests {
         assert_eq!((&extension["@type"], &extension["fileName"]), (&json!(INFO_TYPE), &json!("a.zip")));
         assert_eq!(extension["totalBytes"], "5", "64-bit numbers are strings");
         assert!(extension.get("totalRows").is_none(), "what is not known is left out");
-        assert_eq!(lines[1]["result"], json!({ "contentType": "application/zip", "data": "ZGU=" }));
+        let later = json!({ "contentType": "application/zip", "data": "ZGU=", "extensions": [] });
+        assert_eq!(lines[1]["result"], later, "S2: a list that is empty, not absent");
         assert_eq!((&lines[2]["error"]["code"], lines.len()), (&json!(14), 3));
     }
 }

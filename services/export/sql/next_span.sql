@@ -1,8 +1,9 @@
 -- The next span to seal (H7), always one row; heights are NULL while no block is stored behind the last segment.
 -- $1: end of the last segment, -1 without one. $2: interval in blocks. $3: whether the span ends at the newest block.
 -- Sets, for the rest of the transaction, the bounds that the statements of history/ and currentstate/ read: COPY
--- takes no parameters. An upgrade counts by what was known of it at the block before it, so that sealing later, or
--- from imported rows, gives the same spans. Leans on the index of heights; proposals are few.
+-- takes no parameters. An upgrade ends a span at its own block when it is approved by the rows of that block or of earlier
+-- ones. Rows of later blocks do not count, so that sealing late, or from imported rows, gives the same spans. Where a
+-- gap swallowed the upgrade's block, the rows of the blocks below it count. Leans on the index of heights; proposals are few.
 WITH first AS (
     SELECT height, block_time FROM blocks WHERE height > $1::int8 ORDER BY height LIMIT 1
 ), head AS (
@@ -10,17 +11,19 @@ WITH first AS (
 ), regular AS (
     SELECT (height + $2::int8 - 1) / $2::int8 * $2::int8 AS height FROM first
 ), upgrade AS (
-    SELECT min(before.height) AS height
+    SELECT min(proposed.height) AS height
     FROM first CROSS JOIN regular
     CROSS JOIN LATERAL (
-        SELECT DISTINCT upgrade_block_height, network_release_tag FROM protocol_upgrade_proposals
-        WHERE upgrade_block_height > first.height AND upgrade_block_height <= regular.height
+        SELECT DISTINCT upgrade_block_height AS height, network_release_tag FROM protocol_upgrade_proposals
+        WHERE upgrade_block_height >= first.height AND upgrade_block_height <= regular.height
     ) AS proposed
-    JOIN blocks AS before ON before.height = proposed.upgrade_block_height - 1
+    CROSS JOIN LATERAL (
+        SELECT block_time FROM blocks WHERE height <= proposed.height ORDER BY height DESC LIMIT 1
+    ) AS own
     CROSS JOIN LATERAL (
         SELECT status FROM protocol_upgrade_proposals AS told
-        WHERE told.upgrade_block_height = proposed.upgrade_block_height
-            AND told.network_release_tag = proposed.network_release_tag AND told.block_time <= before.block_time
+        WHERE told.upgrade_block_height = proposed.height
+            AND told.network_release_tag = proposed.network_release_tag AND told.block_time <= own.block_time
         ORDER BY told.block_time DESC LIMIT 1
     ) AS newest
     WHERE newest.status = 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED'

@@ -10,7 +10,7 @@ use mesh_tests::{
 
 use super::*;
 
-/// Blocks up to 45, a segment each 10; an upgrade at block 26 closes one early; blocks 41-45 wait for more.
+/// Blocks up to 45, a segment each 10; the block 25 of an upgrade ends one early; blocks 41-45 wait for more.
 const SEGMENTS: [(u64, u64); 5] = [(1, 10), (11, 20), (21, 25), (26, 30), (31, 40)];
 
 const CHAIN: &str = "odd/ch\u{e4}in \"1\";\r\n%2e..-2";
@@ -45,7 +45,7 @@ async fn database() -> Database {
             SELECT height, timestamptz '2024-01-01 00:00:00.5+00' + height * interval '1 s', 'ab'
             FROM generate_series(1, 45) AS height"
             .to_owned(),
-        "INSERT INTO protocol_upgrade_proposals VALUES (26, 'v2', '{}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED',
+        "INSERT INTO protocol_upgrade_proposals VALUES (25, 'v2', '{}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED',
             'ab', (SELECT block_time FROM blocks WHERE height = 24))"
             .to_owned(),
         // Whatever means something to CSV or to COPY's other format, and what only looks so.

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use mesh_tests::copied::{Copier, tables};
+use mesh_testbed::Answer;
+use mesh_tests::copied::{Copier, TABLE_NUMBERS, tables};
 use mesh_tests::outside::Outside;
 use mesh_tests::rpc::Called;
 use mesh_tests::zip::{Member, assert_read_by_programs, members};
+use prost_reflect::prost::Message as _;
+use proto_msgs::v2::ExportNetworkHistoryRequest;
 
 use crate::files::Table;
 use crate::recording::{Recording, say, with_recording};
@@ -74,6 +77,50 @@ fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
         say(&format!(
             "ExportNetworkHistory: {files} downloads equal over HTTP and gRPC, {rows} rows in them, in {ms} ms"
         ));
+    });
+}
+
+/// API 4.1: numbers mean the same tables to every client, over HTTP and on the wire of gRPC.
+#[test]
+fn a_table_asked_for_by_number_is_the_one_that_the_contract_numbers_so() {
+    with_recording(async |recording| {
+        Outside::of(&recording.mesh).until_sealed(&SEGMENTS).await;
+        for (number, table) in TABLE_NUMBERS {
+            let path =
+                |table: &str| format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table={table}");
+            let named = recording.mesh.get(&path(&format!("TABLE_{}", table.to_uppercase()))).await;
+            let numbered = recording.mesh.get(&path(&number.to_string())).await;
+            let file = format!("attachment; filename=\"testnet-001-{table}-1-5000.zip\"");
+            assert_eq!(numbered.header("content-disposition"), Some(&*file), "table={number}");
+            assert!(numbered.body == named.body, "table={number}");
+            let request =
+                ExportNetworkHistoryRequest { from_block: Some(1), to_block: Some(5000), table: number };
+            let operation = Called::by_path(&path("TABLE_TRADES")).unwrap().operation;
+            let called = Called { operation, message: request.encode_to_vec().into() };
+            let messages = recording.rpc.download(&called).await.unwrap();
+            let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
+            assert!(over_grpc == named.body, "table {number} over gRPC is not {table}");
+        }
+        say("ExportNetworkHistory: 15 tables by number over HTTP and gRPC, the same bytes as by name");
+    });
+}
+
+/// S2: the first chunk says what the file is, in every later one the list is empty, not absent (J7).
+#[test]
+fn the_chunk_form_of_a_recorded_table_has_its_extensions_in_every_chunk() {
+    with_recording(async |recording| {
+        Outside::of(&recording.mesh).until_sealed(&SEGMENTS).await;
+        let path = "/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_MARKET_DATA";
+        let request = recording.mesh.request(reqwest::Method::GET, path);
+        let answer = Answer::to(request.header("accept", "application/x-ndjson")).await;
+        let lines: Vec<&str> = answer.text().lines().collect();
+        assert!(lines.len() > 1, "one chunk alone would show nothing");
+        for (at, line) in lines.iter().enumerate() {
+            let chunk: serde_json::Value = serde_json::from_str(line).unwrap();
+            let extensions = chunk["result"]["extensions"].as_array();
+            assert_eq!(extensions.map(Vec::len), Some(usize::from(at == 0)), "chunk {at}");
+        }
+        say(&format!("ExportNetworkHistory: {} chunks as JSON lines, each with its extensions", lines.len()));
     });
 }
 

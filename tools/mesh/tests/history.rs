@@ -162,18 +162,20 @@ async fn a_history_that_is_imported_is_the_one_that_was_sealed() {
     let source = Source::of(130, 50).await;
     assert_eq!(seal(&source.database, source.folder.path(), source.interval).await, "nothing to seal\n");
     let sealed = ids(source.folder.path()).await;
-    assert_eq!(sealed.len(), 3, "{sealed:?}");
+    // An upgrade that is approved in block 80 ends one early: 1-50, 51-80, 81-100, 101-130.
+    assert_eq!(sealed.len(), 4, "{sealed:?}");
+    assert!(sealed.iter().any(|(name, _)| name.ends_with("-51-80.zip")), "{sealed:?}");
     let (empty, half) = (Database::empty().await, source.first_blocks(70).await);
     let rows = contents(&source.database).await;
     assert!(rows.iter().filter(|(_, rows)| !rows.is_empty()).count() > 20, "too little to tell");
     for (database, there) in [(&empty, 0), (&half, 1)] {
         let told = source.import(database).await;
-        assert!(told.ends_with(&format!("from {} of 3 segments, {there} were there\n", 3 - there)), "{told}");
+        assert!(told.ends_with(&format!("from {} of 4 segments, {there} were there\n", 4 - there)), "{told}");
         assert!(contents(database).await == rows, "the rows differ");
         let again = tempfile::tempdir().unwrap();
-        assert_eq!(seal(database, again.path(), source.interval).await.lines().count(), 3);
+        assert_eq!(seal(database, again.path(), source.interval).await.lines().count(), 4);
         assert_eq!(ids(again.path()).await, sealed);
-        assert_eq!(source.import(database).await, "0 rows from 0 of 3 segments, 3 were there\n");
+        assert_eq!(source.import(database).await, "0 rows from 0 of 4 segments, 4 were there\n");
     }
 }
 
@@ -207,6 +209,7 @@ async fn a_database_that_disagrees_is_left_as_it_is() {
 
 #[tokio::test]
 async fn a_history_with_a_part_missing_is_not_imported() {
+    // 1-20, 21-32 with an upgrade's block at its end, 33-40, 41-50.
     let source = Source::of(50, 20).await;
     let names: Vec<String> = ids(source.folder.path()).await.into_iter().map(|(name, _)| name).collect();
     let database = Database::empty().await;
@@ -215,11 +218,11 @@ async fn a_history_with_a_part_missing_is_not_imported() {
     };
     let folder = source.copy();
     fs::remove_file(folder.path().join(&names[1])).unwrap();
-    is_refused(import(&folder, &database).await, &["nothing was imported", "21 to 40", &names[2]]);
+    is_refused(import(&folder, &database).await, &["nothing was imported", "21 to 32", &names[2]]);
     fs::remove_file(folder.path().join(&names[0])).unwrap();
     is_refused(import(&folder, &database).await, &["the database is empty", &names[2]]);
     let short = source.first_blocks(24).await;
-    is_refused(import(&folder, &short).await, &["ends at height 24", "begins at 41"]);
+    is_refused(import(&folder, &short).await, &["ends at height 24", "begins at 33"]);
     let long = source.first_blocks(45).await;
     assert_eq!(import(&folder, &long).await.0, 0, "it goes on from within the segment");
     assert!(contents(&long).await == contents(&source.database).await);
@@ -229,7 +232,7 @@ async fn a_history_with_a_part_missing_is_not_imported() {
     spoil(&folder.path().join(&names[1]), b"history/trades.csv", 60);
     let refused = import(&folder, &database).await;
     assert!(refused.1.contains(&names[0]));
-    is_refused(refused, &["1 of 3 segments", &names[1], "trades", "damaged"]);
+    is_refused(refused, &["1 of 4 segments", &names[1], "trades", "damaged"]);
     let head = "SELECT max(height), (SELECT height FROM last_block) FROM blocks";
     let head = database.connect().await.query_one(head, &[]).await.unwrap();
     assert_eq!((head.get::<_, i64>(0), head.get::<_, i64>(1)), (20, 20));
@@ -325,7 +328,10 @@ async fn the_running_span_is_sealed_before_the_tables_of_exports_change() {
     client.batch_execute("DELETE FROM refinery_schema_history WHERE version = 1").await.unwrap();
     let (code, _, error) = import(&folder).await;
     assert!(code == 1 && error.contains("migrating the database failed"), "{error}");
-    assert_eq!(ids(folder.path()).await.len(), 1, "sealed with the interval of 1000 up to 50");
+    let sealed = ids(folder.path()).await;
+    let names: Vec<&str> = sealed.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = ["demo-0001-1-1-32.zip", "demo-0001-1-33-50.zip"];
+    assert_eq!(names, expected, "an upgrade's block, then with the interval of 1000 up to 50");
     let (code, _, error) =
         mesh(&["load", nothing.path().to_str().unwrap(), "--postgres", source.database.url()]).await;
     assert!(code == 1 && !error.contains("sealing"), "a load without a history: {error}");

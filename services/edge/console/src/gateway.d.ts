@@ -100,7 +100,7 @@ export interface components {
         };
         /** @description State of an upgrade. */
         GetProtocolUpgradeStatusReply: {
-            /** @description True once the data up to the upgrade block is stored and its history segment published. */
+            /** @description True while the upgrade's block is the newest stored one and the history segment that ends with it is published. */
             ready: boolean;
         };
         /**
@@ -863,8 +863,8 @@ export interface components {
                 contentType: string;
                 /** @description Bytes of the file. */
                 data: string;
-                /** @description What the file is; in the first chunk only. */
-                extensions?: components["schemas"]["ExportInfo"][];
+                /** @description What the file is, in the first chunk; empty in every later one. */
+                extensions: components["schemas"]["ExportInfo"][];
             };
         } | {
             error: components["schemas"]["Error"];

@@ -5,4 +5,5 @@
 mod process;
 mod pulling;
 mod sealing;
+mod spans;
 mod stage;

@@ -92,9 +92,9 @@ async fn any_replica_gives_the_same_bytes_from_any_place_also_without_the_databa
         .reply;
     let heights: Vec<_> =
         listed.segments.iter().map(|segment| (segment.from_height, segment.to_height)).collect();
-    assert_eq!(heights, [(101, 150), (51, 100), (1, 50)], "newest first");
+    assert_eq!(heights, [(101, 150), (93, 100), (51, 92), (1, 50)], "newest first; an upgrade in block 92");
     assert_eq!(listed.segments[0].previous_history_segment_id, listed.segments[1].history_segment_id);
-    assert_eq!(listed.segments[2].previous_history_segment_id, "");
+    assert_eq!(listed.segments[3].previous_history_segment_id, "");
     assert_eq!((listed.segments[0].chain_id.as_str(), listed.segments[0].database_version), ("demo-0001", 1));
 }
 
@@ -145,7 +145,8 @@ async fn a_damaged_or_vanished_segment_is_never_served() {
     let opened = worker.open(&request, 0).await.unwrap();
     let first = Position::new(opened.first).unwrap();
     let held = worker.catalogue.send(Refresh).await.unwrap().held.unwrap();
-    let (damaged, vanished) = (held.segments[1].clone(), held.segments[2].clone());
+    // Of 1-20, 21-38 with an upgrade's block, 39-40 and 41-60.
+    let (damaged, vanished) = (held.segments[1].clone(), held.segments[3].clone());
     let path = |name: &mesh_history::SegmentName| {
         let root = std::fs::read_dir(stage.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         root.map(|root| root.join("segments").join(name.to_string())).find(|path| path.exists()).unwrap()

@@ -44,9 +44,10 @@ fn own_copy(member: &str, from: u64, to: u64) -> String {
 async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
     let stage = Stage::demo(130).await;
     let client = stage.database.connect().await;
-    // Later blocks must not be seen in the state of earlier segments.
+    // Later blocks must not be seen in the state of earlier segments. An upgrade is approved in block 80.
     let sealing = stage.sealing(50);
-    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), spans(&[(1, 50), (51, 100)]));
+    let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
+    assert_eq!(sealed, spans(&[(1, 50), (51, 80), (81, 100)]));
     let held = sealing.segments.held().await.unwrap();
     assert!(held.unreadable.is_empty());
     let mut previous = None;
@@ -104,7 +105,7 @@ async fn the_same_rows_give_the_same_ids_wherever_and_whenever_they_are_sealed()
         let held = sealing.segments.held().await.unwrap();
         held.segments.iter().map(|segment| (segment.name.clone(), segment.id)).collect::<Vec<_>>()
     };
-    assert_eq!(ids(&one).await.len(), 2);
+    assert_eq!(ids(&one).await.len(), 3, "1-50, an upgrade's 51-74, 75-100");
     assert_eq!(ids(&one).await, ids(&other).await);
 }
 
@@ -128,7 +129,7 @@ async fn several_sealers_at_once_make_each_segment_once() {
 }
 
 #[actix::test]
-async fn an_approved_upgrade_closes_a_segment_and_sets_the_flag_until_its_block() {
+async fn an_approved_upgrade_ends_a_segment_with_its_own_block_and_sets_the_flag_until_the_next() {
     let stage = Stage::blocks(70).await;
     let client = stage.database.connect().await;
     let propose = |height: u64, tag: &str, status: &str, at: u64| {
@@ -138,26 +139,31 @@ async fn an_approved_upgrade_closes_a_segment_and_sets_the_flag_until_its_block(
         )
     };
     for sql in [
-        propose(31, "v1", "PENDING", 5),
-        propose(31, "v1", "APPROVED", 6),
+        propose(20, "v0", "APPROVED", 10),
+        propose(30, "v1", "PENDING", 5),
+        propose(30, "v1", "APPROVED", 30),
+        propose(31, "v1.1", "APPROVED", 31),
         propose(41, "v2", "PENDING", 7),
-        propose(51, "v3", "APPROVED", 60),
-        propose(71, "v4", "APPROVED", 65),
-        propose(71, "v5", "REJECTED", 65),
-        propose(91, "v6", "APPROVED", 65),
+        propose(51, "v3", "APPROVED", 52),
+        propose(55, "v4", "APPROVED", 50),
+        propose(55, "v4", "REJECTED", 55),
+        propose(70, "v5", "APPROVED", 70),
+        propose(70, "v6", "REJECTED", 65),
+        propose(91, "v7", "APPROVED", 65),
     ] {
         client.batch_execute(&sql).await.unwrap();
     }
     let sealing = stage.sealing(100);
     assert!(is_due(&stage, &sealing).await);
     let names = sealed_names(sealing.run(Until::Complete).await.unwrap());
-    assert_eq!(names, spans(&[(1, 30), (31, 70)]), "v3 was approved too late, v2 never");
+    let expected = spans(&[(1, 20), (21, 30), (31, 31), (32, 70)]);
+    assert_eq!(names, expected, "v2 was never approved, v3 after its block, v4 no more at its block");
     let flag = async || {
         let row =
             client.query_one("SELECT upgrade_ready, upgrade_height FROM node_state", &[]).await.unwrap();
         (row.get::<_, bool>(0), row.get::<_, Option<i64>>(1))
     };
-    assert_eq!(flag().await, (true, Some(71)));
+    assert_eq!(flag().await, (true, Some(70)));
     assert!(!is_due(&stage, &sealing).await);
     stage.write_blocks(71..=71).await;
     assert!(is_due(&stage, &sealing).await, "the flag is to be cleared");
@@ -229,7 +235,11 @@ async fn a_crash_in_the_middle_leaves_nothing_and_no_lock() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     let held = sealing.segments.held().await.unwrap();
-    assert_eq!((held.segments.len(), held.unreadable.len()), (3, 0));
+    assert_eq!(
+        (held.segments.len(), held.unreadable.len()),
+        (4, 0),
+        "1-20, an upgrade's 21-38, 39-40, 41-60"
+    );
     assert_eq!(
         std::fs::read_dir(stage.scratch()).unwrap().count(),
         0,

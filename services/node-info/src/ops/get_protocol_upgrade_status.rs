@@ -1,5 +1,5 @@
-//! GetProtocolUpgradeStatus: whether everything up to an announced upgrade is stored and published. The flag is
-//! in the store, so it survives restarts and is the same on all replicas.
+//! GetProtocolUpgradeStatus: whether the newest block is that of an approved upgrade and the segment that ends with it
+//! is published. The flag is in the store, so it survives restarts and is the same on all replicas.
 
 use actix::{Context, Handler};
 use mesh_bus::{Answering, Ask};

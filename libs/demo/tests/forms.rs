@@ -1,0 +1,264 @@
+//! The demo network writes what a real one writes: column by column, the forms that values have in a recorded network
+//! (NULL, empty, number, time, the kinds of a JSON column's parts) are held against those of the default history. The
+//! recording is `../shared/data/smoketest-5000` beside the workspace; where it is not there the test says so and passes.
+
+#![allow(clippy::unwrap_used)]
+
+mod shared;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::path::Path;
+
+use mesh_demo::{Plan, Table};
+use serde_json::Value as Json;
+use shared::{Parsed, Value, history, parse, rows_of};
+
+/// Text that clients or votes choose, so that it may be anything but NULL. The recorded ones always gave texts of one kind.
+const FREE_TEXT: [(&str, &str); 4] = [
+    ("orders", "reference"),
+    ("liquidity_provisions", "reference"),
+    ("withdrawals", "ref"),
+    ("network_parameters", "value"),
+];
+
+/// Columns whose shapes the data model gives (3.1); the demo network shows all that a reader must take, while the recorded
+/// network has external oracles only.
+const GIVEN_SHAPES: [(&str, &str); 3] =
+    [("withdrawals", "ext"), ("oracle_specs", "signers"), ("oracle_specs", "filters")];
+
+/// Columns that the recorded network had no occasion to fill: rewards of single markets, withdrawals that are finalised.
+const MORE_THAN_EMPTY: [(&str, &str); 2] = [("rewards", "market_id"), ("withdrawals", "foreign_tx_hash")];
+
+/// The form of a value as far as a reader must care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    Null,
+    Empty,
+    /// Digits, perhaps with a sign, a point and an exponent.
+    Number,
+    /// The first moment of 1970.
+    UnsetTime,
+    /// A moment before 1970.
+    TimeBefore1970,
+    Time,
+    /// 64 hexadecimal digits.
+    LowerHash,
+    UpperHash,
+    Flag,
+    /// The JSON value `null`.
+    JsonNull,
+    Json,
+    Text,
+}
+
+impl Form {
+    fn of(value: Option<&str>) -> Form {
+        let Some(text) = value else { return Form::Null };
+        let is_hex = |digits: &str| text.len() == 64 && text.chars().all(|digit| digits.contains(digit));
+        match text {
+            "" => Form::Empty,
+            "t" | "f" => Form::Flag,
+            "null" => Form::JsonNull,
+            "1970-01-01 00:00:00+00" => Form::UnsetTime,
+            _ if is_hex("0123456789abcdef") => Form::LowerHash,
+            _ if is_hex("0123456789ABCDEF") => Form::UpperHash,
+            _ if text.starts_with(['{', '[']) => Form::Json,
+            _ if is_number(text) => Form::Number,
+            _ if text.ends_with("+00") && text.as_bytes().get(4) == Some(&b'-') => {
+                if text < "1970" {
+                    Form::TimeBefore1970
+                } else {
+                    Form::Time
+                }
+            }
+            _ => Form::Text,
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    text.parse::<f64>().is_ok() && text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte))
+}
+
+/// Digits behind the point, where all values of a column have as many.
+fn scale<'a>(values: impl Iterator<Item = &'a str>) -> Option<usize> {
+    let scales: BTreeSet<usize> =
+        values.map(|text| text.split_once('.').map_or(0, |(_, fraction)| fraction.len())).collect();
+    scales.first().copied().filter(|scale| *scale > 0 && scales.len() == 1)
+}
+
+/// The kinds of each part of a JSON value: `number`, `text of a number` and so on, by the path of names that leads there.
+fn kinds(value: &Json, path: &str, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+    let kind = match value {
+        Json::Null => "null",
+        Json::Bool(_) => "flag",
+        Json::Number(_) => "number",
+        Json::String(text) if is_number(text) => "text of a number",
+        Json::String(_) => "text",
+        Json::Array(items) => {
+            items.iter().for_each(|item| kinds(item, &format!("{path}[]"), found));
+            "list"
+        }
+        Json::Object(members) => {
+            members.iter().for_each(|(name, member)| kinds(member, &format!("{path}.{name}"), found));
+            "object"
+        }
+    };
+    found.entry(path.to_owned()).or_default().insert(kind);
+}
+
+/// One column: its values in the recording and in the demo network.
+struct Column<'a> {
+    name: (&'a str, &'a str),
+    recorded: Vec<Option<&'a str>>,
+    demo: Vec<Option<&'a str>>,
+}
+
+impl Column<'_> {
+    fn is_in(&self, list: &[(&str, &str)]) -> bool {
+        list.contains(&self.name)
+    }
+
+    /// What the demo network writes otherwise than the recorded one.
+    fn differences(&self) -> Vec<String> {
+        let forms = |values: &[Option<&str>]| values.iter().map(|value| Form::of(*value)).collect();
+        let (recorded, demo): (BTreeSet<Form>, BTreeSet<Form>) = (forms(&self.recorded), forms(&self.demo));
+        if self.is_in(&FREE_TEXT) {
+            let has_null = [&recorded, &demo].map(|forms| forms.contains(&Form::Null));
+            return if has_null[0] == has_null[1] {
+                Vec::new()
+            } else {
+                vec!["NULL in one alone".to_owned()]
+            };
+        }
+        let mut wrong: Vec<String> =
+            recorded.difference(&demo).map(|form| format!("never {form:?}, as recorded")).collect();
+        for form in demo.difference(&recorded) {
+            let is_fine = match form {
+                Form::Null => self.is_in(&GIVEN_SHAPES),
+                Form::Empty | Form::UnsetTime | Form::TimeBefore1970 => false,
+                // One recorded network does not show every value: a time that was always unset may be set, and so on.
+                Form::Time => recorded.contains(&Form::UnsetTime),
+                Form::Json => recorded.contains(&Form::JsonNull) || self.is_in(&GIVEN_SHAPES),
+                Form::LowerHash => recorded.contains(&Form::Text) || self.is_in(&MORE_THAN_EMPTY),
+                Form::Number => recorded == [Form::Null].into(),
+                Form::Text => recorded.contains(&Form::LowerHash) || self.is_in(&MORE_THAN_EMPTY),
+                Form::UpperHash | Form::JsonNull | Form::Flag => false,
+            };
+            if !is_fine {
+                wrong.push(format!("{form:?}, recorded only {recorded:?}"));
+            }
+        }
+        let numbers = |values: &[Option<&str>]| {
+            let numbers = values.iter().flatten().filter(|value| Form::of(Some(value)) == Form::Number);
+            scale(numbers.copied())
+        };
+        if let Some(digits) = numbers(&self.recorded).filter(|digits| numbers(&self.demo) != Some(*digits)) {
+            wrong.push(format!("numbers without the {digits} decimals of the recorded ones"));
+        }
+        wrong.extend(self.differences_inside());
+        wrong
+    }
+
+    /// Parts of a JSON column that both have, but not of the same kinds.
+    fn differences_inside(&self) -> Vec<String> {
+        let inside = |values: &[Option<&str>]| {
+            let mut found = BTreeMap::new();
+            let values: BTreeSet<&str> = values.iter().flatten().copied().collect();
+            for text in values.into_iter().filter(|text| Form::of(Some(text)) == Form::Json) {
+                kinds(&serde_json::from_str(text).unwrap(), "", &mut found);
+            }
+            found
+        };
+        if self.is_in(&GIVEN_SHAPES) {
+            return Vec::new();
+        }
+        let (recorded, demo) = (inside(&self.recorded), inside(&self.demo));
+        let both = demo.iter().filter_map(|(path, kinds)| Some((path, kinds, recorded.get(path)?)));
+        let other = both.filter(|(_, kinds, recorded)| !kinds.is_subset(recorded));
+        other.map(|(path, kinds, recorded)| format!("{path} is {kinds:?}, recorded {recorded:?}")).collect()
+    }
+}
+
+#[test]
+fn every_column_has_the_forms_that_a_recorded_network_writes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/smoketest-5000");
+    if !folder.is_dir() {
+        return say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
+    }
+    let rows = rows_of(&history(Plan::default()));
+    let (mut wrong, mut compared) = (Vec::new(), 0);
+    for table in Table::ALL {
+        let text = std::fs::read_to_string(folder.join(format!("{}.csv", table.name()))).unwrap();
+        let mut recorded = parse(&text);
+        let header: Vec<Value> = recorded.remove(0);
+        if recorded.is_empty() {
+            say(&format!("{} has no recorded rows", table.name()));
+            continue;
+        }
+        let demo = Parsed::of(&rows, table);
+        for (place, name) in header.iter().flatten().enumerate() {
+            if !table.columns().any(|column| column == name) {
+                continue;
+            }
+            let column = Column {
+                name: (table.name(), name),
+                recorded: recorded.iter().map(|row| row[place].as_deref()).collect(),
+                demo: demo.rows.iter().map(|row| demo.value(row, name)).collect(),
+            };
+            compared += 1;
+            wrong.extend(
+                column.differences().into_iter().map(|what| format!("{}.{name}: {what}", table.name())),
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "the demo network writes otherwise than a real one:\n{}", wrong.join("\n"));
+    say(&format!("{compared} columns have the forms of the recorded ones"));
+}
+
+/// Numbers in the bounds of prices are numbers where they count something, as in the recorded parameters of markets; the
+/// recorded network had no bounds.
+#[test]
+fn bounds_of_prices_count_in_numbers() {
+    let rows = rows_of(&history(Plan { blocks: 400, ..Plan::default() }));
+    let mut found = BTreeMap::new();
+    for text in Parsed::of(&rows, Table::MarketData).census("price_monitoring_bounds").keys().flatten() {
+        kinds(&serde_json::from_str(text).unwrap(), "", &mut found);
+    }
+    let only = |kind| BTreeSet::from([kind]);
+    for (path, kind) in [
+        ("[].trigger.horizon", "number"),
+        ("[].trigger.auction_extension", "number"),
+        ("[].trigger.probability", "text of a number"),
+        ("[].max_valid_price", "text of a number"),
+    ] {
+        assert_eq!(found.get(path), Some(&only(kind)), "{path} of {found:?}");
+    }
+}
+
+#[test]
+fn forms_are_told_apart() {
+    for (text, form) in [
+        ("12", Form::Number),
+        ("-1.50", Form::Number),
+        ("1e-05", Form::Number),
+        ("-", Form::Text),
+        ("nan", Form::Text),
+        ("2023-01-18 01:06:44.02+00", Form::Time),
+        ("1754-08-30 22:43:46.128654+00", Form::TimeBefore1970),
+        ("1970-01-01 00:00:00+00", Form::UnsetTime),
+        ("[]", Form::Json),
+        ("null", Form::JsonNull),
+        ("network", Form::Text),
+    ] {
+        assert_eq!(Form::of(Some(text)), form, "{text}");
+    }
+    assert_eq!((Form::of(None), Form::of(Some(""))), (Form::Null, Form::Empty));
+    assert_eq!(Form::of(Some(&"AB".repeat(32))), Form::UpperHash);
+}
+
+/// Says something past the capture of the test harness.
+fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "{what}");
+}
