@@ -23,7 +23,7 @@ fi
 base_images | while read -r target name; do
   [ $# = 0 ] || [[ " $* " == *" $target "* ]] || continue
   docker buildx build --quiet --load --network host --target "$target" --tag "$name" \
-    --build-context "bin=$WALK/bin" --build-context "rust=$(rustc --print sysroot)" --build-context "go=$(go env GOROOT)" \
+    --build-context "bin=$WALK/bin" --build-context "sysroot=$(rustc --print sysroot)" --build-context "goroot=$(go env GOROOT)" \
     "$HERE/bases" >"$WALK/log/base-$target.log" 2>&1 </dev/null || { say "FAILED to make $name: $WALK/log/base-$target.log"; continue; }
   say "made $name"
 done

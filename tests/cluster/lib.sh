@@ -11,7 +11,7 @@ WALK=$(realpath -m "${WALK:-$CHECKOUT/.walk}")
 . "$HERE/versions.sh"
 export PATH=$WALK/bin:$PATH
 export DOCKER_HOST=unix://$WALK/run/docker.sock DOCKER_CONFIG=$WALK/docker-config KUBECONFIG=$WALK/kube/admin.conf
-mkdir -p "$WALK"/{bin,log,pid,run,src,images,seen}
+mkdir -p "$WALK"/{bin,log,pid,run,src}
 
 # Addresses of the walk's own network namespace: its veth, pods, services, bridges of the container engine.
 VETH=10.231.1 PODS=10.244.0.0/16 SERVICES=10.96.0.0/16 BRIDGES=10.245.0.0/16
@@ -28,8 +28,8 @@ until_true() {
   done
 }
 
-# A line of the table: seen STEP EVENT FAILED REQUESTS SECONDS P50 P99 REMARK (seconds: from the first failure to the last).
-seen() { local IFS=$'\t'; echo "$*" >>"$WALK/seen/table.tsv"; say "seen: $*"; }
+# A line of the table: seen STEP EVENT SECONDS REMARK [REPORT of load.py]
+seen() { python3 "$HERE/table.py" note "$WALK/seen.jsonl" "$1" "$2" "${5:--}" "$3" "$4"; }
 
 alive() { [ -s "$WALK/pid/$1" ] && kill -0 "$(cat "$WALK/pid/$1")" 2>/dev/null; }
 
@@ -59,3 +59,9 @@ stop() {
 
 # The images of bases/Dockerfile, a line each: TARGET NAME
 base_images() { awk '/^#: /{name = $2} /^FROM/ && name {print $4, name; name = ""}' "$HERE/bases/Dockerfile"; }
+
+# A copy of what git knows of the checkout, so that what lies about in it goes nowhere.
+sources() {
+  rm -rf "$WALK/tree" && mkdir -p "$WALK/tree"
+  git -C "$CHECKOUT" ls-files -z | (cd "$CHECKOUT" && tar --null --files-from - --create) | tar --directory "$WALK/tree" --extract
+}

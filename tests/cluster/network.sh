@@ -12,6 +12,7 @@ is_apart() { [ "$(readlink "/proc/$(cat "$WALK/pid/namespace")/ns/mnt")" != "$(r
 
 up() {
   ! alive namespace || return 0
+  [ ! -e /sys/class/net/walk0 ] || die "another walk runs on this machine"
   local group folder
   modprobe --all br_netfilter overlay 2>/dev/null || true
   while read -r group; do

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# The product's images by its own Dockerfile: from an empty cache, again after one source file was touched, and each started as
+# the manifests start it. images.sh [build|again|start]; all without a word.
+. "$(dirname "$0")/lib.sh"
+
+TARGETS=(edge query tx-relay node-info export mesh node)
+
+# build_all LOG: every target; the layers are shared.
+build_all() {
+  local target commit
+  commit=$(git -C "$CHECKOUT" rev-parse HEAD)
+  for target in "${TARGETS[@]}"; do
+    docker buildx build --load --progress plain --network host --build-arg "MESH_COMMIT=$commit" --target "$target" \
+      --tag "tradewind/$target:0.1.0" "$WALK/tree" >>"$1" 2>&1 || die "the image of $target cannot be built: $1"
+  done
+}
+
+# Crates that a build's log says were compiled: all of them, and those of outside.
+compiled() { grep -o ' Compiling [^ ]* v[^ ]*\( (.*)\)\?' "$1" | sort; }
+foreign() { compiled "$1" | grep -vc '(' || true; }
+
+build() {
+  local began=$SECONDS log=$WALK/log/images.log twice
+  "$HERE/network.sh" open
+  docker buildx prune --all --force >/dev/null
+  sources
+  rm -f "$log"
+  build_all "$log"
+  twice=$(compiled "$log" | grep -v '(' | uniq -d | wc -l)
+  seen images "built from an empty cache" $((SECONDS - began)) "$(compiled "$log" | wc -l) crates compiled, $twice outside crates more than once"
+  for target in "${TARGETS[@]}"; do
+    seen images "size of $target" "" "$(docker image inspect --format '{{.Size}}' "tradewind/$target:0.1.0" | awk '{printf "%.0f MB", $1 / 1e6}')"
+  done
+}
+
+again() {
+  local began=$SECONDS log=$WALK/log/images-again.log
+  [ -d "$WALK/tree" ] || sources
+  echo "// touched $(date +%s)" >>"$WALK/tree/services/query/src/main.rs"
+  rm -f "$log"
+  build_all "$log"
+  seen images "built after one file was touched" $((SECONDS - began)) "$(compiled "$log" | wc -l) crates compiled, $(foreign "$log") of them of outside"
+}
+
+# Whether the program in an image starts as the manifests start it: nobody's user, nothing writable, no capability.
+start() {
+  local target said
+  for target in "${TARGETS[@]}"; do
+    said=$(docker run --rm --read-only --cap-drop ALL --security-opt no-new-privileges --user 65532:65532 --network none \
+      "tradewind/$target:0.1.0" --help 2>&1) || die "$target does not start: $said"
+    seen images "$target starts read-only, without capabilities" "" "$(head -n 1 <<<"$said")"
+  done
+  # The rustls provider is missed only by who makes an HTTP client.
+  said=$(docker run --rm --read-only --cap-drop ALL --user 65532:65532 --network none tradewind/mesh:0.1.0 tx check --help 2>&1) || die "mesh: $said"
+}
+
+if [ $# -gt 0 ]; then "$1"; else build; again; start; fi
