@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh};
-use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
+use mesh_testbed::{Answer, Mesh, http_client};
+use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -28,9 +28,7 @@ impl Outside {
     }
 
     fn at(url: &str) -> Self {
-        let builder = Client::builder().no_proxy().no_gzip().redirect(Policy::none());
-        let client = builder.build().unwrap_or_else(|error| panic!("cannot make an HTTP client: {error}"));
-        Self { url: url.to_owned(), client }
+        Self { url: url.to_owned(), client: http_client() }
     }
 
     /// The address of the mesh.

@@ -12,6 +12,7 @@ mod rows;
 mod run;
 mod sampling;
 mod telemetry;
+mod tls;
 
 pub use database::Database;
 pub use env::Env;
@@ -21,6 +22,7 @@ pub use mesh_telemetry::Registry;
 pub use rows::Rows;
 pub use run::{Config, Failure, Running, Setup, run};
 pub use sampling::Sampling;
+pub use tls::install_tls_provider;
 
 /// A request makes many small allocations that live shortly; the system's allocator took an eighth of the time.
 #[global_allocator]

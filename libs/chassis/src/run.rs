@@ -27,6 +27,7 @@ use crate::{
     arguments::{self, Argument},
     process,
     telemetry::Telemetry,
+    tls::install_tls_provider,
 };
 
 /// Exit code for a configuration that cannot work.
@@ -165,6 +166,7 @@ where
         return ExitCode::from(WRONG_CONFIGURATION);
     }
     log(&env, telemetry.tracer());
+    install_tls_provider();
     let lived = actix::System::new().block_on(live((workload, version), common, config, &telemetry, start));
     telemetry.stop();
     match lived {

@@ -1,4 +1,4 @@
-//! The store of segments: a folder by default, an S3-compatible bucket by URL (feature `s3`). A segment exists
+//! The store of segments: a folder by default, an S3-compatible bucket by URL. A segment exists
 //! exactly when its object does (H1); what is open stays in memory, one small entry per object.
 
 use std::{
@@ -79,7 +79,6 @@ impl SegmentStore {
         let folder = match root.split_once("://") {
             None => root,
             Some(("file", folder)) if folder.starts_with('/') => folder,
-            #[cfg(feature = "s3")]
             Some(("s3", place)) => return s3(root, place, deadlines).map_err(|e| failed(e.to_string())),
             Some((kind, _)) => return Err(failed(format!("{kind} URLs are not supported by this build"))),
         };
@@ -312,11 +311,8 @@ impl fmt::Debug for SegmentStore {
 }
 
 /// A bucket, with a prefix in it. Conditional puts keep publishing create-only.
-#[cfg(feature = "s3")]
 fn s3(url: &str, place: &str, deadlines: Deadlines) -> object_store::Result<SegmentStore> {
     use object_store::aws::{AmazonS3Builder, S3ConditionalPut, S3CopyIfNotExists};
-    // The HTTP client is built without a TLS provider of its own; that another one is installed is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let objects = AmazonS3Builder::from_env()
         .with_url(url)
         .with_conditional_put(S3ConditionalPut::ETagMatch)

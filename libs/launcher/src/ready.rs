@@ -94,6 +94,7 @@ impl fmt::Debug for Ready {
 pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
         .no_proxy()
+        .tls_certs_only([])
         .redirect(reqwest::redirect::Policy::none())
         .timeout(PROBE_DEADLINE)
         .build()

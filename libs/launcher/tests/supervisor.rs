@@ -36,6 +36,7 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(place(folder.path())).unwrap();
         home.create().unwrap();
+        mesh_chassis::install_tls_provider();
         Self { folder, home, supervisor: Supervisor::new(RULE).unwrap() }
     }
 

@@ -8,7 +8,7 @@ use reqwest::header::HeaderMap;
 
 use crate::secrets;
 
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// An HTTP answer.
 #[derive(Clone)]
@@ -66,8 +66,9 @@ impl fmt::Debug for Answer {
 }
 
 /// An HTTP client that goes straight to the server, follows no redirect and unpacks nothing.
-pub(crate) fn client() -> reqwest::Client {
-    let builder = reqwest::Client::builder().no_proxy().no_gzip().timeout(ANSWER_WITHIN);
+pub fn http_client() -> reqwest::Client {
+    mesh_chassis::install_tls_provider();
+    let builder = reqwest::Client::builder().no_proxy().no_gzip().tls_certs_only([]).timeout(ANSWER_WITHIN);
     let client = builder.redirect(reqwest::redirect::Policy::none()).build();
     client.unwrap_or_else(|error| panic!("cannot make an HTTP client: {error}"))
 }

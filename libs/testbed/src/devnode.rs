@@ -139,6 +139,8 @@ mod tests {
     use bytes::Bytes;
     use mesh_transaction::encode;
 
+    use crate::http_client;
+
     #[tokio::test]
     async fn a_node_takes_transactions_and_knows_them_after_a_kill() {
         let mut node = DevNode::configure().every(Duration::from_millis(20)).start().await;
@@ -147,10 +149,11 @@ mod tests {
         let height = outcome.unwrap().height;
         let url = node.url();
         node.kill().await;
-        reqwest::get(format!("{url}/health")).await.unwrap_err();
+        let client = http_client();
+        client.get(format!("{url}/health")).send().await.unwrap_err();
         node.restart().await;
         assert_eq!(node.url(), url);
-        assert!(reqwest::get(format!("{url}/health")).await.unwrap().status().is_success());
+        assert!(client.get(format!("{url}/health")).send().await.unwrap().status().is_success());
         assert_eq!(node.chain().find(&hash).await.unwrap().map(|delivered| delivered.height), Some(height));
         assert_eq!(node.received(), HashMap::from([(hash, 1)]));
         let mut heights = node.chain().heights();

@@ -21,7 +21,7 @@ mod servers;
 mod service;
 mod tls;
 
-pub use answer::Answer;
+pub use answer::{Answer, http_client};
 pub use collector::{Collector, Manner, Taken, TakenSpan};
 pub use cometbft::Cometbft;
 pub use database::Database;

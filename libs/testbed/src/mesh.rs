@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use mesh_launcher::bus::Bus;
 use mesh_launcher::services::{Need, Sockets, runnable};
 
-use crate::{Answer, Database, Service, ServiceSetup, answer, servers, service};
+use crate::{Answer, Database, Service, ServiceSetup, http_client, servers, service};
 
 /// A running mesh. Dropping it kills its services.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl MeshSetup<'_> {
             async move { (service.name, setup.start().await) }
         });
         let services = join_all(starting).await;
-        Mesh { services, http: sockets.http, grpc: sockets.grpc, client: answer::client() }
+        Mesh { services, http: sockets.http, grpc: sockets.grpc, client: http_client() }
     }
 
     fn give(&self, setup: ServiceSetup, need: Need, sockets: &Sockets, history: &Path) -> ServiceSetup {

@@ -14,9 +14,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use crate::answer;
 use crate::cometbft::Cometbft;
 use crate::devnode::DevNode;
+use crate::http_client;
 
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -200,7 +200,7 @@ impl Node {
 /// Calls a method of an RPC that answers.
 pub(crate) async fn call(url: &str, method: &str, params: Value) -> Value {
     let call = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
-    let asked = answer::client().post(url).json(&call).send().await;
+    let asked = http_client().post(url).json(&call).send().await;
     let answer = asked.unwrap_or_else(|error| panic!("{url} does not answer {method}: {error}"));
     answer.json().await.unwrap_or_else(|error| panic!("no answer to {method}: {error}"))
 }

@@ -12,7 +12,7 @@ use mesh_launcher::bus::Bus;
 use mesh_launcher::process::{Process, ProcessSpec, Signal};
 use tokio::time::{Instant, sleep};
 
-use crate::{Answer, Database, answer, nats, secrets, servers, unique};
+use crate::{Answer, Database, http_client, nats, secrets, servers, unique};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -115,7 +115,7 @@ impl ServiceSetup {
         for (name, value) in &spec.env {
             secrets::learn(name, value);
         }
-        let client = answer::client();
+        let client = http_client();
         let (process, admin) = start(&spec, &admin_file, &client).await;
         Service { spec, process, admin, admin_file, client }
     }

@@ -135,7 +135,8 @@ fn images_are_of_the_same_versions_as_in_the_cluster() {
         assert!(versions.get(image).is_none_or(|version| version == tag), "{name}: {versions:?}");
         named.insert(image.to_owned());
         if let Some(target) = image.strip_prefix("tradewind/") {
-            assert_eq!(block["build"], json!({"context": ".", "target": target}), "{name}");
+            let commit = json!({"MESH_COMMIT": "${MESH_COMMIT:-unknown}"});
+            assert_eq!(block["build"], json!({"context": ".", "args": commit, "target": target}), "{name}");
             assert!(dockerfile.contains(&format!("FROM runtime AS {target}\n")), "{target}");
             assert_eq!(tag, env!("CARGO_PKG_VERSION"), "{name}");
         }

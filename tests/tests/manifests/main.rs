@@ -7,6 +7,7 @@
 mod addresses;
 mod bus;
 mod compose;
+mod image;
 mod network;
 mod policy;
 mod rendered;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use mesh_launcher::servers::{cometbft_height, find_cometbft, free_port};
-use mesh_testbed::{Database, Service};
+use mesh_testbed::{Database, Service, http_client};
 use mesh_tests::say;
 use serde_json::Value;
 use tokio::{
@@ -96,7 +96,7 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     assert_eq!(run(wrong, &password).await.0.code(), Some(69), "without its password it is not let in");
 
     let rpc = address(&mut node).await;
-    assert!(reqwest::get(format!("{rpc}/health")).await.unwrap().status().is_success());
+    assert!(http_client().get(format!("{rpc}/health")).send().await.unwrap().status().is_success());
 
     // The service's own user, who may read since the migration.
     let (url, file, query_password) = apart(&database.url_of("query"), folder.path());
@@ -112,7 +112,14 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let (status, said) = ready().await;
     assert!(status.success(), "{said}");
     assert!(!query.log().contains(&query_password), "a password is shown");
-    let page = reqwest::get(format!("{}/metrics", query.admin_url())).await.unwrap().text().await.unwrap();
+    let page = http_client()
+        .get(format!("{}/metrics", query.admin_url()))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
     is_read_by_autoscalers(&page);
     query.kill().await;
     let (status, said) = ready().await;

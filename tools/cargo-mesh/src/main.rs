@@ -1,4 +1,5 @@
-//! `cargo mesh …`: builds the project's command line and becomes it. It has no dependencies, so it is there at once.
+//! `cargo mesh …`: builds what the command needs, in one call of cargo, and becomes the command line. It has no
+//! dependencies, so it is there at once.
 //!
 //! Comes in: the arguments. Goes out: `mesh` with the same arguments, as the same process. What people work with is the
 //! release build. The tests are built without optimisation, and so is the `mesh` that runs them: an optimised one
@@ -6,31 +7,68 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use cargo_mesh::{cargo, forget_package};
+
+const SERVICES: &[&str] = &["edge", "query", "node-info", "tx-relay", "export"];
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = env::args_os().skip(1).collect();
-    let tests = args.first().is_some_and(|first| first == "test");
-    let profile = if tests { "dev" } else { "release" };
-    let mut run = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // No `-p`: cargo then resolves features for the whole workspace, so that the services reuse the same libraries.
-    run.args(["run", "--bin", "mesh", "--profile", profile]);
-    // What `cargo run` said about this package: build scripts that read it would run again, and much be built again.
-    run.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH");
-    // The first build takes minutes, so it shows what it does.
-    if is_built(if tests { "debug" } else { "release" }) {
-        run.arg("--quiet");
+    let first = args.first().and_then(|first| first.to_str()).unwrap_or_default();
+    let is_test = first == "test";
+    let mut programs = vec!["mesh"];
+    match first {
+        "up" => programs.extend(SERVICES),
+        "bench" | "rig" => programs.extend(SERVICES.iter().chain(&["laboratory"])),
+        _ => {}
     }
-    let error = run.arg("--").args(args).exec();
-    eprintln!("error: cannot run cargo ({error}); install Rust from https://rustup.rs");
+    match build(if is_test { "dev" } else { "release" }, &programs) {
+        Ok(true) => {}
+        Ok(false) => return ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: cannot run cargo ({error}); install Rust from https://rustup.rs");
+            return ExitCode::FAILURE;
+        }
+    }
+    let program = beside(if is_test { "debug" } else { "release" });
+    let mut mesh = Command::new(&program);
+    forget_package(&mut mesh);
+    let error = mesh.args(args).exec();
+    eprintln!("error: cannot run {}: {error}", program.display());
     ExitCode::FAILURE
 }
 
-/// Whether the folder beside this program's own has a `mesh` already.
-fn is_built(folder: &str) -> bool {
-    let program = env::current_exe().ok();
-    let target = program.as_deref().and_then(Path::parent).and_then(Path::parent);
-    target.is_some_and(|target| target.join(folder).join("mesh").is_file())
+/// Builds programs of the project, and shows what cargo says but for its last line, so that a command of which nothing
+/// has to be built shows only its own words. No `-p`: cargo then resolves features for the whole workspace, so that every
+/// build of a profile shares the same libraries.
+fn build(profile: &str, programs: &[&str]) -> io::Result<bool> {
+    let mut build = cargo();
+    build.args(["build", "--profile", profile]).stderr(Stdio::piped());
+    programs.iter().for_each(|program| {
+        build.args(["--bin", program]);
+    });
+    if io::stderr().is_terminal() {
+        build.args(["--color", "always"]);
+    }
+    let mut build = build.spawn()?;
+    if let Some(words) = build.stderr.take() {
+        for line in BufReader::new(words).split(b'\n') {
+            let line = line?;
+            if !String::from_utf8_lossy(&line).contains("Finished") {
+                io::stderr().write_all(&[&line[..], b"\n"].concat())?;
+            }
+        }
+    }
+    Ok(build.wait()?.success())
+}
+
+/// `mesh` in a folder beside that of this program.
+fn beside(folder: &str) -> PathBuf {
+    let program = env::current_exe().unwrap_or_default();
+    let target = program.parent().and_then(Path::parent).unwrap_or(Path::new("target"));
+    target.join(folder).join("mesh")
 }

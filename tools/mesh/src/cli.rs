@@ -1,10 +1,9 @@
 //! The forms of the command line, as data. Outside checks drive the project through them, so they stay.
 
-mod bench;
 mod database;
 mod history;
-mod rig;
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -17,14 +16,10 @@ use mesh_launcher::{MOST_REPLICAS, services};
 
 use crate::export::args::ExportArgs;
 use crate::failure::Failure;
+use crate::processes::{APPLICATION, COMETBFT, DEVNODE, NATS, POSTGRES};
 use crate::tx::args::TxArgs;
-pub(crate) use bench::{Baseline, BaselineArgs, BenchArgs};
 pub(crate) use database::{MigrateArgs, NodeArgs};
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
-pub(crate) use rig::{
-    ChaosArgs, Drill, FloodArgs, FloodPhase, KillArgs, KillPhase, PlayArgs, ReadsArgs, ReadsPhase, RigArgs,
-    RollingArgs, RunArgs, StreamsArgs, TrafficArgs,
-};
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]
@@ -69,9 +64,9 @@ pub(crate) enum Command {
     /// Prints the completions of a shell
     Completions(CompletionsArgs),
     /// Measures the product on this machine and prints a table
-    Bench(BenchArgs),
+    Bench(LaboratoryArgs),
     /// Puts a mesh through a long drill and says what did not hold
-    Rig(RigArgs),
+    Rig(LaboratoryArgs),
     /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
     Test,
     /// Writes a block about every second
@@ -80,9 +75,6 @@ pub(crate) enum Command {
     /// Judges transactions for CometBFT, and writes its blocks
     #[command(hide = true)]
     Application,
-    /// Serves what `bench` compares the product with
-    #[command(hide = true)]
-    Baseline(BaselineArgs),
 }
 
 /// Where the mesh lives.
@@ -278,6 +270,15 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
+/// What is handed on to the laboratory, whose program says what it takes.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct LaboratoryArgs {
+    /// See `--help`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<OsString>,
+}
+
 /// Options of `completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -366,17 +367,6 @@ impl FromStr for Variable {
     }
 }
 
-/// The private database server, as it is called on the command line.
-pub(crate) const POSTGRES: &str = "postgres";
-/// The private bus server.
-pub(crate) const NATS: &str = "nats-server";
-/// The development node.
-pub(crate) const DEVNODE: &str = "devnode";
-/// The real consensus node.
-pub(crate) const COMETBFT: &str = "cometbft";
-/// Its application.
-pub(crate) const APPLICATION: &str = "application";
-
 pub(crate) fn node_url(text: &str) -> Result<String, String> {
     match reqwest::Url::parse(text) {
         Ok(url) if url.scheme() == "http" && url.has_host() => Ok(text.to_owned()),
@@ -396,34 +386,6 @@ fn service_names() -> Vec<&'static str> {
 
 fn no_such(name: &str, names: &[&str]) -> String {
     format!("there is no {name:?}, only {}", names.join(", "))
-}
-
-/// Reads the command line. Asking for help is not a failure: then there is nothing left to do.
-pub(crate) fn read() -> Result<Option<Cli>, Failure> {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let error = match Cli::try_parse() {
-        Ok(cli) => return Ok(Some(cli)),
-        Err(error) => error,
-    };
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Whoever closed the pipe has read enough.
-            let _ = error.print();
-            Ok(None)
-        }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Err(Failure::usage("say what to do, such as `mesh up`; `mesh --help` lists the commands"))
-        }
-        _ => {
-            let text = error.to_string();
-            let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-            let nearest = match error.get(ContextKind::SuggestedValue) {
-                Some(ContextValue::String(value)) => format!("; the nearest is {value}"),
-                _ => String::new(),
-            };
-            Err(Failure::usage(format!("{what}{nearest}; `mesh --help` lists the forms")))
-        }
-    }
 }
 
 #[cfg(test)]

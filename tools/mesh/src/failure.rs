@@ -2,45 +2,59 @@
 
 use std::error::Error;
 use std::fmt;
+use std::process::ExitCode;
 
 use mesh_history::HistoryError;
 use mesh_store::error::StoreError;
 
 /// Why a command failed.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// The exit code, one of the few that the command line promises.
-    pub(crate) code: u8,
+    pub code: u8,
     message: String,
 }
 
 impl Failure {
     /// Failed or refused.
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
+    pub fn failed(message: impl Into<String>) -> Self {
         Self { code: 1, message: message.into() }
     }
 
     /// Wrong usage of the command line.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<String>) -> Self {
         Self { code: 2, message: message.into() }
     }
 
     /// Wrong configuration.
-    pub(crate) fn configuration(message: impl Into<String>) -> Self {
+    pub fn configuration(message: impl Into<String>) -> Self {
         Self { code: 64, message: message.into() }
     }
 
     /// A needed server is not there and cannot be installed.
-    pub(crate) fn missing(message: impl Into<String>) -> Self {
+    pub fn missing(message: impl Into<String>) -> Self {
         Self { code: 69, message: message.into() }
     }
 
     /// The same, and something more that its reader wants to know.
     #[must_use]
-    pub(crate) fn and(mut self, more: &str) -> Self {
+    pub fn and(mut self, more: &str) -> Self {
         self.message.push_str("; ");
         self.message.push_str(more);
         self
+    }
+}
+
+impl Failure {
+    /// Says on standard error how a command failed, if it did, and gives the exit code of the process.
+    pub fn exit(outcome: Result<(), Failure>) -> ExitCode {
+        match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                eprintln!("{failure}");
+                ExitCode::from(failure.code)
+            }
+        }
     }
 }
 
@@ -65,7 +79,7 @@ impl fmt::Display for Failure {
 }
 
 /// An error and its causes as one clause.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
+pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
@@ -79,8 +93,13 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     text
 }
 
+/// Says which step failed.
+pub fn cannot(step: &str, error: &dyn Error) -> Failure {
+    Failure::failed(format!("cannot {step}: {}", with_causes(error)))
+}
+
 /// Names commands as the reader types them: in a checkout the program is reached through cargo.
-pub(crate) fn as_typed(text: &str) -> String {
+pub fn as_typed(text: &str) -> String {
     let in_checkout = std::env::current_exe()
         .is_ok_and(|program| mesh_launcher::workspace::build_place(&program).is_some());
     if in_checkout { text.replace("`mesh ", "`cargo mesh ") } else { text.to_owned() }

@@ -16,8 +16,7 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use crate::cli::SealArgs;
-use crate::failure::{Failure, with_causes};
-use crate::private::cannot;
+use crate::failure::{Failure, cannot, with_causes};
 use crate::signals::Signals;
 use crate::up::{backing, say};
 
@@ -156,6 +155,29 @@ pub(crate) async fn seal_in_turn(
             Err(error) => return Err(Failure::failed(with_causes(&error))),
         }
         sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// Seals every complete span of a database, with the variables of a replica of `export`, and says how far it is. History
+/// that cannot be sealed is no reason not to start: reads go on without it, and the replicas try again and log why not.
+pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, String)>) {
+    let sealed = async {
+        let sealing = Sealing::configured(variables).map_err(Failure::configuration)?;
+        let client = mesh_store::connect(database_url, "mesh").await?;
+        let newest = client.query_one("SELECT max(height) FROM blocks", &[]).await;
+        let newest: Option<i64> =
+            newest.map_err(|error| cannot("see how long the history is", &error))?.get(0);
+        let mut tell = |segment: &Segment| {
+            say(&format!(
+                "sealing the history: block {} of {}",
+                segment.height_to,
+                newest.unwrap_or_default()
+            ));
+        };
+        seal_in_turn(&sealing, Until::Complete, &mut tell).await
+    };
+    if let Err(failure) = sealed.await {
+        say(&format!("the history is not sealed yet: {failure}"));
     }
 }
 

@@ -5,7 +5,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::failure::Failure;
 
 /// Watches for the signals that ask a command to stop. From its making on they do not kill the process.
-pub(crate) struct Signals {
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     /// Not watched where it is ignored, as under nohup.
@@ -14,7 +14,11 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Begins to watch.
-    pub(crate) fn watch() -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// The system does not let it.
+    pub fn watch() -> Result<Self, Failure> {
         let watch = |kind| {
             signal(kind)
                 .map_err(|error| Failure::failed(format!("cannot watch for signals ({error}); try again")))
@@ -27,7 +31,7 @@ impl Signals {
     }
 
     /// Waits for the wish to stop.
-    pub(crate) async fn stop(&mut self) {
+    pub async fn stop(&mut self) {
         let hang_up = async {
             match &mut self.hang_up {
                 Some(signal) => signal.recv().await,

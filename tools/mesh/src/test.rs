@@ -25,7 +25,6 @@ use crate::failure::Failure;
 use crate::group;
 use crate::signals::Signals;
 use crate::up::backing::failure;
-use crate::up::build::cargo;
 use crate::up::say;
 
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
@@ -99,7 +98,7 @@ async fn searched_step(
 ) -> Result<(), Failure> {
     say(&format!("==> {name}: cargo {}", args.join(" ")));
     let begun = Instant::now();
-    let mut command: Command = cargo();
+    let mut command = Command::from(cargo_mesh::cargo());
     command.args(args).current_dir(root);
     command.envs(env.iter().map(|(name, value)| (name, value)));
     let ran = match secrets {

@@ -32,10 +32,6 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["history"], 2, &["--help"]);
     fails(&["history", "import", "folder"], 2, &["--postgres"]);
     fails(&["seal", "--interval", "0"], 2, &["--interval"]);
-    fails(&["bench", "nothing"], 2, &["nothing"]);
-    fails(&["bench", "reads", "--runs", "0"], 2, &["--runs"]);
-    fails(&["bench", "reads", "--seconds", "0"], 2, &["--seconds"]);
-    fails(&["bench", "reads", "--section", "width"], 2, &["width"]);
     let export = |table, from| ["export", table, "--from-block", from, "--to-block", "9"];
     fails(&export("trade", "1"), 2, &["trade", "nearest is trades", "balances", "withdrawals"]);
     fails(&export("TABLE_UNSPECIFIED", "1"), 2, &["TABLE_UNSPECIFIED", "market_data"]);
@@ -47,13 +43,6 @@ fn wrong_usage_is_one_sentence_and_code_2() {
         2,
         &["--url", "http://"],
     );
-    fails(&["bench", "reads", "--section", "splice"], 2, &["splice", "another suite", "point, hop, hot"]);
-    fails(
-        &["bench", "exports", "--section", "ledger", "--section", "hot"],
-        2,
-        &["hot", "splice, first-byte"],
-    );
-    fails(&["bench", "exports", "--megabytes", "0"], 2, &["--megabytes"]);
     fails(&["up", "--node", "node:26657"], 2, &["--node", "http://host:port"]);
     fails(&["up", "--consensus", "raft"], 2, &["raft", "cometbft"]);
     fails(&["up", "--consensus", "cometbft", "--node", "http://node:26657"], 2, &["--consensus", "--node"]);
@@ -62,11 +51,6 @@ fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["tx", "sign", "--key", "k", "--hex", "00", "--difficulty", "257"], 2, &["--difficulty"]);
     fails(&["tx", "submit", "--type", "TYPE_FOO"], 2, &["TYPE_FOO"]);
     fails(&["tx", "status", "AB"], 2, &["64 hex digits"]);
-    fails(&["rig"], 2, &["reads", "kill", "fates", "streams"]);
-    fails(&["rig", "nothing"], 2, &["nothing"]);
-    fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
-    fails(&["rig", "streams", "--runs", "0"], 2, &["--runs"]);
-    fails(&["rig", "streams", "--phase", "kill"], 2, &["--phase"]);
 }
 
 #[test]

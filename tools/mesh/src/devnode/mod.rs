@@ -26,8 +26,9 @@ use mesh_launcher::{Ready, Recipe};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::cli::{APPLICATION, DEVNODE};
 use crate::failure::Failure;
+use crate::http::local_client;
+use crate::processes::{APPLICATION, DEVNODE};
 use crate::signals::Signals;
 
 use config::Config;
@@ -38,7 +39,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How it is started and kept: this program again, at work on a database. It answers on `listen`, else on any free
 /// port; `more` is for what only some give it.
-pub(crate) fn group(
+pub fn group(
     program: impl Into<PathBuf>,
     home: &Home,
     database_url: &str,
@@ -91,7 +92,7 @@ pub(crate) fn one(name: &str, tier: Tier, recipe: Recipe) -> Group {
 
 /// Whether the RPC answers.
 async fn answers(listen: SocketAddr) -> bool {
-    let Ok(client) = reqwest::Client::builder().no_proxy().build() else { return false };
+    let Ok(client) = local_client().build() else { return false };
     let asked = client.get(format!("http://{listen}/health")).send().await;
     asked.is_ok_and(|answer| answer.status().is_success())
 }

@@ -21,6 +21,7 @@ use super::finding::Finding;
 use super::machine::version;
 use crate::cli::{DoctorArgs, node_url};
 use crate::failure::with_causes;
+use crate::http::local_client;
 use crate::up::backing::parts_of_bus;
 
 /// What a server may take to answer.
@@ -227,7 +228,7 @@ async fn node(url: &str, heads: &mut Heads) -> Finding {
         return away(why);
     }
     let asked = async {
-        let client = reqwest::Client::builder().timeout(WITHIN).no_proxy().build()?;
+        let client = local_client().timeout(WITHIN).build()?;
         let answer = client.get(format!("{}/status", url.trim_end_matches('/'))).send().await?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok()?.parse().ok());
         let clock = date.and_then(|date: String| seconds_of_http(&date));
@@ -303,7 +304,7 @@ async fn service(row: &Row) -> Option<Finding> {
     let admin = row.admin.as_ref()?;
     let name = format!("{}-{}", row.service, row.replica);
     let asked = async {
-        let client = reqwest::Client::builder().timeout(WITHIN).no_proxy().build()?;
+        let client = local_client().timeout(WITHIN).build()?;
         let answer = client.get(format!("{admin}/readyz")).send().await?;
         let status = answer.status();
         Ok::<_, reqwest::Error>((status, answer.text().await?))

@@ -98,12 +98,13 @@ fn table_parser() -> impl TypedValueParser<Value = Table> {
 
 /// Reads the address of a gateway.
 pub(crate) fn gateway(text: &str) -> Result<Url, String> {
-    let wrong =
-        || "write it as http://host:port, with a path when the gateway is below one (no TLS)".to_owned();
+    let wrong = || {
+        "write it as http://host:port or https://host, with a path when the gateway is below one".to_owned()
+    };
     let url = Url::parse(text).map_err(|_| wrong())?;
     let is_anonymous = url.username().is_empty() && url.password().is_none();
     let is_plain = url.has_host() && is_anonymous && url.query().is_none() && url.fragment().is_none();
-    if url.scheme() == "http" && is_plain { Ok(url) } else { Err(wrong()) }
+    if ["http", "https"].contains(&url.scheme()) && is_plain { Ok(url) } else { Err(wrong()) }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use tokio::time::timeout;
 
 use crate::failure::{Failure, with_causes};
+use crate::http::client_for;
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// More of an error or of a list of segments is not read.
@@ -92,7 +93,7 @@ impl Source {
     /// A gateway whose answers are waited for so long.
     pub(super) fn new(base: &Url, patience: Duration) -> Result<Self, Failure> {
         // A packed answer has no length, and a ZIP gains nothing by it.
-        let client = Client::builder().no_gzip().connect_timeout(CONNECT).build();
+        let client = client_for(base).no_gzip().connect_timeout(CONNECT).build();
         let client = client
             .map_err(|error| Failure::failed(format!("cannot make requests ({})", with_causes(&error))))?;
         Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience })

@@ -7,7 +7,6 @@ use tokio::process::Command;
 use super::step;
 use crate::failure::Failure;
 use crate::group;
-use crate::up::build::cargo;
 
 /// Licences, sources and versions, which need no network.
 const OFFLINE: [&str; 7] = ["deny", "--all-features", "--offline", "check", "bans", "licenses", "sources"];
@@ -28,7 +27,7 @@ pub(super) async fn check(root: &Path) -> Result<Vec<String>, Failure> {
 
 /// Whether cargo does this, whatever it says meanwhile.
 async fn succeeds(root: &Path, args: &[&str]) -> bool {
-    let mut command: Command = cargo();
+    let mut command = Command::from(cargo_mesh::cargo());
     command
         .args(args)
         .current_dir(root)

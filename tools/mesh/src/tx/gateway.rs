@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::export::source::{path_of, root_of, said};
 use crate::failure::{Failure, with_causes};
+use crate::http::client_for;
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longer than the gateway waits for a block.
@@ -40,7 +41,7 @@ pub(super) struct Gateway {
 
 impl Gateway {
     pub(super) fn new(base: &Url) -> Result<Self, Failure> {
-        let client = Client::builder().connect_timeout(CONNECT).timeout(ANSWER_WITHIN).build();
+        let client = client_for(base).connect_timeout(CONNECT).timeout(ANSWER_WITHIN).build();
         let client = client
             .map_err(|error| Failure::failed(format!("cannot make requests ({})", with_causes(&error))))?;
         Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned() })

@@ -21,21 +21,23 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::say;
-use crate::cli::{NATS, POSTGRES};
 use crate::failure::{Failure, with_causes};
+use crate::processes::{NATS, POSTGRES};
 
 /// A server that recovers after a crash may take its time.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The programs of the servers that have to be started here.
-pub(crate) struct Programs {
-    pub(crate) postgres: Option<PostgresPrograms>,
-    pub(crate) nats: Option<PathBuf>,
+pub struct Programs {
+    /// Those of the database server.
+    pub postgres: Option<PostgresPrograms>,
+    /// The bus server.
+    pub nats: Option<PathBuf>,
 }
 
 /// Finds or installs what is needed. One after the other: a package manager does one thing at a time.
-pub(crate) async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
+pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
     let log = home.log("install", 0);
     let postgres = match postgres {
         true => Some(find_or_install_postgres(&log, &say).await.map_err(failure)?),
@@ -49,7 +51,7 @@ pub(crate) async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<
 }
 
 /// Says what became of a server as the command line says it.
-pub(crate) fn failure(error: ServerError) -> Failure {
+pub fn failure(error: ServerError) -> Failure {
     match error {
         ServerError::Missing(_) => Failure::missing(error.to_string()),
         ServerError::OtherVersion { .. } => Failure::missing(error.to_string()),
@@ -58,7 +60,7 @@ pub(crate) fn failure(error: ServerError) -> Failure {
 }
 
 /// Starts a private database server and returns where it is once it answers and knows its users.
-pub(crate) async fn start_postgres(
+pub async fn start_postgres(
     home: &Home,
     supervisor: &Supervisor,
     programs: &PostgresPrograms,
@@ -80,7 +82,7 @@ pub(crate) async fn start_postgres(
 }
 
 /// Starts a private bus server for meshes whose subjects begin with `prefix`, and returns where it is once it answers.
-pub(crate) async fn start_nats(
+pub async fn start_nats(
     home: &Home,
     supervisor: &Supervisor,
     program: &std::path::Path,
@@ -125,7 +127,7 @@ async fn serving(home: &Home, supervisor: &Supervisor, name: &str) -> Result<(),
 }
 
 /// Says which process is not ready and what it said last.
-pub(crate) fn not_ready(home: &Home, error: &NotReady) -> Failure {
+pub fn not_ready(home: &Home, error: &NotReady) -> Failure {
     let Some(process) = error.process() else { return Failure::failed(error.to_string()) };
     let log = home.logs().join(format!("{process}.log"));
     let last = std::fs::read_to_string(&log)
@@ -141,7 +143,7 @@ pub(crate) fn not_ready(home: &Home, error: &NotReady) -> Failure {
 }
 
 /// Makes sure that a named database server answers.
-pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
+pub async fn reach_postgres(url: &str) -> Result<(), Failure> {
     let cause = match timeout(ANSWER_PATIENCE, mesh_store::reach(url)).await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(StoreError::Url { source })) => {
@@ -159,7 +161,7 @@ pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
 }
 
 /// The parts of a bus server's address: scheme, `user:password` if somebody is named in it, and the rest.
-pub(crate) fn parts_of_bus(url: &str) -> (&str, Option<&str>, &str) {
+pub fn parts_of_bus(url: &str) -> (&str, Option<&str>, &str) {
     let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
     match rest.rsplit_once('@') {
         Some((user, address)) => (scheme, Some(user), address),

@@ -24,9 +24,9 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
 use super::{backing, say};
-use crate::cli::{APPLICATION, COMETBFT};
 use crate::devnode;
 use crate::failure::{Failure, with_causes};
+use crate::processes::{APPLICATION, COMETBFT};
 
 /// Between two blocks, most of it.
 const PAUSE: Duration = Duration::from_millis(1000);

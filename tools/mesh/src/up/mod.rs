@@ -3,8 +3,7 @@
 //! Comes in: the options. Goes out: one line on standard output when every service is ready; steps and status on
 //! standard error. Whatever happens on the way, at the end nothing is left running.
 
-pub(crate) mod backing;
-pub(crate) mod build;
+pub mod backing;
 mod cometbft;
 mod data;
 pub(crate) mod node;
@@ -24,15 +23,16 @@ use mesh_launcher::database::Database;
 use mesh_launcher::home::Home;
 use mesh_launcher::services::{SERVICES, Sockets, Surroundings};
 use mesh_launcher::supervisor::{Group, Supervisor};
-use tokio::sync::oneshot;
 
-use crate::cli::{APPLICATION, COMETBFT, Consensus, DEVNODE, PortArgs, UpArgs};
+use crate::cli::{Consensus, PortArgs, UpArgs};
 use crate::devnode;
 use crate::failure::{Failure, with_causes};
 use crate::migrate::migrate;
 use crate::open_files;
+use crate::processes::{APPLICATION, COMETBFT, DEVNODE};
+use crate::programs;
 use crate::progress;
-use crate::seal::variables;
+use crate::seal::{seal_complete, variables};
 use crate::signals::Signals;
 
 /// How long the services may take from their start to readiness.
@@ -44,6 +44,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
     })?;
+    let services = programs::services()?;
     data::check(&filling(&args))?;
     let home = args.home.home()?;
     home.create().map_err(|error| Failure::failed(error.to_string()))?;
@@ -59,7 +60,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let control = tokio::spawn(control.serve(supervisor.clone()));
 
     let node = Node::of(&args)?;
-    let mesh = Mesh { args, home, program, sockets, node, supervisor };
+    let mesh = Mesh { args, home, program, services, sockets, node, supervisor };
     let outcome = tokio::select! {
         outcome = mesh.run() => outcome,
         () = signals.stop() => Ok(()),
@@ -81,6 +82,8 @@ struct Mesh {
     args: UpArgs,
     home: Home,
     program: PathBuf,
+    /// The folder with the programs of the services.
+    services: PathBuf,
     sockets: Sockets,
     node: Node,
     supervisor: Supervisor,
@@ -136,27 +139,16 @@ struct Backing {
 impl Mesh {
     /// Brings everything up and stays. Ends only by failing.
     async fn run(&self) -> Result<(), Failure> {
-        let (tell_backing, backing) = oneshot::channel::<Backing>();
-        let services = async {
-            let folder = build::build(&self.program).await?;
-            let Ok(backing) = backing.await else {
-                // The other branch has failed, and says why.
-                return std::future::pending().await;
-            };
-            self.start_services(folder, backing)
-        };
-        let contents = async {
-            let (database, bus) = self.start_backing().await?;
-            let database_url = database.url().to_owned();
-            let mut closing = variables(&database_url, &self.home.root().to_string_lossy());
-            closing.extend(self.env());
-            migrate(&database_url, Some(closing)).await?;
-            // Nobody listens any more only when the other branch has failed.
-            let _ = tell_backing.send(Backing { database, bus });
-            let data = data::fill(&self.home, &database_url, &filling(&self.args)).await?;
-            self.start_node(&database_url, &data).await
-        };
-        tokio::try_join!(services, contents)?;
+        let backing = self.start_backing().await?;
+        let database_url = backing.database.url().to_owned();
+        let mut of_export = variables(&database_url, &self.home.root().to_string_lossy());
+        of_export.extend(self.env());
+        migrate(&database_url, Some(of_export.clone())).await?;
+        let data = data::fill(&self.home, &database_url, &filling(&self.args)).await?;
+        // Before the services start, so that each of them finds the whole history when it first looks.
+        seal_complete(&database_url, of_export).await;
+        self.start_services(backing)?;
+        self.start_node(&database_url, &data).await?;
         let own_node = self.node.names().iter().copied();
         let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain(own_node).collect();
         self.supervisor
@@ -179,7 +171,7 @@ impl Mesh {
         }
     }
 
-    async fn start_backing(&self) -> Result<(Database, Bus), Failure> {
+    async fn start_backing(&self) -> Result<Backing, Failure> {
         let (postgres, nats) = (self.args.postgres.as_deref(), self.args.nats.as_deref());
         let programs = backing::programs(&self.home, postgres.is_none(), nats.is_none()).await?;
         let env = self.env();
@@ -203,13 +195,14 @@ impl Mesh {
                 (url, _) => backing::reach_nats(&self.home, url.unwrap_or_default()).await,
             }
         };
-        tokio::try_join!(database, bus)
+        let (database, bus) = tokio::try_join!(database, bus)?;
+        Ok(Backing { database, bus })
     }
 
-    fn start_services(&self, binaries: PathBuf, backing: Backing) -> Result<(), Failure> {
+    fn start_services(&self, backing: Backing) -> Result<(), Failure> {
         let around = Arc::new(Surroundings {
             home: self.home.clone(),
-            binaries,
+            binaries: self.services.clone(),
             bus: backing.bus,
             database: backing.database,
             node_url: Some(self.node.url()),
@@ -264,12 +257,12 @@ fn bus_prefix(env: &[(String, String)]) -> String {
 }
 
 /// Says a step that takes time.
-pub(crate) fn say(step: &str) {
+pub fn say(step: &str) {
     eprintln!("{step}");
 }
 
 /// Whether somebody looks at standard error.
-pub(crate) fn is_watched() -> bool {
+pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 

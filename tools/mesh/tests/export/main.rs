@@ -1,6 +1,7 @@
 //! `mesh export` against a real mesh, and against one whose answers are spoilt on the way.
 #![allow(clippy::unwrap_used)]
 
+mod behind_tls;
 mod faulty;
 
 use std::ffi::OsString;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use mesh_testbed::{Database, Mesh};
+use mesh_testbed::{Database, Mesh, http_client};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -17,6 +18,7 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep, timeout};
 
+use behind_tls::behind_tls;
 use faulty::{Fault, Faulty};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,7 +54,7 @@ async fn plain(from: u64, to: u64) -> Vec<u8> {
         "{}/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table=TABLE_TRADES",
         mesh().await
     );
-    let client = reqwest::Client::builder().no_gzip().build().unwrap();
+    let client = http_client();
     client.get(url).send().await.unwrap().error_for_status().unwrap().bytes().await.unwrap().to_vec()
 }
 
@@ -124,6 +126,24 @@ fn says(said: &str, parts: &[&str]) {
     for part in parts {
         assert!(said.contains(part), "no {part:?} in: {said}");
     }
+}
+
+#[tokio::test]
+async fn a_gateway_behind_tls_is_trusted_by_the_certificates_of_the_system() {
+    let (gateway, folder) = (mesh().await, Folder::new());
+    let certificates = tempfile::tempdir().unwrap();
+    let (url, authority) = behind_tls(gateway, certificates.path()).await;
+    let mut export = folder.command(&url, ["1", "4"], &[]);
+    let output = timeout(PATIENCE, export.env("SSL_CERT_FILE", authority).output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
+
+    let stranger = tempfile::tempdir().unwrap();
+    let other = mesh_testbed::certify(stranger.path()).ca;
+    let mut export = folder.command(&url, ["1", "4"], &["--retries", "0"]);
+    let output = timeout(PATIENCE, export.env("SSL_CERT_FILE", other).output()).await.unwrap().unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("certificate"), "{said}");
 }
 
 #[tokio::test]

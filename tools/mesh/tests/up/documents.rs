@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mesh_testbed::Database;
+use mesh_testbed::{Database, http_client};
 use serde_json::{Map, Value};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
@@ -235,7 +235,8 @@ fn compare(shown: &Shown, said: &str) {
 async fn is_sealed(up: &Up) {
     let deadline = Instant::now() + PATIENCE * 4;
     loop {
-        let answer = reqwest::get(format!("{}/api/v2/networkhistory/segments", up.http)).await.unwrap();
+        let answer =
+            http_client().get(format!("{}/api/v2/networkhistory/segments", up.http)).send().await.unwrap();
         let answer: Value = answer.json().await.unwrap();
         if answer["segments"].as_array().is_some_and(|segments| segments.len() >= SEGMENTS) {
             return;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mesh_launcher::control::Row;
 use mesh_launcher::services::SERVICES;
+use mesh_testbed::http_client;
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::CheckTransactionRequest;
 use rustix::process::{Pid, Signal, kill_process};
@@ -119,7 +120,7 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) async fn status(&self) -> u16 {
-        let answer = reqwest::get(format!("{}/api/v2/network/limits", self.http)).await;
+        let answer = http_client().get(format!("{}/api/v2/network/limits", self.http)).send().await;
         answer.map_or(0, |answer| answer.status().as_u16())
     }
 
@@ -162,7 +163,7 @@ pub(crate) fn hash_of(signed: &[u8]) -> String {
 pub(crate) async fn asked(url: &str) -> serde_json::Value {
     let deadline = Instant::now() + PATIENCE * 2;
     loop {
-        if let Ok(answer) = reqwest::get(url).await
+        if let Ok(answer) = http_client().get(url).send().await
             && answer.status() != 503
         {
             return answer.json().await.unwrap();

@@ -1,0 +1,137 @@
+//! `mesh baseline`: the processes that the product is compared with, each measured like a service.
+//!
+//! Comes in: an inherited listening socket, and for reads of the store the database by a variable. Goes out: answers
+//! over HTTP by plain `warp::serve`, until it is killed.
+
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use actix::{Actor as _, Addr, System};
+use listenfd::ListenFd;
+use mesh_bus::{Ask, Asked, Encoding, Format};
+use mesh_query::Query;
+use mesh_store::{PageSizes, Store, StoreConfig};
+use proto_msgs::v2::GetWithdrawalRequest;
+use warp::Filter;
+use warp::http::StatusCode;
+use warp::reply::{Response, with_header, with_status};
+
+use crate::bench::args::Baseline;
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+/// The variable that names the database.
+pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";
+/// Pipelined connections for point reads, here and in the `query` that is measured beside.
+const POINT_CONNECTIONS: usize = 4;
+/// Greatest number of requests at the same time, that of the `query` service.
+const IN_FLIGHT: usize = 256;
+/// Threads for HTTP where there is more than one.
+const THREADS: usize = 2;
+
+/// Serves until it is killed. It has a thread and a runtime of its own, which are part of what is measured.
+pub(crate) async fn run(kind: Baseline) -> Result<(), Failure> {
+    let served = tokio::task::spawn_blocking(move || serve(kind)).await;
+    served.map_err(|error| cannot("serve", &error))?
+}
+
+fn serve(kind: Baseline) -> Result<(), Failure> {
+    let inherited = ListenFd::from_env().take_tcp_listener(0).map_err(|error| cannot("listen", &error))?;
+    let listener = inherited.ok_or_else(|| {
+        Failure::configuration("no listening socket is inherited; let `mesh bench` start the baselines")
+    })?;
+    match kind {
+        Baseline::Direct => System::new().block_on(async {
+            let query = start_query()?;
+            answer(listener, direct(query)).await
+        }),
+        Baseline::DirectThreads => {
+            let query = start_query_beside()?;
+            on_threads(answer(listener, direct(query)))
+        }
+        Baseline::Hello => System::new().block_on(answer(listener, hello())),
+        Baseline::HelloThreads => on_threads(answer(listener, hello())),
+    }
+}
+
+fn on_threads(serving: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
+    runtime.map_err(|error| cannot("start threads", &error))?.block_on(serving)
+}
+
+async fn answer<F>(listener: TcpListener, filter: F) -> Result<(), Failure>
+where
+    F: Filter<Extract: warp::Reply, Error = warp::Rejection> + Clone + Send + Sync + 'static,
+{
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| cannot("listen", &error))?;
+    warp::serve(filter).incoming(listener).run().await;
+    Ok(())
+}
+
+/// The variable that gives the `query` that is measured beside as many connections.
+pub(super) fn points() -> (String, String) {
+    ("MESH_QUERY_POINT_CONNECTIONS".to_owned(), POINT_CONNECTIONS.to_string())
+}
+
+fn hello() -> impl Filter<Extract: warp::Reply, Error = warp::Rejection> + Clone {
+    warp::path("hello").map(|| "Hello, World!")
+}
+
+/// The handler of `query`, asked as the bus asks it, its reply written as the bus writes it.
+fn direct(query: Addr<Query>) -> impl Filter<Extract: warp::Reply, Error = warp::Rejection> + Clone {
+    warp::path!("api" / "v2" / "withdrawal" / String).and(warp::get()).then(move |id| {
+        let query = query.clone();
+        async move { read(&query, id).await.unwrap_or_else(refusal) }
+    })
+}
+
+async fn read(query: &Addr<Query>, id: String) -> Result<Response, String> {
+    let asked = query
+        .send(Ask(GetWithdrawalRequest { id }, Asked::default()))
+        .await
+        .map_err(|error| error.to_string())?;
+    let answered = asked.map_err(|problem| problem.to_string())?;
+    let encoding = Encoding { format: Format::Json, gzip: false };
+    let body = encoding.render(&answered.reply).map_err(|problem| problem.to_string())?;
+    Ok(warp::Reply::into_response(with_header(body, "content-type", "application/json")))
+}
+
+fn refusal(why: String) -> Response {
+    warp::Reply::into_response(with_status(why, StatusCode::SERVICE_UNAVAILABLE))
+}
+
+/// Starts the handler on this thread.
+fn start_query() -> Result<Addr<Query>, Failure> {
+    let url = std::env::var(DATABASE_URL).map_err(|error| cannot("find the database", &error))?;
+    let store = open_store(url)?;
+    let sizes = PageSizes { default: 1000, greatest: 5000 };
+    Ok(Query::new(store, sizes, 100_000, IN_FLIGHT).start())
+}
+
+/// Starts the handler on a thread of its own.
+fn start_query_beside() -> Result<Addr<Query>, Failure> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        System::new().block_on(async {
+            // The one who asked waits for it.
+            let _ = tell.send(start_query());
+            std::future::pending::<()>().await;
+        });
+    });
+    told.recv().map_err(|error| cannot("start the handler", &error))?
+}
+
+/// Opens the store as the `query` service does.
+pub(super) fn open_store(url: String) -> Result<Store, Failure> {
+    let config = StoreConfig {
+        url,
+        replica_url: None,
+        query_timeout: Duration::from_secs(10),
+        point_connections: POINT_CONNECTIONS,
+        list_connections: 1,
+        name: "mesh baseline".to_owned(),
+    };
+    Store::open(&config).map_err(|error| cannot("open the store", &error))
+}

@@ -1,0 +1,64 @@
+//! What runs in a private mesh only to be compared with it, and what is watched.
+
+use std::net::SocketAddr;
+
+use clap::ValueEnum as _;
+use mesh_launcher::process::ProcessSpec;
+use mesh_launcher::supervisor::{Group, Tier};
+use mesh_launcher::{Ready, Recipe};
+
+use super::baseline;
+use super::cost::Watched;
+use crate::bench::args::Baseline;
+use mesh::failure::Failure;
+use mesh::programs;
+
+use crate::private::{PrivateMesh, Servers, sockets};
+
+impl PrivateMesh {
+    /// Starts a process that the product is compared with, and gives its address once it answers a path.
+    pub(super) async fn start_baseline(
+        &self,
+        servers: &Servers,
+        kind: Baseline,
+        name: &'static str,
+        path: &str,
+    ) -> Result<SocketAddr, Failure> {
+        let sockets = sockets()?;
+        let address = sockets.http;
+        let kind = kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let mut spec =
+            ProcessSpec::new(format!("{name}-0"), programs::beside("laboratory")?, self.home.log(name, 0))
+                .arg("baseline")
+                .arg(kind)
+                .env(baseline::DATABASE_URL, &servers.database_url);
+        spec.sockets = sockets.inherited;
+        let (client, url) = (reqwest::Client::new(), format!("http://{address}{path}"));
+        let ready = Ready::probe(move || {
+            let asked = client.get(&url).send();
+            async move { asked.await.is_ok_and(|answer| answer.status().is_success()) }
+        });
+        let recipe = Recipe { spec, ready };
+        let group = Group {
+            name: name.to_owned(),
+            tier: Tier::Service,
+            scalable: false,
+            recipe: Box::new(move |_, _| recipe.clone()),
+        };
+        self.add(group, 1)?;
+        self.ready(&[name]).await?;
+        Ok(address)
+    }
+
+    /// The processes of these names.
+    pub(super) fn watch(&self, names: &[&str]) -> Vec<Watched> {
+        let rows = self.supervisor.rows();
+        let of_name = |name: &&str| {
+            rows.iter()
+                .filter(|row| row.service == *name)
+                .map(|row| Watched { name: row.service.clone(), pid: row.pid })
+                .collect::<Vec<_>>()
+        };
+        names.iter().flat_map(of_name).collect()
+    }
+}

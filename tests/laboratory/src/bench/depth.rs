@@ -1,0 +1,211 @@
+//! Section "depth": page 1 and page 10,000 of a list of a million rows, through HTTP, in turns.
+//!
+//! The time of the deep page may be at most 1.3 times that of the first. Beside the times stand the buffers that the
+//! list's own statement touches in the database.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use mesh_store::LIST_SETTINGS;
+use serde_json::{Value, json};
+use tokio_postgres::Client;
+
+use super::Section;
+use crate::private::Servers;
+use crate::table;
+use mesh::failure::{Failure, cannot};
+use mesh::up::say;
+
+const STATEMENT: &str = include_str!("../../../../services/query/sql/list_delegations.sql");
+
+const ROWS: u64 = 1_000_000;
+const PAGE: u64 = 100;
+/// The greatest ratio of the two medians.
+const RATIO_AT_MOST: f64 = 1.3;
+/// Requests of each kind before those that count.
+const WARM_UP: u32 = 20;
+
+/// 100 epochs, parties and nodes, in an order on disk that has nothing to do with that of the list.
+const FILL: &str =
+    "INSERT INTO delegations_current (party_id, node_id, epoch_id, amount, tx_hash, block_time, seq_num)
+    SELECT lpad(to_hex(n / 100 % 100), 64, '0'), lpad(to_hex(n % 100), 64, '0'), n / 10000, n, 'tx',
+        timestamptz '2023-01-01 00:00:00+00', n
+    FROM (SELECT step * 618033 % 1000000 AS n FROM generate_series(0, 999999::int8) AS step) AS numbers";
+
+/// One of the pages that are compared.
+struct Page {
+    number: u64,
+    query: String,
+    buffers: i64,
+    took_us: Vec<f64>,
+}
+
+/// Fills the list, times the pages and says whether depth costs nothing.
+pub(super) async fn measure(servers: &Servers, edge: SocketAddr, runs: u32) -> Result<Section, Failure> {
+    say("filling a list of 1,000,000 delegations");
+    let database = servers.connect("").await?;
+    for statement in [FILL, "VACUUM ANALYZE delegations_current", "CHECKPOINT"] {
+        database.batch_execute(statement).await.map_err(|error| cannot("fill the list", &error))?;
+    }
+    let client = Http { client: reqwest::Client::new(), list: format!("http://{edge}/api/v2/delegations") };
+    say(&format!("timing {runs} requests of each page"));
+    let mut orders = Vec::new();
+    for newest_first in [true, false] {
+        let pages = time_in_turns(&client, servers, newest_first, runs).await?;
+        orders.push((if newest_first { "newest first" } else { "oldest first" }, pages));
+    }
+    Ok(section(&orders, runs))
+}
+
+async fn time_in_turns(
+    client: &Http,
+    servers: &Servers,
+    newest_first: bool,
+    runs: u32,
+) -> Result<[Page; 2], Failure> {
+    let reading = servers.connect(&format!("-c jit=off {LIST_SETTINGS}")).await?;
+    let order = format!("pagination.newestFirst={newest_first}");
+    // The row in front of the last page.
+    let end = client.page(&format!("?{order}&pagination.last={}", PAGE + 1)).await?;
+    let edge = &end["edges"][0];
+    let page = async |number, cursor: &str, position: &str| {
+        let query = format!("?{order}&pagination.first={PAGE}{cursor}");
+        let buffers = buffers(&reading, newest_first, position).await?;
+        Ok::<_, Failure>(Page { number, query, buffers, took_us: Vec::new() })
+    };
+    let after = format!("&pagination.after={}", text(&edge["cursor"]));
+    let position =
+        ["epochSeq", "party", "nodeId"].map(|name| format!("'{}'", text(&edge["node"][name]))).join(", ");
+    let mut pages = [page(1, "", "NULL, NULL, NULL").await?, page(ROWS / PAGE, &after, &position).await?];
+    for run in 0..WARM_UP + runs {
+        for page in &mut pages {
+            let begun = Instant::now();
+            let body = client.page(&page.query).await?;
+            let took = begun.elapsed();
+            let whole = body["edges"].as_array().is_some_and(|edges| edges.len() as u64 == PAGE);
+            let at_its_place = body["pageInfo"]["hasNextPage"] == (page.number == 1);
+            if !whole || !at_its_place {
+                return Err(Failure::failed(format!("page {} is not what was asked for", page.number)));
+            }
+            if run >= WARM_UP {
+                page.took_us.push(took.as_secs_f64() * 1e6);
+            }
+        }
+    }
+    Ok(pages)
+}
+
+/// The edge, asked for pages of the list.
+struct Http {
+    client: reqwest::Client,
+    list: String,
+}
+
+impl Http {
+    /// Asks for a page and reads it whole.
+    async fn page(&self, query: &str) -> Result<Value, Failure> {
+        let asked = async {
+            let response = self.client.get(format!("{}{query}", self.list)).send().await?;
+            response.error_for_status()?.json::<Value>().await
+        };
+        let mut body = asked.await.map_err(|error| cannot("read a page", &error))?;
+        Ok(body["delegations"].take())
+    }
+}
+
+/// How many shared buffers the statement touches for the page behind a position.
+async fn buffers(reading: &Client, newest_first: bool, position: &str) -> Result<i64, Failure> {
+    let explained = async {
+        reading.batch_execute(&format!("DEALLOCATE ALL; PREPARE page AS {STATEMENT}")).await?;
+        let walk = format!("{newest_first}, {}, {position}", PAGE + 1);
+        let explain =
+            format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page(NULL, NULL, NULL, {walk})");
+        Ok(reading.query_one(&explain, &[]).await?.get::<_, Value>(0))
+    };
+    let plan = explained.await.map_err(|error: tokio_postgres::Error| cannot("explain the list", &error))?;
+    let number = |name: &str| plan[0]["Plan"][name].as_i64().unwrap_or_default();
+    Ok(number("Shared Hit Blocks") + number("Shared Read Blocks"))
+}
+
+fn section(orders: &[(&str, [Page; 2])], runs: u32) -> Section {
+    let (mut rows, mut figures, mut worst) = (Vec::new(), Vec::new(), 0.0_f64);
+    for (order, pages) in orders {
+        let medians = [0, 1].map(|page: usize| quantile(&pages[page].took_us, 0.5));
+        let ratio = medians[1] / medians[0];
+        worst = worst.max(ratio);
+        let mut shown = Vec::new();
+        for (page, median) in pages.iter().zip(medians) {
+            let slow = quantile(&page.took_us, 0.95);
+            let ratio = if page.number == 1 { String::new() } else { format!("{ratio:.2}") };
+            rows.push(vec![
+                format!("{order}, page {}", page.number),
+                format!("{:.2}", median / 1000.0),
+                format!("{:.2}", slow / 1000.0),
+                page.buffers.to_string(),
+                ratio,
+            ]);
+            shown.push(json!({
+                "page": page.number, "medianUs": median.round(), "p95Us": slow.round(), "buffers": page.buffers,
+            }));
+        }
+        figures.push(json!({ "order": order, "pages": shown, "ratio": (ratio * 1000.0).round() / 1000.0 }));
+    }
+    let title = format!("depth: {ROWS} delegations, pages of {PAGE}, {runs} requests each in turns");
+    let heading = ["page", "median ms", "p95 ms", "buffers", "ratio"];
+    let verdict = if worst <= RATIO_AT_MOST {
+        Ok(())
+    } else {
+        Err(Failure::failed(format!(
+            "the deep page took {worst:.2} times as long as the first, {RATIO_AT_MOST} is allowed; look at the plan of \
+             the list's statement"
+        )))
+    };
+    Section {
+        table: table::laid_out(&title, &heading, &rows),
+        figures: json!({
+            "section": "depth", "list": "delegations", "rows": ROWS, "pageSize": PAGE, "runs": runs,
+            "ratioAtMost": RATIO_AT_MOST, "orders": figures,
+        }),
+        verdict,
+    }
+}
+
+/// The value that a share of the values does not exceed.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    values.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(number: u64, took_us: &[f64]) -> Page {
+        Page { number, query: String::new(), buffers: 110, took_us: took_us.to_vec() }
+    }
+
+    #[test]
+    fn a_deep_page_may_be_somewhat_slower_and_not_more() {
+        let found =
+            |deep| section(&[("newest first", [page(1, &[10.0, 11.0, 90.0]), page(10_000, &[deep])])], 3);
+        let fine = found(13.0);
+        assert!(fine.verdict.is_ok());
+        assert_eq!(fine.figures["orders"][0]["ratio"], 1.182);
+        assert!(fine.table.contains("newest first, page 10000"), "{}", fine.table);
+        let slow = found(15.0).verdict.unwrap_err().to_string();
+        assert!(slow.contains("1.36 times"), "{slow}");
+    }
+
+    #[test]
+    fn quantiles_are_values_that_were_measured() {
+        let values = [5.0, 1.0, 3.0, 2.0, 4.0];
+        assert_eq!([0.0, 0.5, 0.95, 1.0].map(|share| quantile(&values, share)), [1.0, 3.0, 5.0, 5.0]);
+        assert_eq!(quantile(&[], 0.5), 0.0);
+    }
+}

@@ -1,0 +1,63 @@
+//! Section "first-byte": an export of a thousand segments, from asking to the first byte of its body.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::super::Section;
+use super::super::bar::{Bar, Must};
+use super::super::contest::{median, rounded};
+use super::{Stage, apart, drain, path};
+use crate::table;
+use mesh::failure::Failure;
+use mesh::up::say;
+
+const RUNS: u64 = 20;
+/// Between two runs: what was asked for in advance for the one before has come.
+const PAUSE: Duration = Duration::from_millis(30);
+
+/// Times ranges that were asked for before, and such that never were.
+pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
+    say("asking for an export of 1000 segments");
+    let many = stage.history.many;
+    let edge = stage.edges.cached;
+    // Each leaves one more segment out.
+    let cold: Vec<String> = (1..=RUNS).map(|less| path(many, less)).collect();
+    let warm = vec![path(many, 0); RUNS as usize];
+    let cold = apart(move || times(edge, &cold)).await?;
+    let warm = apart(move || {
+        drain::first_byte(edge, &warm[0])?;
+        times(edge, &warm)
+    })
+    .await?;
+    let bar = Bar {
+        what: "warm layout, ms to the first byte".to_owned(),
+        found: median(warm.clone()),
+        must: Must::Keep(5.0),
+        aim: 1.0,
+    };
+    let (mut rows, mut sides) = (Vec::new(), Vec::new());
+    for (name, times) in [("warm layout", warm), ("range never asked for", cold)] {
+        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = times.iter().copied().fold(0.0, f64::max);
+        let middle = median(times);
+        rows.push(vec![name.to_owned(), format!("{middle:.2}"), format!("{least:.2}"), format!("{most:.2}")]);
+        sides.push(json!({
+            "side": name, "medianMs": rounded(middle), "leastMs": rounded(least), "mostMs": rounded(most),
+        }));
+    }
+    let title = format!("first-byte: an export of 1000 segments, medians of {RUNS}");
+    let table = table::laid_out(&title, &["export", "ms", "least", "most"], &rows);
+    Ok(Section::of("first-byte", &table, &sides, &[bar]))
+}
+
+/// Milliseconds to the first byte of each.
+fn times(edge: SocketAddr, paths: &[String]) -> Result<Vec<f64>, String> {
+    let time = |path: &String| {
+        std::thread::sleep(PAUSE);
+        let (_, took) = drain::first_byte(edge, path)?;
+        Ok(took.as_secs_f64() * 1e3)
+    };
+    paths.iter().map(time).collect()
+}

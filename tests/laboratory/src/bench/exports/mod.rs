@@ -1,0 +1,165 @@
+//! Suite "exports": downloads of a stored history and of a ledger, and the sealing that the history comes from.
+
+mod beside;
+mod drain;
+mod first_byte;
+mod ledger;
+mod psql;
+mod raw;
+mod scaled;
+mod scaling;
+mod sealing;
+mod splice;
+
+use std::time::Duration;
+
+use mesh_launcher::control::{Answer, Request};
+
+use super::cost::Watched;
+use super::sections::{ExportsSection, SectionName};
+use super::{Section, baseline, withdrawals};
+use mesh::processes::NATS;
+
+use crate::bench::args::BenchArgs;
+use crate::private::{Edges, Layout, PrivateMesh, Servers};
+use crate::synthetic::{CHAIN_ID, LargeTable, Synthetic, Written};
+use mesh::failure::{Failure, cannot};
+use mesh::up::say;
+
+/// Segments of the part of the history that has many.
+const MANY: u64 = 1000;
+/// Bytes of a segment of the other part, about.
+const LARGE_SEGMENT_BYTES: u64 = 20_000_000;
+/// Bytes that a row takes in a segment, about.
+const ROW_BYTES: u64 = 250;
+/// Blocks of a segment.
+const BLOCKS: u64 = 1000;
+
+/// The first segment's blocks, which are in the database as well: the export service has nothing to seal.
+const FILL_BLOCKS: &str = "INSERT INTO blocks (block_time, height, hash)
+    SELECT timestamptz '2023-01-18 00:00:00+00' + n * interval '1 second', n, encode(sha256(n::text::bytea), 'hex')
+    FROM generate_series(1, 1000) AS n";
+
+/// Measures, and prints each section as soon as it is known.
+pub(super) async fn measure(
+    mesh: &PrivateMesh,
+    names: &[ExportsSection],
+    args: &BenchArgs,
+) -> Result<Vec<Section>, Failure> {
+    let stage = Stage::set(mesh, names, args).await?;
+    let mut sections = Vec::new();
+    for name in names {
+        let measured = stage.measure(*name).await;
+        let section =
+            measured.unwrap_or_else(|failure| Section::failed(SectionName::Exports(*name), failure));
+        println!("{}", section.table);
+        sections.push(section);
+    }
+    Ok(sections)
+}
+
+/// Where exports are measured: everything runs and is filled.
+struct Stage<'a> {
+    mesh: &'a PrivateMesh,
+    servers: Servers,
+    edges: Edges,
+    history: History,
+    /// How long a round is.
+    length: Duration,
+    /// Rows that are sealed; the ledger has as many, of which a half are the party's.
+    rows: u64,
+}
+
+/// A stored history in two parts.
+struct History {
+    /// A thousand small segments, full of orders.
+    many: Written,
+    /// As many bytes in large ones, full of trades.
+    few: Written,
+    few_segments: Synthetic,
+}
+
+impl History {
+    fn write(mesh: &PrivateMesh, megabytes: u64) -> Result<Self, Failure> {
+        let bytes = megabytes * 1_000_000 / 2;
+        let synthetic = |table, segments: u64| Synthetic {
+            table,
+            segments,
+            blocks: BLOCKS,
+            rows: (bytes / segments / ROW_BYTES).max(1),
+        };
+        let many = synthetic(LargeTable::Orders, MANY).write(mesh.home.root())?;
+        let few_segments = synthetic(LargeTable::Trades, bytes.div_ceil(LARGE_SEGMENT_BYTES));
+        let few = few_segments.write_behind(Some(many), mesh.home.root())?;
+        Ok(Self { many, few, few_segments })
+    }
+}
+
+/// The path of an export of what was written at once, without the last so many segments.
+fn path(written: Written, without: u64) -> String {
+    format!(
+        "/api/v2/networkhistory/export?table=TABLE_{}&fromBlock={}&toBlock={}",
+        written.table.name().to_ascii_uppercase(),
+        written.first_block,
+        written.last_block - without * BLOCKS
+    )
+}
+
+impl<'a> Stage<'a> {
+    async fn set(mesh: &'a PrivateMesh, names: &[ExportsSection], args: &BenchArgs) -> Result<Self, Failure> {
+        let servers = mesh.start_servers().await?;
+        say(&format!("writing {} MB of history", args.megabytes));
+        let history = tokio::task::block_in_place(|| History::write(mesh, args.megabytes))?;
+        let database = servers.connect("").await?;
+        let chain = format!("INSERT INTO chain (id) VALUES ('{CHAIN_ID}')");
+        for statement in [FILL_BLOCKS, &chain] {
+            database.batch_execute(statement).await.map_err(|error| cannot("fill in blocks", &error))?;
+        }
+        if names.contains(&ExportsSection::Sealing) {
+            sealing::fill(&database, args.rows).await?;
+        }
+        if names.contains(&ExportsSection::Ledger) {
+            ledger::fill(&database, args.rows).await?;
+        }
+        if names.contains(&ExportsSection::Beside) || names.contains(&ExportsSection::Scaled) {
+            withdrawals::fill(&servers).await?;
+        }
+        let layout = Layout { env: vec![baseline::points()], ..Layout::default() };
+        let edges = mesh.start_services(&servers, &layout).await?;
+        let length = Duration::from_secs(args.seconds.into());
+        Ok(Self { mesh, servers, edges, history, length, rows: args.rows })
+    }
+
+    async fn measure(&self, name: ExportsSection) -> Result<Section, Failure> {
+        match name {
+            ExportsSection::Splice => splice::measure(self).await,
+            ExportsSection::FirstByte => first_byte::measure(self).await,
+            ExportsSection::Sealing => sealing::measure(self).await,
+            ExportsSection::Ledger => ledger::measure(self).await,
+            ExportsSection::Scaling => scaling::measure(self).await,
+            ExportsSection::Beside => beside::measure(self).await,
+            ExportsSection::Scaled => scaled::measure(self).await,
+        }
+    }
+
+    /// The processes that a download goes through.
+    fn on_the_way(&self) -> Vec<Watched> {
+        self.mesh.watch(&["export", NATS, "edge"])
+    }
+
+    /// Gives an order as the command line does.
+    async fn order(&self, request: Request) -> Result<(), Failure> {
+        match self.mesh.supervisor.answer(request).await {
+            Answer::Refused { reason } => Err(Failure::failed(reason)),
+            Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => Ok(()),
+        }
+    }
+}
+
+/// Runs on a thread of its own, so that what it does and waits for meets nothing else.
+async fn apart<T: Send + 'static>(
+    what: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, Failure> {
+    let ran = tokio::task::spawn_blocking(what).await;
+    ran.map_err(|error| error.to_string()).flatten().map_err(Failure::failed)
+}

@@ -1,0 +1,44 @@
+//! Section "scaling": eight downloads at the same time from four workers, against the same from one.
+
+use mesh_launcher::control::Request;
+
+use super::super::Section;
+use super::super::bar::{Bar, Must};
+use super::super::contest::ROUNDS;
+use super::super::cost::Watched;
+use super::super::transfer::{self, BYTES, Transfer};
+use super::{Stage, apart, drain, path};
+use mesh::failure::Failure;
+use mesh::up::say;
+
+const DOWNLOADS: usize = 8;
+const WORKERS: u32 = 4;
+
+/// Compares.
+pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
+    say(&format!("downloading {DOWNLOADS} times at once from one worker and from {WORKERS}"));
+    let edge = stage.edges.cached;
+    let length = stage.length;
+    let paths = vec![path(stage.history.few, 0); DOWNLOADS];
+    let mut sides =
+        [Transfer::new("4 workers", BYTES, Vec::new()), Transfer::new("1 worker", BYTES, Vec::new())];
+    for _ in 0..ROUNDS {
+        for (side, workers) in sides.iter_mut().zip([WORKERS, 1]) {
+            stage.order(Request::Scale { name: "export".to_owned(), replicas: workers }).await?;
+            stage.mesh.ready(&["export"]).await?;
+            let watched: Vec<Watched> = stage.on_the_way();
+            side.watch(watched.clone());
+            let paths = paths.clone();
+            side.add(apart(move || drain::drain(edge, &paths, &watched, length)).await?);
+        }
+    }
+    let bar = Bar {
+        what: format!("{} / {}, bytes a second", sides[0].name(), sides[1].name()),
+        found: sides[0].rate() / sides[1].rate(),
+        must: Must::Reach(0.9),
+        aim: 1.0,
+    };
+    let title = format!("scaling: {DOWNLOADS} downloads at once");
+    let figures: Vec<_> = sides.iter().map(Transfer::figures).collect();
+    Ok(Section::of("scaling", &transfer::tables(&title, &sides), &figures, &[bar]))
+}

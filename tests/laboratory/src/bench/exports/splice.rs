@@ -1,0 +1,142 @@
+//! Section "splice": a stored export over HTTP, edge and bus, against the bus alone, and against deflating its CSV anew.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::{Compress, Compression, FlushCompress};
+use mesh_history::DEFAULT_LEVEL;
+
+use super::super::Section;
+use super::super::bar::{Bar, Must};
+use super::super::contest::ROUNDS;
+use super::super::cost;
+use super::super::meter::Meter;
+use super::super::transfer::{self, BYTES, Moved, Transfer};
+use super::{Stage, apart, drain, path, raw};
+use crate::synthetic::{LargeTable, Synthetic};
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+use mesh::processes::NATS;
+use mesh::up::say;
+
+/// Bytes that are published over and over.
+const PUBLISHED: u64 = 64 << 20;
+/// Rows of the CSV that is deflated over and over.
+const DEFLATED_ROWS: u64 = 40_000;
+
+/// Compares.
+pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
+    say("downloading a stored export");
+    let (few, many) = (path(stage.history.few, 0), path(stage.history.many, 0));
+    let edge = stage.edges.cached;
+    let length = stage.length;
+    let messages = messages(stage)?;
+    let text = csv()?;
+    let asked = few.clone();
+    let (stored, _) = apart(move || drain::first_byte(edge, &asked)).await?;
+    // What a byte of the download is worth in CSV.
+    let inflation = stage.history.few.plain as f64 / stored as f64;
+
+    let large = format!("{} segments", stage.history.few_segments.segments);
+    let mut sides = [
+        Transfer::new("export of large segments", BYTES, stage.on_the_way()),
+        Transfer::new("export of 1000 segments", BYTES, stage.on_the_way()),
+        Transfer::new("raw NATS, 512 KiB messages", BYTES, stage.mesh.watch(&[NATS])),
+        Transfer::new("one-stream deflate (CSV bytes)", BYTES, Vec::new()),
+    ];
+    for _ in 0..ROUNDS {
+        for (place, path) in [(0, &few), (1, &many)] {
+            let (paths, watched) = (vec![path.clone()], sides[place].processes().to_vec());
+            sides[place].add(apart(move || drain::drain(edge, &paths, &watched, length)).await?);
+        }
+        let (bus, messages, watched) =
+            (stage.servers.bus.clone(), messages.clone(), sides[2].processes().to_vec());
+        sides[2].add(apart(move || raw::publish(&bus, messages, &watched, length)).await?);
+        let text = text.clone();
+        sides[3].add(apart(move || deflate(&text, length)).await?);
+    }
+    let [product, _, raw, deflate] = &sides;
+    let bars = [
+        Bar {
+            what: format!("{} / {}", product.name(), raw.name()),
+            found: product.rate() / raw.rate(),
+            must: Must::Reach(0.5),
+            aim: 0.8,
+        },
+        Bar {
+            what: format!("CSV of {} / {}", product.name(), deflate.name()),
+            found: product.rate() * inflation / deflate.rate(),
+            must: Must::Reach(5.0),
+            aim: 10.0,
+        },
+    ];
+    let title = format!(
+        "splice: {:.0} MB of trades in {large} and in 1000, a byte of the export worth {inflation:.2} of CSV",
+        stored as f64 / 1e6,
+    );
+    let figures: Vec<_> = sides.iter().map(Transfer::figures).collect();
+    Ok(Section::of("splice", &transfer::tables(&title, &sides), &figures, &bars))
+}
+
+/// Bytes of a stored segment, cut as the product cuts its chunks.
+fn messages(stage: &Stage<'_>) -> Result<Vec<Bytes>, Failure> {
+    let unreadable = |error: std::io::Error| cannot("read the stored segments", &error);
+    let mut bytes = Vec::new();
+    for file in std::fs::read_dir(stage.mesh.home.root().join("segments")).map_err(unreadable)? {
+        bytes.extend(std::fs::read(file.map_err(unreadable)?.path()).map_err(unreadable)?);
+        if bytes.len() as u64 > PUBLISHED {
+            break;
+        }
+    }
+    let bytes = Bytes::from(bytes);
+    let whole = bytes.len() / raw::MESSAGE;
+    Ok((0..whole).map(|place| bytes.slice(place * raw::MESSAGE..(place + 1) * raw::MESSAGE)).collect())
+}
+
+fn csv() -> Result<Bytes, Failure> {
+    let mut text = Vec::new();
+    let rows = Synthetic { table: LargeTable::Trades, segments: 1, blocks: 1, rows: DEFLATED_ROWS };
+    rows.text(|piece| {
+        text.extend_from_slice(piece);
+        Ok(())
+    })?;
+    Ok(text.into())
+}
+
+/// Deflates the text over and over in one stream, as a segment's member is deflated.
+fn deflate(text: &[u8], length: Duration) -> Result<Moved, String> {
+    let mut deflate = Compress::new(Compression::new(DEFAULT_LEVEL), false);
+    let mut out = vec![0; 64 << 10];
+    let (meter, begun_us, mut amount) = (Meter::start(&[]), cost::thread_cpu_us(), 0);
+    let until = std::time::Instant::now() + length;
+    'time: loop {
+        for piece in text.chunks(128 << 10) {
+            let mut left = piece;
+            loop {
+                let (taken, given) = (deflate.total_in(), deflate.total_out());
+                deflate.compress(left, &mut out, FlushCompress::None).map_err(|error| error.to_string())?;
+                left = &left[(deflate.total_in() - taken) as usize..];
+                if left.is_empty() && deflate.total_out() - given < out.len() as u64 {
+                    break;
+                }
+            }
+            amount += piece.len() as u64;
+            if std::time::Instant::now() >= until {
+                break 'time;
+            }
+        }
+    }
+    let own_us = cost::thread_cpu_us() - begun_us;
+    Ok(Moved { amount, spent: meter.stop(own_us), own_us: vec![("deflate", own_us)] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_deflated_for_as_long_as_is_said() {
+        let moved = deflate(&csv().unwrap()[..300_000], Duration::from_millis(20)).unwrap();
+        assert!(moved.amount > 0 && moved.spent.seconds >= 0.02);
+    }
+}

@@ -1,0 +1,141 @@
+//! Section "heads": how soon two edges show a block that the store has just got.
+//!
+//! Both are asked for the same row again and again. They keep their answer until they hear of a newer block, so the
+//! first answer with its height tells when that was, and how long the new answer took besides.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::bar::{Bar, Must};
+use super::contest::rounded;
+use super::{Section, withdrawals};
+use crate::private::{PrivateMesh, Servers};
+use crate::table;
+use mesh::failure::{Failure, cannot};
+use mesh::up::say;
+
+const BLOCKS: usize = 100;
+/// Time between two blocks, milliseconds: an answer that is kept for a second does not end by its age meanwhile.
+const GAP_MS: std::ops::Range<u64> = 100..200;
+/// Between two looks at an edge. Times are not known more exactly.
+const LOOK: Duration = Duration::from_millis(1);
+/// How long the last block may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The second edge.
+const OTHER: &str = "edge-other";
+
+/// What an edge was seen to show, and when first.
+type Seen = Vec<(u64, Instant)>;
+
+/// Measures.
+pub(super) async fn measure(
+    mesh: &PrivateMesh,
+    servers: &Servers,
+    edge: SocketAddr,
+) -> Result<Section, Failure> {
+    say("writing blocks and looking when two edges show them");
+    let other = mesh.start_edge(servers, OTHER).await?;
+    let path = withdrawals::paths(servers, 1).await?[0].clone();
+    let (newest, watched) = watch::channel(None);
+    let looking: Vec<JoinHandle<Result<Seen, Failure>>> =
+        [edge, other].map(|edge| tokio::spawn(look(format!("http://{edge}{path}"), watched.clone()))).into();
+    let written = write(servers).await?;
+    newest.send_replace(written.last().map(|(height, _)| *height));
+    let mut edges = Vec::new();
+    for looking in looking {
+        let seen = timeout(PATIENCE, looking).await;
+        let seen = seen.map_err(|_| Failure::failed("an edge did not show the last block"))?;
+        edges.push(seen.map_err(|error| cannot("look at an edge", &error))??);
+    }
+    let mut delays: Vec<f64> = edges.iter().flat_map(|seen| delays_ms(&written, seen)).collect();
+    delays.sort_by(f64::total_cmp);
+    let quantile = |share: f64| {
+        let at = (delays.len().saturating_sub(1) as f64 * share).round() as usize;
+        delays.get(at).copied().unwrap_or(f64::NAN)
+    };
+    let [p50, p99, longest] = [0.5, 0.99, 1.0].map(quantile);
+    let title =
+        format!("heads: from the end of COMMIT to an answer of that height, {BLOCKS} blocks, 2 edges");
+    let row = [p50, p99, longest].map(|ms| format!("{ms:.1}"));
+    let rows = [[vec!["mesh".to_owned()], row.to_vec()].concat()];
+    let bar = Bar {
+        what: "a new block at every edge, ms of the median".to_owned(),
+        found: p50,
+        must: Must::Keep(50.0),
+        aim: 10.0,
+    };
+    let side = json!({
+        "side": "mesh", "blocks": BLOCKS, "edges": edges.len(),
+        "p50Ms": rounded(p50), "p99Ms": rounded(p99), "longestMs": rounded(longest),
+    });
+    let text = table::laid_out(&title, &["side", "p50 ms", "p99 ms", "longest ms"], &rows);
+    Ok(Section::of("heads", &text, &[side], &[bar]))
+}
+
+/// Writes blocks, each with the moment at which its COMMIT was known to be over.
+async fn write(servers: &Servers) -> Result<Seen, Failure> {
+    let database = servers.connect("").await?;
+    let mut random = SmallRng::seed_from_u64(1);
+    let mut written = Vec::with_capacity(BLOCKS);
+    for _ in 0..BLOCKS {
+        sleep(Duration::from_millis(random.random_range(GAP_MS))).await;
+        let row = database.query_one(withdrawals::NEXT_BLOCK, &[]).await;
+        let height: i64 = row.map_err(|error| cannot("write a block", &error))?.get(0);
+        written.push((height.unsigned_abs(), Instant::now()));
+    }
+    Ok(written)
+}
+
+/// Notes each new height of an edge's answers, until the last one that is written.
+async fn look(url: String, last: watch::Receiver<Option<u64>>) -> Result<Seen, Failure> {
+    let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build();
+    let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
+    let mut seen = Seen::new();
+    while last.borrow().is_none_or(|last| seen.last().is_none_or(|(height, _)| *height < last)) {
+        let answer = client.get(&url).send().await.and_then(reqwest::Response::error_for_status);
+        let answer = answer.map_err(|error| cannot("ask an edge", &error))?;
+        let height =
+            answer.headers().get("x-block-height").and_then(|value| value.to_str().ok()?.parse().ok());
+        let now = Instant::now();
+        let height: u64 = height.ok_or_else(|| Failure::failed("an answer tells no height"))?;
+        if seen.last().is_none_or(|(before, _)| *before < height) {
+            seen.push((height, now));
+        }
+        // The connection is kept only when all of the answer was read.
+        answer.bytes().await.map_err(|error| cannot("read an answer", &error))?;
+        sleep(LOOK).await;
+    }
+    Ok(seen)
+}
+
+/// How long each block took until it, or a newer one, was seen.
+fn delays_ms(written: &[(u64, Instant)], seen: &[(u64, Instant)]) -> Vec<f64> {
+    let delay = |(height, committed): &(u64, Instant)| {
+        let (_, at) = seen.iter().find(|(shown, _)| shown >= height)?;
+        Some(at.saturating_duration_since(*committed).as_secs_f64() * 1e3)
+    };
+    written.iter().map(|block| delay(block).unwrap_or(f64::INFINITY)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_there_when_it_or_a_newer_one_is_seen() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let written = [(5, at(10)), (6, at(20)), (7, at(30)), (8, at(40))];
+        let seen = [(4, at(1)), (5, at(9)), (7, at(36))];
+        let delays = delays_ms(&written, &seen);
+        assert_eq!(delays[..3].iter().map(|ms| ms.round()).collect::<Vec<_>>(), [0.0, 16.0, 6.0]);
+        assert!(delays[3].is_infinite(), "it was never seen");
+    }
+}

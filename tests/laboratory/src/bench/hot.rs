@@ -1,0 +1,89 @@
+//! Section "hot": a hundred rows asked for again and again, while a block a second makes what the edge keeps stale,
+//! against the least that warp can answer.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::bar::{Bar, Must};
+use super::contest::{self, Side};
+use super::load::{Asks, Load};
+use super::point::section;
+use super::{Section, withdrawals};
+use mesh::processes::{NATS, POSTGRES};
+
+use crate::bench::args::Baseline;
+use crate::private::{PrivateMesh, Servers};
+use mesh::failure::{Failure, cannot};
+use mesh::up::say;
+
+const CONNECTIONS: u64 = 32;
+const ROWS: u64 = 100;
+const BLOCK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Compares the edge with warp's hello-world.
+pub(super) async fn measure(
+    mesh: &PrivateMesh,
+    servers: &Servers,
+    edge: SocketAddr,
+    length: Duration,
+) -> Result<Section, Failure> {
+    let hello = ["/hello".to_owned()];
+    let one = mesh.start_baseline(servers, Baseline::Hello, "hello", &hello[0]).await?;
+    let more = mesh.start_baseline(servers, Baseline::HelloThreads, "hello-threads", &hello[0]).await?;
+    say("reading a hundred rows again and again");
+    let hot = withdrawals::paths(servers, ROWS).await?;
+    let side = |name, address, paths: &[String], processes: &[&str]| Side {
+        name,
+        load: Load {
+            address,
+            asks: Asks::Paths(paths.into()),
+            connections: CONNECTIONS,
+            length,
+            period: None,
+        },
+        processes: mesh.watch(processes),
+    };
+    let sides = vec![
+        side("mesh, 1 thread", edge, &hot, &["edge", NATS, "query", POSTGRES]),
+        side("warp hello, 1 thread", one, &hello, &["hello"]),
+        side("warp hello, 2 threads", more, &hello, &["hello-threads"]),
+    ];
+    let outcomes = tokio::select! {
+        outcomes = contest::in_turns(sides) => outcomes?,
+        failed = write_blocks(servers) => return Err(failed),
+    };
+    let [product, hello, ..] = &outcomes[..] else {
+        return Err(Failure::failed("there is nothing to compare"));
+    };
+    // The edge has one thread, so the side with two is there to be looked at only.
+    let bar = Bar {
+        what: format!("{} / {}, requests a second", product.name(), hello.name()),
+        found: product.rate() / hello.rate(),
+        must: Must::Reach(0.75),
+        aim: 0.9,
+    };
+    let title =
+        format!("hot: {ROWS} withdrawals again and again, a block a second, {CONNECTIONS} connections");
+    Ok(section("hot", &title, &outcomes, &bar))
+}
+
+/// Writes a block a second. Ends only by failing.
+async fn write_blocks(servers: &Servers) -> Failure {
+    let writing = async {
+        let database = servers.connect("").await?;
+        let mut period = interval(BLOCK_PERIOD);
+        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            period.tick().await;
+            let written = database.execute(withdrawals::NEXT_BLOCK, &[]).await;
+            written.map_err(|error| cannot("write a block", &error))?;
+        }
+    };
+    let ended: Result<std::convert::Infallible, Failure> = writing.await;
+    match ended {
+        Ok(never) => match never {},
+        Err(failure) => failure,
+    }
+}

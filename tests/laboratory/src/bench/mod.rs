@@ -1,0 +1,140 @@
+//! `mesh bench`: measurements on a private mesh that is thrown away afterwards.
+//!
+//! Comes in: what to measure. Goes out: a table on standard output, and the same figures as JSON into a file. What
+//! is compared runs in turns, so that a busy moment of the machine meets both sides.
+
+pub(crate) mod args;
+mod bar;
+pub(crate) mod baseline;
+mod compared;
+mod contest;
+mod cost;
+mod depth;
+mod exports;
+mod heads;
+mod hot;
+mod load;
+mod meter;
+mod page;
+mod point;
+mod reads;
+mod relay;
+pub(crate) mod sections;
+mod store;
+mod telling;
+mod transfer;
+mod withdrawals;
+
+use serde_json::{Value, json};
+
+use self::bar::Bar;
+use self::sections::{ExportsSection, ReadsSection, RelaySection, SectionName};
+use crate::bench::args::BenchArgs;
+use crate::private::PrivateMesh;
+use mesh::failure::Failure;
+use mesh::signals::Signals;
+
+/// Measures, prints and keeps the figures.
+pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
+    let names = args.sections()?;
+    let mut signals = Signals::watch()?;
+    let (mut reads, mut exports, mut relay) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        match name {
+            SectionName::Reads(name) => reads.push(name),
+            SectionName::Exports(name) => exports.push(name),
+            SectionName::Relay(name) => relay.push(name),
+        }
+    }
+    let mut sections = Vec::new();
+    for suite in [Chosen::Reads(reads), Chosen::Exports(exports), Chosen::Relay(relay)] {
+        if suite.is_empty() {
+            continue;
+        }
+        // Each suite has a mesh of its own: what one has filled in and started does not weigh on the other.
+        let mesh = PrivateMesh::new()?;
+        let outcome = tokio::select! {
+            outcome = suite.measure(&mesh, args) => outcome,
+            () = signals.stop() => Err(Failure::failed("the benchmark was interrupted; run it again for figures")),
+        };
+        mesh.stop().await;
+        sections.extend(outcome?);
+    }
+    if let Some(file) = &args.json {
+        let figures: Vec<&Value> = sections.iter().map(|section| &section.figures).collect();
+        let figures = json!({ "sections": figures });
+        std::fs::write(file, format!("{figures:#}\n")).map_err(|error| {
+            Failure::failed(format!("cannot write {} ({error}); give another file", file.display()))
+        })?;
+    }
+    let failures: Vec<String> =
+        sections.into_iter().filter_map(|section| Some(section.verdict.err()?.to_string())).collect();
+    if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) }
+}
+
+/// The chosen sections of one suite.
+enum Chosen {
+    Reads(Vec<ReadsSection>),
+    Exports(Vec<ExportsSection>),
+    Relay(Vec<RelaySection>),
+}
+
+impl Chosen {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Reads(names) => names.is_empty(),
+            Self::Exports(names) => names.is_empty(),
+            Self::Relay(names) => names.is_empty(),
+        }
+    }
+
+    async fn measure(&self, mesh: &PrivateMesh, args: &BenchArgs) -> Result<Vec<Section>, Failure> {
+        match self {
+            Self::Reads(names) => reads::measure(mesh, names, args).await,
+            Self::Exports(names) => exports::measure(mesh, names, args).await,
+            Self::Relay(names) => relay::measure(mesh, names, args).await,
+        }
+    }
+}
+
+/// What a section found.
+struct Section {
+    table: String,
+    figures: Value,
+    /// Whether the figures are as they must be.
+    verdict: Result<(), Failure>,
+}
+
+impl Section {
+    /// A section of sides and bars.
+    fn of(name: &str, table: &str, sides: &[Value], bars: &[Bar]) -> Self {
+        let failures: Vec<String> =
+            bars.iter().filter_map(|bar| Some(bar.verdict().err()?.to_string())).collect();
+        let lines: String = bars.iter().map(Bar::line).collect();
+        let bars: Vec<Value> = bars.iter().map(Bar::figures).collect();
+        Self {
+            table: format!("{table}{lines}"),
+            figures: json!({ "section": name, "sides": sides, "bars": bars }),
+            verdict: if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) },
+        }
+    }
+
+    /// A section without what it needs on this machine.
+    fn skipped(name: &str, why: &str) -> Self {
+        Self {
+            table: format!("{name}: skipped, {why}\n"),
+            figures: json!({ "section": name, "skipped": why }),
+            verdict: Ok(()),
+        }
+    }
+
+    /// A section that came to no figures.
+    fn failed(name: SectionName, failure: Failure) -> Self {
+        let name = name.to_string();
+        Self {
+            table: format!("{name}: failed, {failure}\n"),
+            figures: json!({ "section": name, "failed": failure.to_string() }),
+            verdict: Err(failure),
+        }
+    }
+}

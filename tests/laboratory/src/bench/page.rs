@@ -1,0 +1,208 @@
+//! Section "page": a page of a thousand candles written as the service writes it, against plain serde_json of structs
+//! that were made for this one purpose.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use mesh_bus::{Encoding, Format};
+use proto_msgs::v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, PageInfo};
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::bar::{Bar, Must};
+use super::contest::{median, rounded};
+use super::{Section, cost};
+use crate::table;
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+const CANDLES: i64 = 1000;
+const ROUNDS: usize = 5;
+/// Processor time of a round.
+const LENGTH: Duration = Duration::from_millis(200);
+/// Pages between two looks at the clock.
+const PAGES: u32 = 10;
+
+/// Compares both ways on a thread of their own, by processor time.
+pub(super) async fn measure() -> Result<Section, Failure> {
+    let compared = tokio::task::spawn_blocking(compare).await;
+    compared.map_err(|error| cannot("write a page", &error))?
+}
+
+fn compare() -> Result<Section, Failure> {
+    let reply = reply();
+    let plain = Plain::of(&reply);
+    let encoding = Encoding { format: Format::Json, gzip: false };
+    let by_service = || encoding.render(&reply).map_err(|error| cannot("write a page", &error));
+    let by_hand = || serde_json::to_vec(&plain).map_err(|error| cannot("write a page", &error));
+    let (page, same) = (by_service()?, by_hand()?);
+    let value = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes);
+    if value(&page).ok() != value(&same).ok() {
+        return Err(Failure::failed(
+            "both ways of writing a page must give the same; correct the plain structs",
+        ));
+    }
+    let mut rounds: [Vec<f64>; 2] = Default::default();
+    for _ in 0..ROUNDS {
+        rounds[0].push(time(&by_service)?);
+        rounds[1].push(time(&by_hand)?);
+    }
+    Ok(section(&rounds, page.len()))
+}
+
+/// How much processor time one page takes, microseconds.
+fn time(write: &impl Fn() -> Result<Vec<u8>, Failure>) -> Result<f64, Failure> {
+    let (begun, mut pages) = (cost::thread_cpu(), 0_u32);
+    loop {
+        for _ in 0..PAGES {
+            black_box(write()?);
+        }
+        pages += PAGES;
+        let spent = cost::thread_cpu().saturating_sub(begun);
+        if spent >= LENGTH {
+            return Ok(spent.as_secs_f64() * 1e6 / f64::from(pages));
+        }
+    }
+}
+
+/// The last page but one of a market that has been traded for a while.
+fn reply() -> ListCandleDataReply {
+    let mut random = SmallRng::seed_from_u64(7);
+    let mut price = || random.random_range(1_000_000_000..9_999_999_999_u64).to_string();
+    let edges: Vec<CandleEdge> = (0..CANDLES)
+        .map(|n| {
+            let start = 1_676_000_000_000_000_000 + n * 60_000_000_000;
+            let node = Candle {
+                start,
+                last_update: start + 59_123_456_000,
+                high: price(),
+                low: price(),
+                open: price(),
+                close: price(),
+                volume: 12_345 + n.unsigned_abs(),
+            };
+            CandleEdge { node: Some(node), cursor: format!("eyJvIjoiY2FuZGxlIiwiayI6WyIx{start}wMDAwMCJdfQ") }
+        })
+        .collect();
+    let cursor = |edge: Option<&CandleEdge>| edge.map(|edge| edge.cursor.clone()).unwrap_or_default();
+    let page_info = PageInfo {
+        start_cursor: cursor(edges.first()),
+        end_cursor: cursor(edges.last()),
+        has_next_page: true,
+        has_previous_page: false,
+    };
+    ListCandleDataReply { candles: Some(CandlePage { edges, page_info: Some(page_info) }) }
+}
+
+/// The reply, with the contract's names, and numbers of 64 bits as text.
+#[derive(Serialize)]
+struct Plain {
+    candles: PlainPage,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlainPage {
+    edges: Vec<PlainEdge>,
+    page_info: PlainPageInfo,
+}
+
+#[derive(Serialize)]
+struct PlainEdge {
+    node: PlainCandle,
+    cursor: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlainCandle {
+    #[serde(serialize_with = "as_text")]
+    start: i64,
+    #[serde(serialize_with = "as_text")]
+    last_update: i64,
+    high: String,
+    low: String,
+    open: String,
+    close: String,
+    #[serde(serialize_with = "as_text")]
+    volume: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlainPageInfo {
+    start_cursor: String,
+    end_cursor: String,
+    has_next_page: bool,
+    has_previous_page: bool,
+}
+
+fn as_text<N: std::fmt::Display, S: serde::Serializer>(number: &N, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
+impl Plain {
+    fn of(reply: &ListCandleDataReply) -> Self {
+        let page = reply.candles.clone().unwrap_or_default();
+        let edge = |edge: CandleEdge| {
+            let node = edge.node.unwrap_or_default();
+            let Candle { start, last_update, high, low, open, close, volume } = node;
+            let node = PlainCandle { start, last_update, high, low, open, close, volume };
+            PlainEdge { node, cursor: edge.cursor }
+        };
+        let edges = page.edges.into_iter().map(edge).collect();
+        let PageInfo { start_cursor, end_cursor, has_next_page, has_previous_page } =
+            page.page_info.unwrap_or_default();
+        let page_info = PlainPageInfo { start_cursor, end_cursor, has_next_page, has_previous_page };
+        Self { candles: PlainPage { edges, page_info } }
+    }
+}
+
+fn section(rounds: &[Vec<f64>; 2], bytes: usize) -> Section {
+    let medians = [0, 1].map(|side: usize| median(rounds[side].clone()));
+    let (mut rows, mut sides) = (Vec::new(), Vec::new());
+    for ((name, rounds), median) in
+        ["reply of the contract", "plain serde_json"].iter().zip(rounds).zip(medians)
+    {
+        let best = rounds.iter().copied().fold(f64::INFINITY, f64::min);
+        let speed = bytes as f64 / median;
+        rows.push(vec![
+            (*name).to_owned(),
+            format!("{best:.1}"),
+            format!("{median:.1}"),
+            format!("{speed:.0}"),
+        ]);
+        sides.push(json!({
+            "side": name, "bestUs": rounded(best), "medianUs": rounded(median), "megabytesPerSecond": speed.round(),
+        }));
+    }
+    let bar = Bar {
+        what: "reply of the contract / plain serde_json, MB/s".to_owned(),
+        found: medians[1] / medians[0],
+        must: Must::Reach(0.8),
+        aim: 1.0,
+    };
+    let title = format!("page: {CANDLES} candles as JSON, {bytes} bytes, {ROUNDS} rounds in turns");
+    let table = table::laid_out(&title, &["writer", "best CPU us", "median CPU us", "MB/s"], &rows);
+    Section {
+        table: format!("{table}{}", bar.line()),
+        figures: json!({ "section": "page", "candles": CANDLES, "bytes": bytes, "sides": sides, "bar": bar.figures() }),
+        verdict: bar.verdict(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_write_the_same() {
+        let reply = reply();
+        let plain = serde_json::to_value(Plain::of(&reply)).unwrap();
+        assert_eq!(plain, serde_json::to_value(&reply).unwrap());
+        assert_eq!(plain["candles"]["edges"].as_array().unwrap().len(), 1000);
+        assert_eq!(plain["candles"]["edges"][0]["node"]["volume"], "12345");
+    }
+}

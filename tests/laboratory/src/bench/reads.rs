@@ -1,0 +1,75 @@
+//! Suite "reads": single rows, hot rows, pages.
+
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+
+use super::sections::{ReadsSection, SectionName};
+use super::{Section, baseline, depth, heads, hot, page, point, store, telling, withdrawals};
+use crate::bench::args::BenchArgs;
+use crate::private::{Edges, Layout, PrivateMesh, Servers};
+use mesh::failure::Failure;
+
+/// Measures reads, and prints each section as soon as it is known.
+pub(super) async fn measure(
+    mesh: &PrivateMesh,
+    names: &[ReadsSection],
+    args: &BenchArgs,
+) -> Result<Vec<Section>, Failure> {
+    let stage = match names {
+        // It needs no server.
+        [ReadsSection::Page] => None,
+        _ => Some(Stage::set(mesh, args).await?),
+    };
+    let mut sections = Vec::new();
+    for name in names {
+        let measured = match &stage {
+            None => page::measure().await,
+            Some(stage) => stage.measure(*name).await,
+        };
+        let section = measured.unwrap_or_else(|failure| Section::failed(SectionName::Reads(*name), failure));
+        println!("{}", section.table);
+        sections.push(section);
+    }
+    Ok(sections)
+}
+
+/// Where reads are measured: everything runs and is filled.
+struct Stage<'a> {
+    mesh: &'a PrivateMesh,
+    args: &'a BenchArgs,
+    servers: Servers,
+    edges: Edges,
+    sides: OnceCell<point::Sides>,
+}
+
+impl<'a> Stage<'a> {
+    async fn set(mesh: &'a PrivateMesh, args: &'a BenchArgs) -> Result<Self, Failure> {
+        let servers = mesh.start_servers().await?;
+        withdrawals::fill(&servers).await?;
+        let layout = Layout { env: vec![baseline::points()], ..Layout::default() };
+        let edges = mesh.start_services(&servers, &layout).await?;
+        Ok(Self { mesh, args, servers, edges, sides: OnceCell::new() })
+    }
+
+    async fn measure(&self, name: ReadsSection) -> Result<Section, Failure> {
+        let (mesh, servers, edges) = (self.mesh, &self.servers, &self.edges);
+        let length = Duration::from_secs(self.args.seconds.into());
+        match name {
+            ReadsSection::Point => self.sides().await?.point(mesh, length).await,
+            ReadsSection::Hop => self.sides().await?.hop(mesh, length / 2).await,
+            ReadsSection::Hot => hot::measure(mesh, servers, edges.cached, length).await,
+            ReadsSection::Store => store::measure(mesh, servers, length).await,
+            ReadsSection::Page => page::measure().await,
+            ReadsSection::Depth => depth::measure(servers, edges.uncached, self.args.runs).await,
+            ReadsSection::Heads => heads::measure(mesh, servers, edges.cached).await,
+            ReadsSection::Telling => telling::measure(mesh, servers, edges.uncached, length).await,
+        }
+    }
+
+    /// Who is compared in two sections.
+    async fn sides(&self) -> Result<&point::Sides, Failure> {
+        let start = || point::Sides::start(self.mesh, &self.servers, self.edges.uncached);
+        self.sides.get_or_try_init(start).await
+    }
+}

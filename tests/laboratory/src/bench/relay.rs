@@ -1,0 +1,180 @@
+//! Suite "relay": transactions through edge, bus and relay, against posting them to the same node's own RPC.
+//!
+//! The node is the development node with all its checks, of a network that asks for no work: signing is all that a
+//! transaction costs its maker. Each is sent once; both ways wait for the node's check (TYPE_SYNC).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mesh_devnode::ReservedPort;
+use proto_msgs::v2::{SubmissionType, SubmitTransactionRequest};
+use serde_json::json;
+
+use super::Section;
+use super::bar::{Bar, Must};
+use super::contest::{self, Outcome, Side};
+use super::load::{Asks, Load};
+use super::point::section;
+use super::sections::{RelaySection, SectionName};
+use mesh::processes::{DEVNODE, NATS};
+
+use crate::bench::args::BenchArgs;
+use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
+use crate::private_node::Maker;
+use mesh::failure::Failure;
+use mesh::up::say;
+
+const CONNECTIONS: u64 = 32;
+/// What is particular to the node: blocks take what waits before it is too much for one of them.
+const NODE: [(&str, &str); 3] = [
+    ("MESH_DEVNODE_BLOCK_MS", "200"),
+    ("MESH_DEVNODE_MEMPOOL_TXS", "1000000"),
+    ("MESH_DEVNODE_MEMPOOL_BYTES", "1000000000"),
+];
+/// What a good answer has in it, that of the gateway as that of the node.
+const ACCEPTED: &str = "\"code\":0";
+
+/// Measures, and prints each section as soon as it is known.
+pub(super) async fn measure(
+    mesh: &PrivateMesh,
+    names: &[RelaySection],
+    args: &BenchArgs,
+) -> Result<Vec<Section>, Failure> {
+    let stage = Stage::set(mesh).await?;
+    let length = Duration::from_secs(args.seconds.into());
+    let mut sections = Vec::new();
+    for name in names {
+        let measured = match name {
+            RelaySection::Submit => stage.submit(length).await,
+            RelaySection::SubmitHop => stage.hop(length / 2).await,
+        };
+        let section = measured.unwrap_or_else(|failure| Section::failed(SectionName::Relay(*name), failure));
+        println!("{}", section.table);
+        sections.push(section);
+    }
+    Ok(sections)
+}
+
+/// Where submissions are measured: a mesh and its node.
+struct Stage<'a> {
+    mesh: &'a PrivateMesh,
+    edge: SocketAddr,
+    node: ReservedPort,
+    maker: Arc<Maker>,
+}
+
+impl<'a> Stage<'a> {
+    async fn set(mesh: &'a PrivateMesh) -> Result<Self, Failure> {
+        let servers = mesh.start_servers().await?;
+        let node = mesh.start_node(&servers, &NODE).await?;
+        let node_url = Some(format!("http://{}", node.address()));
+        // What has no part in it does not run.
+        let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0)];
+        let layout = Layout { replicas: &replicas, node_url, ..Layout::default() };
+        let edges = mesh.start_services(&servers, &layout).await?;
+        Ok(Self { mesh, edge: edges.cached, node, maker: Arc::new(Maker::new(0)) })
+    }
+
+    async fn compare(&self, connections: u64, length: Duration) -> Result<Vec<Outcome>, Failure> {
+        let (posting, asking) = (Arc::clone(&self.maker), Arc::clone(&self.maker));
+        let side = |name, address, make: Arc<dyn Fn() -> Vec<u8> + Send + Sync>, processes: &[&str]| Side {
+            name,
+            load: Load {
+                address,
+                asks: Asks::Made { make, says: ACCEPTED },
+                connections,
+                length,
+                period: None,
+            },
+            processes: self.mesh.watch(processes),
+        };
+        let through = ["edge", NATS, "tx-relay", DEVNODE];
+        contest::in_turns(vec![
+            side("mesh", self.edge, Arc::new(move || submission(&posting)), &through),
+            side("node's RPC", self.node.address(), Arc::new(move || call(&asking)), &[DEVNODE]),
+        ])
+        .await
+    }
+
+    /// Section "submit".
+    async fn submit(&self, length: Duration) -> Result<Section, Failure> {
+        say("submitting transactions, through the mesh and to the node itself");
+        let outcomes = self.compare(CONNECTIONS, length).await?;
+        let [product, direct] = &outcomes[..] else { return Err(nothing()) };
+        let bar = Bar {
+            what: format!("{} / {}, submissions a second", product.name(), direct.name()),
+            found: product.rate() / direct.rate(),
+            must: Must::Reach(0.5),
+            aim: 0.8,
+        };
+        let title = format!("submit: signed transactions by TYPE_SYNC, {CONNECTIONS} connections");
+        Ok(section("submit", &title, &outcomes, &bar))
+    }
+
+    /// Section "submit-hop".
+    async fn hop(&self, length: Duration) -> Result<Section, Failure> {
+        say("submitting transactions one after the other");
+        let outcomes = self.compare(1, length).await?;
+        let [product, direct] = &outcomes[..] else { return Err(nothing()) };
+        let bar = Bar {
+            what: format!("{} - {}, ms of the median submission", product.name(), direct.name()),
+            found: product.p50_ms() - direct.p50_ms(),
+            must: Must::Keep(0.5),
+            aim: 0.3,
+        };
+        Ok(section("submit-hop", "submit-hop: the same over 1 connection", &outcomes, &bar))
+    }
+}
+
+/// What a client of the gateway posts.
+fn submission(maker: &Maker) -> Vec<u8> {
+    let kind = SubmissionType::TypeSync.into();
+    let request = SubmitTransactionRequest { tx: Some(maker.transaction()), r#type: kind };
+    posted("/transaction", &serde_json::to_string(&request).unwrap_or_default())
+}
+
+/// What a client of the node posts.
+fn call(maker: &Maker) -> Vec<u8> {
+    let tx = STANDARD.encode(maker.encoded());
+    let call = json!({"jsonrpc": "2.0", "id": 0, "method": "broadcast_tx_sync", "params": {"tx": tx}});
+    posted("/", &call.to_string())
+}
+
+fn posted(path: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    );
+    format!("{head}{body}").into_bytes()
+}
+
+fn nothing() -> Failure {
+    Failure::failed("there is nothing to compare")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn both_sides_are_posted_whole_transactions() {
+        let body = |request: Vec<u8>| {
+            let text = String::from_utf8(request).unwrap();
+            let (head, body) = text.split_once("\r\n\r\n").unwrap();
+            assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
+            serde_json::from_str::<Value>(body).unwrap()
+        };
+        let maker = || Maker::new(1);
+        let submission = body(submission(&maker()));
+        assert_eq!(
+            (&submission["type"], &submission["tx"]["version"]),
+            (&json!("TYPE_SYNC"), &json!("TX_VERSION_V3"))
+        );
+        let called = STANDARD.decode(body(call(&maker()))["params"]["tx"].as_str().unwrap()).unwrap();
+        assert_eq!(called, maker().encoded());
+    }
+}

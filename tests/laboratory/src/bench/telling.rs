@@ -1,0 +1,106 @@
+//! Section "telling": single rows while metrics and traces go to a collector, as many as by default, and while nothing is
+//! told to anybody.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::task::JoinHandle;
+use warp::Filter;
+
+use super::bar::{Bar, Must};
+use super::contest::{self, Side};
+use super::load::{Asks, Load};
+use super::point::section;
+use super::{Section, baseline, withdrawals};
+use crate::private::{PrivateMesh, Servers, UNCACHED_EDGE};
+use mesh::failure::{Failure, cannot};
+use mesh::processes::{NATS, POSTGRES};
+use mesh::up::say;
+
+const CONNECTIONS: u64 = 32;
+/// Those that tell.
+const TELLING: [&str; 2] = ["edge-telling", "query-telling"];
+
+/// Compares.
+pub(super) async fn measure(
+    mesh: &PrivateMesh,
+    servers: &Servers,
+    edge: SocketAddr,
+    length: Duration,
+) -> Result<Section, Failure> {
+    say("reading single rows, with telemetry and without");
+    let collector = Collector::start().await?;
+    let variables = [
+        ("MESH_BUS_PREFIX", "telling".to_owned()),
+        ("MESH_EDGE_CACHE_BYTES", "0".to_owned()),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", collector.address)),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value));
+    let telling = mesh
+        .start_pair(servers, TELLING, variables.into_iter().chain([baseline::points()]).collect())
+        .await?;
+    let paths = withdrawals::paths(servers, withdrawals::ROWS).await?;
+    let side = |name, address, processes: &[&str]| Side {
+        name,
+        load: Load {
+            address,
+            asks: Asks::Paths(paths.clone()),
+            connections: CONNECTIONS,
+            length,
+            period: None,
+        },
+        processes: mesh.watch(processes),
+    };
+    let sides = vec![
+        side("with telemetry", telling, &[TELLING[0], NATS, TELLING[1], POSTGRES]),
+        side("without", edge, &[UNCACHED_EDGE, NATS, "query", POSTGRES]),
+    ];
+    let outcomes = contest::in_turns(sides).await?;
+    let (told, spent) = (collector.told.load(Ordering::Relaxed), |side: usize| outcomes.get(side)?.cpu_us());
+    let (Some(with), Some(without)) = (spent(0), spent(1)) else {
+        return Err(Failure::failed("what processes cost is not known here"));
+    };
+    if told == 0 {
+        return Err(Failure::failed("nothing was told to the collector"));
+    }
+    let bar = Bar {
+        what: format!("with telemetry / without, CPU time of a request ({told} pushes)"),
+        found: with / without,
+        must: Must::Keep(1.05),
+        aim: 1.02,
+    };
+    let title = format!("telling: {} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);
+    Ok(section("telling", &title, &outcomes, &bar))
+}
+
+/// Takes whatever is pushed. Its processor time counts for nobody.
+struct Collector {
+    address: SocketAddr,
+    told: Arc<AtomicU64>,
+    serving: JoinHandle<()>,
+}
+
+impl Collector {
+    async fn start() -> Result<Self, Failure> {
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.map_err(|error| cannot("listen", &error))?;
+        let address = listener.local_addr().map_err(|error| cannot("listen", &error))?;
+        let told = Arc::<AtomicU64>::default();
+        let counted = Arc::clone(&told);
+        let take = warp::post().and(warp::body::bytes()).map(move |_: Bytes| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            warp::reply()
+        });
+        let serving = tokio::spawn(warp::serve(take).incoming(listener).run());
+        Ok(Self { address, told, serving })
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}

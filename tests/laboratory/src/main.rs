@@ -1,0 +1,63 @@
+//! The laboratory: benchmarks and long drills of the mesh. `mesh bench` and `mesh rig` start it.
+
+mod bench;
+mod metrics;
+mod private;
+mod private_node;
+mod rig;
+mod synthetic;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use mesh::failure::Failure;
+
+use bench::args::{BaselineArgs, BenchArgs};
+use rig::args::RigArgs;
+
+/// Measures and drills a mesh on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "mesh", version, disable_help_subcommand = true)]
+struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measures the product on this machine and prints a table
+    Bench(BenchArgs),
+    /// Puts a mesh through a long drill and says what did not hold
+    Rig(RigArgs),
+    /// Serves what `bench` compares the product with
+    #[command(hide = true)]
+    Baseline(BaselineArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = mesh::command_line::<Cli>();
+    Failure::exit(cli.and_then(|cli| cli.map_or(Ok(()), |cli| mesh::block_on(run(cli.command)))))
+}
+
+async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Bench(args) => bench::bench(&args).await,
+        Command::Rig(args) => rig::rig(&args).await,
+        Command::Baseline(args) => bench::baseline::run(args.kind).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_forms_are_well_made() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,276 @@
+//! A mesh for one benchmark or drill: private servers and the services, in a folder that goes away with it.
+
+use std::fs::Permissions;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh_launcher::RestartRule;
+use mesh_launcher::bus::Bus;
+use mesh_launcher::database::Database;
+use mesh_launcher::home::Home;
+use mesh_launcher::services::{self, Sockets, Surroundings};
+use mesh_launcher::supervisor::{Group, Supervisor};
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls, config::Host};
+
+use mesh::failure::{Failure, cannot, with_causes};
+use mesh::{programs, up::backing};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder and what runs in it.
+pub(crate) struct PrivateMesh {
+    pub(crate) home: Home,
+    pub(crate) supervisor: Supervisor,
+    folder: TempDir,
+}
+
+/// The servers of a private mesh.
+pub(crate) struct Servers {
+    /// Where the database is, for its owner, with the password.
+    pub(crate) database_url: String,
+    /// The same as services log in.
+    pub(crate) database: Database,
+    /// The program of the database server, beside which others of its version lie.
+    pub(crate) postgres: PathBuf,
+    /// Where the bus is.
+    pub(crate) bus: Bus,
+}
+
+/// What runs beside the servers.
+#[derive(Default)]
+pub(crate) struct Layout<'a> {
+    /// Services with more than one replica.
+    pub(crate) replicas: &'a [(&'a str, u32)],
+    /// Further variables for every service.
+    pub(crate) env: Vec<(String, String)>,
+    /// The consensus node, when there is one; without it there is no relay.
+    pub(crate) node_url: Option<String>,
+    /// Further variables of a replica of a service, which hold instead of the others.
+    pub(crate) env_of: Option<EnvOf>,
+}
+
+/// Gives variables to a replica of a service.
+pub(crate) type EnvOf = Arc<dyn Fn(&str, u32) -> Vec<(String, String)> + Send + Sync>;
+
+/// The address of a database in parts.
+pub(crate) struct DatabaseParts {
+    pub(crate) host: String,
+    pub(crate) port: String,
+    pub(crate) user: String,
+    pub(crate) password: String,
+    pub(crate) name: String,
+}
+
+/// Where the two edges of a private mesh answer HTTP.
+pub(crate) struct Edges {
+    /// As it is by default.
+    pub(crate) cached: SocketAddr,
+    /// The one that keeps no answers.
+    pub(crate) uncached: SocketAddr,
+}
+
+/// The name of the edge that keeps no answers.
+pub(crate) const UNCACHED_EDGE: &str = "edge-uncached";
+
+impl PrivateMesh {
+    /// Makes the folder; nothing runs yet.
+    pub(crate) fn new() -> Result<Self, Failure> {
+        Self::restarting_by(RestartRule::default())
+    }
+
+    /// The same, where what dies is started again by another rule than the usual one.
+    pub(crate) fn restarting_by(rule: RestartRule) -> Result<Self, Failure> {
+        // The owner of the database may be another user, who has to enter.
+        let readable = Permissions::from_mode(0o755);
+        let folder = tempfile::Builder::new().prefix("mesh-private-").permissions(readable).tempdir();
+        let folder = folder.map_err(|error| cannot("make a temporary folder", &error))?;
+        let home = Home::at(folder.path()).map_err(|error| cannot("use a temporary folder", &error))?;
+        home.create().map_err(|error| Failure::failed(error.to_string()))?;
+        let supervisor = Supervisor::new(rule).map_err(|error| cannot("watch processes", &error))?;
+        Ok(Self { home, supervisor, folder })
+    }
+
+    /// Starts both servers, with the newest schema in an empty database.
+    pub(crate) async fn start_servers(&self) -> Result<Servers, Failure> {
+        let programs = backing::programs(&self.home, true, true).await?;
+        let (Some(postgres), Some(nats)) = (&programs.postgres, &programs.nats) else {
+            return Err(Failure::missing("PostgreSQL and nats-server are needed; `mesh up` installs them"));
+        };
+        let (database, bus) = tokio::try_join!(
+            backing::start_postgres(&self.home, &self.supervisor, postgres, &[]),
+            // Benchmarks may put several meshes on it.
+            backing::start_nats(&self.home, &self.supervisor, nats, "*", &[]),
+        )?;
+        let database_url = database.url().to_owned();
+        mesh_store::migrate::migrate(&database_url)
+            .await
+            .map_err(|error| Failure::failed(with_causes(&error)))?;
+        Ok(Servers { database_url, database, postgres: postgres.postgres.clone(), bus })
+    }
+
+    /// Builds and starts every service, and beside the edge another one that keeps no answers.
+    pub(crate) async fn start_services(
+        &self,
+        servers: &Servers,
+        layout: &Layout<'_>,
+    ) -> Result<Edges, Failure> {
+        let around = self.surroundings(servers, layout).await?;
+        let no_cache = ("MESH_EDGE_CACHE_BYTES".to_owned(), "0".to_owned());
+        let mut uncached = around.clone();
+        uncached.env.push(no_cache);
+        let (uncached_edge, uncached) = self.beside(uncached, "edge", UNCACHED_EDGE)?;
+        let edges = Edges { cached: around.sockets.http, uncached };
+        let around = Arc::new(around);
+        let mut groups: Vec<Group> =
+            services::runnable(layout.node_url.is_some()).map(|service| around.group(service)).collect();
+        groups.push(uncached_edge);
+        if let Some(env_of) = &layout.env_of {
+            groups = groups.into_iter().map(|group| with_env(group, Arc::clone(env_of))).collect();
+        }
+        let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+        for group in groups {
+            let wanted = layout.replicas.iter().find(|(name, _)| *name == group.name);
+            self.add(group, wanted.map_or(1, |(_, replicas)| *replicas))?;
+        }
+        self.ready(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+        Ok(edges)
+    }
+
+    /// Starts one more edge, of its own name, and gives its address for HTTP.
+    pub(crate) async fn start_edge(&self, servers: &Servers, name: &str) -> Result<SocketAddr, Failure> {
+        self.start_edge_with(servers, name, Vec::new(), None).await
+    }
+
+    /// The same with further variables, and with the program in another folder than what was built.
+    pub(crate) async fn start_edge_with(
+        &self,
+        servers: &Servers,
+        name: &str,
+        env: Vec<(String, String)>,
+        folder: Option<PathBuf>,
+    ) -> Result<SocketAddr, Failure> {
+        let mut around = self.surroundings(servers, &Layout { env, ..Layout::default() }).await?;
+        around.binaries = folder.unwrap_or(around.binaries);
+        let (edge, address) = self.beside(around, "edge", name)?;
+        self.add(edge, 1)?;
+        self.ready(&[name]).await?;
+        Ok(address)
+    }
+
+    /// Starts one more edge and one more `query` of their own names, with further variables, and gives the edge's
+    /// address for HTTP. They meet on the bus only when the variables give them a place of their own there.
+    pub(crate) async fn start_pair(
+        &self,
+        servers: &Servers,
+        names: [&str; 2],
+        env: Vec<(String, String)>,
+    ) -> Result<SocketAddr, Failure> {
+        let around = self.surroundings(servers, &Layout { env, ..Layout::default() }).await?;
+        let (edge, address) = self.beside(around.clone(), "edge", names[0])?;
+        let (query, _) = self.beside(around, "query", names[1])?;
+        self.add(edge, 1)?;
+        self.add(query, 1)?;
+        self.ready(&names).await?;
+        Ok(address)
+    }
+
+    /// What services of this mesh are given. Builds them.
+    async fn surroundings(&self, servers: &Servers, layout: &Layout<'_>) -> Result<Surroundings, Failure> {
+        Ok(Surroundings {
+            home: self.home.clone(),
+            binaries: programs::services()?,
+            bus: servers.bus.clone(),
+            database: servers.database.clone(),
+            node_url: layout.node_url.clone(),
+            sockets: sockets()?,
+            env: layout.env.clone(),
+        })
+    }
+
+    /// A service of another name, with sockets and files of its own. Nothing runs yet.
+    fn beside(
+        &self,
+        around: Surroundings,
+        service: &str,
+        name: &str,
+    ) -> Result<(Group, SocketAddr), Failure> {
+        let home = Home::at(self.folder.path().join(name));
+        let home = home.map_err(|error| cannot("use a temporary folder", &error))?;
+        home.create().map_err(|error| Failure::failed(error.to_string()))?;
+        let service =
+            services::find(service).ok_or_else(|| Failure::failed(format!("there is no {service}")))?;
+        let around = Arc::new(Surroundings { home, sockets: sockets()?, ..around });
+        Ok((Group { name: name.to_owned(), ..around.group(service) }, around.sockets.http))
+    }
+
+    /// Starts processes and keeps them.
+    pub(crate) fn add(&self, group: Group, replicas: u32) -> Result<(), Failure> {
+        self.supervisor.add(group, replicas).map_err(|error| Failure::failed(error.to_string()))
+    }
+
+    /// Waits until every process of these names serves.
+    pub(crate) async fn ready(&self, names: &[&str]) -> Result<(), Failure> {
+        let ready = self.supervisor.ready(names, PATIENCE).await;
+        ready.map_err(|error| backing::not_ready(&self.home, &error))
+    }
+
+    /// Stops whatever runs and leaves nothing behind.
+    pub(crate) async fn stop(self) {
+        self.supervisor.shutdown().await;
+        // Where the database could not live in the folder itself, a link in it leads to its data.
+        if let Ok(elsewhere) = std::fs::read_link(self.folder.path().join("postgres")) {
+            let _ = std::fs::remove_dir_all(elsewhere);
+        }
+    }
+}
+
+impl Servers {
+    /// Opens a connection to the database with some settings of the session (`-c name=value …`).
+    pub(crate) async fn connect(&self, settings: &str) -> Result<Client, Failure> {
+        let unreadable = |error: tokio_postgres::Error| cannot("connect to the database", &error);
+        let mut config: tokio_postgres::Config = self.database_url.parse().map_err(unreadable)?;
+        config.options(settings);
+        let (client, connection) = config.connect(NoTls).await.map_err(unreadable)?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    /// The address of the database as programs want it that take no URL.
+    pub(crate) fn parts(&self) -> Result<DatabaseParts, Failure> {
+        let unreadable = |error: tokio_postgres::Error| cannot("read the database's address", &error);
+        let config: tokio_postgres::Config = self.database_url.parse().map_err(unreadable)?;
+        let host = config.get_hosts().iter().find_map(|host| match host {
+            Host::Tcp(name) => Some(name.clone()),
+            Host::Unix(_) => None,
+        });
+        let password = config.get_password().unwrap_or_default();
+        Ok(DatabaseParts {
+            host: host.unwrap_or_default(),
+            port: config.get_ports().first().map(u16::to_string).unwrap_or_default(),
+            user: config.get_user().unwrap_or_default().to_owned(),
+            password: String::from_utf8_lossy(password).into_owned(),
+            name: config.get_dbname().unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+/// The same group, whose replicas have further variables.
+fn with_env(group: Group, env_of: EnvOf) -> Group {
+    let (name, recipe) = (group.name.clone(), group.recipe);
+    let recipe = Box::new(move |replica, generation| {
+        let mut recipe = recipe(replica, generation);
+        recipe.spec.env.extend(env_of(&name, replica));
+        recipe
+    });
+    Group { recipe, ..group }
+}
+
+/// Sockets on free ports of this machine.
+pub(crate) fn sockets() -> Result<Sockets, Failure> {
+    Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)
+        .map_err(|(address, error)| Failure::failed(format!("cannot listen on {address} ({error})")))
+}

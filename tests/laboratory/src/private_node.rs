@@ -1,0 +1,126 @@
+//! The development node of a private mesh, on a chain that asks for no work, and transactions that it takes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use mesh_devnode::ReservedPort;
+use mesh_transaction::{ALGORITHM, Key, encode};
+use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
+
+use mesh::devnode;
+use mesh::failure::{Failure, cannot};
+use mesh::processes::DEVNODE;
+use mesh::programs;
+
+use crate::private::{PrivateMesh, Servers};
+
+/// The chain's id, which signatures cover.
+pub(crate) const CHAIN_ID: &str = "private-1";
+
+/// The chain: without work, and with room for all transactions of one party.
+const CHAIN: &str = "INSERT INTO chain (id) VALUES ('private-1');
+    INSERT INTO network_parameters (key, value, tx_hash, block_time) VALUES
+        ('spam.pow.difficulty', '0', '', 'epoch'), ('spam.pow.numberOfTxPerBlock', '4294967295', '', 'epoch')";
+/// A chain that is there already becomes it.
+const OTHER_CHAIN: &str = "UPDATE chain SET id = 'private-1';
+    INSERT INTO network_parameters (key, value, tx_hash, block_time)
+        SELECT key, value, '', now() FROM (VALUES
+            ('spam.pow.difficulty', '0'), ('spam.pow.numberOfTxPerBlock', '4294967295'),
+            ('spam.pow.increaseDifficulty', '0')
+        ) AS rules (key, value)";
+const FIRST_BLOCK: &str = include_str!("../../../tools/mesh/sql/next_block.sql");
+
+/// Bytes of a command: as an order has them.
+const COMMAND_BYTES: usize = 160;
+
+impl PrivateMesh {
+    /// Begins the chain in an empty store, and starts its node with some variables. It answers on the port.
+    pub(crate) async fn start_node(
+        &self,
+        servers: &Servers,
+        variables: &[(&str, &str)],
+    ) -> Result<ReservedPort, Failure> {
+        self.start_node_on(servers, &[CHAIN, FIRST_BLOCK], variables).await
+    }
+
+    /// The same in a store that has a chain already, which becomes this one.
+    pub(crate) async fn start_node_on_history(
+        &self,
+        servers: &Servers,
+        variables: &[(&str, &str)],
+    ) -> Result<ReservedPort, Failure> {
+        self.start_node_on(servers, &[OTHER_CHAIN], variables).await
+    }
+
+    async fn start_node_on(
+        &self,
+        servers: &Servers,
+        statements: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<ReservedPort, Failure> {
+        let database = servers.connect("").await?;
+        for statement in statements {
+            database.batch_execute(statement).await.map_err(|error| cannot("begin a chain", &error))?;
+        }
+        let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let (program, listen) = (programs::beside("mesh")?, Some(port.address()));
+        self.add(devnode::group(program, &self.home, &servers.database_url, listen, variables), 1)?;
+        self.ready(&[DEVNODE]).await?;
+        Ok(port)
+    }
+}
+
+/// Makes transactions, no two of them the same.
+pub(crate) struct Maker {
+    key: Key,
+    /// Sets those of one maker apart from those of others.
+    series: u64,
+    made: AtomicU64,
+}
+
+impl Maker {
+    /// One that has made nothing so far.
+    pub(crate) fn new(series: u64) -> Self {
+        Self { key: Key::from_seed(&[7; 32]), series, made: AtomicU64::new(0) }
+    }
+
+    /// The next one. The node takes it.
+    pub(crate) fn transaction(&self) -> Transaction {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let command = format!("{:016x}{number:0>1$}", self.series, COMMAND_BYTES - 16).into_bytes();
+        let tid = format!("{:032x}{number:032x}", self.series);
+        Transaction {
+            signature: self.key.sign(TxVersion::V3, CHAIN_ID, &command, ALGORITHM),
+            input_data: Bytes::from(command),
+            version: TxVersion::V3.into(),
+            pow: Some(ProofOfWork { tid, nonce: number }),
+            from: Some(Sender::PubKey(self.key.public())),
+        }
+    }
+
+    /// The same, encoded.
+    pub(crate) fn encoded(&self) -> Bytes {
+        encode(&self.transaction()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mesh_transaction::{Candidate, Network};
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_transaction_is_another_one_that_a_node_takes() {
+        let algorithm = ALGORITHM.to_owned();
+        let network = Network { chain_id: CHAIN_ID.to_owned(), algorithm, pow_prefix: String::new() };
+        let makers = [Maker::new(0), Maker::new(u64::MAX)];
+        let made = || makers.iter().map(|maker| Candidate::read(&maker.encoded(), &network).unwrap());
+        let made: Vec<Candidate> = made().chain(made()).collect();
+        let tids: HashSet<String> = made.iter().map(|made| made.proof.clone().unwrap().tid).collect();
+        let hashes: HashSet<_> = made.iter().map(|made| made.hash).collect();
+        assert_eq!((hashes.len(), tids.len()), (4, 4));
+        assert_eq!(makers[0].transaction().input_data.len(), COMMAND_BYTES);
+    }
+}

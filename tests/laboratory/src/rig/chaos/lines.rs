@@ -1,0 +1,82 @@
+//! The lines of a mesh: a proxy between every replica and each of its servers, and one before the edges.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mesh_proxy::Proxy;
+
+use super::plan::{End, LineName, lines};
+use crate::private::{EnvOf, Servers};
+use mesh::failure::{Failure, cannot};
+
+/// All lines, by their names.
+pub(super) struct Lines {
+    proxies: Vec<(LineName, Proxy)>,
+}
+
+impl Lines {
+    /// Makes a line between every replica and each of its servers.
+    pub(super) async fn inside(servers: &Servers, node: SocketAddr, seed: u64) -> Result<Self, Failure> {
+        let mut proxies = Vec::new();
+        for name in lines() {
+            let to = match name.to {
+                End::Bus => address(&servers.bus.url)?,
+                End::Database => {
+                    let parts = servers.parts()?;
+                    address(&format!("{}:{}", parts.host, parts.port))?
+                }
+                End::Node => node,
+                End::Edges => continue,
+            };
+            let proxy = Proxy::start(to, seed).await.map_err(|error| cannot("start a proxy", &error))?;
+            proxies.push((name, proxy));
+        }
+        Ok(Self { proxies })
+    }
+
+    /// Makes the line on which clients come, and says where it begins.
+    pub(super) async fn before(&mut self, edges: SocketAddr, seed: u64) -> Result<SocketAddr, Failure> {
+        let proxy = Proxy::start(edges, seed).await.map_err(|error| cannot("start a proxy", &error))?;
+        let address = proxy.address();
+        self.proxies.push((LineName { from: None, to: End::Edges }, proxy));
+        Ok(address)
+    }
+
+    /// The variables that lead each replica over its own lines.
+    pub(super) fn env_of(&self, servers: &Servers) -> Result<EnvOf, Failure> {
+        let real = servers.parts()?;
+        let mut variables = Vec::new();
+        for (LineName { from, to }, proxy) in &self.proxies {
+            let at = proxy.address();
+            let user = from.map_or("", |party| party.name);
+            let variable = match to {
+                End::Bus => ("MESH_BUS_URL", format!("nats://{at}")),
+                End::Database => {
+                    let there = format!("@{}:{}/", real.host, real.port);
+                    ("MESH_DATABASE_URL", servers.database.url_of(user).replace(&there, &format!("@{at}/")))
+                }
+                End::Node => ("MESH_NODE_URL", format!("http://{at}")),
+                End::Edges => continue,
+            };
+            variables.push((*from, variable));
+        }
+        Ok(Arc::new(move |service, replica| {
+            let is_of = |(from, _): &&(Option<super::plan::Party>, (&str, String))| {
+                from.is_some_and(|party| party.name == service && party.replica == replica)
+            };
+            let of = variables.iter().filter(is_of);
+            of.map(|(_, (name, value))| ((*name).to_owned(), value.clone())).collect()
+        }))
+    }
+
+    /// A line by its name.
+    pub(super) fn get(&self, name: LineName) -> Result<&Proxy, Failure> {
+        let found = self.proxies.iter().find(|(other, _)| *other == name);
+        found.map(|(_, proxy)| proxy).ok_or_else(|| Failure::failed(format!("there is no line from {name}")))
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, Failure> {
+    let text = text.trim_start_matches("nats://");
+    text.parse().map_err(|error| cannot("read the address of a server", &error))
+}

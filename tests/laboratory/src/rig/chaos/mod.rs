@@ -1,0 +1,242 @@
+//! `mesh rig chaos`: every few seconds something happens to somebody, and no client gets a wrong answer.
+//!
+//! A process is killed or frozen, a server restarted, a line delayed or cut, whoever's it is, while clients read, download
+//! and submit. What they get must be true; what they do not get must be said as the documents allow, and at a time at
+//! which something explains it. Afterwards every process keeps no more than before, and what the edges counted is what
+//! their clients asked.
+
+mod explain;
+mod figures;
+mod hand;
+mod levels;
+mod lines;
+mod plan;
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::clients::heads::Heads;
+use super::ground::{Ground, REPLICAS};
+use super::play::{RESTARTED_SOON, concluded, on_private_mesh};
+use super::report::laid_out;
+use super::seed;
+use super::traffic::{Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated};
+use crate::rig::args::ChaosArgs;
+use explain::Happened;
+use figures::{Figures, Report};
+use hand::{Done, Hand};
+use levels::{Counted, Levels};
+use lines::Lines;
+use mesh::failure::Failure;
+use mesh::open_files;
+use mesh::up::say;
+use plan::acts;
+
+/// How often something happens.
+const EVERY: Duration = Duration::from_secs(3);
+/// How long a freeze and a delay last.
+const LASTS: Duration = Duration::from_secs(5);
+/// How long a process is left alone after it was hit.
+const BUSY: Duration = Duration::from_secs(8);
+/// A fault that is over explains what is asked for so much longer.
+const AFTER: Duration = Duration::from_secs(5);
+/// How long clients go on when all is mended.
+const QUIET: Duration = Duration::from_secs(15);
+/// How long clients go on before anything happens, after which it is seen what processes keep.
+const WARM_UP: Duration = Duration::from_secs(10);
+/// How old an answer is is not known more exactly than this.
+const BLUR: Duration = Duration::from_millis(500);
+/// How long everything may take to serve, and to keep no more than before.
+const STANDS_WITHIN: Duration = Duration::from_secs(60);
+const BACK_WITHIN: Duration = Duration::from_secs(90);
+
+/// How the drill is played.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    length: Duration,
+    every: Duration,
+    lasts: Duration,
+    busy: Duration,
+    after: Duration,
+    quiet: Duration,
+    warm_up: Duration,
+    paces: Paces,
+}
+
+impl Plan {
+    fn of(args: &ChaosArgs) -> Self {
+        let slow = Duration::from_secs(6);
+        let after = AFTER * args.play.slack;
+        if args.play.run.short {
+            let (every, lasts) = (Duration::from_millis(1500), Duration::from_secs(2));
+            return Self {
+                length: every * 6,
+                every,
+                lasts,
+                busy: lasts * 2,
+                after,
+                quiet: Duration::from_secs(3),
+                warm_up: Duration::from_secs(3),
+                paces: Paces { slow, long: slow },
+            };
+        }
+        Self {
+            length: Duration::from_secs(u64::from(args.minutes) * 60),
+            every: EVERY,
+            lasts: LASTS,
+            busy: BUSY,
+            after,
+            quiet: after + QUIET,
+            warm_up: WARM_UP,
+            paces: Paces { slow, long: Duration::from_secs(25) },
+        }
+    }
+}
+
+/// Plays the drill, and says which bars do not hold.
+pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
+    open_files::raise();
+    on_private_mesh(RESTARTED_SOON, async |mesh| {
+        let first = seed(args.play.run.seed);
+        let mut lines = None;
+        let ground = Ground::lay(mesh, args.play.run.short, first, async |servers, node| {
+            let made = Lines::inside(servers, node, first).await?;
+            let env_of = made.env_of(servers)?;
+            lines = Some(made);
+            Ok(env_of)
+        })
+        .await?;
+        let mut lines = lines.ok_or_else(|| Failure::failed("the lines were not made"))?;
+        let edges = lines.before(ground.edge, first).await?;
+        let (mut runs, mut broken) = (Vec::new(), Vec::new());
+        for run in 0..u64::from(args.play.run.runs) {
+            let seed = first.wrapping_add(run);
+            let (report, acts) = play(&ground, &lines, edges, args, seed).await?;
+            println!(
+                "{}",
+                laid_out(
+                    &format!("chaos: seed {seed}, {REPLICAS} replicas each"),
+                    std::slice::from_ref(&report)
+                )
+            );
+            print!("{}", report.lines());
+            runs.push(json!({ "seed": seed, "found": report.json(), "acts": acts }));
+            broken.extend((!report.holds()).then(|| format!("seed {seed}")));
+        }
+        concluded("chaos", &args.play.run, &runs, &broken)
+    })
+    .await
+}
+
+/// Goes through one run.
+async fn play(
+    ground: &Ground<'_>,
+    lines: &Lines,
+    edges: std::net::SocketAddr,
+    args: &ChaosArgs,
+    seed: u64,
+) -> Result<(Report, Vec<Value>), Failure> {
+    let plan = Plan::of(args);
+    let traffic = |seed| Traffic::start(ground, edges, args.traffic, plan.paces, seed);
+    say(&format!("seed {seed}: {:?} without an event", plan.warm_up));
+    warmed_up(traffic(!seed)?, plan.warm_up).await?;
+    let before = Levels::of(ground.mesh).await;
+    let counted = RefCell::new(Counted::begin(ground.mesh).await);
+    let acts = acts(plan.length, plan.every, plan.busy, &mut SmallRng::seed_from_u64(seed));
+    say(&format!("seed {seed}: {} acts in {:?}", acts.len(), plan.length));
+    let lives = ground.mesh.service_pids();
+
+    let (heads, traffic) = (Heads::watch(&ground.servers), traffic(seed)?);
+    let is_over = Cell::new(false);
+    let hand = Hand { mesh: ground.mesh, lines, traffic: &traffic, counted: &counted, lasts: plan.lasts };
+    let acting = async {
+        let done = hand.act(&acts).await;
+        say(&format!("seed {seed}: all is mended"));
+        let stands = ground.stands(STANDS_WITHIN).await;
+        sleep(plan.quiet).await;
+        is_over.set(true);
+        (done, stands)
+    };
+    let ((done, stands), ()) = tokio::join!(acting, traffic.submitters.submit(seed, || is_over.get()));
+    let Traffic { load, downloaders, submitters } = traffic;
+    let end = load.now();
+    load.rest();
+    load.settled(end).await;
+    let (reads_sent, reads_answered) = load.counts();
+    let (tries, files) = downloaded(downloaders).await;
+    let counted = counted.into_inner();
+    let all_counted = counted.sum(ground.mesh).await;
+    let fates = fates(ground, submitters).await?;
+
+    let happened: Vec<Happened> = done.iter().map(|done| done.happened).collect();
+    let (sent, answered) = (
+        reads_sent + fates.counts.0 + tries.len() as u64,
+        reads_answered + fates.counts.1 + tries.iter().filter(|tried| tried.seen.is_answered).count() as u64,
+    );
+    let misses = figures::misses(&load, &tries, &fates.odd);
+    let mut report =
+        Report::of(format!("seed {seed}"), Figures::of(&load, end, &tries, files, &fates, &misses));
+    report.figures.acts = done.len();
+    figures::true_answers(&mut report, &load, &tries, &fates);
+    none_is_outdated(&load, &heads, BLUR, &mut report);
+    figures::explained(&mut report, &misses, &happened, plan.after);
+    files_are_whole(&files, &mut report);
+    report.bar("every replica serves when all is mended", stands);
+    counts_hold(&mut report, &counted, all_counted, sent, answered);
+    drop(load);
+    levels_hold(&mut report, ground, &before, &lives).await;
+    let acts = done.iter().map(told).collect();
+    Ok((report, acts))
+}
+
+/// Lets clients come and go, so that what processes keep afterwards is what they always keep.
+async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
+    let is_over = Cell::new(false);
+    let waiting = async {
+        traffic.warm_up(time).await;
+        is_over.set(true);
+    };
+    tokio::join!(waiting, traffic.submitters.submit(0, || is_over.get()));
+    let end = traffic.load.now();
+    traffic.load.rest();
+    traffic.load.settled(end).await;
+    downloaded(traffic.downloaders).await;
+    Ok(())
+}
+
+/// What the edges counted is what their clients asked; a killed one takes with it what it counted since it was asked last.
+fn counts_hold(report: &mut Report, counted: &Counted, all: Option<u64>, sent: u64, answered: u64) {
+    let Counted { kills, gap, .. } = counted;
+    let told = format!(
+        "requests that clients sent: {sent}, answers they got: {answered}, of which {gap} around {kills} kills of edges; \
+         requests that the edges counted: {all:?}, at least {} and at most {sent}",
+        answered.saturating_sub(*gap)
+    );
+    report.bar(told, all.is_some_and(|all| all + gap >= answered && all <= sent));
+}
+
+async fn levels_hold(report: &mut Report, ground: &Ground<'_>, before: &Levels, lives: &[u32]) {
+    let (now, exceeded) = before.are_back(ground.mesh, BACK_WITHIN).await;
+    report.bar(
+        format!("processes that keep more than before: {}, at most 0", exceeded.len()),
+        exceeded.is_empty(),
+    );
+    let pids = ground.mesh.service_pids();
+    let lived = lives.iter().filter(|pid| pids.contains(pid)).count();
+    report.notes.push(format!("{lived} of {} processes of services lived through it", lives.len()));
+    report.notes.extend(before.told(&now));
+    report.said.extend(exceeded);
+}
+
+fn told(done: &Done) -> Value {
+    let (from, to) = done.happened.when;
+    json!({
+        "atMs": done.act.at.as_millis() as u64, "what": done.act.fault.to_string(),
+        "tookMs": (to - from).as_millis() as u64, "note": done.note,
+    })
+}

@@ -1,0 +1,308 @@
+//! Many downloads, some at the same time, each held against what it must be.
+
+use std::future::{Future, ready};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use super::download::Download;
+use super::files::Wanted;
+use super::seen::{Outcome, Refusal, Seen};
+use mesh::failure::Failure;
+
+/// What a quick reader takes off the socket at once.
+const QUICK_BYTES: usize = 256 << 10;
+/// What a slow reader takes at once.
+const SLOW_BYTES: usize = 16 << 10;
+/// What it has room for in the system, so that the edge feels its pace. Less than a few packets of the loopback device,
+/// 64 KiB each, would make it wait for acknowledgements more than for anything else.
+const SLOW_ROOM: u32 = 256 << 10;
+/// What of a refusal is kept.
+const SAID_AT_MOST: usize = 200;
+
+/// How a client reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Bytes that it takes at once.
+    pub(crate) most: usize,
+    /// How long it is away after each time.
+    pub(crate) away: Duration,
+    /// How long it is away once, when it has half of it.
+    pub(crate) rest: Duration,
+    /// Its receive buffer, when it has one of its own.
+    pub(crate) receive_buffer: Option<u32>,
+}
+
+impl Pace {
+    /// Reads as fast as it can.
+    pub(crate) const QUICK: Self =
+        Self { most: QUICK_BYTES, away: Duration::ZERO, rest: Duration::ZERO, receive_buffer: None };
+
+    /// Takes so long for a file of this length, evenly.
+    pub(crate) fn within(bytes: usize, time: Duration) -> Self {
+        let times = u32::try_from(bytes.div_ceil(SLOW_BYTES).max(1)).unwrap_or(u32::MAX);
+        Self { most: SLOW_BYTES, away: time / times, receive_buffer: Some(SLOW_ROOM), ..Self::QUICK }
+    }
+
+    /// Half are quick; others take a time up to this one, and some of them are away in the middle.
+    pub(crate) fn any(bytes: usize, longest: Duration, random: &mut SmallRng) -> Self {
+        let time = longest.mul_f64(random.random_range(0.1..=1.0));
+        match random.random_range(0..10) {
+            0..5 => Self::QUICK,
+            5..8 => Self::within(bytes, time),
+            _ => Self { rest: time, receive_buffer: Some(SLOW_ROOM), ..Self::QUICK },
+        }
+    }
+}
+
+/// Downloads that are under way.
+pub(crate) struct Crowd {
+    tasks: JoinSet<Seen>,
+    reading: Arc<AtomicUsize>,
+    /// How many have come to something.
+    ended: Arc<AtomicUsize>,
+    /// When what has not come to anything is late.
+    deadline: Instant,
+}
+
+impl Crowd {
+    /// Begins, so many at the same time, one this much after the other; what has not come to anything after this time
+    /// is late.
+    pub(crate) fn start(
+        edge: SocketAddr,
+        downloads: Vec<(Wanted, Pace)>,
+        at_once: usize,
+        apart: Duration,
+        patience: Duration,
+    ) -> Self {
+        let (room, reading) = (Arc::new(Semaphore::new(at_once)), Arc::<AtomicUsize>::default());
+        let ended = Arc::<AtomicUsize>::default();
+        let now = Instant::now();
+        let deadline = now + patience;
+        let mut tasks = JoinSet::new();
+        for (place, (wanted, pace)) in (0..).zip(downloads) {
+            let (room, reading, ended) = (Arc::clone(&room), Arc::clone(&reading), Arc::clone(&ended));
+            tasks.spawn(async move {
+                sleep_until(now + apart * place).await;
+                let _turn = room.acquire_owned().await;
+                let seen = one(edge, &wanted, pace, deadline, &reading, ready(())).await;
+                ended.fetch_add(1, Ordering::Relaxed);
+                seen
+            });
+        }
+        Self { tasks, reading, ended, deadline }
+    }
+
+    /// Waits until so many are in the middle of their files.
+    pub(crate) async fn is_reading(&self, count: usize) -> Result<(), Failure> {
+        while self.reading.load(Ordering::Relaxed) < count {
+            let left = self.tasks.len() - self.ended.load(Ordering::Relaxed);
+            if left < count || Instant::now() >= self.deadline {
+                return Err(Failure::failed(format!(
+                    "never were {count} downloads under way at once: {left} of {} are left",
+                    self.tasks.len()
+                )));
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    /// How many are in the middle of their files.
+    pub(crate) fn reading(&self) -> usize {
+        self.reading.load(Ordering::Relaxed)
+    }
+
+    /// Waits for all of them.
+    pub(crate) async fn seen(self) -> Vec<Seen> {
+        self.tasks.join_all().await
+    }
+}
+
+/// Downloads a file at a pace, and looks at every byte of it. When its first bytes are there, something else may be done
+/// before it goes on.
+pub(crate) async fn one(
+    edge: SocketAddr,
+    wanted: &Wanted,
+    pace: Pace,
+    deadline: Instant,
+    reading: &AtomicUsize,
+    at_first: impl Future<Output = ()>,
+) -> Seen {
+    let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
+    let mut waits_since = None;
+    let read = read(edge, wanted, pace, reading, at_first, &mut seen, &mut waits_since);
+    if let Ok(outcome) = timeout_at(deadline, read).await {
+        seen.outcome = outcome;
+    }
+    // A wait that has no end counts, too.
+    seen.pause = seen.pause.max(waits_since.map(|since: Instant| since.elapsed()).unwrap_or_default());
+    seen
+}
+
+async fn read(
+    edge: SocketAddr,
+    wanted: &Wanted,
+    pace: Pace,
+    reading: &AtomicUsize,
+    at_first: impl Future<Output = ()>,
+    seen: &mut Seen,
+    waits_since: &mut Option<Instant>,
+) -> Outcome {
+    let range = wanted.range.as_ref().map(|range| format!("{}-{}", range.start, range.end - 1));
+    *waits_since = Some(Instant::now());
+    let mut download = match Download::open(edge, &wanted.path, range.as_deref(), pace.receive_buffer).await {
+        Ok(download) => download,
+        Err(why) => return Outcome::Broken(why),
+    };
+    waited(seen, waits_since);
+    seen.is_answered = true;
+    let status = download.head.status;
+    if status != if range.is_some() { 206 } else { 200 } {
+        return refused(&mut download).await;
+    }
+    if download.head.etag != wanted.etag {
+        return Outcome::Wrong(format!("the entity tag is {:?}", download.head.etag));
+    }
+    let is_reading = Reading::begin(reading);
+    let outcome = compare(&mut download, wanted, pace, at_first, seen, waits_since).await;
+    drop(is_reading);
+    outcome
+}
+
+/// What an answer is that is not the file.
+pub(crate) async fn refused(download: &mut Download) -> Outcome {
+    let said = download.text().await.unwrap_or_else(|why| why);
+    let says_when = download.head.retry_after.is_some();
+    let said = said.chars().take(SAID_AT_MOST).collect();
+    Outcome::Refused(Refusal { status: download.head.status, says_when, said })
+}
+
+async fn compare(
+    download: &mut Download,
+    wanted: &Wanted,
+    pace: Pace,
+    at_first: impl Future<Output = ()>,
+    seen: &mut Seen,
+    waits_since: &mut Option<Instant>,
+) -> Outcome {
+    let (mut at, mut rest, mut piece) = (0, pace.rest, Vec::new());
+    let mut at_first = Some(at_first);
+    loop {
+        *waits_since = Some(Instant::now());
+        let next = download.next(&mut piece, pace.most).await;
+        waited(seen, waits_since);
+        match next {
+            Ok(true) => {}
+            Ok(false) if at == wanted.bytes.len() => return Outcome::Whole,
+            Ok(false) => {
+                let length = wanted.bytes.len();
+                return Outcome::Wrong(format!("it ends after {at} bytes of {length} as if it were whole"));
+            }
+            Err(why) => return Outcome::Broken(why),
+        }
+        if wanted.bytes.get(at..at + piece.len()) != Some(&piece[..]) {
+            return Outcome::Wrong(format!("not the bytes of the file in {} from {at} on", piece.len()));
+        }
+        at += piece.len();
+        seen.bytes = at as u64;
+        if let Some(at_first) = at_first.take() {
+            at_first.await;
+        }
+        if rest > Duration::ZERO && at >= wanted.bytes.len() / 2 {
+            sleep(std::mem::take(&mut rest)).await;
+        }
+        if pace.away > Duration::ZERO {
+            sleep(pace.away).await;
+        }
+    }
+}
+
+fn waited(seen: &mut Seen, since: &mut Option<Instant>) {
+    let wait = since.take().map(|since| since.elapsed()).unwrap_or_default();
+    seen.pause = seen.pause.max(wait);
+}
+
+/// One that is in the middle of its file, until dropped.
+struct Reading<'a>(&'a AtomicUsize);
+
+impl<'a> Reading<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What is made of an answer when the file is `bytes`.
+    async fn outcome(answer: &'static [u8]) -> Outcome {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let edge = listener.local_addr().unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_buf(&mut Vec::new()).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+            // A pause that its client sees.
+            sleep(Duration::from_millis(30)).await;
+        });
+        let (path, etag) = ("/".to_owned(), Some("\"x\"".to_owned()));
+        let wanted = Wanted { path, range: None, bytes: Bytes::from_static(b"bytes"), etag };
+        let crowd =
+            Crowd::start(edge, vec![(wanted, Pace::QUICK)], 1, Duration::ZERO, Duration::from_secs(20));
+        let seen = crowd.seen().await.remove(0);
+        served.await.unwrap();
+        if let Outcome::Broken(_) = seen.outcome {
+            assert!(seen.pause >= Duration::from_millis(20), "{:?}", seen.pause);
+        }
+        seen.outcome
+    }
+
+    #[tokio::test]
+    async fn only_the_right_bytes_with_the_right_end_are_whole() {
+        let of = async |answer: &'static str| outcome(answer.as_bytes()).await;
+        assert_eq!(
+            of("HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5\r\n\r\nbytes").await,
+            Outcome::Whole
+        );
+        for wrong in [
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5\r\n\r\nbytez",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 4\r\n\r\nbyte",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 6\r\n\r\nbytes!",
+            "HTTP/1.1 200 OK\r\nETag: \"y\"\r\nContent-Length: 5\r\n\r\nbytes",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbyte\r\n0\r\n\r\n",
+        ] {
+            assert!(matches!(of(wrong).await, Outcome::Wrong(_)), "{wrong}");
+        }
+        for broken in [
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5\r\n\r\nbyte",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbytes\r\n",
+            "HTTP/1.1 200 OK\r\n",
+        ] {
+            assert!(matches!(of(broken).await, Outcome::Broken(_)), "{broken}");
+        }
+        let refused = of("HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 5\r\n\r\nlater").await;
+        let refusal = Refusal { status: 503, says_when: true, said: "later".to_owned() };
+        assert!(refusal.is_polite());
+        assert_eq!(refused, Outcome::Refused(refusal));
+    }
+}

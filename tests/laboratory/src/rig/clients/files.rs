@@ -1,0 +1,221 @@
+//! The files that the drill downloads, and what they must be: the history read without bus and edge, and the ledger
+//! as it came when nothing was wrong.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::Path;
+
+use bytes::{Bytes, BytesMut};
+use mesh_history::{Deadlines, Layout, SegmentStore};
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+
+use super::download::Download;
+use crate::synthetic::{LargeTable, Synthetic};
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 4 << 20;
+/// Of a hundred downloads, how many are of the ledger …
+const LEDGER_PERCENT: u32 = 10;
+/// … and how many of a part of a file.
+const PART_PERCENT: u32 = 20;
+
+/// Where the ledger is downloaded.
+pub(crate) const LEDGER: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=RIG";
+/// Entries of the ledger between two accounts of the network, in an asset of their own.
+pub(crate) const LEDGER_ROWS: &str = "INSERT INTO accounts VALUES
+        ('a', 'network', 'RIG', '', 4, 'ab', '2023-01-01'), ('b', 'network', 'RIG', '', 11, 'ab', '2023-01-01');
+    INSERT INTO ledger SELECT time, 'a', 'b', n, 'ab', time, time, n * 7, n * 5, 'TRANSFER_TYPE_REWARD_PAYOUT' FROM (
+        SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
+        FROM generate_series(1, ROWS) AS n
+    ) AS numbers";
+/// Where the segments are listed.
+pub(crate) const SEGMENTS: &str = "/api/v2/networkhistory/segments";
+
+/// What a download must be.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// What is asked for.
+    pub(crate) path: String,
+    /// The bytes of the file that are asked for, when it is a part.
+    pub(crate) range: Option<Range<u64>>,
+    /// What must come.
+    pub(crate) bytes: Bytes,
+    /// The entity tag that it must have.
+    pub(crate) etag: Option<String>,
+}
+
+impl Wanted {
+    /// What is left of it when so many bytes have come. Without a tag nobody could tell whether it is the same file.
+    pub(crate) fn after(&self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes.len().saturating_sub(1));
+        if self.etag.is_none() || bytes == 0 {
+            return self.clone();
+        }
+        let whole = 0..self.bytes.len() as u64;
+        let Range { start, end } = self.range.clone().unwrap_or(whole);
+        Self { range: Some(start + bytes as u64..end), bytes: self.bytes.slice(bytes..), ..self.clone() }
+    }
+}
+
+/// One file of the history.
+struct File {
+    from: u64,
+    to: u64,
+    etag: String,
+    bytes: Bytes,
+}
+
+/// All of them.
+pub(crate) struct Files {
+    /// The smallest first, the last is the whole history.
+    history: Vec<File>,
+    /// The names of the segments, in order of height.
+    pub(crate) segments: Vec<String>,
+    ledger: Option<Bytes>,
+    plan: Synthetic,
+}
+
+impl Files {
+    /// Reads files of many sizes from the segments that were written by a plan: of one, two, four … segments, two of
+    /// each size, and all of them.
+    pub(crate) async fn read(folder: &Path, plan: Synthetic, random: &mut SmallRng) -> Result<Self, Failure> {
+        let root = folder.to_string_lossy();
+        let unreadable = |error| cannot("read the segments", &error);
+        let store = SegmentStore::open(&root, Deadlines::default()).map_err(unreadable)?;
+        let held = store.held().await.map_err(unreadable)?;
+        let mut spans = Vec::new();
+        for count in (0..).map(|power| 1 << power).take_while(|count| *count < plan.segments) {
+            for _ in 0..2 {
+                let first = random.random_range(0..=plan.segments - count);
+                spans.push((first * plan.blocks + 1, (first + count) * plan.blocks));
+            }
+        }
+        spans.push((1, plan.segments * plan.blocks));
+        let mut history = Vec::new();
+        for (from, to) in spans {
+            let layout = Layout::of(&held, plan.table.name(), from, to);
+            let layout = layout.map_err(|error| cannot("lay an export out", &error))?;
+            let mut bytes = BytesMut::with_capacity(usize::try_from(layout.length).unwrap_or_default());
+            while (bytes.len() as u64) < layout.length {
+                let piece = store.read(&layout, bytes.len() as u64, READ_BYTES).await.map_err(unreadable)?;
+                bytes.extend_from_slice(&piece);
+            }
+            let etag = format!("\"{}\"", layout.fingerprint);
+            history.push(File { from, to, etag, bytes: bytes.freeze() });
+        }
+        let segments = held.segments.iter().map(|segment| segment.name.to_string()).collect();
+        Ok(Self { history, segments, ledger: None, plan })
+    }
+
+    /// Takes the ledger as it comes now for what it must be.
+    pub(crate) async fn learn_ledger(&mut self, edge: SocketAddr) -> Result<(), Failure> {
+        let learned = async {
+            let mut download = Download::open(edge, LEDGER, None, None).await?;
+            let (mut all, mut piece) = (BytesMut::new(), Vec::new());
+            while download.next(&mut piece, READ_BYTES).await? {
+                all.extend_from_slice(&piece);
+            }
+            match download.head.status {
+                200 => Ok(all.freeze()),
+                status => Err(format!("{status}: {}", String::from_utf8_lossy(&all))),
+            }
+        };
+        let ledger: Result<Bytes, String> = learned.await;
+        let ledger =
+            ledger.map_err(|why| Failure::failed(format!("the ledger cannot be downloaded: {why}")))?;
+        self.ledger = Some(ledger);
+        Ok(())
+    }
+
+    /// One file or part of a file by chance, the ledger's among them.
+    pub(crate) fn any(&self, random: &mut SmallRng) -> Wanted {
+        match &self.ledger {
+            Some(bytes) if random.random_range(0..100) < LEDGER_PERCENT => {
+                Wanted { path: LEDGER.to_owned(), range: None, bytes: bytes.clone(), etag: None }
+            }
+            _ => self.any_of_history(random),
+        }
+    }
+
+    /// One file of the history by chance, or a part of it.
+    pub(crate) fn any_of_history(&self, random: &mut SmallRng) -> Wanted {
+        let file = &self.history[random.random_range(0..self.history.len())];
+        let mut wanted = self.wanted(file);
+        if random.random_range(0..100) < PART_PERCENT {
+            let first = random.random_range(0..file.bytes.len());
+            let end = random.random_range(first + 1..=file.bytes.len());
+            (wanted.range, wanted.bytes) = (Some(first as u64..end as u64), file.bytes.slice(first..end));
+        }
+        wanted
+    }
+
+    /// The whole history.
+    pub(crate) fn largest(&self) -> Wanted {
+        self.wanted(self.last())
+    }
+
+    /// So many bytes of the whole history, from a place chosen by chance.
+    pub(crate) fn part(&self, bytes: usize, random: &mut SmallRng) -> Wanted {
+        let whole = self.largest();
+        let bytes = bytes.min(whole.bytes.len());
+        let first = random.random_range(0..=whole.bytes.len() - bytes);
+        let range = Some(first as u64..(first + bytes) as u64);
+        Wanted { range, bytes: whole.bytes.slice(first..first + bytes), ..whole }
+    }
+
+    /// The files that none of the segments from this block on belongs to.
+    pub(crate) fn before(&self, block: u64) -> Vec<Wanted> {
+        self.history.iter().filter(|file| file.to < block).map(|file| self.wanted(file)).collect()
+    }
+
+    /// How the history was made.
+    pub(crate) fn plan(&self) -> Synthetic {
+        self.plan
+    }
+
+    /// What a stored row takes, about.
+    pub(crate) fn bytes_per_row(&self) -> u64 {
+        (self.last().bytes.len() as u64 / (self.plan.segments * self.plan.rows)).max(1)
+    }
+
+    fn last(&self) -> &File {
+        // The whole history is always there.
+        &self.history[self.history.len() - 1]
+    }
+
+    fn wanted(&self, file: &File) -> Wanted {
+        Wanted {
+            path: export_of(self.plan.table, file.from, file.to),
+            range: None,
+            bytes: file.bytes.clone(),
+            etag: Some(file.etag.clone()),
+        }
+    }
+}
+
+/// Where a table is downloaded from one block to another.
+pub(crate) fn export_of(table: LargeTable, from: u64, to: u64) -> String {
+    let table = table.name().to_ascii_uppercase();
+    format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table=TABLE_{table}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_begins_where_it_broke_off() {
+        let (path, etag) = ("/".to_owned(), Some("x".to_owned()));
+        let whole = Wanted { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
+        let left = whole.after(3);
+        assert_eq!((left.range.clone(), &left.bytes[..]), (Some(3..10), &b"3456789"[..]));
+        let left = left.after(4);
+        assert_eq!((left.range.clone(), &left.bytes[..]), (Some(7..10), &b"789"[..]));
+        assert_eq!(whole.after(0).range, None);
+        let untagged = Wanted { etag: None, ..whole };
+        assert_eq!((untagged.after(3).range, untagged.after(3).bytes.len()), (None, 10));
+    }
+}

@@ -1,0 +1,137 @@
+//! What was said of a transaction against what is true of it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use mesh_transaction::TxHash;
+use reqwest::Client;
+use serde_json::Value;
+
+use super::node::Node;
+use super::submitters::{Submitted, Told};
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+/// Transactions that are looked at together.
+const LOOKED_AT_ONCE: usize = 16;
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// What is true of a transaction, and what the gateway says of it, when all is over.
+pub(crate) struct Truth {
+    /// Whether a block has it.
+    pub(crate) is_included: bool,
+    /// The `status` of `GET /transaction/{hash}`, or what came instead.
+    pub(crate) status: Result<String, String>,
+}
+
+/// What is true of each transaction, by its node and by the gateway.
+pub(crate) async fn truths(
+    edge: SocketAddr,
+    node: &Node,
+    submitted: &[Submitted],
+) -> Result<Vec<Truth>, Failure> {
+    let client = Client::builder().no_proxy().timeout(ANSWER_WITHIN).build();
+    let client = &client.map_err(|error| cannot("make an HTTP client", &error))?;
+    let truth = |submitted: &Submitted| {
+        let hash = submitted.hash;
+        async move { Ok(Truth { is_included: node.has(&hash).await?, status: status(client, edge, &hash).await }) }
+    };
+    stream::iter(submitted.iter().map(truth)).buffered(LOOKED_AT_ONCE).try_collect().await
+}
+
+/// What the gateway says of a transaction, or what comes instead.
+async fn status(client: &Client, edge: SocketAddr, hash: &TxHash) -> Result<String, String> {
+    let url = format!("http://{edge}/transaction/{hash}");
+    let answered = async { client.get(url).send().await?.text().await };
+    let text = answered.await.map_err(|error| error.to_string())?;
+    let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+    answer["status"].as_str().map(str::to_owned).ok_or(text)
+}
+
+/// Which kinds of contradiction there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contradiction {
+    /// Two answers do not agree with each other.
+    Answers,
+    /// The chain has what was called refused, or not handed over.
+    Chain,
+    /// What is said of it afterwards is not so.
+    Status,
+    /// A client was told something that is no answer.
+    Form,
+    /// A client was told nothing, because its connection broke.
+    Lost,
+}
+
+/// What contradicts.
+pub(crate) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contradiction> {
+    let Submitted { told, is_bad, .. } = submitted;
+    let Truth { is_included, status } = truth;
+    let mut found = Vec::new();
+    let mut verdicts: Vec<&Told> = told
+        .iter()
+        .filter(|told| match told {
+            // That it was handed over unchecked is no verdict on what the check refuses later.
+            Told::Accepted => !is_bad,
+            Told::Refused(_) => true,
+            _ => false,
+        })
+        .collect();
+    verdicts.sort_unstable();
+    verdicts.dedup();
+    if verdicts.len() > 1 {
+        found.push(Contradiction::Answers);
+    }
+    let says_refused = told.iter().any(|told| matches!(told, Told::Refused(_)));
+    let says_never_sent = told.iter().all(|told| matches!(told, Told::NotTaken(_)));
+    if *is_included && (says_refused || says_never_sent) {
+        found.push(Contradiction::Chain);
+    }
+    let is_true = match status.as_deref() {
+        Ok("INCLUDED") => *is_included,
+        Ok("REFUSED") => !is_included && *is_bad,
+        Ok("PENDING" | "UNKNOWN") => !is_included,
+        _ => false,
+    };
+    if !is_true {
+        found.push(Contradiction::Status);
+    }
+    if told.iter().any(|told| matches!(told, Told::Other(_))) {
+        found.push(Contradiction::Form);
+    }
+    if told.iter().any(|told| matches!(told, Told::Lost(_))) {
+        found.push(Contradiction::Lost);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(told: &[Told], is_bad: bool, is_included: bool, status: &str) -> Vec<Contradiction> {
+        let submitted = Submitted { hash: TxHash::of(b"a"), is_bad, told: told.to_vec() };
+        contradictions(&submitted, &Truth { is_included, status: Ok(status.to_owned()) })
+    }
+
+    #[test]
+    fn answers_agree_with_each_other_and_with_the_chain() {
+        use Contradiction::{Answers, Chain, Form, Status};
+        use Told::{Accepted, Left, Lost, NotTaken, Other, Refused, Unknown};
+        assert!(found(&[Accepted, Unknown, Left, NotTaken(503)], false, true, "INCLUDED").is_empty());
+        // A killed node loses what it had accepted.
+        assert!(found(&[Accepted, Unknown], false, false, "PENDING").is_empty());
+        assert!(found(&[Accepted, Refused(89)], true, false, "REFUSED").is_empty());
+        assert_eq!(found(&[Accepted, Refused(51)], false, false, "PENDING"), [Answers]);
+        assert_eq!(found(&[Refused(51), Refused(89)], true, false, "REFUSED"), [Answers]);
+        assert_eq!(found(&[Refused(51)], false, true, "INCLUDED"), [Chain]);
+        assert_eq!(found(&[NotTaken(503)], false, true, "INCLUDED"), [Chain]);
+        assert_eq!(found(&[Accepted], false, true, "PENDING"), [Status]);
+        assert_eq!(found(&[Accepted], false, false, "INCLUDED"), [Status]);
+        assert_eq!(found(&[Accepted], false, false, "REFUSED"), [Status]);
+        assert_eq!(found(&[Other(String::new())], false, false, "UNKNOWN"), [Form]);
+        // Whoever heard nothing cannot have been lied to.
+        assert_eq!(found(&[Lost(String::new())], false, true, "INCLUDED"), [Contradiction::Lost]);
+    }
+}

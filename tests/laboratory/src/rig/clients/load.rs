@@ -1,0 +1,329 @@
+//! The load of a drill: so many requests a second whether those before are answered or not, on a thread of its own.
+//!
+//! Comes in: what may be asked where. Goes out: a sample of each request, its time counted from the moment at which it
+//! was due, so that a stall counts in full. Connections are kept, as clients keep them; one more is opened when a
+//! request is due and all are waiting for answers.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use tokio::task::LocalSet;
+use tokio::time::{sleep, sleep_until, timeout};
+
+use super::connection::{Connection, Lost};
+use super::heads::Heads;
+use super::samples::{Sample, Seen};
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+/// Connections to each edge that are kept open.
+const KEPT: usize = 48;
+/// How long an answer may take until its client gives up: longer than the edge's own deadline, and a time for which it
+/// is frozen.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Pause of a load that rests.
+const REST: Duration = Duration::from_millis(5);
+/// How much is kept of what was said.
+const SAID_AT_MOST: usize = 240;
+
+/// Requests of one kind.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// How many of a hundred are of this kind.
+    pub(crate) percent: u32,
+    /// Which edge they go to.
+    pub(crate) edge: SocketAddr,
+    /// What is asked; each request takes one of them at random.
+    pub(crate) questions: Vec<Question>,
+}
+
+/// Something to ask.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// The path with its query.
+    pub(crate) path: Arc<str>,
+    /// What the answer must hold, word for word.
+    pub(crate) holds: Arc<[String]>,
+}
+
+impl From<String> for Question {
+    fn from(path: String) -> Self {
+        Self { path: path.into(), holds: Arc::default() }
+    }
+}
+
+/// A load that runs. It ends when it is dropped.
+pub(crate) struct Load {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    begun: Instant,
+    stop: AtomicBool,
+    rests: AtomicBool,
+    /// When the requests were due that have come to nothing so far.
+    waiting: Mutex<BTreeSet<Duration>>,
+    samples: Mutex<Vec<Sample>>,
+    said: Mutex<Vec<(Duration, String)>>,
+    /// Requests that were sent, repetitions included.
+    sent: AtomicU64,
+    /// Answers that came whole.
+    answers: AtomicU64,
+}
+
+impl Load {
+    /// Begins to ask.
+    pub(crate) fn start(mix: Vec<Asked>, rate: u32, seed: u64) -> Result<Self, Failure> {
+        let shared = Arc::new(Shared {
+            begun: Instant::now(),
+            stop: AtomicBool::new(false),
+            rests: AtomicBool::new(false),
+            waiting: Mutex::default(),
+            samples: Mutex::default(),
+            said: Mutex::default(),
+            sent: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| cannot("start the load", &error))?;
+        let asking = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("load".to_owned())
+            .spawn(move || LocalSet::new().block_on(&runtime, ask_on(asking, mix, rate, seed)));
+        let thread = thread.map_err(|error| cannot("start the load", &error))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// The longest time for which the store had been further when an answer was asked for.
+    pub(crate) fn most_outdated(&self, heads: &Heads) -> Duration {
+        let of = |sample: &Sample| Some(heads.outdated(sample.height?, self.shared.begun + sample.due));
+        lock(&self.shared.samples).iter().filter_map(of).max().unwrap_or_default()
+    }
+
+    /// The moment now, on the clock of the samples.
+    pub(crate) fn now(&self) -> Duration {
+        self.shared.begun.elapsed()
+    }
+
+    /// What is not as wished so far: each with what was said to it.
+    pub(crate) fn odd(&self) -> Vec<(Sample, String)> {
+        let said: BTreeMap<Duration, String> = lock(&self.shared.said).iter().cloned().collect();
+        let samples = lock(&self.shared.samples);
+        let odd = samples.iter().filter(|sample| !sample.is_fine());
+        odd.map(|sample| (sample.clone(), said.get(&sample.due).cloned().unwrap_or_default())).collect()
+    }
+
+    /// A moment on the clock of the samples, on that of everybody.
+    pub(crate) fn moment(&self, moment: Duration) -> tokio::time::Instant {
+        (self.shared.begun + moment).into()
+    }
+
+    /// Requests that were sent so far, repetitions included, and answers that came.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.shared.sent.load(Ordering::Relaxed), self.shared.answers.load(Ordering::Relaxed))
+    }
+
+    /// Asks nothing more until it goes on.
+    pub(crate) fn rest(&self) {
+        self.shared.rests.store(true, Ordering::Relaxed);
+    }
+
+    /// Goes on after a rest.
+    pub(crate) fn go_on(&self) {
+        self.shared.rests.store(false, Ordering::Relaxed);
+    }
+
+    /// Waits until whatever was due before a moment has come to something.
+    pub(crate) async fn settled(&self, before: Duration) {
+        while lock(&self.shared.waiting).first().is_some_and(|due| *due < before) {
+            sleep(REST).await;
+        }
+    }
+
+    /// The requests that were due from one moment to another and have come to something.
+    pub(crate) fn samples(&self, from: Duration, to: Duration) -> Vec<Sample> {
+        let samples = lock(&self.shared.samples);
+        samples.iter().filter(|sample| sample.due >= from && sample.due < to).cloned().collect()
+    }
+
+    /// What was said to those among these that were not answered as wished: each text, when it was said first, and how
+    /// often.
+    pub(crate) fn said(&self, from: Duration, to: Duration) -> BTreeMap<String, (Duration, usize)> {
+        let mut texts = BTreeMap::new();
+        for (due, text) in lock(&self.shared.said).iter().filter(|(due, _)| *due >= from && *due < to) {
+            let (first, count) = texts.entry(text.clone()).or_insert((*due, 0));
+            (*first, *count) = ((*first).min(*due), *count + 1);
+        }
+        texts
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It cannot have panicked where anybody could do something about it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Idle connections to one edge.
+type Idle = Rc<RefCell<VecDeque<Connection>>>;
+
+async fn ask_on(shared: Arc<Shared>, mix: Vec<Asked>, rate: u32, seed: u64) {
+    let period = Duration::from_secs(1) / rate.max(1);
+    let mut random = SmallRng::seed_from_u64(seed);
+    let pools: Vec<Idle> = mix.iter().map(|_| Idle::default()).collect();
+    // Kinds that go to the same edge share its connections.
+    let pool_of = |edge: SocketAddr| mix.iter().position(|other| other.edge == edge).unwrap_or_default();
+    let mut due = Instant::now();
+    while !shared.stop.load(Ordering::Relaxed) {
+        if shared.rests.load(Ordering::Relaxed) {
+            sleep(REST).await;
+            due = Instant::now();
+            continue;
+        }
+        while due <= Instant::now() {
+            let Some(asked) = chosen(&mix, random.random_range(0..100)) else { return };
+            let question = asked.questions[random.random_range(0..asked.questions.len())].clone();
+            let idle = Rc::clone(&pools[pool_of(asked.edge)]);
+            lock(&shared.waiting).insert(due.duration_since(shared.begun));
+            tokio::task::spawn_local(ask(Arc::clone(&shared), idle, asked.edge, question, due));
+            due += period;
+        }
+        sleep_until(due.into()).await;
+    }
+}
+
+/// The kind on which a number below a hundred falls.
+fn chosen(mix: &[Asked], mut number: u32) -> Option<&Asked> {
+    for asked in mix {
+        match number.checked_sub(asked.percent) {
+            None => return Some(asked),
+            Some(left) => number = left,
+        }
+    }
+    mix.last()
+}
+
+async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, question: Question, due: Instant) {
+    let way = Way { shared: &shared, idle: &idle, edge };
+    let asked = timeout(PATIENCE, over_some_connection(&way, &question)).await;
+    let took = due.elapsed();
+    let due = due.duration_since(shared.begun);
+    let (seen, height, again, said) = match asked {
+        Ok((Ok(Heard { wrong: Some(wrong), height, .. }), again)) => {
+            (Seen::Wrong, height, again, Some(format!("{}: {wrong}", question.path)))
+        }
+        Ok((Ok(answer), again)) => {
+            let said = (answer.status != 200).then_some(answer.body);
+            let seen = Seen::Status { status: answer.status, says_when: answer.retry_after.is_some() };
+            (seen, answer.height, again, said)
+        }
+        Ok((Err(lost), again)) => (Seen::Broken, None, again, Some(lost.to_string())),
+        Err(_) => (Seen::Silence, None, false, Some(format!("nothing came for {PATIENCE:?}"))),
+    };
+    if let Some(said) = said {
+        let said: String = said.chars().take(SAID_AT_MOST).collect();
+        lock(&shared.said).push((due, format!("{seen}: {said}")));
+    }
+    lock(&shared.samples).push(Sample { due, took, seen, height, again });
+    lock(&shared.waiting).remove(&due);
+}
+
+/// The way to an edge.
+struct Way<'a> {
+    shared: &'a Shared,
+    idle: &'a Idle,
+    edge: SocketAddr,
+}
+
+/// Asks over an idle connection, or a new one. An edge may close an idle connection just when a request is sent on it;
+/// a client then asks again over a new one, as every client of HTTP does. Says whether that was so.
+async fn over_some_connection(way: &Way<'_>, question: &Question) -> (Result<Heard, Lost>, bool) {
+    let kept = way.idle.borrow_mut().pop_front();
+    if let Some(connection) = kept {
+        match over(connection, way, question).await {
+            Err(Lost::Unasked) => {}
+            other => return (other, false),
+        }
+        // Its like are closed, too, most likely; those that are not are opened again soon enough.
+        way.idle.borrow_mut().clear();
+        return (over_a_new_one(way, question).await, true);
+    }
+    (over_a_new_one(way, question).await, false)
+}
+
+async fn over_a_new_one(way: &Way<'_>, question: &Question) -> Result<Heard, Lost> {
+    over(Connection::open(way.edge).await?, way, question).await
+}
+
+/// What of an answer counts.
+struct Heard {
+    status: u16,
+    retry_after: Option<String>,
+    height: Option<u64>,
+    body: String,
+    /// Why it cannot be true.
+    wrong: Option<String>,
+}
+
+async fn over(mut connection: Connection, way: &Way<'_>, question: &Question) -> Result<Heard, Lost> {
+    way.shared.sent.fetch_add(1, Ordering::Relaxed);
+    connection.ask(&question.path).await?;
+    let answer = connection.answer().await?;
+    way.shared.answers.fetch_add(1, Ordering::Relaxed);
+    let body = connection.body(&answer);
+    let wrong = match (answer.status, answer.goes_back_from) {
+        (_, Some(height)) => Some(format!("shows block {:?} after block {height}", answer.height)),
+        (200, None) => missing(body, &question.holds),
+        _ => None,
+    };
+    let body = match answer.status {
+        200 => String::new(),
+        _ => String::from_utf8_lossy(body).into_owned(),
+    };
+    let mut idle = way.idle.borrow_mut();
+    if !answer.closes && idle.len() < KEPT {
+        idle.push_back(connection);
+    }
+    let (status, height) = (answer.status, answer.height);
+    Ok(Heard { status, retry_after: answer.retry_after, height, body, wrong })
+}
+
+/// What a body does not hold of what it must.
+fn missing(body: &[u8], holds: &[String]) -> Option<String> {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let missing = holds.iter().find(|part| !text.contains(part.as_str()))?;
+    Some(format!("{missing} is missing in {text}"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_holds_all_that_it_must() {
+        let holds = ["\"id\":\"7\"", "\"amount\":\"49\""].map(str::to_owned);
+        assert_eq!(missing(br#"{"amount":"49","id":"7"}"#, &holds), None);
+        assert!(
+            missing(br#"{"amount":"490","id":"7"}"#, &holds).is_some_and(|what| what.starts_with(&holds[1]))
+        );
+        assert!(missing(b"", &holds).is_some());
+        assert_eq!(missing(b"anything", &[]), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! The node's own word, asked without the mesh.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mesh_transaction::TxHash;
+use reqwest::Client;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// How long what waits may take to come into blocks.
+const EMPTY_WITHIN: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Asks one node.
+pub(crate) struct Node {
+    client: Client,
+    url: String,
+}
+
+impl Node {
+    pub(crate) fn at(address: SocketAddr) -> Result<Self, Failure> {
+        let client = Client::builder().no_proxy().timeout(ANSWER_WITHIN).build();
+        let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
+        Ok(Self { client, url: format!("http://{address}") })
+    }
+
+    /// Waits until it is there and no transaction waits for a block.
+    pub(crate) async fn is_idle(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + EMPTY_WITHIN;
+        loop {
+            let waiting = self.call("num_unconfirmed_txs", &json!({})).await;
+            if waiting.is_ok_and(|waiting| waiting["result"]["total"] == "0") {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::failed("transactions wait at the node and come into no block"));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Whether a block has a transaction.
+    pub(crate) async fn has(&self, hash: &TxHash) -> Result<bool, Failure> {
+        let answer = self.call("tx", &json!({"hash": STANDARD.encode(hash.bytes())})).await?;
+        let said = answer["error"]["data"].as_str().unwrap_or_default();
+        match (answer["result"].is_object(), said.ends_with("not found")) {
+            (true, _) => Ok(true),
+            (false, true) => Ok(false),
+            (false, false) => Err(Failure::failed(format!("the node answers {answer}"))),
+        }
+    }
+
+    async fn call(&self, method: &str, parameters: &Value) -> Result<Value, Failure> {
+        let call = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": parameters});
+        let called = async { self.client.post(&self.url).json(&call).send().await?.json().await };
+        called.await.map_err(|error: reqwest::Error| cannot("ask the node", &error))
+    }
+}

@@ -1,0 +1,280 @@
+//! Clients that submit transactions, without much patience: what they submit is decided by the seed, what they are told
+//! is kept.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mesh_transaction::{TxHash, encode};
+use proto_msgs::v2::{SubmissionType, SubmitTransactionRequest, Transaction};
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use reqwest::Client;
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::private_node::Maker;
+use mesh::failure::cannot;
+use mesh::failure::{Failure, with_causes};
+
+/// How far back an impatient client's repeat reaches.
+const RECENT: usize = 40;
+/// How many submissions of a hundred are of one that was submitted before.
+const REPEATED_PERCENT: u32 = 30;
+/// How many clients of a hundred do not wait, and for how long at most the others of them do.
+const LEAVING_PERCENT: u32 = 20;
+const LEAVES_WITHIN_MS: std::ops::Range<u64> = 1..80;
+/// Longer than any answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A connection that nothing was sent over for so long is not used again: an edge that stops leaves its clients a
+/// second or two to come once more.
+const IDLE: Duration = Duration::from_millis(500);
+/// Of so many transactions one has no proof of work, which the node refuses.
+const BAD_ONE_OF: usize = 10;
+/// What is said of a transaction that was handed over and is in no block in time.
+const NO_BLOCK: &str = "the transaction is in no block so far";
+const KINDS: [SubmissionType; 4] = [
+    SubmissionType::TypeAsync,
+    SubmissionType::TypeSync,
+    SubmissionType::TypeSync,
+    SubmissionType::TypeCommit,
+];
+
+/// What a client was told.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Told {
+    /// It is accepted.
+    Accepted,
+    /// It is refused, with this code.
+    Refused(u64),
+    /// 504: nobody knows.
+    Unknown,
+    /// 504 after waiting for a block with a transaction that the node refuses: it had been handed over unchecked, and
+    /// is then followed without asking the node again (contract 5.3).
+    Unchecked,
+    /// 429 or 503: it was not handed over.
+    NotTaken(u16),
+    /// The client did not wait.
+    Left,
+    /// The connection broke: the client knows nothing.
+    Lost(String),
+    /// Something that no client should be told.
+    Other(String),
+}
+
+impl Told {
+    /// Whether it is a definite answer, the client's own doing, or what the contract has for it.
+    fn is_definite(&self) -> bool {
+        matches!(self, Self::Accepted | Self::Refused(_) | Self::Left | Self::Unchecked)
+    }
+}
+
+/// How much is submitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// Submissions, so many at least.
+    pub(crate) submissions: usize,
+    /// Those who submit, each one after the other.
+    pub(crate) clients: u64,
+    /// A client's pause between two submissions, at most.
+    pub(crate) pause: Duration,
+}
+
+/// A submission that came to no definite answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Odd {
+    /// When it was sent, and when it was over.
+    pub(crate) when: (Instant, Instant),
+    /// What its client was told.
+    pub(crate) told: Told,
+    /// The words of that.
+    pub(crate) said: String,
+}
+
+/// A transaction and what its clients were told.
+pub(crate) struct Submitted {
+    pub(crate) hash: TxHash,
+    /// Whether the node must refuse it.
+    pub(crate) is_bad: bool,
+    pub(crate) told: Vec<Told>,
+}
+
+/// The clients of one run.
+pub(crate) struct Submitters {
+    client: Client,
+    url: String,
+    plan: Plan,
+    maker: Maker,
+    txs: RefCell<Vec<Transaction>>,
+    told: RefCell<BTreeMap<usize, Vec<Told>>>,
+    /// Submissions so far.
+    turns: Cell<usize>,
+    /// Requests that were sent, and answers that came.
+    sent: Cell<u64>,
+    answers: Cell<u64>,
+    odd: RefCell<Vec<Odd>>,
+}
+
+impl Submitters {
+    pub(crate) fn new(edge: SocketAddr, plan: Plan, seed: u64) -> Result<Self, Failure> {
+        let client = Client::builder().no_proxy().timeout(PATIENCE).pool_idle_timeout(IDLE).build();
+        let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
+        Ok(Self {
+            client,
+            url: format!("http://{edge}/transaction"),
+            plan,
+            maker: Maker::new(seed),
+            txs: RefCell::default(),
+            told: RefCell::default(),
+            turns: Cell::new(0),
+            sent: Cell::new(0),
+            answers: Cell::new(0),
+            odd: RefCell::default(),
+        })
+    }
+
+    /// Submits all, and goes on until enough has happened besides.
+    pub(crate) async fn submit(&self, seed: u64, is_enough: impl Fn() -> bool) {
+        let is_enough = &is_enough;
+        let clients = (0..self.plan.clients).map(|client| async move {
+            let mut random = SmallRng::seed_from_u64(seed ^ client.rotate_left(32));
+            while self.turns.replace(self.turns.get() + 1) < self.plan.submissions || !is_enough() {
+                let (which, tx) = self.chosen(&mut random);
+                let kind = KINDS[random.random_range(0..KINDS.len())];
+                let leaves = random.random_range(0..100) < LEAVING_PERCENT;
+                let patience = leaves.then(|| Duration::from_millis(random.random_range(LEAVES_WITHIN_MS)));
+                let begun = Instant::now();
+                let is_bad = tx.pow.is_none();
+                let (mut told, said) = self.submit_one(tx, kind, patience).await;
+                if is_bad && is_unchecked(kind, &told, &said, self.told.borrow().get(&which)) {
+                    told = Told::Unchecked;
+                }
+                if !told.is_definite() {
+                    self.odd.borrow_mut().push(Odd {
+                        when: (begun, Instant::now()),
+                        told: told.clone(),
+                        said,
+                    });
+                }
+                self.told.borrow_mut().entry(which).or_default().push(told);
+                sleep(self.plan.pause.mul_f64(random.random())).await;
+            }
+        });
+        join_all(clients).await;
+    }
+
+    /// A new transaction, or one of those that were submitted just now, with its place.
+    fn chosen(&self, random: &mut SmallRng) -> (usize, Transaction) {
+        let mut txs = self.txs.borrow_mut();
+        let known = txs.len();
+        if known > 0 && random.random_range(0..100) < REPEATED_PERCENT {
+            let which = random.random_range(known.saturating_sub(RECENT)..known);
+            return (which, txs[which].clone());
+        }
+        let mut tx = self.maker.transaction();
+        if known.is_multiple_of(BAD_ONE_OF) {
+            tx.pow = None;
+        }
+        txs.push(tx.clone());
+        (known, tx)
+    }
+
+    async fn submit_one(
+        &self,
+        tx: Transaction,
+        kind: SubmissionType,
+        patience: Option<Duration>,
+    ) -> (Told, String) {
+        self.sent.set(self.sent.get() + 1);
+        let request = SubmitTransactionRequest { tx: Some(tx), r#type: kind.into() };
+        let asked = async {
+            let answer = self.client.post(&self.url).json(&request).send().await?;
+            Ok::<_, reqwest::Error>((answer.status().as_u16(), answer.text().await?))
+        };
+        match timeout(patience.unwrap_or(PATIENCE), asked).await {
+            Err(_) if patience.is_some() => (Told::Left, String::new()),
+            Err(_) => (Told::Other(format!("no answer within {PATIENCE:?}")), String::new()),
+            Ok(Err(error)) => (Told::Lost(with_causes(&error)), String::new()),
+            Ok(Ok((status, body))) => {
+                self.answers.set(self.answers.get() + 1);
+                (told(status, &body), body)
+            }
+        }
+    }
+
+    /// Submissions that were begun, and answers that came.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.sent.get(), self.answers.get())
+    }
+
+    /// Submissions that came to no definite answer.
+    pub(crate) fn odd(&self) -> Vec<Odd> {
+        self.odd.borrow().clone()
+    }
+
+    /// What was submitted so far.
+    pub(crate) fn submitted(self) -> Vec<Submitted> {
+        let told = self.told.into_inner();
+        let txs = self.txs.into_inner();
+        let of_one = |(which, told): (usize, Vec<Told>)| {
+            let tx: &Transaction = &txs[which];
+            Submitted { hash: TxHash::of(&encode(tx)), is_bad: tx.pow.is_none(), told }
+        };
+        told.into_iter().map(of_one).collect()
+    }
+}
+
+/// Whether somebody waited for a block with a transaction that the node refuses, because it may have been handed over
+/// unchecked before: `earlier` is what its other clients were told.
+fn is_unchecked(kind: SubmissionType, told: &Told, said: &str, earlier: Option<&Vec<Told>>) -> bool {
+    let may_be_handed_over =
+        |told: &Told| matches!(told, Told::Accepted | Told::Unknown | Told::Left | Told::Lost(_));
+    kind == SubmissionType::TypeCommit
+        && *told == Told::Unknown
+        && said.contains(NO_BLOCK)
+        && earlier.is_some_and(|earlier| earlier.iter().any(may_be_handed_over))
+}
+
+/// What an answer tells.
+fn told(status: u16, body: &str) -> Told {
+    let json: Value = serde_json::from_str(body).unwrap_or_default();
+    match (status, json["success"].as_bool(), json["code"].as_u64()) {
+        (200, Some(true), Some(0)) => Told::Accepted,
+        (200, Some(false), Some(code @ 1..)) => Told::Refused(code),
+        (504, ..) => Told::Unknown,
+        (status @ (429 | 503), ..) => Told::NotTaken(status),
+        _ => Told::Other(format!("{status} {body}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_contract_has_is_an_answer() {
+        let of = told;
+        assert_eq!(of(200, r#"{"success":true,"code":0}"#), Told::Accepted);
+        assert_eq!(of(200, r#"{"success":false,"code":89}"#), Told::Refused(89));
+        assert_eq!((of(504, "{}"), of(503, "")), (Told::Unknown, Told::NotTaken(503)));
+        for (status, body) in [(200, r#"{"success":true,"code":89}"#), (200, "{}"), (500, "{}"), (409, "{}")]
+        {
+            assert!(matches!(of(status, body), Told::Other(_)), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn only_who_waits_for_what_was_handed_over_before_may_wait_in_vain() {
+        let body = format!("{{\"message\":\"{NO_BLOCK}; it may still be included\"}}");
+        let (handed_over, never) = (vec![Told::Accepted], vec![Told::NotTaken(503), Told::Refused(89)]);
+        let is = |kind, told, said: &str, earlier| is_unchecked(kind, &told, said, earlier);
+        assert!(is(SubmissionType::TypeCommit, Told::Unknown, &body, Some(&handed_over)));
+        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, &body, Some(&never)));
+        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, &body, None));
+        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, "the node broke off", Some(&handed_over)));
+        assert!(!is(SubmissionType::TypeCommit, Told::NotTaken(503), &body, Some(&handed_over)));
+        assert!(!is(SubmissionType::TypeSync, Told::Unknown, &body, Some(&handed_over)));
+    }
+}

@@ -1,0 +1,105 @@
+//! `mesh rig fates`: every transaction has one fate, whatever is killed.
+//!
+//! Impatient clients submit transactions through two relays, many of them again and again and with other types, while
+//! the node and the relays are killed. Afterwards all that was said of each transaction is held against the node's
+//! blocks, against the relays' own log of what they sent, and against what the gateway says of it then.
+
+mod record;
+mod stage;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::clients::submitters;
+use super::play::{RESTARTED_SOON, concluded, on_private_mesh};
+use super::report::{self, laid_out};
+use super::seed;
+use crate::rig::args::RunArgs;
+use mesh::failure::Failure;
+use mesh::up::say;
+use stage::Stage;
+
+/// What a run found.
+type Report = report::Report<Figures>;
+
+/// How a run is played.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    submitting: submitters::Plan,
+    node_killed_every: Duration,
+    relay_killed_every: Duration,
+}
+
+const PLAN: Plan = Plan {
+    submitting: submitters::Plan { submissions: 10_000, clients: 100, pause: Duration::from_millis(600) },
+    node_killed_every: Duration::from_secs(5),
+    relay_killed_every: Duration::from_secs(7),
+};
+const PLAN_SHORT: Plan = Plan {
+    submitting: submitters::Plan { submissions: 240, clients: 20, pause: Duration::from_millis(200) },
+    node_killed_every: Duration::from_secs(2),
+    relay_killed_every: Duration::from_millis(1400),
+};
+
+/// What was said to clients, and what was true.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Figures {
+    submissions: usize,
+    accepted: usize,
+    refused: usize,
+    unknown: usize,
+    not_taken: usize,
+    left: usize,
+    transactions: usize,
+    in_blocks: usize,
+}
+
+impl report::Figures for Figures {
+    const HEADING: &'static [&'static str] =
+        &["submissions", "accepted", "refused", "unknown", "not taken", "left", "transactions", "in blocks"];
+
+    fn cells(&self) -> Vec<String> {
+        let Self { submissions, accepted, refused, unknown, not_taken, left, transactions, in_blocks } = self;
+        [submissions, accepted, refused, unknown, not_taken, left, transactions, in_blocks]
+            .map(ToString::to_string)
+            .into()
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let figures = json!({
+            "submissions": self.submissions, "accepted": self.accepted, "refused": self.refused,
+            "unknown": self.unknown, "notTaken": self.not_taken, "left": self.left,
+            "transactions": self.transactions, "inBlocks": self.in_blocks,
+        });
+        figures.as_object().cloned().unwrap_or_default()
+    }
+}
+
+/// Plays the drill, and says which bars do not hold.
+pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
+    on_private_mesh(RESTARTED_SOON, async |mesh| {
+        let first = seed(args.seed);
+        let plan = if args.short { PLAN_SHORT } else { PLAN };
+        let stage = Stage::set(mesh, plan).await?;
+        let (mut reports, mut runs) = (Vec::new(), Vec::new());
+        for run in 0..u64::from(args.runs) {
+            let seed = first.wrapping_add(run);
+            say(&format!("playing seed {seed}"));
+            let report = stage.play(seed).await?;
+            let mut json = report.json();
+            json["seed"] = json!(seed);
+            runs.push(json);
+            reports.push(report);
+        }
+        let Plan { submitting, node_killed_every: node, relay_killed_every: relay } = plan;
+        let clients = submitting.clients;
+        let title =
+            format!("fates: {clients} clients, the node killed every {node:?}, a relay every {relay:?}");
+        println!("{}", laid_out(&title, &reports));
+        reports.iter().for_each(|report| print!("{}", report.lines()));
+        let broken = reports.iter().filter(|report| !report.holds()).map(|report| report.name.clone());
+        concluded("fates", args, &runs, &broken.collect::<Vec<_>>())
+    })
+    .await
+}

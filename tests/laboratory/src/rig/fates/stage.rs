@@ -1,0 +1,226 @@
+//! Where the drill is played: a private mesh with two relays and a node that is killed like any process.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mesh_devnode::{ReservedPort, received};
+use mesh_transaction::TxHash;
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use rustix::process::Signal;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::record::Sent;
+use super::{Figures, Plan, Report};
+use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
+use crate::rig::acts::send;
+use crate::rig::clients::judge::{Contradiction, Truth, contradictions, truths};
+use crate::rig::clients::node::Node;
+use crate::rig::clients::submitters::{Submitted, Submitters, Told};
+use mesh::failure::{Failure, cannot};
+use mesh::processes::DEVNODE;
+
+const RELAY: &str = "tx-relay";
+const RELAYS: u32 = 2;
+/// Kills of each that there must have been.
+const KILLS: u32 = 2;
+/// Time between two blocks, milliseconds.
+const BLOCK_MS: &str = "300";
+/// How long node and relays may take to serve after their last kill.
+const BACK_WITHIN: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A mesh, its node, and where both leave what they have done.
+pub(super) struct Stage<'a> {
+    mesh: &'a PrivateMesh,
+    edge: SocketAddr,
+    node: ReservedPort,
+    /// Where the node notes each broadcast call.
+    calls: PathBuf,
+    plan: Plan,
+}
+
+impl<'a> Stage<'a> {
+    /// Starts everything.
+    pub(super) async fn set(mesh: &'a PrivateMesh, plan: Plan) -> Result<Self, Failure> {
+        let servers = mesh.start_servers().await?;
+        let calls = mesh.home.node().join("calls");
+        let calls_text = calls.to_string_lossy();
+        let variables = [("MESH_DEVNODE_BLOCK_MS", BLOCK_MS), ("MESH_DEVNODE_BROADCASTS", &calls_text)];
+        let node = mesh.start_node(&servers, &variables).await?;
+        let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0), (RELAY, RELAYS)];
+        let layout = Layout {
+            replicas: &replicas,
+            // The relays tell of each transaction that they send.
+            env: vec![("MESH_LOG".to_owned(), "tx_relay=debug,info".to_owned())],
+            node_url: Some(format!("http://{}", node.address())),
+            ..Layout::default()
+        };
+        let edge = mesh.start_services(&servers, &layout).await?.cached;
+        Ok(Self { mesh, edge, node, calls, plan })
+    }
+
+    /// Goes through one run.
+    pub(super) async fn play(&self, seed: u64) -> Result<Report, Failure> {
+        let crowd = Submitters::new(self.edge, self.plan.submitting, seed)?;
+        let (node_kills, relay_kills) = (Cell::new(0), Cell::new(0));
+        let (end, ended) = watch::channel(false);
+        let submitting = async {
+            // On a quick machine a little longer than there are submissions.
+            crowd.submit(seed, || node_kills.get() >= KILLS && relay_kills.get() >= KILLS).await;
+            end.send_replace(true);
+            Ok(())
+        };
+        let Plan { node_killed_every, relay_killed_every, .. } = self.plan;
+        tokio::try_join!(
+            submitting,
+            self.kill_again(DEVNODE, node_killed_every, seed, ended.clone(), &node_kills),
+            self.kill_again(RELAY, relay_killed_every, seed, ended, &relay_kills),
+        )?;
+        let node = Node::at(self.node.address())?;
+        self.are_back().await?;
+        node.is_idle().await?;
+        let submitted = crowd.submitted();
+        let truths = truths(self.edge, &node, &submitted).await?;
+        let sent = self.sent(&submitted)?;
+        let calls = received(&self.calls).map_err(|error| cannot("read the node's record", &error))?;
+        let mut report = reported(seed, &submitted, &truths, &sent, &calls);
+        let kills = [node_kills.get(), relay_kills.get()];
+        let [node, relay] = kills;
+        report.bar(
+            format!("the node killed {node} times, relays {relay} times, at least {KILLS} each"),
+            kills.iter().all(|kills| *kills >= KILLS),
+        );
+        Ok(report)
+    }
+
+    /// Kills a process of a name again and again. It is back when this ends.
+    async fn kill_again(
+        &self,
+        name: &str,
+        every: Duration,
+        seed: u64,
+        mut ended: watch::Receiver<bool>,
+        kills: &Cell<u32>,
+    ) -> Result<(), Failure> {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let count = self.mesh.pids(name).len();
+        while timeout(every, ended.wait_for(|ended| *ended)).await.is_err() {
+            let pid = self.mesh.one_of(name, &mut random)?;
+            send(pid, Signal::KILL)?;
+            self.mesh.replaced(name, pid, count).await?;
+            kills.set(kills.get() + 1);
+        }
+        Ok(())
+    }
+
+    /// Waits until node and relays serve, however often they died before.
+    async fn are_back(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + BACK_WITHIN;
+        loop {
+            let standing = self.mesh.supervisor.standing();
+            let serves = |name: &str| {
+                standing.iter().any(|(other, ready, all)| other == name && ready == all && *all > 0)
+            };
+            if serves(DEVNODE) && serves(RELAY) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// What the relays say they sent.
+    fn sent(&self, submitted: &[Submitted]) -> Result<Sent, Failure> {
+        let of: HashSet<TxHash> = submitted.iter().map(|submitted| submitted.hash).collect();
+        let mut sent = Sent::default();
+        for replica in 0..RELAYS {
+            let log = std::fs::read(self.mesh.home.log(RELAY, replica));
+            let log = log.map_err(|error| cannot("read a relay's log", &error))?;
+            sent.read(&String::from_utf8_lossy(&log), &of);
+        }
+        Ok(sent)
+    }
+}
+
+/// Everything that a run found.
+fn reported(
+    seed: u64,
+    submitted: &[Submitted],
+    truths: &[Truth],
+    sent: &Sent,
+    calls: &HashMap<TxHash, u64>,
+) -> Report {
+    let mut figures = Figures { transactions: submitted.len(), ..Figures::default() };
+    let mut found = Vec::new();
+    let (mut statuses, mut times) = (BTreeMap::<&str, usize>::new(), BTreeMap::<u64, usize>::new());
+    let mut unsent = 0;
+    let mut said = Vec::new();
+    for (submitted, truth) in submitted.iter().zip(truths) {
+        for told in &submitted.told {
+            figures.submissions += 1;
+            match told {
+                Told::Accepted => figures.accepted += 1,
+                Told::Refused(_) => figures.refused += 1,
+                Told::Unknown | Told::Unchecked => figures.unknown += 1,
+                Told::NotTaken(_) => figures.not_taken += 1,
+                Told::Left => figures.left += 1,
+                Told::Lost(_) | Told::Other(_) => {}
+            }
+        }
+        figures.in_blocks += usize::from(truth.is_included);
+        *statuses.entry(truth.status.as_deref().unwrap_or("none")).or_default() += 1;
+        let of = |counts: &HashMap<TxHash, u64>| counts.get(&submitted.hash).copied().unwrap_or_default();
+        *times.entry(of(calls)).or_default() += 1;
+        unsent += usize::from(of(calls) > of(&sent.times));
+        let contradicts = contradictions(submitted, truth);
+        if !contradicts.is_empty() {
+            let Submitted { hash, told, .. } = submitted;
+            let Truth { is_included, status } = truth;
+            said.push(format!(
+                "{hash} in a block: {is_included}, told as {status:?}, said to clients: {told:?}"
+            ));
+        }
+        found.extend(contradicts);
+    }
+    let mut report = Report::of(format!("seed {seed}"), figures);
+    for (what, kind) in [
+        ("transactions whose answers contradict each other", Contradiction::Answers),
+        ("transactions in a block that were called refused, or not handed over", Contradiction::Chain),
+        ("transactions of which the gateway does not tell the truth afterwards", Contradiction::Status),
+        ("transactions with an answer that is none", Contradiction::Form),
+        ("transactions with a client whose connection broke", Contradiction::Lost),
+    ] {
+        let count = found.iter().filter(|found| **found == kind).count();
+        report.bar(format!("{what}: {count}"), count == 0);
+    }
+    let Sent { lives, first, stronger, unknown, not_taken, cached, wrong, .. } = sent;
+    report.bar(
+        format!("sent again by the same life of a relay without a reason: {}", wrong.len()),
+        wrong.is_empty(),
+    );
+    report.bar(
+        format!("transactions that the node got more often than relays sent them: {unsent}"),
+        unsent == 0,
+    );
+    report.notes.push(format!(
+        "{lives} lives of relays sent {first} times for the first time; again {stronger} times for a stronger answer, \
+         {unknown} times for a client after an unknown fate, {not_taken} times for a client after a submission that was \
+         not taken, {cached} times to ask about the node's cache"
+    ));
+    report.notes.push(format!("transactions by calls at the node: {}", listed(&times)));
+    report.notes.push(format!("transactions by status afterwards: {}", listed(&statuses)));
+    report.said = said;
+    report.said.extend(wrong.iter().cloned());
+    report
+}
+
+fn listed<K: std::fmt::Display>(counts: &BTreeMap<K, usize>) -> String {
+    counts.iter().map(|(what, count)| format!("{what}: {count}")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,38 @@
+//! Edges that are attacked beside the usual one: with a rate, and with few files.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::stage::Stage;
+use mesh::failure::{Failure, cannot};
+use mesh::programs;
+
+/// Requests that an address may send to the edge with a rate: a second, and at once (contract section 7).
+pub(super) const RATE_PER_S: u32 = 100;
+pub(super) const RATE_BURST: u32 = 500;
+/// File descriptors of the edge that has few.
+pub(super) const FEW_FILES: u32 = 256;
+
+impl Stage<'_> {
+    /// An edge that limits what an address may send.
+    pub(super) async fn edge_with_rate(&self) -> Result<SocketAddr, Failure> {
+        let env = [("MESH_EDGE_RATE_PER_S", RATE_PER_S), ("MESH_EDGE_RATE_BURST", RATE_BURST)];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_string())).to_vec();
+        self.mesh.start_edge_with(&self.servers, "edge-rate", env, None).await
+    }
+
+    /// An edge with few files.
+    pub(super) async fn edge_with_few_files(&self) -> Result<SocketAddr, Failure> {
+        let edge = programs::beside("edge")?;
+        let folder = self.mesh.home.root().join("few-files");
+        let program = folder.join("edge");
+        let write = || {
+            fs::create_dir_all(&folder)?;
+            fs::write(&program, format!("#!/bin/sh\nulimit -n {FEW_FILES}\nexec {edge:?}\n"))?;
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
+        };
+        write().map_err(|error| cannot("write a program", &error))?;
+        self.mesh.start_edge_with(&self.servers, "edge-files", Vec::new(), Some(folder)).await
+    }
+}

@@ -1,0 +1,52 @@
+//! `mesh rig flood`: reads go on while others attack.
+//!
+//! In each phase the load runs undisturbed for a while, and then beside attackers, who come from other addresses of the
+//! loopback network. The load must not fail, and not become slow; each attacker must be rid of in its time.
+
+mod attackers;
+mod edges;
+mod http2;
+mod phases;
+mod stage;
+
+use std::time::Duration;
+
+use mesh_launcher::RestartRule;
+use rand::rngs::SmallRng;
+
+use super::clients::samples::{Figures, Report};
+use super::play::{self, on_private_mesh, play};
+use super::seed;
+use crate::rig::args::{FloodArgs, FloodPhase};
+use mesh::failure::Failure;
+use stage::Stage;
+
+/// Plays the drill.
+pub(super) async fn drill(args: &FloodArgs) -> Result<(), Failure> {
+    mesh::open_files::raise();
+    on_private_mesh(RestartRule::default(), async |mesh| {
+        let seed = seed(args.play.run.seed);
+        let stage = Stage::set(mesh, args, seed).await?;
+        play(&stage, &args.play, &args.phase, seed).await
+    })
+    .await
+}
+
+impl play::Stage for Stage<'_> {
+    const DRILL: &'static str = "flood";
+    const PHASE_PATIENCE: Duration = Duration::from_secs(300);
+    type Phase = FloodPhase;
+    type Figures = Figures;
+
+    fn told(&self) -> String {
+        format!("{} requests a second beside {} attackers", self.rate, self.crowd)
+    }
+
+    async fn becomes_normal(&self) -> bool {
+        self.becomes_normal().await
+    }
+
+    async fn play(&self, phase: FloodPhase, _: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+        phases::play(self, phase).await
+    }
+}

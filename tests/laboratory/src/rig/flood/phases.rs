@@ -1,0 +1,239 @@
+//! The attacks, one function each, and what must hold meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, sleep, timeout};
+
+use super::attackers::{Attackers, Kind, UNREAD_LONGER, connect_from, source};
+use super::edges::{RATE_BURST, RATE_PER_S};
+use super::stage::Stage;
+use crate::rig::args::FloodPhase;
+use crate::rig::clients::connection::Connection;
+use crate::rig::clients::samples::Report;
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+/// What an attacker may last (contract section 7) ...
+const HEAD: Duration = Duration::from_secs(10);
+const BODY: Duration = Duration::from_secs(30);
+const IDLE: Duration = Duration::from_secs(60);
+pub(super) const STALLED: Duration = Duration::from_secs(120);
+/// ... and how much later it may be gone.
+const LATER: Duration = Duration::from_secs(3);
+/// How long attackers take to come: what is attacked is room, not the speed of connecting. Those who stay take longer,
+/// because they go as fast as they came, and on one machine their own end costs as much as the edge's.
+const COMING: Duration = Duration::from_secs(2);
+const COMING_TO_STAY: Duration = Duration::from_secs(10);
+/// How long an attack goes on whose attackers come again, or are not waited for.
+const GOES_ON: Duration = Duration::from_secs(10);
+const GOES_ON_SHORT: Duration = Duration::from_secs(3);
+/// Connections that ask and take back at the same time. They come again without a pause and so take all the processor
+/// they get; the short form's are few, because beside it there is a debug build to be served.
+const RESETTING: usize = 20;
+const RESETTING_SHORT: usize = 2;
+/// How many times its rate an address sends, and over how many connections.
+const TIMES_THE_RATE: u32 = 50;
+const TIMES_THE_RATE_SHORT: u32 = 5;
+const GREEDY: u32 = 25;
+/// What is asked of the operation that became slow, and its table, which is locked meanwhile. The load asks neither.
+const SLOW: &str = "/api/v2/delegations";
+const SLOW_TABLE: &str = "delegations_current";
+const SLOW_REQUESTS: usize = 1000;
+const SLOW_REQUESTS_SHORT: usize = 100;
+
+/// Goes through one phase.
+pub(super) async fn play(stage: &Stage<'_>, phase: FloodPhase) -> Result<Vec<Report>, Failure> {
+    let report = match phase {
+        FloodPhase::Head => closed(stage, "half a head", Kind::Head, 1, HEAD).await,
+        FloodPhase::Silent => closed(stage, "silent connections", Kind::Silent, 1, HEAD).await,
+        FloodPhase::Body => closed(stage, "slow bodies", Kind::Body, 1, BODY).await,
+        // Who reads nothing sees only later that it is over.
+        FloodPhase::Unread => closed(stage, "answers unread", Kind::Unread, 1, STALLED + UNREAD_LONGER).await,
+        FloodPhase::Window => closed(stage, "no window", Kind::Window, 1, STALLED).await,
+        FloodPhase::Idle => closed(stage, "idle connections", Kind::Idle, 2, IDLE).await,
+        FloodPhase::Reset => reset(stage).await,
+        FloodPhase::Rate => rate(stage).await,
+        FloodPhase::Slow => slow(stage).await,
+        FloodPhase::Files => files(stage).await,
+    };
+    Ok(vec![report?])
+}
+
+/// Attackers come once, and the edge is rid of them in its time. In the short form only heads are waited for.
+async fn closed(
+    stage: &Stage<'_>,
+    name: &str,
+    kind: Kind,
+    crowds: usize,
+    within: Duration,
+) -> Result<Report, Failure> {
+    let beside = stage.load(stage.edge).await?;
+    let count = stage.crowd * crowds;
+    let is_awaited = !stage.is_short || within <= HEAD;
+    let coming = if is_awaited && within > HEAD { COMING_TO_STAY } else { COMING };
+    let goes_on = if is_awaited { within + stage.bound(LATER) } else { GOES_ON_SHORT };
+    let ended = Attackers::send(kind, count, stage.edge, coming).end(coming + goes_on).await;
+    let mut report = stage.report(name, beside).await;
+    report.bar(format!("attackers that found no place: {}, at most 0", ended.refused), ended.refused == 0);
+    if is_awaited {
+        report.bar(format!("attackers that stayed: {}, at most 0", ended.left), ended.left == 0);
+        report.keeps("the last one is closed", ended.longest(), within + stage.bound(LATER));
+    }
+    report.notes.push(ended.told());
+    Ok(report)
+}
+
+/// HTTP/2 clients ask, take back and come again.
+async fn reset(stage: &Stage<'_>) -> Result<Report, Failure> {
+    let beside = stage.load(stage.edge).await?;
+    let until = Instant::now() + stage.either(GOES_ON, GOES_ON_SHORT);
+    let (mut sent_away, mut left) = (0, 0);
+    while Instant::now() < until {
+        let resetting = stage.either(RESETTING, RESETTING_SHORT);
+        let attackers = Attackers::send(Kind::Reset, resetting, stage.edge, Duration::ZERO);
+        let ended = attackers.end(stage.bound(LATER)).await;
+        sent_away += ended.after.len();
+        left += ended.left + ended.refused;
+    }
+    let mut report = stage.report("taken back", beside).await;
+    report.bar(format!("connections that were not ended: {left}, at most 0"), left == 0 && sent_away > 0);
+    report.notes.push(format!("{sent_away} connections were ended"));
+    Ok(report)
+}
+
+/// One address sends many times what it may.
+async fn rate(stage: &Stage<'_>) -> Result<Report, Failure> {
+    let edge = stage.edge_with_rate().await?;
+    let beside = stage.load(edge).await?;
+    let goes_on = stage.either(GOES_ON, GOES_ON_SHORT);
+    let a_second = RATE_PER_S * stage.either(TIMES_THE_RATE, TIMES_THE_RATE_SHORT);
+    let begun = Instant::now();
+    let mut greedy = JoinSet::new();
+    for _ in 0..GREEDY {
+        greedy.spawn(async move {
+            let mut pace = interval(Duration::from_secs(1) * GREEDY / a_second);
+            let stream = connect_from(source(0), edge, false).await.ok()?;
+            let (mut connection, mut told) = (Connection::over(stream), BTreeMap::new());
+            while begun.elapsed() < goes_on {
+                pace.tick().await;
+                connection.ask("/api/v2/network/limits").await.ok()?;
+                let answer = connection.answer().await.ok()?;
+                *told.entry((answer.status, answer.retry_after.is_some())).or_insert(0_u32) += 1;
+            }
+            Some(told)
+        });
+    }
+    let (mut told, mut lost) = (BTreeMap::new(), 0);
+    while let Some(of_one) = greedy.join_next().await {
+        match of_one {
+            Ok(Some(of_one)) => {
+                for (key, count) in of_one {
+                    *told.entry(key).or_insert(0) += count;
+                }
+            }
+            _ => lost += 1,
+        }
+    }
+    let took = begun.elapsed();
+    let mut report = stage.report("one greedy address", beside).await;
+    let count = |key| told.get(&key).copied().unwrap_or(0);
+    let (served, refused) = (count((200, false)), count((429, true)));
+    let all: u32 = told.values().sum();
+    let at_most = RATE_BURST + (f64::from(RATE_PER_S) * took.as_secs_f64()).ceil() as u32 + 1;
+    report
+        .bar(format!("answers to it: {served} of {all}, at most {at_most}"), served <= at_most && served > 0);
+    let odd = all - served - refused;
+    report.bar(
+        format!("what is neither 200 nor 429 with Retry-After: {odd}, at most 0"),
+        odd == 0 && lost == 0,
+    );
+    report.bar("it is refused", refused > 0);
+    report.bar("it is not banned", is_served_soon(stage, edge).await);
+    let sent = f64::from(all) / took.as_secs_f64();
+    report.notes.push(format!("it sent {sent:.0} requests a second, {refused} were refused"));
+    Ok(report)
+}
+
+/// Whether the greedy address is served again as soon as its rate allows.
+async fn is_served_soon(stage: &Stage<'_>, edge: std::net::SocketAddr) -> bool {
+    let asked = async {
+        loop {
+            if let Ok(stream) = connect_from(source(0), edge, false).await {
+                let mut connection = Connection::over(stream);
+                if connection.ask("/api/v2/network/limits").await.is_ok()
+                    && connection.answer().await.is_ok_and(|answer| answer.status == 200)
+                {
+                    return;
+                }
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(stage.bound(LATER), asked).await.is_ok()
+}
+
+/// An operation becomes slow, and many ask for it.
+async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
+    let beside = stage.load(stage.edge).await?;
+    let holder = stage.servers.connect("").await?;
+    let lock = format!("BEGIN; LOCK TABLE {SLOW_TABLE} IN ACCESS EXCLUSIVE MODE");
+    holder.batch_execute(&lock).await.map_err(|error| cannot("lock a table", &error))?;
+    let goes_on = stage.either(GOES_ON, GOES_ON_SHORT);
+    let (edge, until) = (stage.edge, Instant::now() + goes_on);
+    let told: Arc<std::sync::Mutex<BTreeMap<u16, usize>>> = Arc::default();
+    let mut asking = JoinSet::new();
+    let count = stage.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
+    for number in 0..count {
+        let told = Arc::clone(&told);
+        asking.spawn(async move {
+            // Each comes again every second, but not all in the same moment.
+            sleep(Duration::from_secs(1).mul_f64(number as f64 / count as f64)).await;
+            while Instant::now() < until {
+                let Ok(stream) = connect_from(source(number), edge, false).await else { return };
+                let mut connection = Connection::over(stream);
+                let asked = connection.ask(&format!("{SLOW}?pagination.first={}", number + 1)).await;
+                if asked.is_err() {
+                    return;
+                }
+                if let Ok(answer) = connection.answer().await {
+                    *told
+                        .lock()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner)
+                        .entry(answer.status)
+                        .or_default() += 1;
+                }
+                // Who is refused comes again when it was told to.
+                sleep(Duration::from_secs(1)).await;
+            }
+        });
+    }
+    sleep(goes_on).await;
+    let report = stage.report("a slow operation", beside).await;
+    asking.abort_all();
+    holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
+    let told = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let mut report = report;
+    report.notes.push(format!("those who asked for it were told {told:?}"));
+    Ok(report)
+}
+
+/// More connections than an edge has files for.
+async fn files(stage: &Stage<'_>) -> Result<Report, Failure> {
+    let edge = stage.edge_with_few_files().await?;
+    let before = stage.mesh.pids("edge-files");
+    let beside = stage.load(edge).await?;
+    let until = Instant::now() + stage.either(GOES_ON * 2, GOES_ON_SHORT);
+    let mut closed = 0;
+    while Instant::now() < until {
+        let wave = Attackers::send(Kind::Silent, stage.crowd.min(1000), edge, COMING);
+        closed += wave.end(COMING + Duration::from_secs(1)).await.after.len();
+    }
+    let mut report = stage.report("few files", beside).await;
+    report.bar("the edge lives on", !before.is_empty() && stage.mesh.pids("edge-files") == before);
+    report.bar("connections were turned away", closed > 0);
+    report.notes.push(format!("{closed} connections were turned away"));
+    Ok(report)
+}

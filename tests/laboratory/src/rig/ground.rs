@@ -1,0 +1,128 @@
+//! Where the drills of the whole mesh are played: a private mesh with two replicas of everything, edges too; rows to
+//! read, a block every second, a sealed history that nobody wrote, a ledger, and a node that takes transactions.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh_devnode::ReservedPort;
+use mesh_launcher::services::SERVICES;
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use tokio::time::{Instant, sleep};
+
+use super::clients::crowd::Pace;
+use super::clients::downloaders::Choose;
+use super::clients::files::{Files, LEDGER_ROWS};
+use super::clients::node::Node;
+use super::questions::{Questions, fill_in};
+use crate::private::{EnvOf, Layout, PrivateMesh, Servers, UNCACHED_EDGE};
+use crate::synthetic::{LargeTable, Synthetic};
+use mesh::failure::{Failure, cannot};
+use mesh::processes::DEVNODE;
+use mesh::up::say;
+
+/// Replicas of every service.
+pub(crate) const REPLICAS: u32 = 2;
+/// The segments of the long form and of the short one.
+const PLAN: Synthetic = Synthetic { table: LargeTable::Trades, segments: 32, blocks: 1000, rows: 4000 };
+const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 1500, ..PLAN };
+/// Entries of the ledger.
+const ENTRIES: u32 = 20_000;
+const ENTRIES_SHORT: u32 = 1_000;
+/// Time between two blocks, milliseconds. Short drills have no time to wait for blocks.
+const BLOCK_MS: &str = "1000";
+const BLOCK_MS_SHORT: &str = "300";
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Everything that a drill of the whole mesh stands on.
+pub(crate) struct Ground<'a> {
+    pub(crate) mesh: &'a PrivateMesh,
+    pub(crate) servers: Servers,
+    /// Where the edges answer HTTP.
+    pub(crate) edge: SocketAddr,
+    pub(crate) node: ReservedPort,
+    pub(crate) files: Arc<Files>,
+    pub(crate) questions: Questions,
+}
+
+impl<'a> Ground<'a> {
+    /// Starts everything. `wire` is told where servers and node are, and says what variables each replica has besides.
+    pub(crate) async fn lay(
+        mesh: &'a PrivateMesh,
+        is_short: bool,
+        seed: u64,
+        wire: impl AsyncFnOnce(&Servers, SocketAddr) -> Result<EnvOf, Failure>,
+    ) -> Result<Self, Failure> {
+        let servers = mesh.start_servers().await?;
+        let (plan, entries) = if is_short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
+        let folder = mesh.home.root().to_owned();
+        let root = folder.clone();
+        let written = tokio::task::spawn_blocking(move || plan.write(&root)).await;
+        written.map_err(|error| cannot("write segments", &error))??;
+        let database = fill_in(&servers).await?;
+        let ledger = LEDGER_ROWS.replace("ROWS", &entries.to_string());
+        database.batch_execute(&ledger).await.map_err(|error| cannot("fill in a ledger", &error))?;
+        let questions = Questions::find(&database).await?;
+        let block_ms = if is_short { BLOCK_MS_SHORT } else { BLOCK_MS };
+        let variables = [("MESH_DEVNODE_BLOCK_MS", block_ms)];
+        let node = mesh.start_node_on_history(&servers, &variables).await?;
+        say("starting services");
+        let mut replicas: Vec<(&str, u32)> =
+            SERVICES.iter().map(|service| (service.name, REPLICAS)).collect();
+        replicas.push((UNCACHED_EDGE, 0));
+        let layout = Layout {
+            replicas: &replicas,
+            node_url: Some(format!("http://{}", node.address())),
+            env_of: Some(wire(&servers, node.address()).await?),
+            ..Layout::default()
+        };
+        let edge = mesh.start_services(&servers, &layout).await?.cached;
+        let mut files = Files::read(&folder, plan, &mut SmallRng::seed_from_u64(seed)).await?;
+        files.learn_ledger(edge).await?;
+        Ok(Self { mesh, servers, edge, node, files: Arc::new(files), questions })
+    }
+
+    /// Clients that take any file, half of them quickly, the others in up to this time.
+    pub(crate) fn any_file(&self, longest: Duration) -> Arc<Choose> {
+        let files = Arc::clone(&self.files);
+        Arc::new(move |random: &mut SmallRng| {
+            let wanted = files.any(random);
+            let pace = Pace::any(wanted.bytes.len(), longest, random);
+            (wanted, pace)
+        })
+    }
+
+    /// Clients that take the whole history, evenly in this time.
+    pub(crate) fn largest_file(&self, time: Duration) -> Arc<Choose> {
+        let files = Arc::clone(&self.files);
+        Arc::new(move |_: &mut SmallRng| {
+            let wanted = files.largest();
+            let pace = Pace::within(wanted.bytes.len(), time);
+            (wanted, pace)
+        })
+    }
+
+    /// The node without the mesh, when nothing waits for a block any more.
+    pub(crate) async fn idle_node(&self) -> Result<Node, Failure> {
+        let node = Node::at(self.node.address())?;
+        node.is_idle().await?;
+        Ok(node)
+    }
+
+    /// Waits until every replica and the node serve, however often they died before. Says whether they do.
+    pub(crate) async fn stands(&self, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
+        while Instant::now() < deadline {
+            let standing = self.mesh.supervisor.standing();
+            let serves = |name: &str| {
+                standing.iter().any(|(other, ready, all)| other == name && ready == all && *all > 0)
+            };
+            if SERVICES.iter().all(|service| serves(service.name)) && serves(DEVNODE) {
+                return true;
+            }
+            sleep(LOOK).await;
+        }
+        false
+    }
+}

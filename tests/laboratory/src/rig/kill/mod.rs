@@ -1,0 +1,53 @@
+//! `mesh rig kill`: downloads go on while workers, servers, segments and other clients do not.
+//!
+//! A history that nobody wrote is downloaded from three workers through one edge, in files of many sizes, by clients of
+//! many paces. Every byte is held against what it must be, and the longest wait of each client counts.
+
+mod grpc;
+mod phases;
+mod stage;
+
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+
+use super::clients::seen::{Figures, Report};
+use super::play::{self, RESTARTED_SOON, on_private_mesh, play};
+use super::seed;
+use crate::rig::args::{KillArgs, KillPhase};
+use mesh::failure::Failure;
+use mesh::open_files;
+use stage::Stage;
+
+/// Plays the drill.
+pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
+    open_files::raise();
+    on_private_mesh(RESTARTED_SOON, async |mesh| {
+        let seed = seed(args.play.run.seed);
+        let stage = Stage::set(mesh, &args.play, seed).await?;
+        play(&stage, &args.play, &args.phase, seed).await
+    })
+    .await
+}
+
+impl play::Stage for Stage<'_> {
+    const DRILL: &'static str = "kill";
+    /// Ten gigabytes are written and read within.
+    const PHASE_PATIENCE: Duration = Duration::from_secs(1200);
+    type Phase = KillPhase;
+    type Figures = Figures;
+
+    fn told(&self) -> String {
+        let plan = self.files.plan();
+        let megabytes = self.files.largest().bytes.len() / 1_000_000;
+        format!("{} workers, {} segments of {megabytes} MB in all", stage::WORKERS, plan.segments)
+    }
+
+    async fn becomes_normal(&self) -> bool {
+        self.becomes_normal().await
+    }
+
+    async fn play(&self, phase: KillPhase, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+        phases::play(self, phase, random).await
+    }
+}

@@ -1,0 +1,173 @@
+//! Segments are damaged, cut and removed, before a download and in the middle of one: it is refused or breaks, and
+//! downloads of other segments go on.
+
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+use tokio::time::Instant;
+
+use crate::rig::clients::crowd::{Pace, one};
+use crate::rig::clients::files::Wanted;
+use crate::rig::clients::seen::{Outcome, Seen};
+use crate::rig::kill::Report;
+use crate::rig::kill::stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage};
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+/// How often each damage is done at each time.
+const ROUNDS: u32 = 5;
+const ROUNDS_SHORT: u32 = 1;
+/// Downloads of what is not damaged, at the same time.
+const OTHERS: usize = 200;
+const OTHERS_SHORT: usize = 40;
+/// How long a slow client of those takes.
+const SLOW: Duration = Duration::from_secs(3);
+
+/// The client in whose middle it happens has no more room than this in the system, so that little is under way to it.
+const HELD_ROOM: u32 = 16 << 10;
+
+/// What is done to a segment.
+#[derive(Clone, Copy, Debug)]
+enum Damage {
+    /// One bit of its large table is flipped.
+    Flipped,
+    /// Its end is missing, from somewhere within its large table on.
+    Cut,
+    /// It is not there.
+    Gone,
+}
+
+/// When it is done.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    Before,
+    Amidst,
+}
+
+/// Every damage at both times, while downloads of other segments go on.
+pub(super) async fn damage(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let plan = stage.files.plan();
+    // One of the last, so that no byte of it is under way when a download has just begun.
+    let victims = plan.segments - plan.segments / 4..plan.segments;
+    let others = stage.files.before(victims.start * plan.blocks);
+    let count = stage.either(OTHERS, OTHERS_SHORT);
+    let mixed = |random: &mut SmallRng| {
+        let wanted = others[random.random_range(0..others.len())].clone();
+        let pace = Pace::any(wanted.bytes.len(), SLOW, random);
+        (wanted, pace)
+    };
+    let downloads = (0..count).map(|_| mixed(random)).collect();
+    let crowd = stage.crowd(downloads, AT_ONCE);
+    let whole = stage.files.largest();
+    let (mut seen, mut taken) = (Vec::new(), Vec::new());
+    for _ in 0..stage.either(ROUNDS, ROUNDS_SHORT) {
+        for damage in [Damage::Flipped, Damage::Cut, Damage::Gone] {
+            for when in [When::Before, When::Amidst] {
+                let name =
+                    &stage.files.segments[random.random_range(victims.start as usize..victims.end as usize)];
+                let victim = Victim::of(stage.mesh.home.segments().join(name), stage.mesh.home.root());
+                let (place, bit) = (random.random_range(0.3..0.7), random.random_range(0..8));
+                let found =
+                    hit(stage, &whole, &victim, when, |victim| victim.take(damage, place, bit)).await?;
+                if !matches!(found.outcome, Outcome::Refused(_) | Outcome::Broken(_)) {
+                    taken.push(format!("{damage:?} {when:?}: {:?} (segment {name})", found.outcome));
+                }
+                seen.push(found);
+                drop(victim);
+                if !stage.becomes_normal().await {
+                    return Err(Failure::failed("what was put back is not served again"));
+                }
+            }
+        }
+    }
+    let mut report = Report::of_downloads("damage", &crowd.seen().await);
+    report.none_fails();
+    report.bar(
+        format!(
+            "downloads of damaged segments that look whole or are wrong: {} of {}, at most 0",
+            taken.len(),
+            seen.len()
+        ),
+        taken.is_empty(),
+    );
+    let of_damaged = Report::of_downloads("", &seen);
+    let (refused, broken) = (of_damaged.figures.refused, of_damaged.figures.broken);
+    report.notes.push(format!("of those of damaged segments, {refused} were refused and {broken} broke"));
+    report.said.extend(taken.into_iter().chain(of_damaged.said));
+    Ok(report)
+}
+
+/// Downloads the whole history, one of whose segments is damaged before or amidst.
+async fn hit(
+    stage: &Stage<'_>,
+    whole: &Wanted,
+    victim: &Victim,
+    when: When,
+    take: impl FnOnce(&Victim) -> std::io::Result<()>,
+) -> Result<Seen, Failure> {
+    let pace = Pace { receive_buffer: Some(HELD_ROOM), ..Pace::QUICK };
+    let (deadline, reading) = (Instant::now() + DOWNLOAD_PATIENCE, AtomicUsize::new(0));
+    let mut taken = Ok(());
+    let seen = match when {
+        When::Before => {
+            taken = take(victim);
+            one(stage.edge, whole, pace, deadline, &reading, std::future::ready(())).await
+        }
+        When::Amidst => {
+            let amidst = async { taken = take(victim) };
+            one(stage.edge, whole, pace, deadline, &reading, amidst).await
+        }
+    };
+    taken.map_err(|error| cannot("damage a segment", &error))?;
+    Ok(seen)
+}
+
+/// A segment that is damaged. It is put back as it was when this is dropped.
+struct Victim {
+    path: PathBuf,
+    aside: PathBuf,
+}
+
+impl Victim {
+    fn of(path: PathBuf, root: &Path) -> Self {
+        Self { path, aside: root.join("aside") }
+    }
+
+    /// Puts the segment aside, and something else in its place.
+    fn take(&self, damage: Damage, place: f64, bit: u8) -> std::io::Result<()> {
+        let damaged = self.aside.with_extension("damaged");
+        fs::copy(&self.path, &damaged)?;
+        let mut file = fs::File::options().read(true).write(true).open(&damaged)?;
+        // The large table fills nearly all of the file.
+        let place = (file.metadata()?.len() as f64 * place) as u64;
+        match damage {
+            Damage::Flipped => {
+                let mut byte = [0];
+                file.seek(SeekFrom::Start(place))?;
+                file.read_exact(&mut byte)?;
+                file.seek(SeekFrom::Start(place))?;
+                file.write_all(&[byte[0] ^ (1 << bit)])?;
+            }
+            Damage::Cut => file.set_len(place)?,
+            Damage::Gone => {}
+        }
+        // A link and a rename, so that there is no moment without a segment where one is to be.
+        fs::hard_link(&self.path, &self.aside)?;
+        match damage {
+            Damage::Flipped | Damage::Cut => fs::rename(&damaged, &self.path),
+            Damage::Gone => fs::remove_file(&self.path).and_then(|()| fs::remove_file(&damaged)),
+        }
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // Without a damage there is nothing aside.
+        let _ = fs::rename(&self.aside, &self.path);
+    }
+}

@@ -1,0 +1,249 @@
+//! Downloads of many gigabytes, over HTTP and over gRPC: neither the edge nor a worker holds more of them than a window.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mesh_history::{Deadlines, Layout, SegmentStore};
+use proto_msgs::v2::{ExportNetworkHistoryRequest, Table};
+use rustix::fs::statvfs;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::rig::clients::crowd::refused;
+use crate::rig::clients::download::Download;
+use crate::rig::clients::files::export_of;
+use crate::rig::clients::memory::{Resident, while_watched};
+use crate::rig::clients::seen::{Outcome, Seen};
+use crate::rig::kill::Report;
+use crate::rig::kill::grpc::Call;
+use crate::rig::kill::stage::{EDGE, EXPORT, Stage};
+use crate::synthetic::{LargeTable, Synthetic};
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+use mesh::up::say;
+
+/// Length of the file, about.
+const BYTES: u64 = 10_300_000_000;
+const BYTES_SHORT: u64 = 1_030_000_000;
+/// Segments that it is made of. Their spans are others than usual, so that nobody takes one for another.
+const SEGMENTS: u64 = 100;
+const BLOCKS: u64 = 777;
+/// How much room there must be besides.
+const ROOM_BESIDES: u64 = 2_000_000_000;
+/// What the edge and each worker may have more in memory than before, KiB.
+const GROWN_KIB: u64 = 64 << 10;
+/// How long the download may take.
+const PATIENCE: Duration = Duration::from_secs(900);
+/// How long the workers may take to see that the segments are others.
+const LISTED_WITHIN: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(50);
+const READ_BYTES: usize = 256 << 10;
+
+/// How the file is downloaded.
+#[derive(Clone, Copy)]
+enum Way {
+    Http,
+    Grpc,
+}
+
+/// Ten gigabytes take the place of the segments for two downloads.
+pub(super) async fn large(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
+    let bytes = stage.either(BYTES, BYTES_SHORT);
+    let rows = bytes / SEGMENTS / stage.files.bytes_per_row() + 1;
+    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..stage.files.plan() };
+    let root = stage.mesh.home.root().join("large");
+    let room =
+        statvfs(stage.mesh.home.root()).map_err(|error| cannot("see how much room there is", &error))?;
+    if room.f_bavail * room.f_frsize < bytes + ROOM_BESIDES {
+        return Err(Failure::failed(format!(
+            "there is no room for {} GB in the temporary folder; name another one in TMPDIR",
+            (bytes + ROOM_BESIDES) / 1_000_000_000
+        )));
+    }
+    say(&format!("writing {:.1} GB", bytes as f64 / 1e9));
+    let guest = Guest { root: root.clone(), home: stage.mesh.home.segments(), is_in: false };
+    let written =
+        spawn_blocking(move || plan.write(&root)).await.map_err(|error| cannot("write", &error))??;
+    let store = SegmentStore::open(&guest.root.to_string_lossy(), Deadlines::default());
+    let store = store.map_err(|error| cannot("open the segments", &error))?;
+    let held = store.held().await.map_err(|error| cannot("list the segments", &error))?;
+    let layout = Layout::of(&held, plan.table.name(), 1, written.last_block);
+    let layout = layout.map_err(|error| cannot("lay the export out", &error))?;
+    let guest = spawn_blocking(move || guest.comes_in()).await.map_err(|error| cannot("swap", &error))??;
+    listed(stage, SEGMENTS).await?;
+
+    let mut reports = Vec::new();
+    for way in [Way::Http, Way::Grpc] {
+        reports.push(downloaded(stage, way, (plan.table, written.last_block), &layout).await);
+    }
+    spawn_blocking(move || drop(guest)).await.map_err(|error| cannot("swap", &error))?;
+    listed(stage, stage.files.plan().segments).await?;
+    Ok(reports)
+}
+
+/// Downloads the file one way, and watches who gives it.
+async fn downloaded(
+    stage: &Stage<'_>,
+    way: Way,
+    (table, last_block): (LargeTable, u64),
+    layout: &Layout,
+) -> Report {
+    let mut processes: Vec<Resident> = [EDGE, EXPORT]
+        .into_iter()
+        .flat_map(|name| {
+            stage.mesh.pids(name).into_iter().filter_map(|pid| Resident::of(name.to_owned(), pid))
+        })
+        .collect();
+    let begun = Instant::now();
+    let seen = while_watched(&mut processes, download(stage, way, (table, last_block), layout)).await;
+    let took = begun.elapsed();
+    let speed = seen.bytes as f64 / 1e6 / took.as_secs_f64();
+    let name = match way {
+        Way::Http => "large",
+        Way::Grpc => "large, gRPC",
+    };
+    let mut report = Report::of_downloads(name, &[seen]);
+    report.none_fails();
+    for process in &processes {
+        let Resident { name, pid, at_first, .. } = process;
+        let what = format!(
+            "memory of {name} ({pid}) above its {} MiB at first: {} MiB, at most {}",
+            at_first >> 10,
+            process.grown() >> 10,
+            GROWN_KIB >> 10
+        );
+        report.bar(what, process.grown() < GROWN_KIB);
+    }
+    report.notes.push(format!("{:.2} GB at {speed:.0} MB a second", layout.length as f64 / 1e9));
+    report
+}
+
+/// An open download, by either way.
+enum Opened {
+    Http(Download),
+    Grpc(Call),
+}
+
+impl Opened {
+    /// Opens it, or tells what came of that.
+    async fn open(stage: &Stage<'_>, way: Way, (table, last): (LargeTable, u64)) -> Result<Self, Outcome> {
+        match way {
+            Way::Http => match Download::open(stage.edge, &export_of(table, 1, last), None, None).await {
+                Ok(download) if download.head.status == 200 => Ok(Self::Http(download)),
+                Ok(mut download) => Err(refused(&mut download).await),
+                Err(why) => Err(Outcome::Broken(why)),
+            },
+            Way::Grpc => {
+                let table = match table {
+                    LargeTable::Trades => Table::Trades,
+                    LargeTable::Orders => Table::Orders,
+                };
+                let request = ExportNetworkHistoryRequest {
+                    from_block: Some(1),
+                    to_block: Some(last.cast_signed()),
+                    table: table.into(),
+                };
+                let call = Call::open(stage.edge, "api.v2.Export", &request).await;
+                call.map(Self::Grpc).map_err(Outcome::Broken)
+            }
+        }
+    }
+
+    /// Waits for the next bytes, which replace what is in `piece`; `false` at a good end.
+    async fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool, String> {
+        match self {
+            Self::Http(download) => download.next(piece, READ_BYTES).await,
+            Self::Grpc(call) => {
+                piece.clear();
+                let next = call.next().await?;
+                piece.extend_from_slice(next.as_deref().unwrap_or_default());
+                Ok(next.is_some())
+            }
+        }
+    }
+}
+
+/// Downloads the file, counts its bytes and their checksum on the way.
+async fn download(stage: &Stage<'_>, way: Way, file: (LargeTable, u64), layout: &Layout) -> Seen {
+    let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
+    let read = async {
+        let mut since = Instant::now();
+        let mut download = match Opened::open(stage, way, file).await {
+            Ok(download) => download,
+            Err(outcome) => return outcome,
+        };
+        let (mut piece, mut crc) = (Vec::new(), 0);
+        loop {
+            match download.next(&mut piece).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(why) => return Outcome::Broken(why),
+            }
+            seen.pause = seen.pause.max(since.elapsed());
+            seen.bytes += piece.len() as u64;
+            crc = crc32c::crc32c_append(crc, &piece);
+            since = Instant::now();
+        }
+        if (seen.bytes, crc) == (layout.length, layout.crc32c) {
+            return Outcome::Whole;
+        }
+        Outcome::Wrong(format!("{} bytes of checksum {crc:08x}", seen.bytes))
+    };
+    let outcome = timeout_at(Instant::now() + PATIENCE, read).await;
+    seen.outcome = outcome.unwrap_or(Outcome::Late);
+    seen
+}
+
+/// Waits until so many segments are listed.
+async fn listed(stage: &Stage<'_>, count: u64) -> Result<(), Failure> {
+    let deadline = Instant::now() + LISTED_WITHIN;
+    while stage.listed().await != Ok(count) {
+        if Instant::now() >= deadline {
+            return Err(Failure::failed(format!("{count} segments are not listed within {LISTED_WITHIN:?}")));
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+/// The large segments, which take the place of the others for a while and are removed when this is dropped.
+struct Guest {
+    root: PathBuf,
+    /// Where segments are looked for.
+    home: PathBuf,
+    is_in: bool,
+}
+
+impl Guest {
+    fn comes_in(mut self) -> Result<Self, Failure> {
+        let swap = || {
+            fs::rename(&self.home, self.aside())?;
+            fs::rename(self.root.join("segments"), &self.home)
+        };
+        swap().map_err(|error| cannot("put other segments in place", &error))?;
+        self.is_in = true;
+        Ok(self)
+    }
+
+    fn aside(&self) -> PathBuf {
+        self.root.join("aside")
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let leave = || -> std::io::Result<()> {
+            if self.is_in {
+                fs::rename(&self.home, self.root.join("segments"))?;
+            }
+            if Path::exists(&self.aside()) {
+                fs::rename(self.aside(), &self.home)?;
+            }
+            fs::remove_dir_all(&self.root)
+        };
+        if let Err(error) = leave() {
+            say(&format!("{} could not be removed ({error})", self.root.display()));
+        }
+    }
+}

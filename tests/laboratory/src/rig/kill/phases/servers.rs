@@ -1,0 +1,110 @@
+//! A server goes away under downloads: the database is nobody's loss, the bus breaks nothing without saying so.
+
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use mesh_launcher::control::Request;
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep};
+
+use crate::rig::acts::send;
+use crate::rig::clients::crowd::{Crowd, Pace, one};
+use crate::rig::clients::files::{Files, LEDGER, Wanted};
+use crate::rig::clients::seen::Outcome;
+use crate::rig::kill::Report;
+use crate::rig::kill::stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage};
+use mesh::failure::Failure;
+use mesh::processes::{NATS, POSTGRES};
+
+/// Downloads while a server is away.
+const DOWNLOADS: usize = 300;
+const DOWNLOADS_SHORT: usize = 60;
+/// How long a slow client takes.
+const SLOW: Duration = Duration::from_secs(6);
+const SLOW_SHORT: Duration = Duration::from_secs(3);
+/// How often the bus is killed, with a pause of milliseconds before each.
+const BUS_KILLS: u32 = 3;
+const BUS_KILLS_SHORT: u32 = 1;
+const BETWEEN_MS: std::ops::Range<u64> = 500..2_000;
+/// How often the segments are listed meanwhile.
+const LIST_EVERY: Duration = Duration::from_millis(50);
+
+/// The bus is killed and comes back, a few times.
+pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = stage.mesh.service_pids();
+    let crowd = begin(stage, random, Files::any);
+    let mut notes = Vec::new();
+    for _ in 0..stage.either(BUS_KILLS, BUS_KILLS_SHORT) {
+        sleep(Duration::from_millis(random.random_range(BETWEEN_MS))).await;
+        let reading = crowd.reading();
+        let pid = stage.mesh.one_of(NATS, random)?;
+        let killed = Instant::now();
+        send(pid, Signal::KILL)?;
+        stage.mesh.replaced(NATS, pid, 1).await?;
+        stage.servers.bus_is_back().await?;
+        let away = killed.elapsed().as_millis();
+        notes.push(format!("killed under {reading} downloads, it took connections again after {away} ms"));
+    }
+    let seen = crowd.seen().await;
+    let is_normal = stage.becomes_normal().await;
+    let mut report = Report::of_downloads("nats", &seen);
+    report.none_is_wrong();
+    report.bar("service is as usual afterwards", is_normal);
+    report.bar("no service was restarted", stage.mesh.service_pids() == before);
+    report.notes = notes;
+    Ok(report)
+}
+
+/// The database is stopped.
+pub(super) async fn postgres(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = stage.mesh.service_pids();
+    let (name, replica) = (POSTGRES.to_owned(), None);
+    stage.mesh.order(Request::Stop { name: name.clone(), replica }).await?;
+    let crowd = begin(stage, random, Files::any_of_history);
+    let (mut listed, mut unlisted) = (0_u32, Vec::new());
+    let lists = async {
+        loop {
+            match stage.listed().await {
+                Ok(count) if count == stage.files.plan().segments => listed += 1,
+                Ok(count) => unlisted.push(format!("{count} segments are listed")),
+                Err(why) => unlisted.push(format!("the segments are not listed: {why}")),
+            }
+            sleep(LIST_EVERY).await;
+        }
+    };
+    let seen = tokio::select! {
+        seen = crowd.seen() => seen,
+        () = lists => Vec::new(),
+    };
+    let wanted = Wanted { path: LEDGER.to_owned(), range: None, bytes: Default::default(), etag: None };
+    let deadline = Instant::now() + DOWNLOAD_PATIENCE;
+    let ledger =
+        one(stage.edge, &wanted, Pace::QUICK, deadline, &AtomicUsize::new(0), std::future::ready(())).await;
+    stage.mesh.order(Request::Start { name, replica }).await?;
+    stage.servers.database_is_back().await?;
+    let mut report = Report::of_downloads("postgres", &seen);
+    report.none_fails();
+    report.bar(
+        format!(
+            "listings that failed: {} of {}, at most 0",
+            unlisted.len(),
+            listed as usize + unlisted.len()
+        ),
+        unlisted.is_empty() && listed > 0,
+    );
+    report.bar(
+        "a ledger, which needs the database, is refused or breaks",
+        matches!(ledger.outcome, Outcome::Refused(_) | Outcome::Broken(_)),
+    );
+    report.bar("no service was restarted", stage.mesh.service_pids() == before);
+    report.said.extend(unlisted);
+    Ok(report)
+}
+
+fn begin(stage: &Stage<'_>, random: &mut SmallRng, any: fn(&Files, &mut SmallRng) -> Wanted) -> Crowd {
+    let (count, slow) = stage.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
+    let downloads = stage.mixed(count, slow, random, any);
+    stage.crowd(downloads, AT_ONCE)
+}

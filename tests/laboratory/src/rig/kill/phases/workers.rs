@@ -1,0 +1,169 @@
+//! Workers are killed, frozen and sent away under downloads: no client may notice more than a short wait.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use mesh_launcher::control::Request;
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+use rustix::process::Signal;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::rig::acts::send;
+use crate::rig::clients::crowd::Pace;
+use crate::rig::clients::files::{Files, Wanted};
+use crate::rig::kill::Report;
+use crate::rig::kill::stage::{AT_ONCE, EXPORT, Stage, WORKERS};
+use mesh::failure::Failure;
+
+/// Downloads under kills, and under freezing.
+const DOWNLOADS: usize = 1000;
+const DOWNLOADS_SHORT: usize = 100;
+/// How long a slow client takes.
+const SLOW: Duration = Duration::from_secs(6);
+const SLOW_SHORT: Duration = Duration::from_secs(3);
+/// How often a worker is hit.
+const HIT_EVERY: Duration = Duration::from_secs(1);
+/// How many a second it must come to, where those that were hit are soon back.
+const KILLS_A_SECOND: f64 = 0.8;
+/// How long a client may wait when a worker is killed, and when it is frozen, 99 of 100 of them.
+const KILLED_PAUSE: Duration = Duration::from_secs(1);
+const FROZEN_PAUSE: Duration = Duration::from_millis(1500);
+/// How long a worker stays frozen, milliseconds.
+const FROZEN_MS: std::ops::Range<u64> = 1_500..2_500;
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Downloads under way when a worker leaves, the time that each of them takes, and how much each of them is.
+const LEFT: usize = 200;
+const LEFT_SHORT: usize = 40;
+const LEFT_TAKES: Duration = Duration::from_secs(10);
+const LEFT_TAKES_SHORT: Duration = Duration::from_secs(4);
+const LEFT_BYTES: usize = 8 << 20;
+const LEFT_BYTES_SHORT: usize = 1 << 20;
+/// How soon it is gone.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+
+/// One worker after the other is killed.
+pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let mut kills = 0_u32;
+    let downloads = mixed(stage, random);
+    let begun = Instant::now();
+    let crowd = stage.crowd(downloads, AT_ONCE);
+    let hits = async {
+        let mut hits = interval(HIT_EVERY);
+        hits.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        hits.tick().await;
+        loop {
+            hits.tick().await;
+            // Where starting takes long there would be nobody left soon: each kill finds all workers there.
+            while stage.serving() < WORKERS as usize {
+                sleep(LOOK).await;
+            }
+            let hit = stage.mesh.one_of(EXPORT, random).and_then(|pid| send(pid, Signal::KILL));
+            kills += u32::from(hit.is_ok());
+        }
+    };
+    let seen = tokio::select! {
+        seen = crowd.seen() => seen,
+        () = hits => Vec::new(),
+    };
+    let seconds = begun.elapsed().as_secs();
+    let mut report = Report::of_downloads("kill", &seen);
+    report.none_fails();
+    report.keeps("longest pause of 99 in 100", report.figures.pause_p99, stage.bound(KILLED_PAUSE));
+    let least = (seconds as f64 * stage.share(KILLS_A_SECOND)) as u32;
+    report.bar(format!("workers killed in {seconds} s: {kills}, at least {least}"), kills >= least.max(1));
+    Ok(report)
+}
+
+/// One worker after the other is frozen and woken; one is always awake.
+pub(super) async fn freeze(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = stage.mesh.pids(EXPORT);
+    let downloads = mixed(stage, random);
+    let crowd = stage.crowd(downloads, AT_ONCE);
+    let mut frozen = Frozen { pids: Vec::new(), count: 0 };
+    let seen = tokio::select! {
+        seen = crowd.seen() => seen,
+        failure = frozen.go_on(stage, random) => return Err(failure.err().unwrap_or_else(|| Failure::failed("nobody was frozen"))),
+    };
+    let count = frozen.count;
+    drop(frozen);
+    let mut report = Report::of_downloads("freeze", &seen);
+    report.none_fails();
+    report.keeps("longest pause of 99 in 100", report.figures.pause_p99, stage.bound(FROZEN_PAUSE));
+    report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
+    report.bar("the frozen workers live on", stage.mesh.pids(EXPORT) == before);
+    Ok(report)
+}
+
+/// Those that are frozen; all are woken when it is dropped.
+struct Frozen {
+    pids: Vec<(u32, Instant)>,
+    count: u32,
+}
+
+impl Frozen {
+    async fn go_on(&mut self, stage: &Stage<'_>, random: &mut SmallRng) -> Result<Infallible, Failure> {
+        let mut next = Instant::now() + HIT_EVERY / 2;
+        loop {
+            sleep(LOOK).await;
+            let now = Instant::now();
+            for (pid, _) in self.pids.extract_if(.., |(_, until)| *until <= now) {
+                send(pid, Signal::CONT)?;
+            }
+            if now < next || self.pids.len() + 1 >= WORKERS as usize {
+                continue;
+            }
+            next = now + HIT_EVERY;
+            let pid = stage.mesh.one_of(EXPORT, random)?;
+            if self.pids.iter().all(|(frozen, _)| *frozen != pid) {
+                let time = Duration::from_millis(random.random_range(FROZEN_MS));
+                self.pids.push((pid, now + time));
+                self.count += 1;
+                send(pid, Signal::STOP)?;
+            }
+        }
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        for (pid, _) in &self.pids {
+            // One that died meanwhile needs no waking.
+            let _ = send(*pid, Signal::CONT);
+        }
+    }
+}
+
+fn mixed(stage: &Stage<'_>, random: &mut SmallRng) -> Vec<(Wanted, Pace)> {
+    let (count, slow) = stage.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
+    stage.mixed(count, slow, random, Files::any)
+}
+
+/// One worker of three leaves, as in a scale-in, in the middle of many downloads.
+pub(super) async fn scale(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let (count, takes, bytes) =
+        stage.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));
+    let downloads = (0..count).map(|_| {
+        let wanted = stage.files.part(bytes, random);
+        let pace = Pace::within(wanted.bytes.len(), takes);
+        (wanted, pace)
+    });
+    let crowd = stage.crowd(downloads.collect(), count);
+    crowd.is_reading(count).await?;
+    let to = |replicas| Request::Scale { name: EXPORT.to_owned(), replicas };
+    let begun = Instant::now();
+    stage.mesh.order(to(WORKERS - 1)).await?;
+    let (took, reading) = (begun.elapsed(), crowd.reading());
+    let left = stage.mesh.pids(EXPORT).len();
+    let seen = crowd.seen().await;
+    stage.mesh.order(to(WORKERS)).await?;
+    let mut report = Report::of_downloads("scale", &seen);
+    report.none_fails();
+    report.keeps("the worker is gone", took, stage.bound(GONE_WITHIN));
+    report.bar(format!("{left} workers are left of {WORKERS}"), left + 1 == WORKERS as usize);
+    report.notes.push(format!(
+        "{count} downloads were under way when it was told to leave, {reading} when it was gone"
+    ));
+    Ok(report)
+}

@@ -1,0 +1,186 @@
+//! Where the drill is played: a private mesh with three workers and one edge, a sealed history that nobody wrote, and a
+//! ledger in the database.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mesh_launcher::services::runnable;
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::metrics;
+use crate::private::{Layout, PrivateMesh, Servers, UNCACHED_EDGE};
+use crate::rig::args::PlayArgs;
+use crate::rig::clients::crowd::{Crowd, Pace};
+use crate::rig::clients::download::Download;
+use crate::rig::clients::files::{Files, LEDGER_ROWS, SEGMENTS, Wanted};
+use crate::synthetic::{LargeTable, Synthetic};
+use mesh::failure::{Failure, cannot};
+use mesh::up::say;
+
+/// The service that is drilled.
+pub(super) const EXPORT: &str = "export";
+/// The one before it.
+pub(super) const EDGE: &str = "edge";
+/// How many workers there are.
+pub(super) const WORKERS: u32 = 3;
+/// Downloads at the same time.
+pub(super) const AT_ONCE: usize = 64;
+/// How long a download may take on a machine that has other things to do.
+pub(super) const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(120);
+
+/// The segments of the long form and of the short one.
+const PLAN: Synthetic = Synthetic { table: LargeTable::Trades, segments: 64, blocks: 1000, rows: 4000 };
+const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 200, ..PLAN };
+/// Entries of the ledger between the network's two accounts of one asset, all in one block.
+const ENTRIES: u32 = 20_000;
+const ENTRIES_SHORT: u32 = 1_000;
+const BLOCK: &str = "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', 1, 'ab')";
+
+/// How long all may take to become as usual between two phases.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one question may take there.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Everything that a phase needs.
+pub(super) struct Stage<'a> {
+    pub(super) mesh: &'a PrivateMesh,
+    pub(super) servers: Servers,
+    pub(super) edge: SocketAddr,
+    pub(super) files: Files,
+    /// Whether it is the short form.
+    pub(super) is_short: bool,
+    /// Times that each bar of time is stretched.
+    slack: u32,
+}
+
+impl<'a> Stage<'a> {
+    /// Starts everything.
+    pub(super) async fn set(mesh: &'a PrivateMesh, args: &PlayArgs, seed: u64) -> Result<Self, Failure> {
+        let servers = mesh.start_servers().await?;
+        say("writing segments");
+        let (plan, rows) = if args.run.short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
+        let folder = mesh.home.root().to_owned();
+        let root = folder.clone();
+        let written = tokio::task::spawn_blocking(move || plan.write(&root)).await;
+        written.map_err(|error| cannot("write segments", &error))??;
+        let database = servers.connect("").await?;
+        for statement in [BLOCK, &LEDGER_ROWS.replace("ROWS", &rows.to_string()), "VACUUM ANALYZE"] {
+            database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
+        }
+        // Others than these two would only take their share of the machine.
+        let others = runnable(false).map(|service| service.name).filter(|name| *name != EDGE);
+        let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
+        replicas.retain(|(name, _)| *name != EXPORT);
+        replicas.extend([(EXPORT, WORKERS), (UNCACHED_EDGE, 0)]);
+        let edges =
+            mesh.start_services(&servers, &Layout { replicas: &replicas, ..Layout::default() }).await?;
+        let mut files = Files::read(&folder, plan, &mut SmallRng::seed_from_u64(seed)).await?;
+        files.learn_ledger(edges.cached).await?;
+        Ok(Self { mesh, servers, edge: edges.cached, files, is_short: args.run.short, slack: args.slack })
+    }
+
+    /// A bar of time, stretched as asked.
+    pub(super) fn bound(&self, time: Duration) -> Duration {
+        time * self.slack
+    }
+
+    /// A share that must be kept, lowered as bars of time are stretched.
+    pub(super) fn share(&self, share: f64) -> f64 {
+        share / f64::from(self.slack)
+    }
+
+    /// One of two figures: that of the long form, or that of the short one.
+    pub(super) fn either<T>(&self, long: T, short: T) -> T {
+        if self.is_short { short } else { long }
+    }
+
+    /// Begins downloads, some at the same time.
+    pub(super) fn crowd(&self, downloads: Vec<(Wanted, Pace)>, at_once: usize) -> Crowd {
+        let patience = DOWNLOAD_PATIENCE.max(self.bound(DOWNLOAD_PATIENCE / 2));
+        Crowd::start(self.edge, downloads, at_once, Duration::ZERO, patience)
+    }
+
+    /// So many downloads of every kind and pace, the slow ones taking up to this time.
+    pub(super) fn mixed(
+        &self,
+        count: usize,
+        longest: Duration,
+        random: &mut SmallRng,
+        any: impl Fn(&Files, &mut SmallRng) -> Wanted,
+    ) -> Vec<(Wanted, Pace)> {
+        let mut mixed = Vec::with_capacity(count);
+        for _ in 0..count {
+            let wanted = any(&self.files, random);
+            let pace = Pace::any(wanted.bytes.len(), longest, random);
+            mixed.push((wanted, pace));
+        }
+        mixed
+    }
+
+    /// Waits until all workers serve, list every segment, and give the whole history. Says whether it came so far.
+    pub(super) async fn becomes_normal(&self) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if self.is_normal().await {
+                return true;
+            }
+            sleep(LOOK).await;
+        }
+        false
+    }
+
+    async fn is_normal(&self) -> bool {
+        let standing = self.mesh.supervisor.standing();
+        let wanted = |name: &str| if name == EXPORT { WORKERS as usize } else { 1 };
+        let stands = |name: &str| {
+            standing.iter().any(|(other, ready, all)| other == name && ready == all && *all == wanted(name))
+        };
+        if !stands(EXPORT) || !stands(EDGE) || self.listed().await != Ok(self.files.plan().segments) {
+            return false;
+        }
+        let whole = self.files.largest();
+        // Whichever worker answers.
+        for _ in 0..2 * WORKERS {
+            let opened =
+                timeout(ANSWER_WITHIN, Download::open(self.edge, &whole.path, Some("0-0"), None)).await;
+            let Ok(Ok(opened)) = opened else { return false };
+            if opened.head.status != 206 || opened.head.etag != whole.etag {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// How many workers serve now.
+    pub(super) fn serving(&self) -> usize {
+        let standing = self.mesh.supervisor.standing();
+        standing.iter().find(|(name, ..)| name == EXPORT).map_or(0, |(_, ready, _)| *ready)
+    }
+
+    /// How many pulls the edge has sent, and how many of them again.
+    pub(super) async fn pulls(&self) -> Option<(u64, u64)> {
+        let rows = self.mesh.supervisor.rows();
+        let metrics = metrics::of(rows.iter().find(|row| row.service == EDGE)?).await?;
+        let count = |name: &str| metrics::sum(&metrics, name) as u64;
+        Some((count("mesh_stream_pulls_total"), count("mesh_stream_pulls_again_total")))
+    }
+
+    /// How many segments are listed; or what is said instead.
+    pub(super) async fn listed(&self) -> Result<u64, String> {
+        let listed = timeout(ANSWER_WITHIN, async {
+            let mut download = Download::open(self.edge, SEGMENTS, None, None).await?;
+            let text = download.text().await?;
+            let listing: Option<Value> = serde_json::from_str(&text).ok();
+            let segments = listing.as_ref().and_then(|listing| listing["segments"].as_array());
+            match (download.head.status, segments) {
+                (200, Some(segments)) => Ok(segments.len() as u64),
+                (status, _) => Err(format!("{status} {text}")),
+            }
+        });
+        listed.await.unwrap_or_else(|_| Err(format!("no listing within {ANSWER_WITHIN:?}")))
+    }
+}

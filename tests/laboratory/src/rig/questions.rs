@@ -1,0 +1,107 @@
+//! What the drills read: rows that are filled in, the questions that they answer, and what the answers must hold.
+
+use std::net::SocketAddr;
+
+use mesh_demo::{Plan, write_history};
+use tokio_postgres::Client;
+
+use super::clients::load::{Asked, Question};
+use mesh::devnode;
+use mesh::failure::{Failure, cannot, with_causes};
+use mesh::programs;
+
+use crate::private::{PrivateMesh, Servers};
+use mesh::up::say;
+
+/// Blocks of the demo network, of which every kind of row is read.
+const DEMO_BLOCKS: u64 = 300;
+/// Rows for single reads: many more than are read while an answer is kept.
+const FILL: &str = "INSERT INTO withdrawals
+    SELECT encode(sha256(n::text::bytea), 'hex'), encode(sha256(('party' || n % 1000)::bytea), 'hex'), n,
+        repeat('a5', 32), 'STATUS_FINALIZED', n::text, '0x' || encode(sha256(('foreign' || n)::bytea), 'hex'),
+        time, time, '{}', encode(sha256(('tx' || n)::bytea), 'hex'), time
+    FROM (
+        SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
+        FROM generate_series(1, 20000) AS n
+    ) AS numbers";
+/// Single rows, which never change, and members that their answers have.
+const POINTS: &str = "SELECT '/api/v2/withdrawal/' || id, ARRAY[
+        format('\"id\":\"%s\"', id), format('\"partyId\":\"%s\"', party_id), format('\"amount\":\"%s\"', amount),
+        format('\"txHash\":\"%s\"', foreign_tx_hash)
+    ] FROM withdrawals WHERE asset = repeat('a5', 32) ORDER BY id";
+/// Pages of many lists.
+const LISTS: &str =
+    "SELECT format('/api/v2/candle?candleId=trades_candle_%s_%s&pagination.first=%s', interval, id, n)
+    FROM (SELECT DISTINCT market_id AS id FROM trades) AS markets, generate_series(1, 40) AS n,
+        unnest(ARRAY['1_minute', '1_hour']) AS interval
+    UNION ALL SELECT '/api/v2/rewards/epoch/summaries?pagination.first=' || n FROM generate_series(1, 40) AS n
+    UNION ALL SELECT DISTINCT '/accounts?party=' || party_id FROM accounts WHERE party_id ~ '^[0-9a-f]{64}$'";
+/// What node-info answers. Only the second of these says its height, without which the edge keeps no answer.
+const NODE: [&str; 3] = ["/blockchain/height", "/api/v2/network/limits", "/api/v2/upgrade/status"];
+
+/// Fills the store, and gives a connection to it.
+pub(crate) async fn fill_in(servers: &Servers) -> Result<Client, Failure> {
+    say("filling in rows");
+    let plan = Plan { blocks: DEMO_BLOCKS, ..Plan::default() }.ending_at(std::time::SystemTime::now());
+    write_history(&servers.database_url, &plan, |_, _| ()).await.map_err(|error| {
+        Failure::failed(format!("the demo network could not be written: {}", with_causes(&error)))
+    })?;
+    let database = servers.connect("").await?;
+    for statement in [FILL, "VACUUM ANALYZE"] {
+        database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
+    }
+    Ok(database)
+}
+
+/// Starts the servers, with rows to read and a block every second.
+pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client), Failure> {
+    let servers = mesh.start_servers().await?;
+    let database = fill_in(&servers).await?;
+    mesh.add(devnode::group(programs::beside("mesh")?, &mesh.home, &servers.database_url, None, []), 1)?;
+    Ok((servers, database))
+}
+
+/// What may be asked of a store that was filled in.
+#[derive(Clone, Debug)]
+pub(crate) struct Questions {
+    points: Vec<Question>,
+    lists: Vec<Question>,
+    node: Vec<Question>,
+}
+
+impl Questions {
+    /// Finds out what is there to ask for.
+    pub(crate) async fn find(database: &Client) -> Result<Self, Failure> {
+        let unreadable = |error: tokio_postgres::Error| cannot("find rows to read", &error);
+        let points = database.query(POINTS, &[]).await.map_err(unreadable)?;
+        let points = points.iter().map(|row| Question {
+            path: row.get::<_, String>(0).into(),
+            holds: row.get::<_, Vec<String>>(1).into(),
+        });
+        let lists = database.query(LISTS, &[]).await.map_err(unreadable)?;
+        Ok(Self {
+            points: points.collect(),
+            lists: lists.iter().map(|row| row.get::<_, String>(0).into()).collect(),
+            node: NODE.map(|path| path.to_owned().into()).into(),
+        })
+    }
+
+    /// What is asked again and again, and kept by an edge.
+    pub(crate) fn hot(&self) -> Vec<Question> {
+        let lists = self.lists.iter().take(5);
+        self.points.iter().take(10).chain(lists).chain(&self.node[1..2]).cloned().collect()
+    }
+
+    /// What the load asks. Only single rows by random ids and lists of many sizes are not in the memory of the edge;
+    /// what node-info knows may be asked of another one, that has none.
+    pub(crate) fn mix(self, edge: SocketAddr, without_memory: SocketAddr) -> Vec<Asked> {
+        let hot = self.hot();
+        let asked = |percent, edge, questions| Asked { percent, edge, questions };
+        vec![
+            asked(60, edge, self.points),
+            asked(10, edge, self.lists),
+            asked(20, edge, hot),
+            asked(10, without_memory, self.node),
+        ]
+    }
+}

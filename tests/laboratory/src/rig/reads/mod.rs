@@ -1,0 +1,47 @@
+//! `mesh rig reads`: reads go on while replicas and servers do not.
+//!
+//! A load asks so many reads a second whatever becomes of those before, and every read counts.
+
+mod phases;
+mod stage;
+
+use std::time::Duration;
+
+use mesh_launcher::RestartRule;
+use rand::rngs::SmallRng;
+
+use super::clients::samples::{Figures, Report};
+use super::play::{self, on_private_mesh, play};
+use super::seed;
+use crate::rig::args::{ReadsArgs, ReadsPhase};
+use mesh::failure::Failure;
+use stage::Stage;
+
+/// Plays the drill.
+pub(super) async fn drill(args: &ReadsArgs) -> Result<(), Failure> {
+    on_private_mesh(RestartRule::default(), async |mesh| {
+        let seed = seed(args.play.run.seed);
+        let stage = Stage::set(mesh, args, seed).await?;
+        play(&stage, &args.play, &args.phase, seed).await
+    })
+    .await
+}
+
+impl play::Stage for Stage<'_> {
+    const DRILL: &'static str = "reads";
+    const PHASE_PATIENCE: Duration = Duration::from_secs(300);
+    type Phase = ReadsPhase;
+    type Figures = Figures;
+
+    fn told(&self) -> String {
+        format!("{} requests a second", self.rate)
+    }
+
+    async fn becomes_normal(&self) -> bool {
+        self.becomes_normal().await
+    }
+
+    async fn play(&self, phase: ReadsPhase, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+        phases::play(self, phase, random).await
+    }
+}

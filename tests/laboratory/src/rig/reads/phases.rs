@@ -1,0 +1,44 @@
+//! What happens to the mesh under load, one function each, and what must hold meanwhile.
+
+mod aborted;
+mod order;
+mod replicas;
+mod servers;
+
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+
+use super::Report;
+use super::stage::Stage;
+use crate::rig::args::ReadsPhase;
+use mesh::failure::Failure;
+
+/// How long service without an event is looked at.
+const STEADY: Duration = Duration::from_secs(5);
+
+/// Goes through one phase.
+pub(super) async fn play(
+    stage: &Stage<'_>,
+    name: ReadsPhase,
+    random: &mut SmallRng,
+) -> Result<Vec<Report>, Failure> {
+    match name {
+        ReadsPhase::Steady => steady(stage).await,
+        ReadsPhase::Kill => replicas::kill(stage, random).await,
+        ReadsPhase::Freeze => replicas::freeze(stage, random).await,
+        ReadsPhase::Rolling => replicas::rolling(stage).await,
+        ReadsPhase::Postgres => servers::postgres(stage).await,
+        ReadsPhase::Nats => servers::nats(stage).await,
+        ReadsPhase::Abort => aborted::abort(stage).await,
+        ReadsPhase::Order => order::order(stage, random).await,
+    }
+}
+
+async fn steady(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
+    let from = stage.load.now();
+    stage.look_on(STEADY).await;
+    let (_, mut report) = stage.report("steady", from).await;
+    report.none_fails();
+    Ok(vec![report])
+}

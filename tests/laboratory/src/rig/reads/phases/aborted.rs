@@ -1,0 +1,98 @@
+//! Clients go away before slow answers come: nothing of what they asked goes on in the database.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_postgres::Client;
+
+use crate::rig::clients::connection::Connection;
+use crate::rig::clients::samples::normal_after;
+use crate::rig::reads::Report;
+use crate::rig::reads::stage::Stage;
+use crate::rig::report::in_ms;
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+/// Clients that go away.
+const CLIENTS: u32 = 100;
+/// The list that they ask for, which the load does not, and its table, which is locked meanwhile.
+const LIST: &str = "/api/v2/delegations";
+const TABLE: &str = "delegations_current";
+/// How soon no statement of theirs may be left.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
+/// How soon service is as usual for everybody else.
+const NORMAL_WITHIN: Duration = Duration::from_secs(2);
+/// How long they wait for an answer.
+const WAITED: Duration = Duration::from_millis(700);
+/// What is slow where nothing is wrong.
+const SLOW: Duration = Duration::from_millis(250);
+const AFTER: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Many clients ask for what is slow, each something else, and go away.
+pub(super) async fn abort(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
+    // A transaction sees the activity as it was at first: the one that holds the lock cannot watch.
+    let (holder, watcher) = (stage.servers.connect("").await?, stage.servers.connect("").await?);
+    let lock = format!("BEGIN; LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE");
+    holder.batch_execute(&lock).await.map_err(|error| cannot("lock a table", &error))?;
+    let from = stage.load.now();
+    let mut clients = Vec::new();
+    for number in 1..=CLIENTS {
+        let mut client = open(stage).await?;
+        let path = format!("{LIST}?pagination.first={number}");
+        client.ask(&path).await.map_err(|lost| Failure::failed(format!("cannot ask for {path}: {lost}")))?;
+        clients.push(client);
+    }
+    let begun = timeout(SOON, async {
+        while statements(&watcher).await? == 0 {
+            sleep(LOOK).await;
+        }
+        Ok::<(), Failure>(())
+    });
+    begun.await.map_err(|_| Failure::failed("no slow statement was begun"))??;
+    sleep(WAITED).await;
+    let running = statements(&watcher).await?;
+    drop(clients);
+    let (aborted, aborted_at) = (Instant::now(), stage.load.now());
+    let mut gone_after = None;
+    while gone_after.is_none() && aborted.elapsed() < stage.bound(GONE_WITHIN) {
+        if statements(&watcher).await? == 0 {
+            gone_after = Some(aborted.elapsed());
+        } else {
+            sleep(LOOK).await;
+        }
+    }
+    // None may come back either.
+    sleep_until(aborted + GONE_WITHIN).await;
+    let left = statements(&watcher).await?;
+    holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
+    stage.look_on(AFTER).await;
+    let (samples, mut report) = stage.report("aborted lists", from).await;
+    let normal = normal_after(&samples, aborted_at, stage.bound(SLOW));
+    report.figures.normal_after = Some(normal);
+    report.none_but_200_and_503();
+    report.bar(
+        format!("statements left after {}: {left}, at most 0", in_ms(stage.bound(GONE_WITHIN))),
+        left == 0,
+    );
+    report.keeps("service as usual after the abort", normal, NORMAL_WITHIN);
+    let gone = gone_after.map_or_else(|| "never".to_owned(), |after| format!("after {}", in_ms(after)));
+    report
+        .notes
+        .push(format!("{running} statements were running for {CLIENTS} clients; the last was gone {gone}"));
+    Ok(vec![report])
+}
+
+async fn open(stage: &Stage<'_>) -> Result<Connection, Failure> {
+    Connection::open(stage.edges.cached).await.map_err(|lost| Failure::failed(lost.to_string()))
+}
+
+/// How many statements of the slow list are running.
+async fn statements(watcher: &Client) -> Result<i64, Failure> {
+    let counted = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND state = 'active' AND application_name = 'mesh query'
+            AND strpos(query, $1) > 0";
+    let row = watcher.query_one(counted, &[&TABLE]).await;
+    Ok(row.map_err(|error| cannot("see what the database does", &error))?.get(0))
+}

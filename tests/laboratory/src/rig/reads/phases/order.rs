@@ -1,0 +1,113 @@
+//! Services are started in any order before their servers: they wait, and are ready once these are there.
+
+use std::time::Duration;
+
+use mesh_launcher::control::Request;
+use mesh_launcher::services::runnable;
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom as _;
+use tokio::time::sleep;
+
+use crate::private::UNCACHED_EDGE;
+use crate::rig::reads::Report;
+use crate::rig::reads::stage::Stage;
+use mesh::failure::Failure;
+use mesh::processes::{NATS, POSTGRES};
+
+/// Orders that are tried, and how many of them in the short form.
+const ORDERS: u32 = 3;
+const ORDERS_SHORT: u32 = 1;
+/// Longest pause between two starts, milliseconds.
+const PAUSE_MS: u64 = 600;
+/// How long the services are alone.
+const ALONE: Duration = Duration::from_millis(700);
+/// How soon they are ready when the last server is there.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+/// How long one looks at service afterwards.
+const AFTER: Duration = Duration::from_secs(2);
+
+/// Everything is stopped and started again, the servers last.
+pub(super) async fn order(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+    stage.load.rest();
+    stage.load.settled(stage.load.now()).await;
+    let mut tried = Vec::new();
+    let orders = if stage.is_short { ORDERS_SHORT } else { ORDERS };
+    for _ in 0..orders {
+        tried.push(one(stage, random).await);
+    }
+    stage.load.go_on();
+    let is_normal = stage.becomes_normal().await;
+    let from = stage.load.now();
+    stage.look_on(AFTER).await;
+    let (_, mut report) = stage.report("any order", from).await;
+    report.bar("service is as usual afterwards", is_normal);
+    report.none_fails();
+    for tried in tried {
+        let Tried { order, waited, same, ready_after } = tried?;
+        report.bar(format!("{order}: services wait for their servers"), waited);
+        report.bar(format!("{order}: none of them is started again"), same);
+        report.keeps(&format!("{order}: all ready"), ready_after, stage.bound(READY_WITHIN));
+    }
+    Ok(vec![report])
+}
+
+/// What came of one order.
+struct Tried {
+    order: String,
+    waited: bool,
+    same: bool,
+    ready_after: Duration,
+}
+
+async fn one(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Tried, Failure> {
+    let mut services: Vec<&str> =
+        runnable(false).map(|service| service.name).chain([UNCACHED_EDGE]).collect();
+    let mut servers = [POSTGRES, NATS];
+    for name in services.iter().chain(&servers) {
+        stage.mesh.order(Request::Stop { name: (*name).to_owned(), replica: None }).await?;
+    }
+    services.shuffle(random);
+    servers.shuffle(random);
+    let mut starts = Vec::new();
+    for name in &services {
+        starts.push(start(stage, name));
+        pause(random).await;
+    }
+    sleep(ALONE).await;
+    let standing = stage.mesh.supervisor.standing();
+    let is_ready = |name: &str| standing.iter().any(|(other, ready, _)| other == name && *ready > 0);
+    let waited = !services.iter().any(|name| is_ready(name));
+    let before = stage.mesh.service_pids();
+    for name in servers {
+        starts.push(start(stage, name));
+        match name {
+            POSTGRES => stage.servers.database_is_back().await?,
+            _ => stage.servers.bus_is_back().await?,
+        }
+        if name != servers[1] {
+            pause(random).await;
+        }
+    }
+    let there = stage.load.now();
+    stage.mesh.ready(&services).await?;
+    let ready_after = stage.load.now() - there;
+    let same = before == stage.mesh.service_pids();
+    for start in starts {
+        // Whether it was in time is what was measured.
+        let _ = start.await;
+    }
+    Ok(Tried { order: [&services[..], &servers].concat().join(", "), waited, same, ready_after })
+}
+
+/// Starts a process without waiting until it serves.
+fn start(stage: &Stage<'_>, name: &str) -> tokio::task::JoinHandle<()> {
+    let (supervisor, name) = (stage.mesh.supervisor.clone(), name.to_owned());
+    tokio::spawn(async move {
+        supervisor.answer(Request::Start { name, replica: None }).await;
+    })
+}
+
+async fn pause(random: &mut SmallRng) {
+    sleep(Duration::from_millis(random.random_range(0..PAUSE_MS))).await;
+}

@@ -1,0 +1,97 @@
+//! A replica is killed, frozen, replaced: nobody outside may notice more than a slow second.
+
+use std::time::Duration;
+
+use crate::rig::acts::send;
+use crate::rig::clients::samples::normal_after;
+use crate::rig::reads::Report;
+use crate::rig::reads::stage::Stage;
+use crate::rig::report::in_ms;
+use mesh::failure::Failure;
+use mesh_launcher::control::Request;
+use rand::rngs::SmallRng;
+use rustix::process::Signal;
+
+/// The service of which a replica is missing.
+const SERVICE: &str = "query";
+/// What the time of 99 of 100 reads may be in the worst second.
+const P99: Duration = Duration::from_millis(1500);
+/// How long a replica is frozen.
+const FROZEN: Duration = Duration::from_secs(5);
+/// How long one goes on looking when it is over.
+const AFTER: Duration = Duration::from_secs(3);
+/// What is slow where nothing is wrong.
+const SLOW: Duration = Duration::from_millis(100);
+
+/// One replica is killed; the supervisor starts it again.
+pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+    let (pid, count) = (stage.mesh.one_of(SERVICE, random)?, stage.mesh.pids(SERVICE).len());
+    let from = stage.load.now();
+    send(pid, Signal::KILL)?;
+    stage.mesh.replaced(SERVICE, pid, count).await?;
+    stage.mesh.ready(&[SERVICE]).await?;
+    let ready_after = stage.load.now() - from;
+    stage.look_on(AFTER).await;
+    let mut report = missed(stage, "kill query", from).await;
+    report.notes.push(format!("its successor was ready after {}", in_ms(ready_after)));
+    Ok(vec![report])
+}
+
+/// One replica is frozen and woken.
+pub(super) async fn freeze(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+    let pid = stage.mesh.one_of(SERVICE, random)?;
+    let from = stage.load.now();
+    send(pid, Signal::STOP)?;
+    stage.look_on(FROZEN).await;
+    send(pid, Signal::CONT)?;
+    stage.look_on(AFTER).await;
+    let mut report = missed(stage, "freeze query", from).await;
+    report.bar("the frozen replica lives on", stage.mesh.pids(SERVICE).contains(&pid));
+    Ok(vec![report])
+}
+
+async fn missed(stage: &Stage<'_>, name: &str, from: Duration) -> Report {
+    let (samples, mut report) = stage.report(name, from).await;
+    report.figures.normal_after = Some(normal_after(&samples, from, stage.bound(SLOW)));
+    report.none_fails();
+    report.keeps("p99 in the worst second", report.figures.worst_p99, stage.bound(P99));
+    report
+}
+
+/// The replicas of each service are replaced one after the other; of the edge there are two meanwhile.
+pub(super) async fn rolling(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
+    let mut reports = vec![restart(stage, "query").await?, restart(stage, "node-info").await?];
+    let scale = |replicas| Request::Scale { name: "edge".to_owned(), replicas };
+    stage.mesh.order(scale(2)).await?;
+    let normal = stage.becomes_normal().await;
+    let mut report = restart(stage, "edge").await?;
+    report.bar("two edges serve as one does", normal);
+    let from = stage.load.now();
+    stage.mesh.order(scale(1)).await?;
+    stage.look_on(AFTER / 2).await;
+    let (_, fewer) = stage.report("fewer edges", from).await;
+    report.notes.push(format!(
+        "when one of the two left: {} of {} reads failed, {} were asked again",
+        fewer.figures.requests - fewer.figures.fine,
+        fewer.figures.requests,
+        fewer.figures.again
+    ));
+    reports.push(report);
+    Ok(reports)
+}
+
+async fn restart(stage: &Stage<'_>, name: &str) -> Result<Report, Failure> {
+    let before = stage.mesh.pids(name);
+    let from = stage.load.now();
+    stage.mesh.order(Request::Restart { name: name.to_owned() }).await?;
+    let took = stage.load.now() - from;
+    stage.look_on(AFTER / 2).await;
+    let (samples, mut report) = stage.report(&format!("restart {name}"), from).await;
+    report.figures.normal_after = Some(normal_after(&samples, from, stage.bound(SLOW)));
+    report.none_fails();
+    let after = stage.mesh.pids(name);
+    let all_new = after.len() == before.len() && !after.iter().any(|pid| before.contains(pid));
+    report.bar(format!("all {} replicas are new", before.len()), all_new);
+    report.notes.push(format!("the restart took {}", in_ms(took)));
+    Ok(report)
+}

@@ -1,0 +1,116 @@
+//! A server goes away and comes back: answers that are still true enough, then polite refusals, then full service.
+
+use std::time::Duration;
+
+use mesh_launcher::control::Request;
+use rustix::process::Signal;
+use tokio::time::sleep;
+
+use crate::rig::acts::send;
+use crate::rig::clients::connection::Connection;
+use crate::rig::clients::samples::{Sample, normal_after};
+use crate::rig::reads::Report;
+use crate::rig::reads::stage::Stage;
+use crate::rig::report::in_ms;
+use mesh::failure::Failure;
+use mesh::processes::{NATS, POSTGRES};
+
+/// How long the database is away: somewhat longer than answers are kept.
+const AWAY: Duration = Duration::from_secs(12);
+/// How old an answer may be that is shown while the database is away …
+const KEPT: Duration = Duration::from_secs(10);
+/// … how old it may have been before …
+const FRESH: Duration = Duration::from_secs(1);
+/// … and how much earlier or later that may show.
+const BLUR: Duration = Duration::from_millis(500);
+/// How soon a refusal comes.
+const REFUSED_WITHIN: Duration = Duration::from_secs(1);
+/// How soon after its server's return service is full.
+const BACK_WITHIN: Duration = Duration::from_secs(2);
+/// What is slow where nothing is wrong.
+const SLOW: Duration = Duration::from_secs(1);
+/// How long one goes on looking when service has to be full.
+const AFTER: Duration = Duration::from_millis(500);
+
+/// PostgreSQL is stopped and started.
+pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
+    let before = stage.mesh.service_pids();
+    let (name, replica) = (POSTGRES.to_owned(), None);
+    if refused_hot(stage).await > 0 {
+        return Err(Failure::failed("hot reads are refused although the database is there"));
+    }
+    let from = stage.load.now();
+    stage.mesh.order(Request::Stop { name: name.clone(), replica }).await?;
+    let down = stage.load.now();
+    let (mut asked, mut refused) = (0, 0);
+    while stage.load.now() < from + KEPT - FRESH - BLUR {
+        asked += stage.hot.len();
+        refused += refused_hot(stage).await;
+        sleep(BLUR).await;
+    }
+    sleep((down + AWAY).saturating_sub(stage.load.now())).await;
+    let ordered = stage.load.now();
+    let (started, back) = tokio::join!(stage.mesh.order(Request::Start { name, replica }), async {
+        stage.servers.database_is_back().await.map(|()| stage.load.now())
+    });
+    started?;
+    let back = back?;
+    sleep(stage.bound(BACK_WITHIN) + AFTER).await;
+    let (samples, mut report) = stage.report("postgres away", from).await;
+    came_back(stage, &mut report, &samples, &before, back);
+    let surely = KEPT - FRESH - BLUR;
+    report.bar(format!("hot reads refused within {surely:?}: {refused} of {asked}, at most 0"), refused == 0);
+    let old = |sample: &&Sample| sample.is_fine() && sample.due > down + KEPT + BLUR && sample.due < ordered;
+    let old = samples.iter().filter(old).count();
+    report.bar(format!("answers older than {KEPT:?}: {old}, at most 0"), old == 0);
+    report.notes.push(format!(
+        "the stop took {}; it took connections {} after the start command, service was full {} after the command",
+        in_ms(down - from),
+        in_ms(back - ordered),
+        in_ms(normal_after(&samples, ordered, SLOW)),
+    ));
+    Ok(vec![report])
+}
+
+/// The bus is killed; the supervisor starts it again.
+pub(super) async fn nats(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
+    let before = stage.mesh.service_pids();
+    let pid = stage.mesh.pids(NATS).first().copied();
+    let pid = pid.ok_or_else(|| Failure::failed("the bus does not run"))?;
+    let from = stage.load.now();
+    send(pid, Signal::KILL)?;
+    stage.mesh.replaced(NATS, pid, 1).await?;
+    stage.servers.bus_is_back().await?;
+    let back = stage.load.now();
+    sleep(stage.bound(BACK_WITHIN) + AFTER).await;
+    let (samples, mut report) = stage.report("nats killed", from).await;
+    came_back(stage, &mut report, &samples, &before, back);
+    report.notes.push(format!("it took connections {} after the kill", in_ms(back - from)));
+    Ok(vec![report])
+}
+
+/// Asks what is hot once, and counts what is refused. Each time over a new connection: over one that has seen a newer
+/// block, an answer of the block before is not shown.
+async fn refused_hot(stage: &Stage<'_>) -> usize {
+    let mut refused = 0;
+    for path in &stage.hot {
+        let asked = async {
+            let mut connection = Connection::open(stage.edges.cached).await?;
+            connection.ask(path).await?;
+            connection.answer().await
+        };
+        refused += usize::from(!asked.await.is_ok_and(|answer| answer.status == 200));
+    }
+    refused
+}
+
+fn came_back(stage: &Stage<'_>, report: &mut Report, samples: &[Sample], before: &[u32], back: Duration) {
+    report.none_but_200_and_503();
+    let refusals = samples.iter().filter(|sample| !sample.is_fine());
+    let slowest = refusals.map(|sample| sample.took).max().unwrap_or_default();
+    report.keeps("the slowest refusal", slowest, stage.bound(REFUSED_WITHIN));
+    let after = normal_after(samples, back, stage.bound(SLOW));
+    report.figures.normal_after = Some(after);
+    report.keeps("full service after the return", after, stage.bound(BACK_WITHIN));
+    report.bar("no service was restarted", stage.mesh.service_pids() == before);
+}

@@ -1,0 +1,266 @@
+//! `mesh rig rolling`: a rolling restart of every service, again and again, that no client may notice.
+//!
+//! Two replicas of each service, edges too, are replaced one after the other while clients read, download and submit. A
+//! download that takes longer than an edge may take to stop breaks off at the restart of its edge, and its client goes
+//! on where it was.
+
+mod figures;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh_launcher::RestartRule;
+use mesh_launcher::control::Request;
+use mesh_launcher::services::{GRACE_S, SERVICES};
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom as _;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::clients::downloaders::Try;
+use super::clients::heads::Heads;
+use super::clients::samples::quantile;
+use super::clients::seen::Outcome;
+use super::ground::{Ground, REPLICAS};
+use super::play::{concluded, on_private_mesh};
+use super::report::{in_ms, laid_out};
+use super::seed;
+use super::traffic::{Fates, Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated};
+use crate::rig::args::RollingArgs;
+use figures::{Figures, Report};
+use mesh::failure::Failure;
+use mesh::open_files;
+use mesh::up::say;
+
+/// How long service without an event is looked at.
+const STEADY: Duration = Duration::from_secs(10);
+const STEADY_SHORT: Duration = Duration::from_secs(3);
+/// How long one goes on looking after each restart.
+const AFTER: Duration = Duration::from_secs(1);
+/// How long until everything serves after a restart.
+const STANDS_WITHIN: Duration = Duration::from_secs(30);
+/// What a p99 may be, of the steady one.
+const P99_TIMES: u32 = 3;
+/// How long an edge lets downloads end in the short form.
+const GRACE_SHORT_S: u64 = 3;
+/// Clients begin, and services warm up.
+const WARM_UP: Duration = Duration::from_secs(3);
+
+/// Plays the drill, and says which bars do not hold.
+pub(super) async fn drill(args: &RollingArgs) -> Result<(), Failure> {
+    open_files::raise();
+    on_private_mesh(RestartRule::default(), async |mesh| {
+        let first = seed(args.play.run.seed);
+        let is_short = args.play.run.short;
+        let grace_s = if is_short { GRACE_SHORT_S } else { GRACE_S };
+        let grace = vec![("MESH_STOP_GRACE_S".to_owned(), grace_s.to_string())];
+        let ground = Ground::lay(mesh, is_short, first, async move |_, _| {
+            Ok(Arc::new(move |_: &str, _: u32| grace.clone()) as _)
+        })
+        .await?;
+        let (mut runs, mut broken) = (Vec::new(), Vec::new());
+        for run in 0..u64::from(args.play.run.runs) {
+            let seed = first.wrapping_add(run);
+            let reports = play(&ground, args, Duration::from_secs(grace_s), seed).await?;
+            println!("{}", laid_out(&format!("rolling: seed {seed}, {REPLICAS} replicas each"), &reports));
+            reports.iter().for_each(|report| print!("{}", report.lines()));
+            let phases: Vec<_> = reports.iter().map(Report::json).collect();
+            runs.push(json!({ "seed": seed, "phases": phases }));
+            let failed = reports.iter().filter(|report| !report.holds());
+            broken.extend(failed.map(|report| format!("{} (seed {seed})", report.name)));
+        }
+        concluded("rolling", &args.play.run, &runs, &broken)
+    })
+    .await
+}
+
+/// Goes through one run: nothing at first, then round after round.
+async fn play(
+    ground: &Ground<'_>,
+    args: &RollingArgs,
+    grace: Duration,
+    seed: u64,
+) -> Result<Vec<Report>, Failure> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let is_short = args.play.run.short;
+    let paces = Paces { slow: grace.mul_f64(0.4), long: grace.mul_f64(2.5) };
+    let heads = Heads::watch(&ground.servers);
+    let traffic = Traffic::start(ground, ground.edge, args.traffic, paces, seed)?;
+    let is_over = Cell::new(false);
+    let rounds = async {
+        traffic.warm_up(WARM_UP).await;
+        let watch = Watch { traffic: &traffic };
+        say(&format!("seed {seed}: steady"));
+        let mut reports = Vec::new();
+        reports.push(
+            watch
+                .look("steady", async || {
+                    sleep(if is_short { STEADY_SHORT } else { STEADY }).await;
+                    Ok(())
+                })
+                .await?,
+        );
+        for round in 1..=args.rounds {
+            let mut names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
+            names.retain(|name| args.service.is_empty() || args.service.iter().any(|wanted| wanted == name));
+            names.shuffle(&mut random);
+            say(&format!("seed {seed}, round {round}: {}", names.join(", ")));
+            for name in names {
+                reports.push(
+                    watch.look(&format!("{round} {name}"), async || restart(ground, name).await).await?,
+                );
+            }
+        }
+        is_over.set(true);
+        Ok::<_, Failure>(reports)
+    };
+    let (reports, ()) = tokio::join!(rounds, traffic.submitters.submit(seed, || is_over.get()));
+    let mut reports = reports?;
+    let end = traffic.load.now();
+    traffic.load.rest();
+    traffic.load.settled(end).await;
+    let begun = reports[0].figures.from;
+    let steady = traffic.load.samples(begun, reports[0].figures.to);
+    let rolled = traffic.load.samples(reports[0].figures.to, end);
+    let p99 = |samples: &[super::clients::samples::Sample]| {
+        quantile(samples.iter().map(|sample| sample.took).collect(), 0.99)
+    };
+    let (steady, rolling) = (p99(&steady), p99(&rolled));
+    let Traffic { load, downloaders, submitters } = traffic;
+    let (tries, files) = downloaded(downloaders).await;
+    let fates = fates(ground, submitters).await?;
+    for report in &mut reports {
+        report.figures.count(&tries, &fates.odd);
+    }
+    let mut all = Report::of("all", Figures::of(&load, begun, end));
+    all.figures.count(&tries, &fates.odd);
+    for (text, (first, count)) in load.said(begun, end) {
+        all.said.push(format!("{count} times, first after {}: {text}", in_ms(first.saturating_sub(begun))));
+    }
+    all.bar(
+        format!("reads that failed: {} of {}, at most 0", all.figures.failed, all.figures.reads),
+        all.figures.failed == 0 && all.figures.reads > 0,
+    );
+    none_is_outdated(&load, &heads, Duration::ZERO, &mut all);
+    let (sent, answers) = load.counts();
+    all.notes.push(format!("{sent} reads were sent, {answers} answered"));
+    submissions_hold(&mut all, &fates);
+    downloads_hold(&mut all, &tries, grace);
+    files_are_whole(&files, &mut all);
+    let p99 =
+        format!("p99 while services were replaced {}, steady {}", in_tenths(rolling), in_tenths(steady));
+    match is_short {
+        true => all.notes.push(p99),
+        false => all.bar(
+            format!("{p99}, at most {P99_TIMES} times as much"),
+            rolling <= steady * P99_TIMES * args.play.slack,
+        ),
+    }
+    // Where no edge is replaced, no download sees the end of one.
+    if args.service.is_empty() || args.service.iter().any(|name| name == "edge") {
+        let whole = |tried: &&Try| tried.is_resumed && tried.seen.outcome == Outcome::Whole;
+        let went_on = tries.iter().filter(whole).count();
+        all.bar(
+            format!("downloads that saw the end of their edge and went on: {went_on}, at least 1"),
+            went_on > 0,
+        );
+    }
+    reports.push(all);
+    Ok(reports)
+}
+
+/// Replaces the replicas of a service.
+async fn restart(ground: &Ground<'_>, name: &str) -> Result<(), Failure> {
+    let before = ground.mesh.pids(name);
+    ground.mesh.order(Request::Restart { name: name.to_owned() }).await?;
+    let after = ground.mesh.pids(name);
+    if after.len() != before.len() || after.iter().any(|pid| before.contains(pid)) {
+        return Err(Failure::failed(format!("not all replicas of {name} are new")));
+    }
+    if !ground.stands(STANDS_WITHIN).await {
+        return Err(Failure::failed(format!("after the restart of {name} not everything serves")));
+    }
+    sleep(AFTER).await;
+    Ok(())
+}
+
+/// Looks at the clients while something is done.
+struct Watch<'a> {
+    traffic: &'a Traffic,
+}
+
+impl Watch<'_> {
+    async fn look(
+        &self,
+        name: &str,
+        act: impl AsyncFnOnce() -> Result<(), Failure>,
+    ) -> Result<Report, Failure> {
+        let load = &self.traffic.load;
+        let (from, begun, reading) = (load.now(), Instant::now(), self.traffic.downloaders.reading());
+        act().await?;
+        let to = load.now();
+        load.settled(to).await;
+        let mut figures = Figures::of(load, from, to);
+        (figures.reading, figures.when) = (reading, Some((begun, begun + (to - from))));
+        say(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));
+        Ok(Report::of(name, figures))
+    }
+}
+
+fn submissions_hold(report: &mut Report, fates: &Fates) {
+    let (begun, _) = fates.counts;
+    report.bar(
+        format!("submissions without a definite answer: {} of {begun}, at most 0", fates.odd.len()),
+        fates.odd.is_empty() && begun > 0,
+    );
+    fates.agree(report);
+    report.said.extend(fates.odd.iter().map(|odd| {
+        let took = (odd.when.1 - odd.when.0).as_secs_f64();
+        format!("to a submission after {took:.1} s: {:?} {}", odd.told, odd.said)
+    }));
+}
+
+fn downloads_hold(report: &mut Report, tries: &[Try], grace: Duration) {
+    let wrong: Vec<&Try> = tries
+        .iter()
+        .filter(|tried| matches!(tried.seen.outcome, Outcome::Wrong(_) | Outcome::Late))
+        .collect();
+    report.bar(
+        format!(
+            "downloads that were wrong or came to nothing: {} of {}, at most 0",
+            wrong.len(),
+            tries.len()
+        ),
+        wrong.is_empty() && !tries.is_empty(),
+    );
+    let soon: Vec<&Try> = tries
+        .iter()
+        .filter(|tried| match tried.seen.outcome {
+            Outcome::Broken(_) => tried.ended - tried.begun < grace,
+            Outcome::Refused(_) => true,
+            _ => false,
+        })
+        .collect();
+    report.bar(
+        format!(
+            "downloads refused, or broken before an edge's grace of {grace:?} was over: {}, at most 0",
+            soon.len()
+        ),
+        soon.is_empty(),
+    );
+    let said = wrong.into_iter().chain(soon);
+    report.said.extend(said.map(|tried| {
+        format!(
+            "to a download after {:.1} s: {:?} ({})",
+            (tried.ended - tried.begun).as_secs_f64(),
+            tried.seen.outcome,
+            tried.path
+        )
+    }));
+}
+
+fn in_tenths(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}

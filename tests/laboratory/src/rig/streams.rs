@@ -1,0 +1,237 @@
+//! `mesh rig streams`: the stream simulator, seed after seed on all cores.
+//!
+//! Every seed is one stream with its own faults. None may give its reader a wrong byte, take half a stream for a whole
+//! one, or hang; the first seed that does is named, and repeats it.
+
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use mesh_bus::simulator::{self, Outcome, simulate};
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::{interrupted, seed, write_figures};
+use crate::rig::args::StreamsArgs;
+use mesh::failure::cannot;
+use mesh::failure::{Failure, as_typed};
+use mesh::signals::Signals;
+use mesh::up::{is_watched, say};
+
+/// A seed takes less than a millisecond: one that takes this long has no end.
+const HANGS_AFTER: Duration = Duration::from_secs(60);
+/// How often one looks at those who work.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often somebody at a terminal is told how far it is.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+
+/// Simulates one stream; a parameter for the tests' sake.
+type Simulate = fn(u64) -> Result<Outcome, simulator::Failure>;
+
+/// Runs the seeds and says what came of them.
+pub(super) async fn drill(args: &StreamsArgs) -> Result<(), Failure> {
+    let mut signals = Signals::watch()?;
+    let first = seed(args.seed);
+    let cores = available_parallelism().map_or(1, usize::from);
+    say(&format!("streams: {} seeds from {first} on, on {cores} cores", args.runs));
+    let begun = Instant::now();
+    let sweep = Arc::new(Sweep::new(first, args.runs, simulate));
+    let found = tokio::select! {
+        found = watch(&sweep, cores) => found?,
+        () = signals.stop() => return Err(interrupted()),
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    let met = *lock(&sweep.met);
+    let done = sweep.done.load(Ordering::Relaxed);
+    let a_second = (done as f64 / seconds.max(1e-9)).round();
+    println!("streams: {done} seeds from {first} on in {seconds:.1} s, {a_second} a second");
+    println!("  {} came whole, {} broke visibly and for a reason", met.whole, met.broken);
+    println!("  {} bytes, {} pulls, {} of them sent again", met.bytes, met.pulls, met.again);
+    let figures = json!({
+        "drill": "streams", "firstSeed": first, "seeds": done, "seconds": seconds, "seedsPerSecond": a_second,
+        "whole": met.whole, "broken": met.broken, "bytes": met.bytes, "pulls": met.pulls, "again": met.again,
+        "failure": found.as_ref().map(|found| json!({ "seed": found.seed, "what": found.what })),
+    });
+    write_figures(args.json.as_deref(), &figures)?;
+    match found {
+        None => Ok(()),
+        Some(simulator::Failure { seed, what }) => Err(Failure::failed(as_typed(&format!(
+            "seed {seed}: {what}; repeat it with `mesh rig streams --seed {seed} --runs 1`"
+        )))),
+    }
+}
+
+/// The seeds to run, and what came of those that have been.
+struct Sweep {
+    simulate: Simulate,
+    first: u64,
+    runs: u64,
+    /// How many seeds were begun.
+    begun: AtomicU64,
+    /// How many are over.
+    done: AtomicU64,
+    met: Mutex<Met>,
+    /// The failure of the smallest seed so far.
+    found: Mutex<Option<simulator::Failure>>,
+    /// What each core works on, and since when.
+    at: Mutex<Vec<Option<(u64, Instant)>>>,
+}
+
+/// What the streams met, all together.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    whole: u64,
+    broken: u64,
+    bytes: u64,
+    pulls: u64,
+    again: u64,
+}
+
+impl Met {
+    fn count(&mut self, outcome: &Outcome) {
+        *(if outcome.is_whole { &mut self.whole } else { &mut self.broken }) += 1;
+        self.bytes += outcome.bytes;
+        self.pulls += u64::from(outcome.pulls);
+        self.again += u64::from(outcome.again);
+    }
+}
+
+impl Sweep {
+    fn new(first: u64, runs: u64, simulate: Simulate) -> Self {
+        Self {
+            simulate,
+            first,
+            runs,
+            begun: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            met: Mutex::default(),
+            found: Mutex::default(),
+            at: Mutex::default(),
+        }
+    }
+
+    /// Runs seeds until none is left, or one has failed: those before it are run to their end by whoever began them,
+    /// so that the smallest one is found whatever the cores do.
+    fn work(&self, core: usize) {
+        while lock(&self.found).is_none() {
+            let number = self.begun.fetch_add(1, Ordering::Relaxed);
+            if number >= self.runs {
+                return;
+            }
+            let seed = self.first.wrapping_add(number);
+            self.is_at(core, Some((seed, Instant::now())));
+            let outcome = catch_unwind(AssertUnwindSafe(|| (self.simulate)(seed)));
+            self.is_at(core, None);
+            match outcome {
+                Ok(Ok(outcome)) => lock(&self.met).count(&outcome),
+                Ok(Err(failure)) => self.find(failure),
+                Err(_) => self.find(simulator::Failure { seed, what: "the simulation panicked".to_owned() }),
+            }
+            self.done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn is_at(&self, core: usize, seed: Option<(u64, Instant)>) {
+        if let Some(at) = lock(&self.at).get_mut(core) {
+            *at = seed;
+        }
+    }
+
+    fn find(&self, failure: simulator::Failure) {
+        let mut found = lock(&self.found);
+        let number = |seed: u64| seed.wrapping_sub(self.first);
+        if found.as_ref().is_none_or(|before| number(failure.seed) < number(before.seed)) {
+            *found = Some(failure);
+        }
+    }
+}
+
+/// Lets all cores work until nothing is left to do, one has failed or one hangs.
+async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Failure>, Failure> {
+    lock(&sweep.at).resize(cores, None);
+    let mut working = Vec::new();
+    for core in 0..cores {
+        let sweep = Arc::clone(sweep);
+        let thread = std::thread::Builder::new().name(format!("streams-{core}"));
+        let thread = thread.spawn(move || sweep.work(core));
+        working.push(thread.map_err(|error| cannot("start to simulate", &error))?);
+    }
+    let (begun, mut told) = (Instant::now(), Instant::now());
+    while working.iter().any(|thread| !thread.is_finished()) {
+        sleep(LOOK).await;
+        let hanging =
+            lock(&sweep.at).iter().flatten().find(|(_, since)| since.elapsed() > HANGS_AFTER).copied();
+        if let Some((seed, _)) = hanging {
+            // Its thread goes with the process.
+            sweep.find(simulator::Failure { seed, what: format!("no end within {HANGS_AFTER:?}") });
+            break;
+        }
+        if is_watched() && told.elapsed() >= TOLD_EVERY {
+            told = Instant::now();
+            tell(sweep, begun);
+        }
+    }
+    if is_watched() {
+        let _ = write!(std::io::stderr(), "\r\x1b[2K");
+    }
+    Ok(lock(&sweep.found).clone())
+}
+
+/// Says how far it is, on one line that stays fresh.
+fn tell(sweep: &Sweep, begun: Instant) {
+    let done = sweep.done.load(Ordering::Relaxed);
+    let a_second = (done as f64 / begun.elapsed().as_secs_f64()).max(1.0);
+    let left = sweep.runs.saturating_sub(done) as f64 / a_second;
+    // A terminal that went away says so by a signal.
+    let _ = write!(
+        std::io::stderr(),
+        "\r\x1b[2K{done} of {} seeds, {a_second:.0} a second, {left:.0} s left",
+        sweep.runs
+    );
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn swept(first: u64, runs: u64, simulate: Simulate) -> (Arc<Sweep>, Option<simulator::Failure>) {
+        let sweep = Arc::new(Sweep::new(first, runs, simulate));
+        let found = watch(&sweep, 4).await.unwrap();
+        (sweep, found)
+    }
+
+    #[tokio::test]
+    async fn every_seed_is_run_once() {
+        let (sweep, found) = swept(u64::MAX - 10, 300, simulate).await;
+        let met = *lock(&sweep.met);
+        assert_eq!(found, None);
+        assert_eq!((sweep.done.load(Ordering::Relaxed), met.whole + met.broken), (300, 300));
+        assert!(met.whole > 100 && met.pulls > met.again, "{} {} {}", met.whole, met.pulls, met.again);
+    }
+
+    #[tokio::test]
+    async fn the_first_seed_that_fails_or_panics_is_found_and_ends_the_sweep() {
+        let failing: Simulate = |seed| match seed {
+            // The ones behind it are over sooner.
+            1_005 => {
+                std::thread::sleep(Duration::from_millis(50));
+                Err(simulator::Failure { seed, what: "wrong bytes".to_owned() })
+            }
+            1_006.. => Err(simulator::Failure { seed, what: "later".to_owned() }),
+            _ => simulate(seed),
+        };
+        let (sweep, found) = swept(1_000, 1_000_000, failing).await;
+        assert_eq!(found.map(|found| (found.seed, found.what)), Some((1_005, "wrong bytes".to_owned())));
+        assert!(sweep.done.load(Ordering::Relaxed) < 100);
+        let (_, found) =
+            swept(3, 10, |seed| if seed == 5 { panic!("as planned") } else { simulate(seed) }).await;
+        assert_eq!(found.map(|found| found.seed), Some(5));
+    }
+}

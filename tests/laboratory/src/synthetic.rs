@@ -1,0 +1,292 @@
+//! Sealed history that no network wrote: segments straight into a segment store's folder, without a database.
+//!
+//! Comes in: which table, how many segments, how many rows of it in each. Goes out: a chain of segments that reads
+//! and verifies like a sealed one. The rows of one segment are deflated once and stand in all of them, so that ten
+//! gigabytes take as long as the disk does.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+
+use mesh_history::{DEFAULT_LEVEL, Digest, ReadyMember, Span, StagedMember, TABLES, assemble};
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use tempfile::NamedTempFile;
+
+use mesh::failure::Failure;
+use mesh::failure::cannot;
+
+/// The chain that the segments are of.
+pub(crate) const CHAIN_ID: &str = "synthetic";
+
+/// Time of block 0; a block a second.
+const START_NS: u64 = 1_674_000_000_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Plain bytes that are made before they are deflated.
+const PIECE: usize = 256 << 10;
+/// Parties and markets that rows choose from.
+const PARTIES: usize = 1000;
+const MARKETS: usize = 20;
+
+const TRADES_HEADER: &str = "synthetic_time,tx_hash,block_time,seq_num,id,market_id,price,size,buyer,seller,\
+    aggressor,buy_order,sell_order,type,buyer_maker_fee,buyer_infrastructure_fee,buyer_liquidity_fee,\
+    seller_maker_fee,seller_infrastructure_fee,seller_liquidity_fee,buyer_auction_batch,seller_auction_batch\n";
+const ORDERS_HEADER: &str = "id,market_id,party_id,side,price,size,remaining,time_in_force,type,status,reference,\
+    reason,version,batch_id,pegged_offset,pegged_reference,lp_id,created_at,updated_at,expires_at,tx_hash,\
+    block_time,seq_num,post_only,reduce_only\n";
+/// What every other table holds.
+const SMALL: &[u8] = b"id,block_time\nfirst,2023-01-18 01:10:00.880263+00\nsecond,2023-01-18 01:10:01+00\n";
+
+/// The table that is large. Its columns, and what its values look like, are those of the network's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LargeTable {
+    /// Some 600 plain bytes a row.
+    Trades,
+    /// Some 500 plain bytes a row.
+    Orders,
+}
+
+impl LargeTable {
+    /// As paths of the API spell it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Trades => "trades",
+            Self::Orders => "orders",
+        }
+    }
+}
+
+/// What to write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Synthetic {
+    pub(crate) table: LargeTable,
+    /// How many segments.
+    pub(crate) segments: u64,
+    /// Blocks of each; the first segment starts at block 1.
+    pub(crate) blocks: u64,
+    /// Rows of the table in each.
+    pub(crate) rows: u64,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    /// The large table.
+    pub(crate) table: LargeTable,
+    /// The first block of the first segment.
+    pub(crate) first_block: u64,
+    /// The last block of the last segment.
+    pub(crate) last_block: u64,
+    /// Plain bytes of the table's CSV in all segments, each with its header.
+    pub(crate) plain: u64,
+    /// Bytes of all segment files.
+    pub(crate) files: u64,
+    last_id: Option<Digest>,
+}
+
+impl Synthetic {
+    /// Writes the segments into the folder of a segment store in which none of them is yet. Blocks the thread.
+    pub(crate) fn write(&self, folder: &Path) -> Result<Written, Failure> {
+        self.write_behind(None, folder)
+    }
+
+    /// The same behind what was written before.
+    pub(crate) fn write_behind(&self, before: Option<Written>, folder: &Path) -> Result<Written, Failure> {
+        let segments = folder.join("segments");
+        fs::create_dir_all(&segments).map_err(|error| cannot("make the folder of segments", &error))?;
+        let large = self.large_member(folder)?;
+        let mut small = Vec::new();
+        for table in TABLES.iter().filter(|table| **table != self.table.name()) {
+            small.push(small_member(&format!("history/{table}.csv"), folder)?);
+        }
+        small.push(small_member("currentstate/accounts.csv", folder)?);
+
+        let (last_block, last_id) = before.map_or((0, None), |before| (before.last_block, before.last_id));
+        let first_block = last_block + 1;
+        let mut written = Written { table: self.table, first_block, last_block, plain: 0, files: 0, last_id };
+        for _ in 0..self.segments {
+            let mut members = vec![large.again().map_err(|error| cannot("share a member", &error))?];
+            for member in &small {
+                members.push(member.again().map_err(|error| cannot("share a member", &error))?);
+            }
+            let span = self.span(written.last_block, written.last_id);
+            let (id, length) = put(&span, members, &segments)?;
+            written.last_id = Some(id);
+            written.last_block = span.height_to;
+            written.plain += large.metadata().bytes;
+            written.files += length;
+        }
+        Ok(written)
+    }
+
+    fn span(&self, last_block: u64, previous_id: Option<Digest>) -> Span {
+        let (from, to) = (last_block + 1, last_block + self.blocks.max(1));
+        Span {
+            chain_id: CHAIN_ID.to_owned(),
+            database_version: 1,
+            height_from: from,
+            height_to: to,
+            block_time_from: START_NS + from * SECOND_NS,
+            block_time_to: START_NS + to * SECOND_NS,
+            previous_id,
+        }
+    }
+
+    fn large_member(&self, folder: &Path) -> Result<ReadyMember, Failure> {
+        let wrong = |error| cannot("deflate synthetic rows", &error);
+        let name = format!("history/{}.csv", self.table.name());
+        let mut member = StagedMember::new(&name, DEFAULT_LEVEL, folder).map_err(wrong)?;
+        self.text(|piece| member.write(piece).map_err(wrong))?;
+        member.finish().map_err(wrong)
+    }
+
+    /// Gives the table's CSV of one segment in pieces.
+    pub(crate) fn text(&self, mut give: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+        let mut rows = Rows::new();
+        let mut text = Vec::with_capacity(PIECE + 1024);
+        text.extend_from_slice(match self.table {
+            LargeTable::Trades => TRADES_HEADER.as_bytes(),
+            LargeTable::Orders => ORDERS_HEADER.as_bytes(),
+        });
+        for number in 0..self.rows {
+            match self.table {
+                LargeTable::Trades => rows.trade(number, &mut text),
+                LargeTable::Orders => rows.order(number, &mut text),
+            }
+            if text.len() >= PIECE {
+                give(&text)?;
+                text.clear();
+            }
+        }
+        give(&text)
+    }
+}
+
+/// Rows of which one half are hashes that never come again, the other half what does.
+struct Rows {
+    random: SmallRng,
+    parties: Vec<String>,
+    markets: Vec<String>,
+}
+
+impl Rows {
+    fn new() -> Self {
+        let mut random = SmallRng::seed_from_u64(4);
+        let mut ids = |count| (0..count).map(|_| hash(&mut random)).collect();
+        let (parties, markets) = (ids(PARTIES), ids(MARKETS));
+        Self { random, parties, markets }
+    }
+
+    /// A row of `trades`.
+    fn trade(&mut self, number: u64, text: &mut Vec<u8>) {
+        let random = &mut self.random;
+        let [transaction, id, buy, sell] = std::array::from_fn(|_| hash(random));
+        let market = &self.markets[random.random_range(0..MARKETS)];
+        let [buyer, seller] = std::array::from_fn(|_| self.parties[random.random_range(0..PARTIES)].as_str());
+        let (price, size) = (random.random_range(90_000_000..110_000_000), random.random_range(1..900_000));
+        let (moment, side) = (Moment(number), random.random_range(1..=2));
+        let (maker, other) = (size / 5000, size / 2500);
+        push(
+            text,
+            format_args!(
+                "{moment},{transaction},{moment},{number},{id},{market},{price},{size},{buyer},{seller},{side},{buy},\
+                 {sell},1,{maker},{other},{other},0,0,0,0,0\n"
+            ),
+        );
+    }
+
+    /// A row of `orders`.
+    fn order(&mut self, number: u64, text: &mut Vec<u8>) {
+        let random = &mut self.random;
+        let [transaction, id, reference] = std::array::from_fn(|_| hash(random));
+        let market = &self.markets[random.random_range(0..MARKETS)];
+        let party = &self.parties[random.random_range(0..PARTIES)];
+        let (price, size) = (random.random_range(90_000_000..110_000_000), random.random_range(1..900_000));
+        let (moment, side) = (Moment(number), random.random_range(1..=2));
+        push(
+            text,
+            format_args!(
+                "{id},{market},{party},{side},{price},{size},{size},1,1,1,{reference},0,1,0,0,0,,{moment},\
+                 1970-01-01 00:00:00+00,1970-01-01 00:00:00+00,{transaction},{moment},{number},f,f\n"
+            ),
+        );
+    }
+}
+
+fn push(text: &mut Vec<u8>, row: std::fmt::Arguments<'_>) {
+    // Memory takes everything.
+    let _ = text.write_fmt(row);
+}
+
+/// The time of a row as PostgreSQL prints it; rows of a segment repeat in the next one, their times too.
+struct Moment(u64);
+
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (seconds, micros) = (self.0 / 1000, self.0 % 1000 * 997 + 1);
+        let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+        write!(f, "2023-01-18 {hour:02}:{minute:02}:{second:02}.{micros:06}+00")
+    }
+}
+
+/// 32 random bytes in hex.
+fn hash(random: &mut SmallRng) -> String {
+    let words: [u128; 2] = [random.random(), random.random()];
+    format!("{:032x}{:032x}", words[0], words[1])
+}
+
+fn small_member(name: &str, folder: &Path) -> Result<ReadyMember, Failure> {
+    let wrong = |error| cannot("deflate synthetic rows", &error);
+    let mut member = StagedMember::new(name, DEFAULT_LEVEL, folder).map_err(wrong)?;
+    member.write(SMALL).map_err(wrong)?;
+    member.finish().map_err(wrong)
+}
+
+/// Writes a segment file and gives it its name; tells its id and length.
+fn put(span: &Span, members: Vec<ReadyMember>, segments: &Path) -> Result<(Digest, u64), Failure> {
+    let wrong = |error: std::io::Error| cannot("write a segment", &error);
+    // A file of this kind of name is no segment to the store, and swept when it is old.
+    let mut file: NamedTempFile =
+        tempfile::Builder::new().suffix("#1").tempfile_in(segments).map_err(wrong)?;
+    let out: &mut File = file.as_file_mut();
+    let (name, id) = assemble(span, members, out).map_err(|error| cannot("write a segment", &error))?;
+    let length = out.metadata().map_err(wrong)?.len();
+    file.persist_noclobber(segments.join(name.to_string())).map_err(|error| wrong(error.error))?;
+    Ok((id, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh_history::{Deadlines, Layout, SegmentStore};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_written_is_a_sealed_history() {
+        for table in [LargeTable::Trades, LargeTable::Orders] {
+            let folder = tempfile::tempdir().unwrap();
+            let plan = Synthetic { table, segments: 3, blocks: 10, rows: 2000 };
+            let written = plan.write(folder.path()).unwrap();
+            let more = Synthetic { segments: 1, ..plan }.write_behind(Some(written), folder.path()).unwrap();
+            assert_eq!((written.first_block, written.last_block), (1, 30));
+            assert_eq!((more.first_block, more.last_block), (31, 40));
+
+            let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
+            let held = store.held().await.unwrap();
+            assert_eq!((held.segments.len(), held.unreadable.len()), (4, 0));
+            assert_eq!(held.chain_faults().len(), 0);
+            let lengths = held.segments.iter().map(|segment| segment.length);
+            assert_eq!(lengths.sum::<u64>(), written.files + more.files);
+            for segment in &held.segments {
+                let verified = store.verify(&segment.name).await.unwrap();
+                let member = verified.history(table.name()).unwrap();
+                assert_eq!(member.rows, 2000);
+                assert_eq!(member.figures.header.plain + member.figures.rows.plain, written.plain / 3);
+                // Half hashes: no table is deflated to much less than half of it.
+                assert!(member.figures.rows.stored > member.figures.rows.plain * 3 / 10);
+                assert!(member.figures.rows.stored < member.figures.rows.plain * 6 / 10);
+            }
+            Layout::of(&held, table.name(), 1, 40).unwrap();
+        }
+    }
+}

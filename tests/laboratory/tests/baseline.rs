@@ -1,0 +1,63 @@
+//! The processes that `mesh bench` compares the product with, as they are started by it.
+#![allow(clippy::unwrap_used)]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use mesh_launcher::process::{Process, ProcessSpec};
+use mesh_launcher::services::Sockets;
+use mesh_testbed::{Database, http_client};
+use serde_json::Value;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const WITHDRAWAL: &str =
+    "INSERT INTO withdrawals VALUES (repeat('ab', 32), repeat('cd', 32), 12, repeat('ef', 32),
+    'STATUS_OPEN', 'ref', '0x01', now(), now(), '{}', repeat('01', 32), now())";
+
+/// A running baseline and its address. It takes connections from the socket that it inherits.
+fn start(kind: &str, folder: &tempfile::TempDir, database_url: &str) -> (Process, String) {
+    let sockets = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0).unwrap();
+    let mut spec = ProcessSpec::new(kind, env!("CARGO_BIN_EXE_laboratory"), folder.path().join(kind))
+        .arg("baseline")
+        .arg(kind)
+        .env("MESH_DATABASE_URL", database_url);
+    spec.sockets = sockets.inherited;
+    (Process::spawn(&spec).unwrap(), format!("http://{}", sockets.http))
+}
+
+/// Asks until the baseline is connected to its database, which takes a moment.
+async fn connected(url: &str) -> reqwest::Response {
+    loop {
+        let answer = http_client().get(url).send().await.unwrap();
+        if answer.status() != 503 {
+            return answer;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_handler_without_the_bus_answers_a_row_of_the_store() {
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    database.connect().await.execute(WITHDRAWAL, &[]).await.unwrap();
+    for kind in ["direct", "direct-threads"] {
+        let (_process, address) = start(kind, &folder, database.url());
+        let url = format!("{address}/api/v2/withdrawal/{}", "ab".repeat(32));
+        let answer = timeout(PATIENCE, connected(&url)).await.unwrap();
+        assert_eq!(answer.headers()["content-type"], "application/json");
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["withdrawal"]["id"], "ab".repeat(32), "{kind}");
+        assert_eq!(body["withdrawal"]["amount"], "12", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn hello_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in ["hello", "hello-threads"] {
+        let (_process, address) = start(kind, &folder, "");
+        let said = http_client().get(format!("{address}/hello")).send().await.unwrap().text().await.unwrap();
+        assert_eq!(said, "Hello, World!", "{kind}");
+    }
+}

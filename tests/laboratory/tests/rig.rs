@@ -1,0 +1,132 @@
+//! The short forms of the long drills: the same phases and bars with less of everything. Bars of time are wider (pauses,
+//! refusals, service after a server's return, statements of clients that left), since services are built without
+//! optimisation here and other tests run beside; how old an answer may be is not stretched.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mesh_launcher::services::SERVICES;
+use serde_json::Value;
+
+/// Drills measure times and take all cores: one after the other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Plays a drill as if the mesh were installed, where it builds nothing, and gives what it found.
+fn play(args: &[&str]) -> (Value, String) {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let built = Path::new(env!("CARGO_BIN_EXE_laboratory"));
+    // Copied by another process, since a child that another test forks meanwhile would hold a file open that this one
+    // writes, and such a file cannot be run.
+    for name in ["laboratory", "mesh"].into_iter().chain(SERVICES.iter().map(|service| service.name)) {
+        let program = built.with_file_name(name);
+        assert!(program.exists(), "there is no {}: run `cargo build --workspace` first", program.display());
+        assert!(Command::new("cp").arg(program).arg(folder.path()).status().unwrap().success());
+    }
+    let figures = folder.path().join("figures.json");
+    let mut rig = Command::new(folder.path().join("laboratory"));
+    rig.arg("rig").args(args).arg("--json").arg(&figures);
+    let output = rig.output().unwrap();
+    let (said, complaint) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{complaint}");
+    (serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap(), said.into_owned())
+}
+
+#[test]
+fn reads_go_on_while_replicas_and_servers_do_not() {
+    let (figures, said) = play(&["reads", "--seed", "1", "--short", "--rate", "100", "--slack", "2"]);
+    let phases = figures["runs"][0]["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 10, "{said}");
+    for phase in phases {
+        assert!(phase["requests"].as_u64().unwrap() >= 50, "{phase}");
+        assert!(!phase["bars"].as_array().unwrap().is_empty(), "{phase}");
+    }
+}
+
+/// Those phases that take seconds. Memory and speed beside stalled clients mean little without optimisation, and the
+/// large download takes its time.
+#[test]
+fn downloads_go_on_while_workers_servers_and_segments_do_not() {
+    let phases = ["steady", "kill", "freeze", "nats", "postgres", "damage", "scale"];
+    let mut args = vec!["kill", "--seed", "1", "--short", "--slack", "10"];
+    phases.iter().for_each(|phase| args.extend(["--phase", phase]));
+    let (figures, said) = play(&args);
+    let played = figures["runs"][0]["phases"].as_array().unwrap();
+    assert_eq!(played.len(), phases.len(), "{said}");
+    for phase in played {
+        let count = |name: &str| phase[name].as_u64().unwrap();
+        assert!(count("downloads") >= 40 && count("wrong") + count("late") == 0, "{phase}");
+        assert!(!phase["bars"].as_array().unwrap().is_empty(), "{phase}");
+    }
+}
+
+/// Attackers of each way to attack; those that a contract lets stay for minutes are only looked at.
+#[test]
+fn reads_go_on_while_others_attack() {
+    let phases = ["head", "body", "unread", "window", "idle", "reset", "rate", "slow", "files"];
+    let mut args = vec!["flood", "--seed", "1", "--short", "--slack", "10"];
+    phases.iter().for_each(|phase| args.extend(["--phase", phase]));
+    let (figures, said) = play(&args);
+    let played = figures["runs"][0]["phases"].as_array().unwrap();
+    assert_eq!(played.len(), phases.len(), "{said}");
+    for phase in played {
+        assert!(phase["requests"].as_u64().unwrap() >= 100, "{phase}");
+        assert!(phase["bars"].as_array().unwrap().len() >= 2, "{phase}");
+    }
+}
+
+#[test]
+fn every_transaction_has_one_fate_while_relays_and_the_node_are_killed() {
+    let (figures, said) = play(&["fates", "--seed", "1", "--short"]);
+    let run = &figures["runs"][0];
+    let count = |name: &str| run[name].as_u64().unwrap();
+    assert!(count("submissions") >= 240 && count("accepted") > 50 && count("inBlocks") > 50, "{said}");
+    assert!(count("refused") > 5 && count("left") > 5, "{said}");
+    assert_eq!(run["bars"].as_array().unwrap().len(), 8, "{said}");
+}
+
+#[test]
+fn nobody_notices_that_every_service_is_replaced() {
+    let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10"];
+    let (figures, said) =
+        play(&[&["rolling", "--seed", "1", "--short", "--rounds", "1"], &traffic[..]].concat());
+    let phases = figures["runs"][0]["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 1 + SERVICES.len() + 1, "{said}");
+    let all = &phases[phases.len() - 1];
+    let count = |name: &str| all[name].as_u64().unwrap();
+    assert!(count("reads") > 100 && count("downloads") > 10 && count("broken") > 0, "{said}");
+    assert_eq!(all["bars"].as_array().unwrap().len(), 8, "{said}");
+}
+
+#[test]
+fn whatever_happens_to_whomever_no_answer_is_wrong() {
+    let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10"];
+    let (figures, said) =
+        play(&[&["chaos", "--seed", "1", "--short", "--slack", "2"], &traffic[..]].concat());
+    let run = &figures["runs"][0];
+    let count = |name: &str| run["found"][name].as_u64().unwrap();
+    assert_eq!((count("actsDone"), run["acts"].as_array().unwrap().len()), (6, 6), "{said}");
+    assert!(count("reads") > 100 && count("wholeFiles") > 5 && count("submissions") > 20, "{said}");
+    assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 10, "{said}");
+}
+
+#[test]
+fn simulated_streams_meet_every_fault() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().join("figures.json");
+    let mut rig = Command::new(env!("CARGO_BIN_EXE_laboratory"));
+    rig.args(["rig", "streams", "--seed", "20000", "--runs", "1000", "--json"]).arg(&figures);
+    let output = rig.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let figures: Value = serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap();
+    let count = |name: &str| figures[name].as_u64().unwrap();
+    assert_eq!((count("firstSeed"), count("seeds"), count("whole") + count("broken")), (20_000, 1000, 1000));
+    assert!(count("again") > 100 && figures["failure"].is_null(), "{figures}");
+}

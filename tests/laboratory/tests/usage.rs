@@ -1,0 +1,48 @@
+//! The command line of the laboratory as it is typed: exit codes, and one sentence that says what to do next.
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+#[track_caller]
+fn fails(args: &[&str], code: i32, parts: &[&str]) {
+    let output = Command::new(env!("CARGO_BIN_EXE_laboratory")).args(args).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    assert_eq!(said.trim_end().lines().count(), 1, "{args:?}: {said}");
+    for part in parts {
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_one_sentence_and_code_2() {
+    fails(&["bench", "nothing"], 2, &["nothing"]);
+    fails(&["bench", "reads", "--runs", "0"], 2, &["--runs"]);
+    fails(&["bench", "reads", "--seconds", "0"], 2, &["--seconds"]);
+    fails(&["bench", "reads", "--section", "width"], 2, &["width"]);
+    fails(&["bench", "reads", "--section", "splice"], 2, &["splice", "another suite", "point, hop, hot"]);
+    fails(
+        &["bench", "exports", "--section", "ledger", "--section", "hot"],
+        2,
+        &["hot", "splice, first-byte"],
+    );
+    fails(&["bench", "exports", "--megabytes", "0"], 2, &["--megabytes"]);
+    fails(&["rig"], 2, &["reads", "kill", "fates", "streams"]);
+    fails(&["rig", "nothing"], 2, &["nothing"]);
+    fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
+    fails(&["rig", "streams", "--runs", "0"], 2, &["--runs"]);
+    fails(&["rig", "streams", "--phase", "kill"], 2, &["--phase"]);
+}
+
+#[test]
+fn mesh_hands_its_arguments_on_to_the_laboratory() {
+    let mesh = std::path::Path::new(env!("CARGO_BIN_EXE_laboratory")).with_file_name("mesh");
+    assert!(mesh.exists(), "there is no {}: run `cargo build --workspace` first", mesh.display());
+    for (args, part) in [(["bench", "--help"], "--section"), (["rig", "--help"], "chaos")] {
+        let output = Command::new(&mesh).args(args).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && said.contains("Usage: mesh") && said.contains(part), "{said}");
+    }
+    assert_eq!(Command::new(&mesh).args(["rig", "nothing"]).output().unwrap().status.code(), Some(2));
+}

@@ -1,0 +1,121 @@
+//! The shell steps of the Dockerfile over a copy of what would be sent to a builder, without one.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use crate::{path, read};
+
+/// What the steps find and make at the root of the image of a builder.
+const AT_THE_ROOT: [&str; 5] = ["/target", "/programs", "/root-of", "/home-of", "/tmp/program"];
+
+/// Says how it was called, and makes what would be built.
+const CARGO: &str = "#!/bin/sh
+echo \"$*\" > CALLED
+mkdir -p TARGET/release
+while [ $# -gt 0 ]; do
+    [ \"$1\" = --bin ] && cp /bin/true TARGET/release/$2
+    shift
+done
+";
+
+/// The commands of the `RUN` steps of a stage, without their mounts.
+fn steps(stage: &str) -> Vec<String> {
+    let dockerfile = read("Dockerfile").replace("\\\n", " ");
+    let of_stage = dockerfile.lines().skip_while(|line| !line.ends_with(&format!(" AS {stage}")));
+    let of_stage = of_stage.skip(1).take_while(|line| !line.starts_with("FROM "));
+    let runs = of_stage.filter_map(|line| line.strip_prefix("RUN "));
+    runs.map(|run| run.split(' ').filter(|word| !word.starts_with("--mount=")).collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+/// Runs a step in `source`, where whatever stands at the root of an image stands in `root`.
+fn run(step: &str, source: &Path, root: &Path) {
+    let mut step = step.to_owned();
+    for place in AT_THE_ROOT {
+        step = step.replace(place, &format!("{}{place}", root.display()));
+    }
+    let path = format!("{}:{}", root.join("bin").display(), std::env::var("PATH").unwrap());
+    let ran = Command::new("sh").args(["-ec", &step]).current_dir(source).env("PATH", path).output().unwrap();
+    assert!(ran.status.success(), "{step}\n{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// Copies what `.dockerignore` lets through: nothing, but for what its `!` lines name.
+fn sent_to_a_builder(to: &Path) {
+    let ignore = read(".dockerignore");
+    assert!(ignore.lines().any(|line| line == "*"), "everything is left out that is not named");
+    for named in ignore.lines().filter_map(|line| line.strip_prefix('!')) {
+        let target = to.join(named);
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        let mut copy = Command::new("cp");
+        assert!(copy.arg("-r").arg(path(named)).arg(&target).status().unwrap().success(), "{named}");
+    }
+}
+
+#[test]
+fn what_is_sent_to_a_builder_is_a_workspace_whose_programs_are_built_from_new_sources() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, root) = (folder.path().join("src"), folder.path().join("root"));
+    sent_to_a_builder(&source);
+    let mut metadata = Command::new(env!("CARGO"));
+    metadata.args(["metadata", "--locked", "--no-deps", "--format-version=1"]).current_dir(&source);
+    let told = metadata.output().unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+
+    let called = folder.path().join("called");
+    let cargo = CARGO.replace("CALLED", &called.to_string_lossy());
+    let cargo = cargo.replace("TARGET", &root.join("target").to_string_lossy());
+    fs::create_dir_all(root.join("bin")).unwrap();
+    // Written by another process: a file that this one has open while another test starts something cannot be run.
+    let script = folder.path().join("cargo");
+    fs::write(&script, cargo).unwrap();
+    let installed = Command::new("install").arg("-m755").arg(&script).arg(root.join("bin/cargo")).status();
+    assert!(installed.unwrap().success());
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let ours = source.join("services/query/src/main.rs");
+    fs::File::options().append(true).open(&ours).unwrap().set_modified(old).unwrap();
+    for step in steps("build") {
+        run(&step, &source, &root);
+    }
+    assert!(fs::metadata(&ours).unwrap().modified().unwrap() > old, "an older build would be taken");
+
+    let called = fs::read_to_string(called).unwrap();
+    let built: Vec<&str> = called
+        .split_whitespace()
+        .skip_while(|word| *word != "--bin")
+        .filter(|word| *word != "--bin")
+        .collect();
+    let known = |name: &str| {
+        let targets = told["packages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|package| package["targets"].as_array().unwrap());
+        targets.into_iter().any(|target| target["name"] == name && target["kind"][0] == "bin")
+    };
+    for program in built {
+        assert!(known(program), "there is no program {program}");
+        assert!(root.join("programs").join(program).is_file(), "{program} is not copied");
+        let dockerfile = read("Dockerfile");
+        assert!(
+            dockerfile.contains(&format!("COPY --from=build /programs/{program} ")),
+            "{program} is in no image"
+        );
+    }
+    // The next stage gathers what the programs find beside themselves.
+    fs::create_dir_all(root.join("tmp")).unwrap();
+    fs::copy("/bin/true", root.join("tmp/program")).unwrap();
+    let gather = steps("found").pop().unwrap();
+    if Path::new("/etc/ssl/certs/ca-certificates.crt").is_file() {
+        run(&gather, &source, &root);
+        let users = fs::read_to_string(root.join("root-of/etc/passwd")).unwrap();
+        assert!(users.starts_with("mesh:x:65532:"), "{users}");
+        let mut libraries = Command::new("find");
+        let libraries = libraries.arg(root.join("root-of")).args(["-name", "libc.so*"]).output().unwrap();
+        assert!(!libraries.stdout.is_empty(), "the C library is not there");
+    }
+}

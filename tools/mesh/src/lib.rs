@@ -1,0 +1,84 @@
+//! The one command line: starts a mesh, drives it, loads and downloads data, runs what CI runs. What it is made of is a
+//! library, because the laboratory (drills and benchmarks) starts servers in the same way.
+
+mod cli;
+mod command_line;
+pub mod devnode;
+mod doctor;
+mod drill;
+mod export;
+pub mod failure;
+mod group;
+mod history;
+mod http;
+mod laboratory;
+mod load;
+mod migrate;
+pub mod open_files;
+pub mod processes;
+pub mod programs;
+mod progress;
+mod seal;
+pub mod signals;
+mod test;
+mod tx;
+pub mod up;
+
+use std::process::ExitCode;
+
+use cli::{Cli, Command};
+use failure::Failure;
+
+pub use command_line::command_line;
+
+/// Runs the command that the arguments of this process name.
+pub fn run() -> ExitCode {
+    Failure::exit(
+        command_line::<Cli>().and_then(|cli| cli.map_or(Ok(()), |cli| block_on(command(cli.command)))),
+    )
+}
+
+/// Runs the work of a process to its end, on a runtime of two threads.
+///
+/// # Errors
+///
+/// The runtime cannot start, or what is run fails.
+pub fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    mesh_chassis::install_tls_provider();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(
+            |error| Failure::failed(format!("cannot start ({error}); raise the limit of threads")),
+        )?;
+    let outcome = runtime.block_on(work);
+    // A blocking call that is still under way, such as one of the package manager, is not waited for.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn command(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Up(args) => up::up(*args).await,
+        Command::Ps(args) => drill::ps(&args).await,
+        Command::Stop(args) => drill::stop(args).await,
+        Command::Start(args) => drill::start(args).await,
+        Command::Restart(args) => drill::restart(args).await,
+        Command::Scale(args) => drill::scale(args).await,
+        Command::Load(args) => load::load(&args).await,
+        Command::Migrate(args) => migrate::run(&args).await,
+        Command::Node(args) => up::node::node(*args).await,
+        Command::Seal(args) => seal::seal(&args).await,
+        Command::History(args) => history::history(&args).await,
+        Command::Export(args) => export::export(args).await,
+        Command::Tx(args) => tx::tx(args).await,
+        Command::Doctor(args) => doctor::doctor(&args).await,
+        Command::Completions(args) => {
+            args.print();
+            Ok(())
+        }
+        Command::Bench(args) => laboratory::run("bench", args),
+        Command::Rig(args) => laboratory::run("rig", args),
+        Command::Test => test::test().await,
+        Command::Devnode => devnode::run().await,
+        Command::Application => devnode::run_application().await,
+    }
+}
