@@ -8,7 +8,7 @@ LOAD=(127.0.0.1 8080 --grpc 127.0.0.1:9090)
 URL=http://127.0.0.1:8080
 compose() { (cd "$WALK/tree" && docker compose --progress plain "$@"); }
 ask() { inside curl --silent --fail --show-error --max-time 10 "$URL$1"; }
-height() { ask /blockchain/height | tr -cd '0-9'; }
+height() { ask /blockchain/height | sed 's/^{"height":"\([0-9]*\)".*/\1/'; }
 sealed() { ask /api/v2/networkhistory/segments | grep -q fromHeight; }
 
 prepare() {

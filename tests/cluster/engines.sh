@@ -16,17 +16,23 @@ if [ ! -x "$WALK/bin/docker" ]; then
 fi
 
 # build NAME MODULE@VERSION [OUTPUT=]PACKAGE...: with TAGS, LDFLAGS and CGO (0 or 1) of the environment.
-# A folder src/NAME beside this script, if there, is the main package "." (and its go.mod's name and replacements hold).
+# A folder src/NAME beside this script, if there, holds the main package ".". With OWN=1 the build is done in a copy of the
+# module, so that the replacements in its own go.mod hold; its main package, if it is ours, is ./walk there.
 build() {
   local name=$1 module=$2 started=$SECONDS; shift 2
   local stamp=$WALK/bin/.$name folder=$WALK/src/$name log=$WALK/log/build-$name.log program output
   [[ $wanted == "  " || $wanted == *" $name "* ]] || return 0
   [ "$(cat "$stamp" 2>/dev/null)" != "$module" ] || return 0
   rm -rf "$folder" && mkdir -p "$folder" && cd "$folder" && : >"$log"
-  if [ -d "$HERE/src/$name" ]; then cp "$HERE/src/$name"/* .; fi
-  [ -f go.mod ] || go mod init "walk/$name" >>"$log" 2>&1
-  if [ "$(type -t "prepare_$name")" = function ]; then "prepare_$name" >>"$log" 2>&1 || { say "FAILED to prepare $name: $log"; return 0; }; fi
-  [ "$module" = std ] || nice -n 19 go get "$module" >>"$log" 2>&1 || { say "FAILED to get $module: $log"; return 0; }
+  if [ -n "${OWN:-}" ]; then
+    own "$module" >>"$log" 2>&1 || { say "FAILED to get $module: $log"; return 0; }
+    [ ! -d "$HERE/src/$name" ] || cp -r "$HERE/src/$name" walk
+  else
+    [ ! -d "$HERE/src/$name" ] || cp "$HERE/src/$name"/* .
+    go mod init "walk/$name" >>"$log" 2>&1
+    if [ "$(type -t "prepare_$name")" = function ]; then "prepare_$name" >>"$log" 2>&1 || { say "FAILED to prepare $name: $log"; return 0; }; fi
+    [ "$module" = std ] || nice -n 19 go get "$module" >>"$log" 2>&1 || { say "FAILED to get $module: $log"; return 0; }
+  fi
   for program in "$@"; do
     case $program in *=*) output=${program%%=*} ;; *) output=${program##*/} ;; esac
     CGO_ENABLED=${CGO:-0} nice -n 19 go build -mod=mod -tags "${TAGS:-}" -ldflags "-s -w ${LDFLAGS:-}" \
@@ -34,6 +40,13 @@ build() {
   done
   echo "$module" >"$stamp"
   say "built $name $module in $((SECONDS - started)) s"
+}
+
+# own MODULE@VERSION: a copy of a module's folder, into the current one.
+own() {
+  local from
+  from=$(go mod download -json "$1" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+  [ -n "$from" ] && cp -r "$from/." . && chmod -R u+w .
 }
 
 # Kubernetes' module names its staging modules in version v0.0.0, which are v0.33 of modules of their own.
@@ -75,15 +88,14 @@ main() {
   # What the manifests name as images and operators.
   m=github.com/cloudnative-pg/cloudnative-pg
   LDFLAGS="-X $m/pkg/versions.buildVersion=${CLOUDNATIVE_PG#v}" build cloudnative-pg "$m@$CLOUDNATIVE_PG" manager=$m/cmd/manager
-  m=github.com/kedacore/keda/v2
-  build keda "$m@$KEDA" keda=$m/cmd/operator keda-adapter=$m/cmd/adapter keda-admission-webhooks=$m/cmd/webhooks
-  m=github.com/prometheus-operator/prometheus-operator
-  build prometheus-operator "$m@$PROMETHEUS_OPERATOR" prometheus-operator=$m/cmd/operator
-  build prometheus "github.com/prometheus/prometheus@$PROMETHEUS" github.com/prometheus/prometheus/cmd/{prometheus,promtool}
-  build versitygw "github.com/versity/versitygw@$VERSITYGW" github.com/versity/versitygw/cmd/versitygw
   build otelcol "go.opentelemetry.io/collector/otelcol@$OTELCOL" otelcol=.
-  build jaeger "github.com/jaegertracing/jaeger@$JAEGER" github.com/jaegertracing/jaeger/cmd/jaeger
-  build cert-manager "github.com/cert-manager/cert-manager@$CERT_MANAGER" cert-manager=.
+  OWN=1 build cert-manager "github.com/cert-manager/cert-manager@$CERT_MANAGER" cert-manager=./walk
+  OWN=1 build keda "github.com/kedacore/keda/v2@$KEDA" keda=./cmd/operator keda-adapter=./cmd/adapter
+  OWN=1 build versitygw "github.com/versity/versitygw@$VERSITYGW" ./cmd/versitygw
+  OWN=1 build prometheus-operator "github.com/prometheus-operator/prometheus-operator@$PROMETHEUS_OPERATOR" \
+    prometheus-operator=./cmd/operator ./cmd/prometheus-config-reloader
+  OWN=1 build prometheus "github.com/prometheus/prometheus@$PROMETHEUS" ./cmd/prometheus ./cmd/promtool
+  OWN=1 build jaeger "github.com/jaegertracing/jaeger@$JAEGER" ./cmd/jaeger
 }
 main
 exit
