@@ -49,6 +49,16 @@ own() {
   [ -n "$from" ] && cp -r "$from/." . && chmod -R u+w .
 }
 
+# The collector's components are modules of their own, all of one version.
+# shellcheck disable=SC2317 # called by its name
+prepare_otelcol() {
+  local one
+  for one in go.opentelemetry.io/collector/{exporter/debugexporter,exporter/otlphttpexporter,processor/batchprocessor} \
+    go.opentelemetry.io/collector/{processor/memorylimiterprocessor,receiver/otlpreceiver,otelcol} \
+    github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension; do
+    go mod edit -require "$one@$OTELCOL"
+  done
+}
 # Kubernetes' module names its staging modules in version v0.0.0, which are v0.33 of modules of their own.
 # shellcheck disable=SC2317 # called by its name
 prepare_kubernetes() {

@@ -70,11 +70,12 @@ class Load:
                 self.failures.append((began - self.begin, began + took - self.begin, what, fault))
 
     def path(self, number):
-        if number % 4 == 3:
-            first = number // 4 % len(self.spans)
-            begin, end = self.spans[first][0], self.spans[-1][1]
-            return "download", DOWNLOAD.format(begin=begin, end=end, table=TABLES[number // 4 % len(TABLES)])
-        return "read", READS[number % 4].format(epoch=1 + number % 20)
+        is_download = {"download": True, "read": False}.get(self.options.only, number % 4 == 3)
+        if is_download:
+            kind = number // self.options.workers + number
+            begin, end = self.spans[kind % len(self.spans)][0], self.spans[-1][1]
+            return "download", DOWNLOAD.format(begin=begin, end=end, table=TABLES[kind % len(TABLES)])
+        return "read", READS[number % len(READS)].format(epoch=1 + number % 20)
 
     def fault_of(self, kind, path, answer, body):
         """What is wrong with an answer; nothing when all is well."""
@@ -146,10 +147,11 @@ class Load:
             taken = sorted(took for kind, took in self.latencies if kind in kinds)
             return round(taken[min(len(taken) - 1, int(len(taken) * share))], 3) if taken else None
 
+        one = {self.options.only or "read"}
         return {
             "requests": sum(self.outcomes.values()), "kinds": dict(self.outcomes), "failed": len(self.failures),
             "seconds": round(time.monotonic() - self.begin, 1), "megabytes": round(self.bytes / 1e6, 1),
-            "p50": quantile({"read"}, 0.5), "p99": quantile({"read"}, 0.99), "max": quantile({"read"}, 1),
+            "p50": quantile(one, 0.5), "p99": quantile(one, 0.99), "max": quantile(one, 1),
             "download_p50": quantile({"download"}, 0.5), "download_p99": quantile({"download"}, 0.99),
             "first_failure": round(min((one[0] for one in self.failures), default=0), 2),
             "last_failure": round(max((one[1] for one in self.failures), default=0), 2),
@@ -163,6 +165,7 @@ def main():
     parser.add_argument("port", type=int)
     parser.add_argument("--grpc", help="HOST:PORT of the port for gRPC")
     parser.add_argument("--kept", action="store_true", help="keep connections")
+    parser.add_argument("--only", choices=["read", "download"])
     parser.add_argument("--rate", type=float, default=40, help="requests a second")
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--until", help="end when this file is there")
