@@ -108,6 +108,17 @@ fn an_address_that_goes_with_its_pod_is_found() {
     }
 }
 
+/// A bus server with others sends its clients to them before it ends; one alone would only be away for longer.
+#[test]
+fn a_bus_server_leaves_as_a_lame_duck_where_there_are_others() {
+    for overlay in overlays() {
+        let replicas = overlay.find("StatefulSet", "nats").unwrap()["spec"]["replicas"].as_u64().unwrap();
+        let container = &overlay.pod("nats")["spec"]["containers"][0];
+        let is_lame_duck = container.pointer("/lifecycle/preStop/exec/command").is_some();
+        assert_eq!(is_lame_duck, replicas > 1, "{}", overlay.name);
+    }
+}
+
 /// Cores asked for, millicores.
 fn millicores(container: &Value) -> u64 {
     let cpu = text(container, "/resources/requests/cpu");
