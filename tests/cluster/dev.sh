@@ -4,20 +4,23 @@
 . "$HERE/load.sh"
 . "$HERE/events.sh"
 
-OVERLAY=$WALK/tree/k8s/overlays/dev
+PLAIN=$WALK/tree/k8s/overlays/dev
+OVERLAY=$WALK/tree/tests/cluster/manifests/dev
+
+# begin FOLDER EVENT: applied, and every deployment available.
+begin() {
+  local began=$SECONDS
+  kubectl_in apply --server-side --force-conflicts --kustomize "$1" >>"$WALK/log/dev.log"
+  kubectl_mesh wait --for=condition=available deployment --all --timeout=10m >>"$WALK/log/dev.log"
+  [ "$1" = "$PLAIN" ] || until_true 120 two_of_each
+  seen dev "$2" $((SECONDS - began)) "$(kubectl_mesh get pods --no-headers | wc -l) pods, $(pending) of them pending"
+}
+pending() { kubectl_mesh get pods --field-selector status.phase=Pending --no-headers 2>/dev/null | wc -l; }
 
 up() {
-  local began=$SECONDS
   sources
-  kubectl_in apply --server-side --force-conflicts --kustomize "$OVERLAY" >>"$WALK/log/dev.log"
-  kubectl_mesh wait --for=condition=available deployment --all --timeout=10m >>"$WALK/log/dev.log"
-  seen dev "applied, every deployment available" $((SECONDS - began)) "$(kubectl_in kustomize "$OVERLAY" | grep -c '^kind:') objects"
-  # Two of each, as in production: on two cores they have room.
-  for one in edge query export node-info tx-relay; do
-    kubectl_mesh patch hpa "$one" --type merge --patch '{"spec": {"minReplicas": 2}}' >>"$WALK/log/dev.log"
-  done
-  until_true 120 two_of_each
-  seen dev "two replicas of each service ready" "" "$(kubectl_mesh get pods --field-selector status.phase=Pending --no-headers 2>/dev/null | wc -l) pending"
+  begin "$PLAIN" "applied, every deployment available"
+  begin "$OVERLAY" "two replicas of each service ready"
   address
   until_true 120 sealed
 }
@@ -27,6 +30,7 @@ events() {
   common_events dev
   during dev "postgres restarted" restart statefulset postgres
   during dev "nats restarted" restart statefulset nats
+  during dev "every pod evicted" evict_all
 }
 
 if [ $# -gt 0 ]; then "$1"; else up; events; fi

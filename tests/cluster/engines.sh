@@ -28,7 +28,7 @@ build() {
     own "$module" >>"$log" 2>&1 || { say "FAILED to get $module: $log"; return 0; }
     [ ! -d "$HERE/src/$name" ] || cp -r "$HERE/src/$name" walk
   else
-    [ ! -d "$HERE/src/$name" ] || cp "$HERE/src/$name"/* .
+    [ ! -d "$HERE/src/$name" ] || cp -r "$HERE/src/$name"/* .
     go mod init "walk/$name" >>"$log" 2>&1
     if [ "$(type -t "prepare_$name")" = function ]; then "prepare_$name" >>"$log" 2>&1 || { say "FAILED to prepare $name: $log"; return 0; }; fi
     [ "$module" = std ] || nice -n 19 go get "$module" >>"$log" 2>&1 || { say "FAILED to get $module: $log"; return 0; }
@@ -58,6 +58,7 @@ prepare_otelcol() {
     github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension; do
     go mod edit -require "$one@$OTELCOL"
   done
+  go mod edit -replace go.opentelemetry.io/collector/internal/statusutil=./statusutil
 }
 # Kubernetes' module names its staging modules in version v0.0.0, which are v0.33 of modules of their own.
 # shellcheck disable=SC2317 # called by its name
@@ -107,5 +108,5 @@ main() {
   OWN=1 build prometheus "github.com/prometheus/prometheus@$PROMETHEUS" ./cmd/prometheus ./cmd/promtool
   OWN=1 build jaeger "github.com/jaegertracing/jaeger@$JAEGER" ./cmd/jaeger
 }
-main
-exit
+# One line: nothing is read of this file any more when it returns.
+main; exit

@@ -63,5 +63,5 @@ base_images() { awk '/^#: /{name = $2} /^FROM/ && name {print $4, name; name = "
 # A copy of what git knows of the checkout, so that what lies about in it goes nowhere.
 sources() {
   rm -rf "$WALK/tree" && mkdir -p "$WALK/tree"
-  git -C "$CHECKOUT" ls-files -z | (cd "$CHECKOUT" && tar --null --files-from - --create) | tar --directory "$WALK/tree" --extract
+  git -C "$CHECKOUT" ls-files -z --cached --others --exclude-standard | (cd "$CHECKOUT" && tar --null --files-from - --create) | tar --directory "$WALK/tree" --extract
 }

@@ -155,6 +155,10 @@ class Load:
             "download_p50": quantile({"download"}, 0.5), "download_p99": quantile({"download"}, 0.99),
             "first_failure": round(min((one[0] for one in self.failures), default=0), 2),
             "last_failure": round(max((one[1] for one in self.failures), default=0), 2),
+            "slowest_failures": [
+                f"{what} begun at {begin:.1f} s took {end - begin:.1f} s: {fault[:80]}"
+                for begin, end, what, fault in sorted(self.failures, key=lambda one: one[0] - one[1])[:4]
+            ],
             "failures": dict(collections.Counter(f"{what}: {fault[:60]}" for _, _, what, fault in self.failures).most_common(8)),
         }
 

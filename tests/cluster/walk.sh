@@ -24,5 +24,4 @@ main() {
   for step in "$@"; do "$step"; done
   python3 "$HERE/table.py" print "$WALK/seen.jsonl" | tee "$WALK/table.md"
 }
-main "$@"
-exit
+main "$@"; exit

@@ -4,9 +4,10 @@
 set -euo pipefail
 if [ "${1:-postgres}" = postgres ] || [ "${1#-}" != "$1" ]; then
   [ "${1:-}" != postgres ] || shift
+  # Whoever mounts the volume may have opened it for a group; the server refuses that.
+  mkdir -p "$PGDATA"
+  chmod 700 "$PGDATA" || true
   if [ ! -s "$PGDATA/PG_VERSION" ]; then
-    mkdir -p "$PGDATA"
-    chmod 700 "$PGDATA"
     export POSTGRES_USER=${POSTGRES_USER:-postgres}
     export POSTGRES_DB=${POSTGRES_DB:-$POSTGRES_USER}
     # shellcheck disable=SC2086 # arguments, as words
