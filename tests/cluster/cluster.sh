@@ -153,7 +153,8 @@ up() {
 }
 
 down() {
-  for one in kubelet proxy scheduler controllers apiserver etcd; do stop $one; done
+  # The API server would wait for its watchers.
+  for one in kubelet proxy scheduler controllers apiserver etcd; do stop $one KILL; done
   "$HERE/network.sh" down
   rm -rf "$WALK"/kube
 }

@@ -16,7 +16,7 @@ prepare() {
   stop dockerd
   # Names that no container has are asked of nobody.
   "$HERE/engine.sh" up --dns "$VETH.2"
-  sources
+  sources "$WALK/tree"
   (cd "$WALK/tree" && sh compose/secrets.sh)
   compose --profile telemetry down --volumes --remove-orphans >>"$WALK/log/compose.log" 2>&1
 }

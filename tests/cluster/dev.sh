@@ -18,7 +18,7 @@ begin() {
 pending() { kubectl_mesh get pods --field-selector status.phase=Pending --no-headers 2>/dev/null | wc -l; }
 
 up() {
-  sources
+  sources "$WALK/tree"
   begin "$PLAIN" "applied, every deployment available"
   begin "$OVERLAY" "two replicas of each service ready"
   address

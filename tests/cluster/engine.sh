@@ -32,6 +32,7 @@ TOML
   "hosts": ["unix://$WALK/run/docker.sock"], "containerd": "$WALK/run/containerd.sock",
   "cgroup-parent": "/walk/docker", "exec-opts": ["native.cgroupdriver=cgroupfs"],
   "userland-proxy-path": "$WALK/bin/docker-proxy", "shutdown-timeout": 10, "ip6tables": false,
+  "builder": {"gc": {"enabled": false}},
   "bip": "10.245.0.1/24", "default-address-pools": [{"base": "$BRIDGES", "size": 24}]
 }
 JSON

@@ -11,7 +11,7 @@ build_all() {
   commit=$(git -C "$CHECKOUT" rev-parse HEAD)
   for target in "${TARGETS[@]}"; do
     docker buildx build --load --progress plain --network host --build-arg "MESH_COMMIT=$commit" --target "$target" \
-      --tag "tradewind/$target:0.1.0" "$WALK/tree" >>"$1" 2>&1 || die "the image of $target cannot be built: $1"
+      --tag "tradewind/$target:0.1.0" "$WALK/images" >>"$1" 2>&1 || die "the image of $target cannot be built: $1"
   done
 }
 
@@ -31,7 +31,7 @@ build() {
   local began=$SECONDS log=$WALK/log/images.log twice
   "$HERE/network.sh" open
   docker buildx prune --all --force >/dev/null
-  sources
+  sources "$WALK/images"
   rm -f "$log"
   build_all "$log"
   twice=$(compiled "$log" | grep -v '(' | uniq -d | wc -l)
@@ -43,8 +43,8 @@ build() {
 
 again() {
   local began=$SECONDS log=$WALK/log/images-again.log
-  [ -d "$WALK/tree" ] || sources
-  echo "// touched $(date +%s)" >>"$WALK/tree/services/query/src/main.rs"
+  [ -d "$WALK/images" ] || sources "$WALK/images"
+  echo "// touched $(date +%s)" >>"$WALK/images/services/query/src/main.rs"
   rm -f "$log"
   build_all "$log"
   seen images "built after one file was touched" $((SECONDS - began)) "$(compiled "$log" | wc -l) crates compiled, $(foreign "$log") of them of outside"

@@ -78,18 +78,18 @@ closed() {
 table inet walk {
   set own { type ipv4_addr; flags interval; elements = { 127.0.0.0/8, $VETH.0/30, $PODS, $SERVICES, $BRIDGES, 224.0.0.0/4 } }
   counter refused { }
-  # To a service whose address was not translated, as happens while it has nobody behind it, the way would lead out, too.
+  # The address of a service that was not translated, as happens while nobody is behind it, would lead out, too.
   chain out {
     type filter hook output priority 10
     ip daddr != @own counter name refused reject
     ip6 daddr != ::1 counter name refused reject
-    oifname "walk1" reject
+    ip daddr $SERVICES reject
   }
   chain through {
     type filter hook forward priority 10
     ip daddr != @own counter name refused reject
     meta nfproto ipv6 counter name refused reject
-    oifname "walk1" reject
+    ip daddr $SERVICES reject
   }
 }
 RULES

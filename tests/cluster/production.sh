@@ -27,7 +27,7 @@ secrets() {
 
 up() {
   local began=$SECONDS
-  sources
+  sources "$WALK/tree"
   # Passwords that are there stay.
   inside kubectl --namespace tradewind get secret nats-passwords >/dev/null 2>&1 || secrets
   {
