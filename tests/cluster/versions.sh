@@ -16,8 +16,8 @@ METRICS_SERVER=v0.9.0
 
 # What the product's manifests name as images, in those versions where a module proxy has them.
 NATS_SERVER=v2.15.2
-OTELCOL=v0.164.0   # Named is 0.165.0, which the module proxy of the first walk refused.
-JAEGER=v1.76.0     # Its cmd/jaeger is Jaeger 2.13.
+OTELCOL=v0.164.0    # Named is 0.165.0, which the module proxy of the first walk refused.
+JAEGER=v1.76.0      # Its cmd/jaeger is Jaeger 2.13.
 PROMETHEUS=v0.307.3 # Prometheus 3.7.3.
 
 # Operators, and a store that speaks S3.
