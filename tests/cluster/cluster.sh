@@ -92,7 +92,7 @@ tlsPrivateKeyFile: $PKI/kubelet.key
 address: $VETH.2
 oomScoreAdj: 0
 volumePluginDir: $WALK/kube/plugins
-evictionHard: {memory.available: 200Mi, nodefs.available: "2%", imagefs.available: "2%"}
+evictionHard: {memory.available: 200Mi, nodefs.available: 1Gi, imagefs.available: 1Gi}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 serializeImagePulls: false

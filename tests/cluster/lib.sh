@@ -37,7 +37,7 @@ alive() { [ -s "$WALK/pid/$1" ] && kill -0 "$(cat "$WALK/pid/$1")" 2>/dev/null; 
 inside() { nsenter --target "$(cat "$WALK/pid/namespace")" --net --mount --wd="$PWD" -- "$@"; }
 
 # Folders of all cgroup hierarchies: one (version 2) or several (version 1).
-cgroups() { findmnt --noheadings --output TARGET --types "cgroup$([ -e /sys/fs/cgroup/cgroup.controllers ] && echo 2)"; }
+cgroups() { findmnt --noheadings --output TARGET --types cgroup,cgroup2; }
 
 # Starts a daemon inside, in the cgroup /walk/daemons, unless it runs: daemon NAME COMMAND...
 daemon() {
