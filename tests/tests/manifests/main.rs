@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
+mod addresses;
 mod bus;
 mod compose;
 mod image;

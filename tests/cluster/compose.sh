@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# docker-compose.yml as it is, with the images that images.sh and bases.sh made: the default, a real consensus node, telemetry.
+# compose.sh [default|cometbft|telemetry]; all without a word.
+. "$(dirname "$0")/lib.sh"
+. "$HERE/load.sh"
+
+LOAD=(127.0.0.1 8080 --grpc 127.0.0.1:9090)
+URL=http://127.0.0.1:8080
+compose() { (cd "$WALK/tree" && docker compose --progress plain "$@"); }
+ask() { inside curl --silent --fail --show-error --max-time 10 "$URL$1"; }
+height() { ask /blockchain/height | sed 's/^{"height":"\([0-9]*\)".*/\1/'; }
+sealed() { ask /api/v2/networkhistory/segments | grep -q fromHeight; }
+
+prepare() {
+  "$HERE/network.sh" closed
+  stop dockerd
+  # Names that no container has are asked of nobody.
+  "$HERE/engine.sh" up --dns "$VETH.2"
+  sources "$WALK/tree"
+  (cd "$WALK/tree" && sh compose/secrets.sh)
+  compose --profile telemetry down --volumes --remove-orphans >>"$WALK/log/compose.log" 2>&1
+}
+
+# begin EVENT OPTIONS...: brings it up and notes how long it took until all is healthy.
+begin() {
+  local event=$1 began=$SECONDS; shift
+  compose up --wait --no-build "$@" >>"$WALK/log/compose.log" 2>&1 || die "$event: $WALK/log/compose.log"
+  seen compose "$event" $((SECONDS - began)) "until all is healthy"
+}
+
+# What the README asks first.
+curls() {
+  local download=$WALK/run/download.zip
+  height >/dev/null || die "no height"
+  ask '/api/v2/delegations?epochId=10&pagination.first=1&pretty' | grep -q edges || die "no delegations"
+  inside curl --silent --fail --max-time 60 --output "$download" "$URL/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_TRADES" \
+    || die "no download right after the start"
+  python3 -c 'import sys, zipfile; sys.exit(zipfile.ZipFile(sys.argv[1]).testzip() is not None)' "$download" || die "a damaged download"
+  seen compose "README's three curls" "" "download $(stat --format %s "$download") bytes"
+}
+
+# The command line in its image.
+mesh() {
+  docker run --rm --interactive --read-only --cap-drop ALL --tmpfs /tmp:mode=1777 --network tradewind_front \
+    --volume "$WALK/run/key:/var/lib/mesh" tradewind/mesh:0.1.0 "$@"
+}
+
+# A signed transaction, until it is in a block.
+submit() {
+  rm -rf "$WALK/run/key" && install -d -o 65532 -g 65532 "$WALK/run/key"
+  mesh tx keygen my.key >/dev/null
+  mesh tx sign --key my.key --hex 0801 --url http://edge:8080 >"$WALK/run/tx.json"
+  mesh tx submit --wait --url http://edge:8080 <"$WALK/run/tx.json" >>"$WALK/log/compose.log" 2>&1 || die "no transaction: $WALK/log/compose.log"
+}
+
+containers() { compose ps --quiet "$1"; }
+scale() { compose up --wait --no-build --no-recreate --scale export=3 --scale query=2; }
+kill_one() { docker kill --signal KILL "$(containers "$1" | head -n 1)"; sleep 3; }
+is_above() { [ "$(height)" -gt "$1" ]; }
+# Services of which Jaeger has traces.
+traced() { inside curl --silent http://127.0.0.1:16686/api/services | grep -oE '"(edge|query|export|node-info)"' | sort -u | wc -l; }
+all_traced() { [ "$(traced)" = 4 ]; }
+
+default() {
+  local before after digest_before
+  prepare
+  begin "up"
+  curls
+  submit
+  during compose "--scale export=3 --scale query=2" scale
+  during compose "a container of query killed" kill_one query
+  during compose "a container of export killed" kill_one export
+  during compose "nats restarted" compose restart nats
+  during compose "postgres restarted" compose restart postgres-rw
+  before=$(height)
+  digest_before=$(digest)
+  compose down >>"$WALK/log/compose.log" 2>&1
+  begin "up after down"
+  after=$(height)
+  [ "$after" -ge "$before" ] || die "the chain is gone: height $before, then $after"
+  [ "$(digest)" = "$digest_before" ] || die "data is gone: height $before, then $after"
+  seen compose "down, up: data is there" "" "height $before, then $after; the same file of the history"
+  compose down --volumes >>"$WALK/log/compose.log" 2>&1
+}
+digest() { inside curl --silent --fail --head "$URL/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_TRADES" | sed -n 's/^repr-digest: //Ip'; }
+
+cometbft() {
+  local before
+  prepare
+  MESH_CONSENSUS=cometbft begin "up with MESH_CONSENSUS=cometbft"
+  before=$(height)
+  until_true 60 is_above "$before"
+  submit
+  seen compose "cometbft: blocks come, a transaction is in one" "" "height $(height)"
+  compose down --volumes >>"$WALK/log/compose.log" 2>&1
+}
+
+# Grafana is no Go module and no package of Debian: it alone is left out.
+telemetry() {
+  local services
+  prepare
+  services=$(compose --profile telemetry config --services | grep -v grafana)
+  # shellcheck disable=SC2086 # one word each
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 OTEL_TRACES_SAMPLER=parentbased_always_on begin "up with telemetry" $services
+  curls
+  until_true 90 all_traced
+  seen compose "telemetry: traces of edge, query, export and node-info in Jaeger" "" ""
+  compose --profile telemetry down --volumes >>"$WALK/log/compose.log" 2>&1
+}
+
+[ "${BASH_SOURCE[0]}" = "$0" ] || return 0
+"$HERE/engine.sh" up
+if [ $# -gt 0 ]; then "$1"; else default; cometbft; telemetry; fi
+"$HERE/network.sh" refused | while read -r count; do seen compose "packets to addresses outside" "" "$count refused"; done

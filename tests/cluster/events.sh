@@ -1,0 +1,93 @@
+# What happens to a mesh in the cluster, whatever the overlay. Sourced.
+# shellcheck shell=bash disable=SC2153
+
+kubectl_in() { inside kubectl "$@"; }
+kubectl_mesh() { inside kubectl --namespace tradewind "$@"; }
+
+# Where the load goes: the Service of the edge.
+address() {
+  local ip
+  ip=$(kubectl_mesh get service edge --output 'jsonpath={.spec.clusterIP}')
+  LOAD=("$ip" 80 --grpc "$ip:9090")
+}
+sealed() { inside curl --silent --fail --max-time 5 "http://${LOAD[0]}/api/v2/networkhistory/segments" | grep -q fromHeight; }
+
+two_of_each() {
+  local one
+  for one in edge query export node-info tx-relay; do
+    [ "$(kubectl_mesh get deployment "$one" --output 'jsonpath={.status.readyReplicas}')" -ge 2 ] || return 1
+  done
+}
+pod_of() { kubectl_mesh get pods --selector "app.kubernetes.io/name=$1" --field-selector status.phase=Running --output name | head -n 1; }
+
+# delete WORKLOAD OPTIONS...: one of its pods, until the deployment is whole again.
+delete() {
+  local of=$1; shift
+  kubectl_mesh delete --wait=false "$@" "$(pod_of "$of")"
+  sleep 1
+  kubectl_mesh rollout status "deployment/$of" --timeout 3m
+}
+
+# roll DEPLOYMENT...: restarted together.
+roll() {
+  local one
+  for one in "$@"; do kubectl_mesh rollout restart "deployment/$one"; done
+  for one in "$@"; do kubectl_mesh rollout status "deployment/$one" --timeout 5m; done
+}
+
+# restart KIND NAME: its pods replaced, one after the other.
+restart() {
+  kubectl_mesh rollout restart "$1/$2"
+  kubectl_mesh rollout status "$1/$2" --timeout 10m
+}
+
+# Every pod of the namespace evicted, as a drain does it: what a PodDisruptionBudget refuses is asked again. One node: what is
+# evicted comes back on it.
+evict_all() {
+  local pods pod deadline=$((SECONDS + 600))
+  mapfile -t pods < <(kubectl_mesh get pods --field-selector status.phase=Running --output 'jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}')
+  for pod in "${pods[@]}"; do
+    until evict "$pod"; do [ $SECONDS -lt $deadline ] || return 1; sleep 1; done
+  done
+  kubectl_mesh rollout status deployment --timeout 5m
+}
+evict() {
+  local said
+  said=$(inside kubectl create --raw "/api/v1/namespaces/tradewind/pods/$1/eviction" --filename - 2>&1 \
+    <<<"{\"apiVersion\": \"policy/v1\", \"kind\": \"Eviction\", \"metadata\": {\"name\": \"$1\", \"namespace\": \"tradewind\"}}") && return
+  # It has gone already.
+  [[ $said == *NotFound* || $said == *"not found"* ]]
+}
+
+# The release of docs/operations/kubernetes.md, word by word; the pods are new ones because of an annotation.
+release() {
+  local overlay=$WALK/tree/k8s/overlays/release
+  mkdir -p "$overlay"
+  cat >"$overlay/kustomization.yaml" <<YAML
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [$(realpath --relative-to "$overlay" "$OVERLAY")]
+patches:
+  - target: {kind: Deployment}
+    patch: |-
+      - {op: add, path: /spec/template/metadata/annotations, value: {walk/release: "$(date +%s)"}}
+YAML
+  kubectl_mesh delete job migrate --ignore-not-found
+  kubectl_in apply --server-side --force-conflicts --kustomize "$overlay"
+  kubectl_mesh wait --for=condition=complete job/migrate --timeout=1h
+  kubectl_mesh rollout status deployment --timeout=15m
+}
+
+common_events() {
+  local step=$1 one
+  during "$step" "nothing" sleep 10
+  for one in query export node-info tx-relay; do during "$step" "pod of $one deleted" delete "$one"; done
+  during "$step" "pod of export deleted by force" delete export --grace-period 0 --force
+  LOAD+=(--kept)
+  during "$step" "pod of edge deleted, connections kept" delete edge
+  during "$step" "edge rolled, connections kept" roll edge
+  address
+  during "$step" "edge rolled" roll edge
+  during "$step" "the other four rolled together" roll query export node-info tx-relay
+  during "$step" "the documented release" release
+}
