@@ -24,6 +24,11 @@ use crate::{
 /// Longest pause between two attempts to reconnect; the client's own default grows to 4 s.
 const RECONNECT_AT_MOST: Duration = Duration::from_millis(250);
 
+/// Longest time for one attempt to connect, from the look-up of the name to the server's greeting. The client's own default
+/// is 5 s; in a cluster the address of a server that is being replaced swallows what is sent to it, so an attempt that
+/// began too early must not hold up the next one.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+
 /// Messages waiting in one subscription before the client drops some: far above what is ever in flight,
 /// because whoever reads a subscription here never waits.
 const SUBSCRIPTION_CAPACITY: usize = 16 * 1024;
@@ -153,6 +158,7 @@ async fn connect(
         .custom_inbox_prefix(inbox_prefix(config.user()))
         .retry_on_initial_connect()
         .subscription_capacity(waiting)
+        .connection_timeout(CONNECT_WITHIN)
         .ping_interval(Duration::from_secs(5))
         .reconnect_delay_callback(reconnect_delay)
         .event_callback(move |event| {
