@@ -192,7 +192,8 @@ async fn until_ready(outside: &Outside, ready: bool) {
 /// Waits until answers are of this block.
 async fn until_height(outside: &Outside, height: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while outside.get("/blockchain/height").await.json()["height"] != height.to_string() {
+    let wanted = height.to_string();
+    while outside.get("/blockchain/height").await.json()["height"] != wanted.as_str() {
         assert!(Instant::now() < deadline, "nobody sees block {height}");
         sleep(Duration::from_millis(10)).await;
     }

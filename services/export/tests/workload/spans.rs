@@ -186,7 +186,8 @@ async fn import_one(session: &mut ImportSession, from: &SegmentStore, segment: &
             let piece = text.next().await?;
             Ok(piece.map(|piece| (piece, text)))
         });
-        import.take(told, text).await.unwrap();
+        // Large, and else part of every future above it.
+        Box::pin(import.take(told, text)).await.unwrap();
     }
     import.commit().await.unwrap();
 }
