@@ -35,6 +35,9 @@ const IDLE: Duration = Duration::from_millis(500);
 const BAD_ONE_OF: usize = 10;
 /// What is said of a transaction that was handed over and is in no block in time.
 const NO_BLOCK: &str = "the transaction is in no block so far";
+/// What the edge says when the relay that waited for a block was stopped, and killed when its grace was over: drills give less
+/// grace than such a transaction is waited for.
+const NO_ANSWER: &str = "did not answer in time; what became of the request is unknown";
 const KINDS: [SubmissionType; 4] = [
     SubmissionType::TypeAsync,
     SubmissionType::TypeSync,
@@ -233,7 +236,7 @@ fn is_unchecked(kind: SubmissionType, told: &Told, said: &str, earlier: Option<&
         |told: &Told| matches!(told, Told::Accepted | Told::Unknown | Told::Left | Told::Lost(_));
     kind == SubmissionType::TypeCommit
         && *told == Told::Unknown
-        && said.contains(NO_BLOCK)
+        && [NO_BLOCK, NO_ANSWER].iter().any(|words| said.contains(words))
         && earlier.is_some_and(|earlier| earlier.iter().any(may_be_handed_over))
 }
 
@@ -271,7 +274,9 @@ mod tests {
         let (handed_over, never) = (vec![Told::Accepted], vec![Told::NotTaken(503), Told::Refused(89)]);
         let is = |kind, told, said: &str, earlier| is_unchecked(kind, &told, said, earlier);
         assert!(is(SubmissionType::TypeCommit, Told::Unknown, &body, Some(&handed_over)));
+        assert!(is(SubmissionType::TypeCommit, Told::Unknown, NO_ANSWER, Some(&handed_over)));
         assert!(!is(SubmissionType::TypeCommit, Told::Unknown, &body, Some(&never)));
+        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, NO_ANSWER, Some(&never)));
         assert!(!is(SubmissionType::TypeCommit, Told::Unknown, &body, None));
         assert!(!is(SubmissionType::TypeCommit, Told::Unknown, "the node broke off", Some(&handed_over)));
         assert!(!is(SubmissionType::TypeCommit, Told::NotTaken(503), &body, Some(&handed_over)));
