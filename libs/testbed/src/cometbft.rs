@@ -160,6 +160,7 @@ impl Cometbft {
         let process = Process::spawn(&self.spec);
         let process = process.unwrap_or_else(|error| panic!("CometBFT cannot be started: {error}"));
         let rpc: SocketAddr = self.rpc.address();
+        mesh_chassis::install_tls_provider();
         let serving = async {
             while cometbft_height(rpc).await.unwrap_or_default() == 0 {
                 sleep(PAUSE).await;

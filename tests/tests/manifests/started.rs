@@ -167,6 +167,7 @@ async fn a_real_node_goes_on_where_the_demo_network_ends() {
     node.args(["node", "--consensus=cometbft", "--demo-blocks=60", "--demo-parties=8"]);
     node.arg(format!("--listen={listen}")).arg("--home").arg(folder.path().join("home"));
     let mut node = node.spawn().unwrap();
+    mesh_chassis::install_tls_provider();
     let blocks = async {
         while cometbft_height(listen).await.is_none_or(|height| height <= 60) {
             assert!(node.try_wait().unwrap().is_none(), "the node ended");
