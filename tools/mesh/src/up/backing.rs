@@ -51,7 +51,7 @@ pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Program
 }
 
 /// Says what became of a server as the command line says it.
-pub fn failure(error: ServerError) -> Failure {
+pub(crate) fn failure(error: ServerError) -> Failure {
     match error {
         ServerError::Missing(_) => Failure::missing(error.to_string()),
         ServerError::OtherVersion { .. } => Failure::missing(error.to_string()),
@@ -143,7 +143,7 @@ pub fn not_ready(home: &Home, error: &NotReady) -> Failure {
 }
 
 /// Makes sure that a named database server answers.
-pub async fn reach_postgres(url: &str) -> Result<(), Failure> {
+pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
     let cause = match timeout(ANSWER_PATIENCE, mesh_store::reach(url)).await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(StoreError::Url { source })) => {
@@ -161,7 +161,7 @@ pub async fn reach_postgres(url: &str) -> Result<(), Failure> {
 }
 
 /// The parts of a bus server's address: scheme, `user:password` if somebody is named in it, and the rest.
-pub fn parts_of_bus(url: &str) -> (&str, Option<&str>, &str) {
+pub(crate) fn parts_of_bus(url: &str) -> (&str, Option<&str>, &str) {
     let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
     match rest.rsplit_once('@') {
         Some((user, address)) => (scheme, Some(user), address),
