@@ -46,11 +46,13 @@ s3() {
   ready s3
   until_true 60 bucket
 }
-# The bucket of the production overlay.
+# The bucket of the production overlay: made now (200), or there already (409).
 bucket() {
-  inside curl --silent --fail --max-time 5 --request PUT --user walk:walk-secret --aws-sigv4 aws:amz:us-east-1:s3 \
-    --header "x-amz-content-sha256: $(sha256sum </dev/null | cut -d " " -f 1)" \
-    "http://$(kubectl_in --namespace s3 get service s3 --output 'jsonpath={.spec.clusterIP}'):7070/tradewind-history"
+  local status
+  status=$(inside curl --silent --output /dev/null --write-out '%{http_code}' --max-time 5 --request PUT \
+    --user walk:walk-secret --aws-sigv4 aws:amz:us-east-1:s3 --header "x-amz-content-sha256: $(sha256sum </dev/null | cut -d " " -f 1)" \
+    "http://$(kubectl_in --namespace s3 get service s3 --output 'jsonpath={.spec.clusterIP}'):7070/tradewind-history")
+  [[ $status = 200 || $status = 409 ]]
 }
 
 if [ $# -eq 0 ]; then set -- s3 cert_manager prometheus_operator keda cloudnative_pg; fi

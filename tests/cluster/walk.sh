@@ -10,9 +10,10 @@ images() { "$HERE/images.sh"; }
 compose() { "$HERE/compose.sh"; }
 closed() { "$HERE/network.sh" up; "$HERE/network.sh" closed; }
 refused() { seen "$1" "packets to addresses outside" "" "$("$HERE/network.sh" refused) refused"; }
-# A cluster of its own for each overlay.
-dev() { closed; "$HERE/cluster.sh" up; "$HERE/dev.sh"; refused dev; "$HERE/cluster.sh" down; }
-production() { closed; "$HERE/cluster.sh" up; "$HERE/operators.sh"; "$HERE/production.sh"; refused production; "$HERE/cluster.sh" down; }
+# A cluster of its own for each overlay; whatever an earlier one left is gone first.
+cluster() { "$HERE/cluster.sh" down; closed; "$HERE/cluster.sh" up; }
+dev() { cluster; "$HERE/dev.sh"; refused dev; "$HERE/cluster.sh" down; }
+production() { cluster; "$HERE/operators.sh"; "$HERE/production.sh"; refused production; "$HERE/cluster.sh" down; }
 clean() { "$HERE/network.sh" down; rm -rf "$WALK"; }
 
 main() {
