@@ -123,7 +123,7 @@ spec:
   local: {path: $WALK/kube/volumes/$number}
   nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [$NODE]}]}]}}
 YAML
-  done | inside kubectl apply --filename -
+  done | inside kubectl apply --filename - >>"$WALK/log/cluster.log"
 }
 
 # load_images IMAGE...: from the container engine to the kubelet.
@@ -131,7 +131,7 @@ load_images() {
   local image
   for image in "$@"; do
     docker image inspect "$image" >/dev/null 2>&1 || { say "there is no image $image"; continue; }
-    docker save "$image" | inside ctr --address "$WALK/run/containerd.sock" --namespace k8s.io images import - >/dev/null
+    docker save "$image" | inside ctr --address "$WALK/run/containerd.sock" --namespace k8s.io images import - >>"$WALK/log/cluster.log" 2>&1
   done
 }
 
@@ -145,10 +145,10 @@ up() {
     tradewind/{edge,query,tx-relay,node-info,export,mesh,node}:0.1.0
   node
   until_true 120 inside kubectl get node "$NODE"
-  inside kubectl wait --for condition=Ready "node/$NODE" --timeout 2m
+  inside kubectl wait --for condition=Ready "node/$NODE" --timeout 2m >>"$WALK/log/cluster.log"
   volumes
-  inside kubectl apply --server-side --filename "$HERE/manifests/system.yaml"
-  inside kubectl --namespace kube-system rollout status deployment --timeout 3m
+  inside kubectl apply --server-side --filename "$HERE/manifests/system.yaml" >>"$WALK/log/cluster.log"
+  inside kubectl --namespace kube-system rollout status deployment --timeout 3m >>"$WALK/log/cluster.log"
   say "the cluster is ready"
 }
 

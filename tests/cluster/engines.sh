@@ -103,8 +103,8 @@ main() {
   OWN=1 build cert-manager "github.com/cert-manager/cert-manager@$CERT_MANAGER" cert-manager=./walk
   OWN=1 build keda "github.com/kedacore/keda/v2@$KEDA" keda=./cmd/operator keda-adapter=./cmd/adapter
   OWN=1 build versitygw "github.com/versity/versitygw@$VERSITYGW" ./cmd/versitygw
-  OWN=1 build prometheus-operator "github.com/prometheus-operator/prometheus-operator@$PROMETHEUS_OPERATOR" \
-    prometheus-operator=./cmd/operator ./cmd/prometheus-config-reloader
+  m=github.com/prometheus-operator/prometheus-operator
+  build prometheus-operator "$m@$PROMETHEUS_OPERATOR" prometheus-operator=$m/cmd/operator $m/cmd/prometheus-config-reloader
   OWN=1 build prometheus "github.com/prometheus/prometheus@$PROMETHEUS" ./cmd/prometheus ./cmd/promtool
   OWN=1 build jaeger "github.com/jaegertracing/jaeger@$JAEGER" ./cmd/jaeger
 }

@@ -42,10 +42,11 @@ restart() {
 }
 
 # Every pod of the namespace evicted, as a drain does it: what a PodDisruptionBudget refuses is asked again. One node: what is
-# evicted comes back on it.
+# evicted comes back on it. The primary of CloudNativePG stays: its budget lets nobody evict it, its operator moves it when the
+# node is cordoned, and there is none to move it to.
 evict_all() {
-  local pods pod deadline=$((SECONDS + 600))
-  mapfile -t pods < <(kubectl_mesh get pods --field-selector status.phase=Running --output 'jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}')
+  local pods pod deadline=$((SECONDS + 300))
+  mapfile -t pods < <(kubectl_mesh get pods --selector cnpg.io/instanceRole!=primary --field-selector status.phase=Running --output 'jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}')
   for pod in "${pods[@]}"; do
     until evict "$pod"; do [ $SECONDS -lt $deadline ] || return 1; sleep 1; done
   done

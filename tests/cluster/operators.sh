@@ -33,7 +33,7 @@ keda() {
 
 prometheus_operator() {
   namespace monitoring
-  inside kubectl kustomize "$WALK/src/prometheus-operator" \
+  inside kubectl kustomize "$(module "github.com/prometheus-operator/prometheus-operator@$PROMETHEUS_OPERATOR")" \
     | ours -e 's#quay.io/prometheus-operator/prometheus-operator:v[0-9.]+#walk/prometheus-operator:1#' \
       -e 's#quay.io/prometheus-operator/prometheus-config-reloader:v[0-9.]+#walk/config-reloader:1#' \
       -e 's#namespace: default#namespace: monitoring#' | apply
@@ -48,7 +48,8 @@ s3() {
 }
 # The bucket of the production overlay.
 bucket() {
-  inside curl --silent --fail --request PUT --user walk:walk-secret --aws-sigv4 aws:amz:us-east-1:s3 \
+  inside curl --silent --fail --max-time 5 --request PUT --user walk:walk-secret --aws-sigv4 aws:amz:us-east-1:s3 \
+    --header "x-amz-content-sha256: $(sha256sum </dev/null | cut -d " " -f 1)" \
     "http://$(kubectl_in --namespace s3 get service s3 --output 'jsonpath={.spec.clusterIP}'):7070/tradewind-history"
 }
 

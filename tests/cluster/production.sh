@@ -71,6 +71,7 @@ are() { [ "$(replicas)" = "$1 $1" ]; }
 scaling() {
   local began=$SECONDS end=$WALK/run/readers-end alone beside up down
   address
+  kubectl_mesh patch scaledobject export --type merge --patch '{"spec": {"minReplicaCount": 1}}' >>"$WALK/log/production.log"
   until_true 900 are 1
   during production "reads, nothing else" sleep 20
   alone=$(p99)

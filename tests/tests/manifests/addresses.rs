@@ -35,7 +35,6 @@ fn hosts(overlay: &Overlay) -> BTreeSet<(String, String)> {
 
 /// What is wrong with the addresses of an overlay.
 fn faults(overlay: &Overlay) -> Vec<String> {
-    let is_headless = |service: &Value| service["spec"]["clusterIP"] == "None";
     let certified: BTreeSet<_> = overlay
         .of_kind("Certificate")
         .flat_map(|one| parts(one, "/spec/dnsNames"))
@@ -43,33 +42,32 @@ fn faults(overlay: &Overlay) -> Vec<String> {
         .collect();
     let mut faults = Vec::new();
     for (workload, host) in hosts(overlay) {
-        let (pod, service_name) =
-            host.split_once('.').map_or((None, host.as_str()), |(pod, of)| (Some(pod), of));
-        let service = overlay.find("Service", service_name);
-        let fault = match (pod, service) {
-            (None, None) if overlay.name == "production" && MADE_BY_AN_OPERATOR.contains(&service_name) => {
-                None
+        let is_made = overlay.name == "production" && MADE_BY_AN_OPERATOR.contains(&host.as_str());
+        let fault = match overlay.find("Service", &host) {
+            None => (!is_made).then_some("there is no such Service"),
+            Some(service) if service["spec"]["clusterIP"] == "None" => {
+                Some("one address, and it goes with the pod")
             }
-            (_, None) => Some("there is no such Service"),
-            (None, Some(service)) => is_headless(service).then_some("one address, and it goes with the pod"),
-            (Some(pod), Some(service)) => {
-                let set =
-                    overlay.of_kind("StatefulSet").find(|set| set["spec"]["serviceName"] == service_name);
-                let replicas = set.and_then(|set| set["spec"]["replicas"].as_u64()).unwrap_or_default();
-                let of = set.map_or("", |set| text(set, "/metadata/name"));
-                let is_pod = (0..replicas).any(|number| format!("{of}-{number}") == pod);
-                if !is_pod || !is_headless(service) {
-                    Some("no pod has this name")
-                } else if service["spec"]["publishNotReadyAddresses"] != true {
-                    Some("servers find each other before they are ready")
-                } else {
-                    (!certified.contains(host.as_str())).then_some("the certificate has not this name")
-                }
-            }
+            Some(service) => fault_of_server(overlay, service, &certified),
         };
         faults.extend(fault.map(|fault| format!("{workload} -> {host}: {fault}")));
     }
     faults
+}
+
+/// What is wrong with the Service of one server of several.
+fn fault_of_server(overlay: &Overlay, service: &Value, certified: &BTreeSet<&str>) -> Option<&'static str> {
+    let selector = &service["spec"]["selector"];
+    let index = selector["apps.kubernetes.io/pod-index"].as_str()?.parse::<u64>().unwrap_or(u64::MAX);
+    let set = overlay.find("StatefulSet", text(selector, "/app.kubernetes.io~1name"));
+    let replicas = set.and_then(|set| set["spec"]["replicas"].as_u64()).unwrap_or_default();
+    if index >= replicas {
+        Some("no pod has this index")
+    } else if service["spec"]["publishNotReadyAddresses"] != true {
+        Some("servers find each other before they are ready")
+    } else {
+        (!certified.contains(text(service, "/metadata/name"))).then_some("the certificate has not this name")
+    }
 }
 
 #[test]
@@ -77,7 +75,7 @@ fn whatever_is_one_address_outlives_its_pod() {
     for overlay in overlays() {
         assert_eq!(faults(overlay), Vec::<String>::new(), "{}", overlay.name);
         let asked = hosts(overlay);
-        let bus = if overlay.name == "dev" { "nats" } else { "nats-1.nats" };
+        let bus = if overlay.name == "dev" { "nats" } else { "nats-1" };
         assert!(asked.contains(&("edge".to_owned(), bus.to_owned())), "{asked:?}");
         assert!(asked.contains(&("query".to_owned(), "postgres-rw".to_owned())), "{asked:?}");
     }
@@ -86,23 +84,22 @@ fn whatever_is_one_address_outlives_its_pod() {
 #[test]
 fn an_address_that_goes_with_its_pod_is_found() {
     for overlay in overlays() {
-        for (kind, name, place, value) in [
-            (
-                "Service",
-                "nats",
-                "/spec/clusterIP",
-                if overlay.name == "dev" { json!("None") } else { Value::Null },
-            ),
-            ("Service", "collector", "/spec/clusterIP", json!("None")),
+        let bus = if overlay.name == "dev" { "nats" } else { "nats-2" };
+        for (name, place, value) in [
+            (bus, "/spec/clusterIP", json!("None")),
+            ("collector", "/spec/clusterIP", json!("None")),
+            ("nats-2", "/spec/publishNotReadyAddresses", Value::Null),
+            ("nats-2", "/spec/selector/apps.kubernetes.io~1pod-index", json!("3")),
         ] {
             let mut overlay = overlay.clone();
-            let object = overlay
-                .objects
-                .iter_mut()
-                .find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
-                .unwrap();
+            let named =
+                |object: &&mut Value| object["kind"] == "Service" && object["metadata"]["name"] == name;
+            let Some(service) = overlay.objects.iter_mut().find(named) else {
+                assert_eq!(overlay.name, "dev", "{name}");
+                continue;
+            };
             let (parent, key) = place.rsplit_once('/').unwrap();
-            object.pointer_mut(parent).unwrap()[key] = value;
+            service.pointer_mut(parent).unwrap()[key.replace("~1", "/")] = value;
             assert!(!faults(&overlay).is_empty(), "{}: {name}", overlay.name);
         }
     }
