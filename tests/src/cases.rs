@@ -12,6 +12,8 @@ use serde_json::Value;
 pub struct File {
     /// For the reader.
     pub about: String,
+    /// What the OpenAPI document shows instead of the first case with a whole answer of status 200.
+    pub examples: Option<Value>,
     /// The cases; the first one with status 200 that asks the usual mesh shows a full answer.
     pub cases: Vec<Case>,
 }

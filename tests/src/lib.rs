@@ -7,9 +7,9 @@ pub mod copied;
 pub mod fixture;
 pub mod outside;
 pub mod problem;
+pub mod proxied;
 pub mod raw;
 pub mod rpc;
-pub mod tunnel;
 pub mod zip;
 
 /// Leaves the edge without its cache of answers: for tests of what lies behind it.

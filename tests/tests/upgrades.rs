@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::{SinkExt, TryStreamExt};
 use mesh_demo::{Plan, write_history};
 use mesh_store::load::load_folder;
-use mesh_testbed::{Database, Mesh};
+use mesh_testbed::{Database, Mesh, eventually};
 use mesh_tests::{outside::Outside, say};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
@@ -182,11 +182,10 @@ async fn is_ready(outside: &Outside) -> bool {
 
 /// Waits until 4.11 says so.
 async fn until_ready(outside: &Outside, ready: bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while is_ready(outside).await != ready {
-        assert!(Instant::now() < deadline, "4.11 is never {ready}");
-        sleep(Duration::from_millis(10)).await;
-    }
+    eventually(Duration::from_secs(60), &format!("4.11 is never {ready}"), async || {
+        is_ready(outside).await == ready
+    })
+    .await;
 }
 
 /// Waits until answers are of this block.

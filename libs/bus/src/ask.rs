@@ -1,9 +1,6 @@
 //! Asking: a request to any replica of a workload, and its reply or a problem, always within the deadline.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_nats::{HeaderMap, HeaderName, Subject};
 use bytes::Bytes;
@@ -94,7 +91,7 @@ impl Bus {
     pub fn target(&self, workload: &str, operation: &str) -> Arc<Target> {
         self.listen_for_replicas();
         let subject = self.subject(workload, operation);
-        let mut targets = self.shared.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut targets = self.shared.targets.lock();
         if let Some(target) = targets.get(&subject) {
             return Arc::clone(target);
         }

@@ -1,12 +1,9 @@
 //! The connection to the bus: made in the background, kept for ever.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_nats::{Client, ConnectOptions, connection::State};
+use parking_lot::Mutex;
 use rand::Rng;
 use tokio::{sync::OnceCell, time::Instant};
 

@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -12,6 +12,7 @@ use std::{
 use async_nats::{Client, HeaderMap, Message, StatusCode};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::{connection::BusError, headers::ReplyHeader};
@@ -85,7 +86,7 @@ impl Inbox {
     pub(crate) fn expect(&self, workload: &str) -> Expected {
         let token = self.next.fetch_add(1, Ordering::Relaxed);
         let (done, receiver) = oneshot::channel();
-        lock(&self.waiting).insert(token, Slot { done, first: None, parts: Vec::new(), bytes: 0 });
+        self.waiting.lock().insert(token, Slot { done, first: None, parts: Vec::new(), bytes: 0 });
         Expected {
             waiting: Arc::clone(&self.waiting),
             token,
@@ -104,13 +105,13 @@ impl Expected {
 
 impl Drop for Expected {
     fn drop(&mut self) {
-        lock(&self.waiting).remove(&self.token);
+        self.waiting.lock().remove(&self.token);
     }
 }
 
 fn deliver(waiting: &Waiting, message: Message) {
     let Some(token) = message.subject.rsplit('.').next().and_then(|token| token.parse().ok()) else { return };
-    let mut waiting = lock(waiting);
+    let mut waiting = waiting.lock();
     let Some(slot) = waiting.get_mut(&token) else { return };
     let arrived = slot.take(message);
     if let Some(arrived) = arrived
@@ -140,8 +141,4 @@ impl Slot {
         let (headers, said) = self.first.take().unwrap_or((headers, said));
         Some(Arrived::Reply { headers, said, parts: std::mem::take(&mut self.parts) })
     }
-}
-
-fn lock(waiting: &Waiting) -> std::sync::MutexGuard<'_, HashMap<u64, Slot>> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -13,6 +13,7 @@ use std::{
 
 use async_nats::Subject;
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -90,7 +91,7 @@ impl Replicas {
     }
 
     pub(crate) fn group(&self, workload: &str) -> Arc<Group> {
-        let mut groups = lock(&self.groups);
+        let mut groups = self.groups.lock();
         if let Some(group) = groups.get(workload) {
             return Arc::clone(group);
         }
@@ -106,11 +107,11 @@ impl Replicas {
     /// could answer what was asked before.
     pub(crate) fn have_left(&self, group: &Group) -> bool {
         let is_informed = self.listening_since.get().is_some_and(|since| since.elapsed() > INFORMED);
-        is_informed && lock(&group.members).is_empty()
+        is_informed && group.members.lock().is_empty()
     }
 
     fn all(&self) -> Vec<(String, Arc<Group>)> {
-        lock(&self.groups).iter().map(|(workload, group)| (workload.clone(), Arc::clone(group))).collect()
+        self.groups.lock().iter().map(|(workload, group)| (workload.clone(), Arc::clone(group))).collect()
     }
 }
 
@@ -125,12 +126,12 @@ impl Group {
 
     /// Whether any replica lives and takes requests.
     fn is_taking(&self, now: Instant) -> bool {
-        lock(&self.members).iter().any(|member| member.is_taking && member.lives(now))
+        self.members.lock().iter().any(|member| member.is_taking && member.lives(now))
     }
 
     /// The next replica that lives and is none of these.
     pub(crate) fn other_than(&self, these: &[Box<str>], now: Instant) -> Option<Arc<str>> {
-        let members = lock(&self.members);
+        let members = self.members.lock();
         let may_be_asked = |member: &&Member| {
             member.is_taking && member.lives(now) && !these.iter().any(|id| **id == *member.id)
         };
@@ -141,26 +142,26 @@ impl Group {
 
     /// The replica that gave the latest sign of life: the one to ask again, since a frozen one cannot have given it.
     pub(crate) fn liveliest(&self, now: Instant) -> Option<Arc<str>> {
-        let members = lock(&self.members);
+        let members = self.members.lock();
         let liveliest = members.iter().filter(|member| member.is_taking).max_by_key(|member| member.heard)?;
         liveliest.lives(now).then(|| Arc::clone(&liveliest.id))
     }
 
     /// A replica did not listen: it is stopping or gone, unless its next beat says otherwise.
     pub(crate) fn takes_no_more(&self, id: &str) {
-        for member in lock(&self.members).iter_mut().filter(|member| &*member.id == id) {
+        for member in self.members.lock().iter_mut().filter(|member| &*member.id == id) {
             member.is_taking = false;
         }
     }
 
     /// Forgets a replica that is gone.
     fn forget(&self, id: &str) {
-        lock(&self.members).retain(|member| &*member.id != id);
+        self.members.lock().retain(|member| &*member.id != id);
         self.look(Instant::now());
     }
 
     fn heard(&self, id: &str, is_taking: bool, now: Instant) {
-        let mut members = lock(&self.members);
+        let mut members = self.members.lock();
         match members.iter_mut().find(|member| &*member.id == id) {
             Some(member) => (member.heard, member.is_taking) = (now, is_taking),
             None => members.push(Member { id: id.into(), is_taking, heard: now, probed: now }),
@@ -169,7 +170,7 @@ impl Group {
 
     /// Sees who has fallen silent; gives those who should be asked whether they still listen.
     fn look(&self, now: Instant) -> Vec<Arc<str>> {
-        let mut members = lock(&self.members);
+        let mut members = self.members.lock();
         let is_silent = members.iter().any(|member| !member.lives(now));
         let others_take = members.iter().any(|member| member.is_taking && member.lives(now));
         self.has_silent.store(is_silent && others_take, Ordering::Relaxed);
@@ -260,10 +261,6 @@ async fn listen(shared: std::sync::Weak<Shared>) {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,7 +295,7 @@ mod tests {
         now += SILENT;
         beaten(&group, &["a"], now);
         assert!(!is_trusted(&group));
-        lock(&group.members).retain(|member| &*member.id != "b");
+        group.members.lock().retain(|member| &*member.id != "b");
         group.look(now);
         assert!(is_trusted(&group), "it is gone");
     }

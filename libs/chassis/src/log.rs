@@ -5,11 +5,12 @@
 use std::{
     io::{self, Write},
     mem,
-    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     thread,
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use prometheus_client::metrics::counter::Counter;
 use tracing_subscriber::fmt::{
     MakeWriter,
@@ -71,18 +72,13 @@ impl LogQueue {
     /// Waits until all is written, so long at most.
     fn flush(&self, within: Duration) {
         let waits = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
-        let waiting = self.0.lock();
-        drop(self.0.emptied.wait_timeout_while(waiting, within, waits));
+        self.0.emptied.wait_while_for(&mut self.0.waiting.lock(), waits, within);
     }
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn put(&self, line: &[u8], room: usize) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.lines.len() + line.len() > room {
             waiting.dropped += 1;
             self.dropped.inc();
@@ -98,11 +94,11 @@ impl Queue {
         let mut lines = Vec::new();
         loop {
             lines.clear();
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             waiting.is_writing = false;
             while waiting.lines.is_empty() {
                 self.emptied.notify_all();
-                waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                self.filled.wait(&mut waiting);
             }
             waiting.is_writing = true;
             mem::swap(&mut waiting.lines, &mut lines);

@@ -221,7 +221,6 @@ where
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        () = push(telemetry, &registry) => {}
     }
     stopping.set(true);
     tracing::info!(workload, "stopping");
@@ -231,23 +230,8 @@ where
         _ = interrupt.recv() => tracing::warn!(workload, "told twice to stop, leaving at once"),
     }
     bus.flush(Duration::from_millis(500)).await;
-    if let (Some(_), Ok(page)) = (telemetry.push_every(), registry.borrow().text()) {
-        telemetry.push(page);
-    }
     tracing::info!(workload, "stopped");
     Ok(())
-}
-
-/// Pushes the metrics again and again, for ever.
-async fn push(telemetry: &Telemetry, registry: &RefCell<Registry>) {
-    let Some(every) = telemetry.push_every() else { return std::future::pending().await };
-    loop {
-        tokio::time::sleep(every).await;
-        match registry.borrow().text() {
-            Ok(page) => telemetry.push(page),
-            Err(error) => tracing::warn!(%error, "the metrics cannot be written"),
-        }
-    }
 }
 
 /// JSON lines on standard error; `MESH_LOG` is a filter such as `info` or `mesh_bus=debug,info`. Spans go to the tracer

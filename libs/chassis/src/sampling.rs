@@ -4,12 +4,10 @@
 //! a hundred is recorded, not each. And a client's word for recording counts so many times a second: anybody can say it in
 //! each request, and recording costs more than answering.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::time::Instant;
 
 use crate::Env;
+use parking_lot::Mutex;
 
 /// The share of requests that are recorded unless it is set.
 const SHARE: f64 = 0.01;
@@ -73,7 +71,7 @@ impl Wishes {
     }
 
     fn grant(&self, now: Instant) -> bool {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.left.lock();
         let saved = left.1 + now.saturating_duration_since(left.0).as_secs_f64() * self.per_s;
         let saved = saved.min(self.per_s);
         let is_granted = saved >= 1.0;

@@ -6,10 +6,11 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use mesh_transaction::{Admission, Block, Candidate, Network, Refusal, Spam, SpamRules, TxHash};
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -233,7 +234,7 @@ impl Application {
     fn commit_now(&self) -> Result<(), ApplicationError> {
         let stored = self.state().finalized.as_ref().map(|finalized| finalized.stored.clone());
         let stored = stored.ok_or(ApplicationError::NothingFinalized)?;
-        let frame = self.shared.file.lock().unwrap_or_else(PoisonError::into_inner).push(&stored)?;
+        let frame = self.shared.file.lock().push(&stored)?;
         let mut state = self.state();
         if let Some(Finalized { spam, hash, .. }) = state.finalized.take() {
             let mut checked = spam.clone();
@@ -255,7 +256,7 @@ impl Application {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock()
     }
 }
 

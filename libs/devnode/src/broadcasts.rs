@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use mesh_transaction::TxHash;
+use parking_lot::Mutex;
 
 /// The open record: one line per call, the method and the hash. Each line is with the system before the call goes
 /// on, so that it survives the process.
@@ -23,7 +23,7 @@ impl Broadcasts {
 
     pub(crate) fn note(&self, method: &str, hash: &TxHash) {
         let line = format!("{method} {hash}\n");
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         if let Err(error) = file.write_all(line.as_bytes()) {
             tracing::error!(%error, "a broadcast call could not be recorded");
         }

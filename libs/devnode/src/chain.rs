@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use mesh_transaction::{Admission, Block, Candidate, Refusal, Spam, SpamRules, TxHash};
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex as Turn, Semaphore, watch};
 use tokio::task::spawn_blocking;
@@ -105,7 +106,7 @@ impl Chain {
         let stored = self.deliver(&block, rules)?;
         let writing = {
             let (file, stored) = (Arc::clone(&file), stored.clone());
-            spawn_blocking(move || file.lock().unwrap_or_else(PoisonError::into_inner).push(&stored))
+            spawn_blocking(move || file.lock().push(&stored))
         };
         let place = writing.await.unwrap_or_else(|_| Err(interrupted()))?;
         let delivered = stored.txs.len();
@@ -286,7 +287,7 @@ impl Chain {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.table.lock()
     }
 }
 

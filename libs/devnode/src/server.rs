@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
@@ -49,7 +50,7 @@ async fn connection(stream: TcpStream, chain: &Chain, address: &str) {
             let Some(headers) = subscription::accept(request.headers()).filter(|_| is_asked) else {
                 return Ok::<_, Infallible>(answer(request, chain, address).await);
             };
-            *upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(hyper::upgrade::on(&mut request));
+            *upgrade.lock() = Some(hyper::upgrade::on(&mut request));
             let mut reply = Response::new(Full::default());
             *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             *reply.headers_mut() = headers;
@@ -64,7 +65,7 @@ async fn connection(stream: TcpStream, chain: &Chain, address: &str) {
     if let Err(error) = serving.await {
         tracing::debug!(%error, "a connection to the development node ended early");
     }
-    let upgrade = upgrade.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let upgrade = upgrade.into_inner();
     if let Some(upgrade) = upgrade
         && let Ok(upgraded) = upgrade.await
     {

@@ -7,7 +7,7 @@ use std::{
     future::Future,
     ops::Range,
     path::{Path as FilePath, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -15,6 +15,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use mesh_telemetry::span::{self, Recorded};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, local::LocalFileSystem, path::Path};
+use parking_lot::Mutex;
 use tracing::Instrument;
 
 use crate::{
@@ -209,11 +210,11 @@ impl SegmentStore {
     }
 
     async fn open_listed(&self, name: &SegmentName, meta: &ObjectMeta) -> Result<Arc<Segment>, HistoryError> {
-        if let Some((_, segment)) = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
+        if let Some((_, segment)) = self.open.lock().get(name) {
             return Ok(segment.clone());
         }
         let segment = Arc::new(self.read_segment(name, meta.size).await?.0);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.insert(name.clone(), (stamp(meta), segment.clone()));
         Ok(segment)
     }
@@ -271,7 +272,7 @@ impl SegmentStore {
     }
 
     fn forget(&self, keep: impl Fn(&SegmentName, &Stamp) -> bool) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.retain(|name, (stamp, _)| keep(name, stamp));
     }
 

@@ -11,11 +11,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
+use parking_lot::Mutex;
 pub use rustix::process::Signal;
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 use tokio::sync::watch;
@@ -194,7 +195,7 @@ impl Process {
 
     /// Sends a signal to the child; fails with `ESRCH` when it has ended.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        let ended = lock(&self.ended);
+        let ended = self.ended.lock();
         if ended.is_some() {
             return Err(rustix::io::Errno::SRCH.into());
         }
@@ -221,7 +222,7 @@ impl Process {
 
     /// Kills the child and its process group at once.
     pub fn kill_group(&self) {
-        let ended = lock(&self.ended);
+        let ended = self.ended.lock();
         if ended.is_none() {
             // Both may fail only because the child is just ending, which is what is wanted.
             let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
@@ -243,15 +244,11 @@ fn await_end(mut child: Child, ended: &Mutex<Option<ExitStatus>>, tell: &watch::
     while rustix::process::waitid(WaitId::Pid(pid), options)
         .is_err_and(|error| error == rustix::io::Errno::INTR)
     {}
-    let mut ended = lock(ended);
+    let mut ended = ended.lock();
     let status = child.wait().ok();
     *ended = status;
     drop(ended);
     tell.send_replace(status);
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

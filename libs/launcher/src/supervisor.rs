@@ -5,10 +5,11 @@
 //! and never across a wait.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Mutex as Turn;
 use tokio::time::Instant;
 
@@ -375,6 +376,6 @@ impl Supervisor {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.table.lock()
     }
 }

@@ -5,6 +5,8 @@ mod comments;
 mod edge;
 #[cfg(test)]
 mod error_table;
+mod example;
+mod examples;
 mod headers;
 mod json;
 mod notes;

@@ -3,10 +3,10 @@
 use proto_msgs::{Method, OperationInfo, Segment, v2::OperationNote};
 
 use crate::{
-    headers,
+    examples, headers,
     json::{Json, object},
     notes, parameters,
-    refusals::{self, Refusals},
+    refusals::Refusals,
     schema::{self, Schemas, Way},
 };
 
@@ -51,7 +51,7 @@ pub(crate) fn path_item(operation: &OperationInfo, schemas: &mut Schemas) -> Jso
         };
         named
             .with_some("parameters", parameters_of(operation, &note, is_head, schemas))
-            .with_some("requestBody", request_body(operation, &note, schemas))
+            .with_some("requestBody", request_body(operation, schemas))
             .with("responses", responses(operation, &note, is_head, schemas))
     };
     match (operation.method, &note.file) {
@@ -89,12 +89,13 @@ fn parameters_of(
     (!listed.is_empty()).then_some(listed)
 }
 
-fn request_body(operation: &OperationInfo, note: &OperationNote, schemas: &mut Schemas) -> Option<Json> {
+fn request_body(operation: &OperationInfo, schemas: &mut Schemas) -> Option<Json> {
     let schema = match operation.method {
         Method::Get => return None,
         Method::Post => schemas.message(&operation.request, Way::Sent),
     };
-    let body = object! { "schema" => schema }.with_some("examples", refusals::examples(200, &note.requests));
+    let body = object! { "schema" => schema }
+        .with_some("examples", examples::named(200, &examples::of(&operation.name).requests));
     Some(object! { "required" => true, "content" => object! { "application/json" => body } })
 }
 
@@ -106,7 +107,7 @@ fn responses(operation: &OperationInfo, note: &OperationNote, is_head: bool, sch
             let headers = if file.has_length { &FILE[..] } else { &STREAM[..] };
             let binary = object! { "schema" => object! { "type" => "string", "format" => "binary" } };
             let chunks = object! { "schema" => schema::reference("Chunk") }
-                .with_some("examples", refusals::examples(200, &note.answers));
+                .with_some("examples", examples::named(200, &examples::of(&operation.name).answers));
             let whole = object! {
                 "description" => "The whole file. With `Accept: application/x-ndjson` its chunks instead, one JSON object \
                                   on each line.",
@@ -134,7 +135,7 @@ fn responses(operation: &OperationInfo, note: &OperationNote, is_head: bool, sch
     if note.file.as_ref().is_some_and(|file| file.has_length) {
         all.push((304, unchanged(&FILE)));
     }
-    all.extend(refusals.responses(&note.answers));
+    all.extend(refusals.responses(&examples::of(&operation.name).answers));
     all.sort_by_key(|(status, _)| *status);
     let mut named = object! {};
     for (status, response) in all {
@@ -152,7 +153,8 @@ fn reply(operation: &OperationInfo, note: &OperationNote, schemas: &mut Schemas)
         (Method::Post, _) => &[],
     };
     let schema = schemas.message(&operation.reply, Way::Received);
-    let body = object! { "schema" => schema }.with_some("examples", refusals::examples(200, &note.answers));
+    let body = object! { "schema" => schema }
+        .with_some("examples", examples::named(200, &examples::of(&operation.name).answers));
     object! {
         "description" => schemas.comments.of(&operation.reply),
         "headers" => headers::of(headers),

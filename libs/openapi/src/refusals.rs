@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED};
-use proto_msgs::{
-    Method, OperationInfo,
-    v2::{Example, OperationNote},
-};
-use serde_json::value::RawValue;
+use proto_msgs::{Method, OperationInfo, v2::OperationNote};
 
 use crate::{
-    headers,
+    example::Example,
+    examples, headers,
     json::{Json, object},
     parameters,
 };
@@ -193,7 +190,7 @@ fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
             "code" => object! { "enum" => codes }, "details" => object! { "items" => number },
         },
     };
-    let body = object! { "schema" => schema }.with_some("examples", self::examples(status, examples));
+    let body = object! { "schema" => schema }.with_some("examples", examples::named(status, examples));
     object! {
         "description" => description,
         "headers" => headers::of(names),
@@ -205,21 +202,4 @@ fn push_new(numbers: &mut Vec<u32>, number: u32) {
     if !numbers.contains(&number) {
         numbers.push(number);
     }
-}
-
-/// The examples that come with a status.
-pub(crate) fn examples(status: u16, examples: &[Example]) -> Option<Json> {
-    let comes_with = |example: &Example| match example.status {
-        0 => 200,
-        status => status,
-    };
-    let mut named = object! {};
-    let wanted: Vec<_> = examples.iter().filter(|example| comes_with(example) == u32::from(status)).collect();
-    for (at, example) in wanted.iter().enumerate() {
-        // What is no JSON is left out, and missed by a test.
-        let Ok(value) = RawValue::from_string(example.json.clone()) else { continue };
-        let value = object! { "summary" => example.summary.as_str(), "value" => Json::Raw(value) };
-        named.put(&format!("example{}", at + 1), value);
-    }
-    (!wanted.is_empty()).then_some(named)
 }

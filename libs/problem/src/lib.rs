@@ -3,10 +3,14 @@
 //! A [`Problem`] is written for the client. What only operators may see (SQL, host names, driver texts) is
 //! logged where it happens and never put in here.
 
+mod chain;
+
 use std::fmt;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+
+pub use chain::{error_chain, sources};
 
 /// `@type` of every detail object.
 const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";

@@ -98,7 +98,7 @@ impl Snapshot<'_> {
     ///
     /// # Errors
     /// When the statement fails.
-    pub async fn copy(&self, sql: &'static str) -> Result<Copy, StoreError> {
+    pub async fn copy(&self, sql: &str) -> Result<Copy, StoreError> {
         Copy::begin(&self.transaction, sql).await
     }
 }

@@ -1,5 +1,5 @@
-//! The one list of metrics. Services register from it, documents, dashboards and alert rules are made from it, and tests
-//! hold what a running mesh serves against it, both ways.
+//! The one list of metrics. Services register from it, the table of docs/telemetry.md is made from it, dashboards and alert
+//! rules may query nothing else, and tests compare what a running mesh serves with it, both ways.
 //!
 //! Names, units (UCUM) and labels follow the OpenTelemetry semantic conventions where these know such a thing; ours begin
 //! with `mesh.`. Prometheus text spells them with underscores and with the unit behind.
@@ -181,8 +181,6 @@ metrics! {
         "Time since the start";
     TELEMETRY_SPANS = "mesh.telemetry.spans" "{span}" Counter &["outcome"], EVERYBODY,
         "Recorded spans: `exported`, `failed` at the collector, or `dropped` because it was too slow";
-    TELEMETRY_PUSHES = "mesh.telemetry.pushes" "{push}" Counter &["outcome"], EVERYBODY,
-        "Pushes of these metrics to the collector: `exported`, `failed`, or `dropped` because it was too slow";
     TARGET = "target" "" Info &["service.name", "service.version"], EVERYBODY,
         "Who serves these metrics";
 }

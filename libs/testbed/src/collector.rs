@@ -13,11 +13,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use opentelemetry_proto::tonic::collector::{
-    metrics::v1::ExportMetricsServiceRequest, trace::v1::ExportTraceServiceRequest,
-};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
-use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode as SpanStatus};
 use prost::Message;
 use tokio::net::TcpListener;
@@ -54,8 +51,6 @@ pub enum Manner {
 pub struct Taken {
     /// Spans in the order of coming.
     pub spans: Vec<TakenSpan>,
-    /// The newest metrics of each service, by name.
-    pub metrics: BTreeMap<String, BTreeMap<String, Metric>>,
     /// Requests that came, whether they were answered or not.
     pub requests: usize,
     /// Whether a credential was in any of them.
@@ -170,9 +165,6 @@ async fn take(
         "/v1/traces" => {
             ExportTraceServiceRequest::decode(body).map(|traces| take_spans(&tell, traces)).is_ok()
         }
-        "/v1/metrics" => {
-            ExportMetricsServiceRequest::decode(body).map(|some| take_metrics(&tell, some)).is_ok()
-        }
         _ => false,
     };
     let mut response = Response::new(Full::default());
@@ -191,17 +183,6 @@ fn take_spans(tell: &watch::Sender<Taken>, traces: ExportTraceServiceRequest) {
         }
     }
     tell.send_modify(|taken| taken.spans.extend(spans));
-}
-
-fn take_metrics(tell: &watch::Sender<Taken>, some: ExportMetricsServiceRequest) {
-    for resource in some.resource_metrics {
-        let service = service_of(resource.resource.map(|resource| resource.attributes));
-        let metrics = resource.scope_metrics.into_iter().flat_map(|scope| scope.metrics);
-        let metrics: BTreeMap<_, _> = metrics.map(|metric| (metric.name.clone(), metric)).collect();
-        tell.send_modify(|taken| {
-            taken.metrics.insert(service, metrics);
-        });
-    }
 }
 
 fn service_of(attributes: Option<Vec<KeyValue>>) -> String {

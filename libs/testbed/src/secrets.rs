@@ -1,9 +1,9 @@
 //! Secrets that no output may show. Every credential that the testbed gives to a service is one: its log, its answers and
 //! its telemetry are searched for them, in every test.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::{Mutex, PoisonError};
 
 /// Shorter ones would be found by chance.
 const SHORTEST: usize = 8;
@@ -36,7 +36,7 @@ pub(crate) fn must_not_show(what: &str, bytes: &[u8]) {
 
 /// Whether one is among these bytes.
 pub(crate) fn are_shown(bytes: &[u8]) -> bool {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = KNOWN.lock();
     known.iter().any(|secret| memchr::memmem::find(bytes, secret.as_bytes()).is_some())
 }
 
@@ -49,7 +49,7 @@ fn password_of(address: &str) -> Option<&str> {
 
 fn keep(secret: &str) {
     if secret.len() >= SHORTEST {
-        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(secret.to_owned());
+        KNOWN.lock().insert(secret.to_owned());
     }
 }
 

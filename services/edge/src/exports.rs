@@ -1,11 +1,9 @@
 //! How many downloads an address may have at the same time (contract section 7).
 
-use std::{
-    num::NonZeroUsize,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{num::NonZeroUsize, sync::Arc};
 
 use mesh_problem::{Code, NOT_MAPPED, Problem};
+use parking_lot::Mutex;
 
 use crate::{address::Address, counts::Counts};
 
@@ -42,14 +40,7 @@ impl Exports {
 pub(crate) type ExportPlace = Option<Hold>;
 
 /// How many each address has.
-#[derive(Default)]
-struct Held(Mutex<Counts<Address>>);
-
-impl Held {
-    fn lock(&self) -> MutexGuard<'_, Counts<Address>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+type Held = Mutex<Counts<Address>>;
 
 /// A place that is held, until it is dropped.
 pub(crate) struct Hold {

@@ -1,16 +1,13 @@
 //! One ask for a thousand equal requests: who asks what is being asked already waits for that answer.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, future::Future, sync::Arc};
 
 use futures_util::{
     FutureExt,
     future::{BoxFuture, Shared, WeakShared},
 };
 use mesh_problem::Problem;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::cache::{Answer, FRESH, Question};
@@ -46,7 +43,7 @@ impl Flights {
     /// since nobody knows how early in it the store was read. And whether it waits for as long as
     /// anybody would.
     pub(crate) fn under_way(&self, question: &Question, now: Instant) -> Option<(Flight, bool)> {
-        let under_way = self.lock();
+        let under_way = self.under_way.lock();
         let begun = under_way.flights.get(question)?;
         if now.duration_since(begun.at) >= FRESH {
             return None;
@@ -61,7 +58,7 @@ impl Flights {
         is_patient: bool,
         ask: impl Future<Output = Landing> + Send + 'static,
     ) -> Flight {
-        let mut under_way = self.lock();
+        let mut under_way = self.under_way.lock();
         under_way.count += 1;
         let number = under_way.count;
         let landing = Leaving { flights: Arc::clone(self), question: Arc::clone(question), number };
@@ -76,10 +73,6 @@ impl Flights {
         }
         flight
     }
-
-    fn lock(&self) -> MutexGuard<'_, UnderWay> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Takes an ask off the list when it ends, however it ends, unless another one has taken its place.
@@ -91,7 +84,7 @@ struct Leaving {
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        let mut under_way = self.flights.lock();
+        let mut under_way = self.flights.under_way.lock();
         if under_way.flights.get(&self.question).is_some_and(|begun| begun.number == self.number) {
             under_way.flights.remove(&self.question);
         }
@@ -200,14 +193,14 @@ mod tests {
         let (flight, _ask) = begin(&flights, &question);
         drop(flight);
         assert!(joined(&flights, &question).is_none());
-        assert!(flights.lock().flights.is_empty(), "nothing stays behind");
+        assert!(flights.under_way.lock().flights.is_empty(), "nothing stays behind");
     }
 
     #[tokio::test]
     async fn one_that_began_long_ago_is_not_joined_and_takes_no_other_off_the_list() {
         let (flights, question) = (Arc::new(Flights::default()), question("a"));
         let (old, ask) = begin(&flights, &question);
-        let begun = flights.lock().flights[&question].at;
+        let begun = flights.under_way.lock().flights[&question].at;
         let almost = FRESH.checked_sub(std::time::Duration::from_millis(1)).unwrap();
         assert!(flights.under_way(&question, begun + almost).is_some());
         assert!(flights.under_way(&question, begun + FRESH).is_none());

@@ -5,7 +5,6 @@ use std::{
     array,
     hash::{BuildHasher, RandomState},
     num::NonZeroU32,
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -18,6 +17,7 @@ use governor::{
 };
 use http::{HeaderMap, HeaderName, header::RETRY_AFTER};
 use mesh_problem::{Code, Problem};
+use parking_lot::Mutex;
 
 use crate::address::Address;
 
@@ -146,7 +146,7 @@ impl StateStore for Remembered {
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
         let group = usize::try_from(self.hasher.hash_one(address)).unwrap_or_default() % self.groups.len();
-        let mut slots = self.groups[group].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.groups[group].lock();
         let known = slots.iter().position(|slot| slot.address.as_ref() == Some(address));
         let before = known.map(|place| Nanos::from(slots[place].back_at));
         let (measured, back_at) = measure(before)?;

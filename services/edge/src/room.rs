@@ -1,9 +1,10 @@
 //! Room for so many, shared fairly: whoever holds some of it may hold no more than is left free. While there is plenty
 //! nobody notices; one alone gets half of it, two a third each, and somebody new always finds a place that is free.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::{address::Address, counts::Counts};
+use parking_lot::Mutex;
 
 /// Who holds places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +56,7 @@ impl Room {
 
     /// Takes a place, which counts for each of these.
     pub(crate) fn enter<const N: usize>(self: &Arc<Self>, holders: [Holder; N]) -> Result<Place<N>, NoPlace> {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         let free = self.places.saturating_sub(taken.count);
         if free == 0 {
             return Err(NoPlace::Full);
@@ -66,10 +67,6 @@ impl Room {
         taken.count += 1;
         holders.into_iter().for_each(|holder| taken.by.add(holder));
         Ok(Place { room: Arc::clone(self), holders })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,7 +79,7 @@ pub(crate) struct Place<const N: usize> {
 
 impl<const N: usize> Drop for Place<N> {
     fn drop(&mut self) {
-        let mut taken = self.room.lock();
+        let mut taken = self.room.taken.lock();
         taken.count -= 1;
         self.holders.into_iter().for_each(|holder| taken.by.remove(holder));
     }
@@ -161,6 +158,6 @@ mod tests {
             }
         }
         drop(places);
-        assert!(room.lock().by.is_empty() && room.lock().count == 0);
+        assert!(room.taken.lock().by.is_empty() && room.taken.lock().count == 0);
     }
 }

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 pub use crate::{
     catalogue::{Catalogue, Listing, Refresh},
     metrics::Metrics,
-    seal::{Rules, SealError, Sealed, Sealing, Until},
+    seal::{Rules, SealError, Sealed, Sealing, Until, history_statement},
 };
 use crate::{
     config::Config,

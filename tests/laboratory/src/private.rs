@@ -13,10 +13,11 @@ use mesh_launcher::database::Database;
 use mesh_launcher::home::Home;
 use mesh_launcher::services::{self, Sockets, Surroundings};
 use mesh_launcher::supervisor::{Group, Supervisor};
+use mesh_problem::error_chain;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls, config::Host};
 
-use mesh::failure::{Failure, cannot, with_causes};
+use mesh::failure::{Failure, cannot};
 use mesh::{programs, up::backing};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -108,7 +109,7 @@ impl PrivateMesh {
         let database_url = database.url().to_owned();
         mesh_store::migrate::migrate(&database_url)
             .await
-            .map_err(|error| Failure::failed(with_causes(&error)))?;
+            .map_err(|error| Failure::failed(error_chain(&error)))?;
         Ok(Servers { database_url, database, postgres: postgres.postgres.clone(), bus })
     }
 

@@ -96,7 +96,7 @@ impl Synthetic {
         fs::create_dir_all(&segments).map_err(|error| cannot("make the folder of segments", &error))?;
         let large = self.large_member(folder)?;
         let mut small = Vec::new();
-        for table in TABLES.iter().filter(|table| **table != self.table.name()) {
+        for table in TABLES.iter().map(|table| table.name).filter(|name| *name != self.table.name()) {
             small.push(small_member(&format!("history/{table}.csv"), folder)?);
         }
         small.push(small_member("currentstate/accounts.csv", folder)?);

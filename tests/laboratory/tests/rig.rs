@@ -5,15 +5,15 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mesh_launcher::services::SERVICES;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 /// Drills measure times and take all cores: one after the other.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+    ONE.lock()
 }
 
 /// Plays a drill as if the mesh were installed, where it builds nothing, and gives what it found.

@@ -9,7 +9,7 @@ use mesh_tests::{
     fixture::{self, Locked, MARKET, NOBODY, ORACLE_SPEC, WITHDRAWAL},
     outside::Outside,
     problem::assert_problem,
-    tunnel::Tunnel,
+    proxied::ProxiedServer,
 };
 
 /// How long a client may wait to hear that something is away.
@@ -70,7 +70,7 @@ async fn an_operation_that_nobody_answers_is_unavailable_at_once() {
 #[tokio::test]
 async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it() {
     let database = fixture::database().await;
-    let way = Tunnel::to(database.url()).await;
+    let way = ProxiedServer::start(database.url()).await;
     let setup = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).env(NO_CACHE.0, NO_CACHE.1);
     let mesh = setup.start().await;
     let outside = Outside::of(&mesh);
@@ -84,7 +84,7 @@ async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it()
     assert_eq!(outside.get("/api/v2/info").await.status, 200, "Info is answered without the database");
     assert_eq!(mesh.service("query").admin("/readyz").await.status, 503);
     assert_eq!(mesh.service("query").admin("/livez").await.status, 200);
-    way.mend();
+    way.restore();
     for (path, ..) in reads() {
         outside.await_status(&path, 200).await;
     }
@@ -93,7 +93,7 @@ async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it()
 #[tokio::test]
 async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
     let database = fixture::database().await;
-    let way = Tunnel::to(database.url()).await;
+    let way = ProxiedServer::start(database.url()).await;
     let setup =
         Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "500");
     let mesh = setup.env(NO_CACHE.0, NO_CACHE.1).start().await;
@@ -101,7 +101,7 @@ async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
     for (path, ..) in reads() {
         outside.await_status(&path, 200).await;
     }
-    way.freeze();
+    way.stall();
     let mut is_away = false;
     for (path, ..) in reads() {
         let answer = promptly(&outside, &path, SOON).await;
@@ -110,7 +110,7 @@ async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
         assert_problem(&answer, status, code, 10000);
     }
     assert!(is_away, "after three seconds nobody waits any more");
-    way.mend();
+    way.restore();
     for (path, ..) in reads() {
         outside.await_status(&path, 200).await;
     }
@@ -153,7 +153,7 @@ async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
 #[tokio::test]
 async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_it() {
     let database = fixture::database().await;
-    let way = Tunnel::to(nats().await.url()).await;
+    let way = ProxiedServer::start(nats().await.url()).await;
     // A request that is on the bus just when it breaks is lost, and late.
     let setup =
         Mesh::configure(&database).env("MESH_BUS_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "1000");
@@ -165,7 +165,7 @@ async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_i
     assert_problem(&promptly(&outside, "/api/v2/info", SOON).await, 503, 14, 10000);
     assert_problem(&outside.get("/accounts?party=x").await, 400, 3, 10013);
     assert_eq!(mesh.service("edge").admin("/readyz").await.status, 503);
-    way.mend();
+    way.restore();
     outside.await_status("/accounts", 200).await;
     outside.await_status("/api/v2/info", 200).await;
 }

@@ -4,7 +4,6 @@
 mod bodies;
 mod failures;
 mod head;
-mod lateness;
 mod order;
 mod pagination;
 mod parameters;

@@ -5,7 +5,7 @@ use mesh_tests::{
     fixture::{self, MARKET, NOBODY},
     outside::Outside,
     problem::assert_problem,
-    tunnel::Tunnel,
+    proxied::ProxiedServer,
 };
 
 /// A body above the limit of 2 MiB, and no JSON.
@@ -87,7 +87,7 @@ async fn pagination_comes_before_ranges() {
 #[tokio::test]
 async fn everything_that_a_request_says_comes_before_the_store() {
     let database = fixture::database().await;
-    let way = Tunnel::to(database.url()).await;
+    let way = ProxiedServer::start(database.url()).await;
     let mesh = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).start().await;
     let outside = Outside::of(&mesh);
     way.cut();

@@ -11,8 +11,8 @@ use mesh_tests::{
     fixture::{self, Locked},
     outside::Outside,
     problem::assert_problem,
+    proxied::ProxiedServer,
     raw::Connection,
-    tunnel::Tunnel,
 };
 use tokio::time::sleep;
 
@@ -151,17 +151,17 @@ async fn the_query_of_a_client_that_goes_away_is_cancelled() {
 #[tokio::test]
 async fn services_that_start_before_database_and_bus_are_ready_once_these_come() {
     let database = fixture::database().await;
-    let to_database = Tunnel::cut_off(database.url()).await;
-    let to_bus = Tunnel::cut_off(bus().await.url()).await;
+    let to_database = ProxiedServer::start_cut(database.url()).await;
+    let to_bus = ProxiedServer::start_cut(bus().await.url()).await;
     let setup = Mesh::configure(&database)
         .env("MESH_DATABASE_URL", to_database.url())
         .env("MESH_BUS_URL", to_bus.url());
     let (mesh, ()) = tokio::join!(setup.start(), async {
         // Nothing tells that a connection was refused: time for a few.
         sleep(Duration::from_millis(700)).await;
-        to_bus.mend();
+        to_bus.restore();
         sleep(Duration::from_millis(300)).await;
-        to_database.mend();
+        to_database.restore();
     });
     for (_, path) in mesh_tests::cases::answered() {
         let answer = Outside::of(&mesh).get(&path).await;

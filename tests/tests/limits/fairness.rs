@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh, MeshSetup};
+use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
 use mesh_tests::{
     fixture::{self, Locked},
     outside::Outside,
@@ -13,7 +13,7 @@ use mesh_tests::{
 };
 use tokio::{
     task::JoinHandle,
-    time::{Instant, sleep, timeout},
+    time::{Instant, timeout},
 };
 
 use crate::{HOT, get_for, metric};
@@ -44,11 +44,8 @@ async fn four_wait(
         tokio::spawn(async move { get_for(&outside, &client, &slow(at)).await })
     };
     let waiting = (0..4).map(ask).collect();
-    let deadline = Instant::now() + SOON;
-    while metric(mesh, "http_server_active_requests").await < 4 {
-        assert!(Instant::now() < deadline, "they do not wait");
-        sleep(Duration::from_millis(10)).await;
-    }
+    eventually(SOON, "they do not wait", async || metric(mesh, "http_server_active_requests").await >= 4)
+        .await;
     waiting
 }
 

@@ -16,7 +16,6 @@ async fn stage(endpoint: &str) -> (mesh_testbed::Database, Mesh) {
         .env("OTEL_BSP_SCHEDULE_DELAY", "20")
         .env("OTEL_BSP_MAX_QUEUE_SIZE", "64")
         .env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "16")
-        .env("OTEL_METRIC_EXPORT_INTERVAL", "100")
         .env("OTEL_TRACES_SAMPLER", "always_on")
         .env("TOKIO_WORKER_THREADS", "1")
         .env(NO_CACHE.0, NO_CACHE.1);

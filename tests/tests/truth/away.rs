@@ -71,7 +71,7 @@ async fn answers_without_a_store_keep_their_height_for_ten_seconds_and_then_end(
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
     assert!(shown > 10 && last - asked > AGE_AWAY - SLACK, "shown for {:?} only", last - asked);
 
-    stage.to_store.mend();
+    stage.to_store.restore();
     let mended = Instant::now();
     while get(&mut connection, &known).await.status != 200 {
         assert!(mended.elapsed() < BACK_WITHIN + SLACK, "still away");

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::Database;
+use mesh_testbed::{Database, eventually};
 use mesh_tests::{fixture, raw::Connection};
 use tokio::time::sleep;
 use tokio_postgres::Client;
@@ -40,11 +40,10 @@ async fn write_block(client: &Client, height: u64) {
 
 /// Waits until a connection has been told of a block.
 async fn await_height(connection: &mut Connection, wanted: u64) {
-    let deadline = Instant::now() + SOON;
-    while height(&get(connection, LIMITS).await) < wanted {
-        assert!(Instant::now() < deadline, "block {wanted} is not seen");
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually(SOON, &format!("block {wanted} is not seen"), async || {
+        height(&get(connection, LIMITS).await) >= wanted
+    })
+    .await;
 }
 
 /// Waits until reads wait in the middle.

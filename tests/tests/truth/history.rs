@@ -1,12 +1,9 @@
 //! What the store said when: its states in order, each with the time in which it became visible, and what every
 //! question was to be answered in it.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{collections::HashMap, time::Instant};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::world::{Question, World, questions};
@@ -53,7 +50,7 @@ impl History {
     pub(crate) fn add(&self, world: &World, sent: Instant, returned: Instant) {
         let answers = self.questions.iter().map(|question| self.number(&(question.answer)(world))).collect();
         let height = u64::try_from(world.height).expect("heights are positive");
-        let mut states = lock(&self.states);
+        let mut states = self.states.lock();
         if let Some(last) = states.last_mut() {
             last.ends = Some(returned);
         }
@@ -62,33 +59,29 @@ impl History {
 
     /// The number of an answer's plain body; none when it is no JSON.
     pub(crate) fn content(&self, body: Vec<u8>) -> Option<Content> {
-        if let Some(known) = lock(&self.contents).sent.get(&body) {
+        if let Some(known) = self.contents.lock().sent.get(&body) {
             return Some(*known);
         }
         let number = self.number(&serde_json::from_slice(&body).ok()?);
-        lock(&self.contents).sent.insert(body, number);
+        self.contents.lock().sent.insert(body, number);
         Some(number)
     }
 
     fn number(&self, value: &Value) -> Content {
-        let mut contents = lock(&self.contents);
+        let mut contents = self.contents.lock();
         let next = contents.numbers.len();
         *contents.numbers.entry(value.to_string()).or_insert(next)
     }
 
     /// The text of a content, for a failed test's message.
     pub(crate) fn text(&self, content: Content) -> String {
-        let contents = lock(&self.contents);
+        let contents = self.contents.lock();
         let found = contents.numbers.iter().find(|(_, number)| **number == content);
         found.map_or_else(String::new, |(text, _)| text.clone())
     }
 
     /// The states so far.
     pub(crate) fn states(&self) -> Vec<State> {
-        lock(&self.states).clone()
+        self.states.lock().clone()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

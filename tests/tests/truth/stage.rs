@@ -5,21 +5,21 @@ use std::{net::TcpListener, os::fd::OwnedFd, sync::Arc};
 
 use futures_util::future::join_all;
 use mesh_testbed::{Database, Service, nats};
-use mesh_tests::tunnel::Tunnel;
+use mesh_tests::proxied::ProxiedServer;
 
 /// The services and the ways between them.
 pub(crate) struct Stage {
     pub(crate) edges: Vec<Edge>,
     pub(crate) query: Vec<Backend>,
     pub(crate) node_info: Backend,
-    pub(crate) to_store: Tunnel,
+    pub(crate) to_store: ProxiedServer,
 }
 
 /// An edge, and its way to the bus.
 pub(crate) struct Edge {
     pub(crate) service: Service,
     pub(crate) url: String,
-    pub(crate) to_bus: Tunnel,
+    pub(crate) to_bus: ProxiedServer,
 }
 
 /// A service that reads the store, and how many reads its earlier lives have answered.
@@ -32,7 +32,7 @@ impl Stage {
     /// Starts everything.
     pub(crate) async fn start(database: &Database, edges: usize, queries: usize) -> Self {
         let prefix = format!("truth{:x}", rand::random::<u64>());
-        let to_store = Tunnel::to(database.url()).await;
+        let to_store = ProxiedServer::start(database.url()).await;
         let (query, node_info, edges) = tokio::join!(
             join_all((0..queries).map(|_| Backend::start("query", &prefix, database, &to_store))),
             Backend::start("node-info", &prefix, database, &to_store),
@@ -56,7 +56,7 @@ impl Edge {
         // The test holds the socket, so that an edge that comes back finds those who wait for it.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
-        let to_bus = Tunnel::to(nats().await.url()).await;
+        let to_bus = ProxiedServer::start(nats().await.url()).await;
         let setup =
             Service::configure("edge").env("MESH_BUS_PREFIX", prefix).env("MESH_BUS_URL", to_bus.url());
         let service = setup.socket("http", Arc::new(OwnedFd::from(listener))).start().await;
@@ -73,10 +73,9 @@ impl Edge {
 }
 
 impl Backend {
-    async fn start(name: &str, prefix: &str, database: &Database, to_store: &Tunnel) -> Self {
+    async fn start(name: &str, prefix: &str, database: &Database, to_store: &ProxiedServer) -> Self {
         let setup = Service::configure(name).env("MESH_BUS_PREFIX", prefix);
-        let service =
-            setup.env("MESH_DATABASE_URL", to_store.instead_in(&database.url_of(name))).start().await;
+        let service = setup.env("MESH_DATABASE_URL", to_store.rewrite(&database.url_of(name))).start().await;
         Self { service, answered_before: 0 }
     }
 

@@ -97,17 +97,17 @@ async fn one(stage: &mut Stage, trouble: Trouble, random: &mut SmallRng) {
         Trouble::StoreCut => {
             stage.to_store.cut();
             sleep(store_cut).await;
-            stage.to_store.mend();
+            stage.to_store.restore();
         }
         Trouble::StoreFrozen => {
-            stage.to_store.freeze();
+            stage.to_store.stall();
             sleep(store_cut).await;
-            stage.to_store.mend();
+            stage.to_store.restore();
         }
         Trouble::BusCut { edge } => {
             stage.edges[edge].to_bus.cut();
             sleep(cut).await;
-            stage.edges[edge].to_bus.mend();
+            stage.edges[edge].to_bus.restore();
         }
         Trouble::QueryFrozen { replica } => {
             stage.query[replica].service.signal(Signal::STOP);

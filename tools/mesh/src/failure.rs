@@ -5,6 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use mesh_history::HistoryError;
+use mesh_problem::error_chain;
 use mesh_store::error::StoreError;
 
 /// Why a command failed.
@@ -60,13 +61,13 @@ impl Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::failed(with_causes(&error))
+        Self::failed(error_chain(&error))
     }
 }
 
 impl From<HistoryError> for Failure {
     fn from(error: HistoryError) -> Self {
-        Self::failed(with_causes(&error))
+        Self::failed(error_chain(&error))
     }
 }
 
@@ -78,24 +79,9 @@ impl fmt::Display for Failure {
     }
 }
 
-/// An error and its causes as one clause.
-pub fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let said = next.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        cause = next.source();
-    }
-    text
-}
-
 /// Says which step failed.
 pub fn cannot(step: &str, error: &dyn Error) -> Failure {
-    Failure::failed(format!("cannot {step}: {}", with_causes(error)))
+    Failure::failed(format!("cannot {step}: {}", error_chain(error)))
 }
 
 /// Names commands as the reader types them: in a checkout the program is reached through cargo.
@@ -113,12 +99,5 @@ mod tests {
     fn a_failure_is_one_line_whatever_it_was_made_of() {
         let failure = Failure::failed("first\n  second\tthird");
         assert_eq!(failure.to_string(), "first second third");
-    }
-
-    #[test]
-    fn causes_follow_their_error_and_are_not_repeated() {
-        let inner = std::io::Error::other("the disk is full");
-        let outer = std::io::Error::other(inner);
-        assert_eq!(with_causes(&outer), "the disk is full");
     }
 }

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use mesh_problem::error_chain;
 use mesh_store::load::{LoadReport, load_folder};
 
 use crate::cli::LoadArgs;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::migrate::migrate;
 use crate::seal::variables;
+use crate::terminal::print_line;
 use crate::up::backing::reach_postgres;
-use crate::up::say;
 
 /// Migrates the database and loads a folder into it.
 pub(crate) async fn load(args: &LoadArgs) -> Result<(), Failure> {
@@ -20,11 +21,12 @@ pub(crate) async fn load(args: &LoadArgs) -> Result<(), Failure> {
 
 /// Loads a folder into a migrated database, saying each step and what was left out.
 pub(crate) async fn load_into(url: &str, folder: &Path) -> Result<(), Failure> {
-    let progress = |number, all, table: &str| say(&format!("loading {number} of {all} tables ({table})"));
+    let progress =
+        |number, all, table: &str| print_line(&format!("loading {number} of {all} tables ({table})"));
     let report = load_folder(url, folder, progress).await.map_err(|error| {
-        Failure::failed(format!("nothing was loaded from {}: {}", folder.display(), with_causes(&error)))
+        Failure::failed(format!("nothing was loaded from {}: {}", folder.display(), error_chain(&error)))
     })?;
-    told(&report).iter().for_each(|line| say(line));
+    told(&report).iter().for_each(|line| print_line(line));
     Ok(())
 }
 

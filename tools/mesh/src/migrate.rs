@@ -7,15 +7,15 @@ use mesh_store::migrate::migrate_after;
 use crate::cli::MigrateArgs;
 use crate::failure::Failure;
 use crate::seal::{seal_in_turn, variables};
+use crate::terminal::print_line;
 use crate::up::backing::reach_postgres;
-use crate::up::say;
 
 /// Migrates alone: a job of its own before the services of a new release, which find everything done.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
     let url = args.database.url()?;
     reach_postgres(&url).await?;
     migrate(&url, args.history.as_deref().map(|root| variables(&url, root))).await?;
-    say("the database has the newest schema");
+    print_line("the database has the newest schema");
     Ok(())
 }
 
@@ -24,9 +24,9 @@ pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
 pub(crate) async fn migrate(url: &str, closing: Option<Vec<(String, String)>>) -> Result<(), Failure> {
     let before = async |_: &_| {
         let Some(variables) = closing else { return Ok(()) };
-        say("sealing up to the newest block, because the tables of exports are about to change");
+        print_line("sealing up to the newest block, because the tables of exports are about to change");
         let sealing = Sealing::configured(variables).map_err(Failure::configuration)?;
-        let mut told = |segment: &Segment| say(&format!("sealed {}", segment.name));
+        let mut told = |segment: &Segment| print_line(&format!("sealed {}", segment.name));
         seal_in_turn(&sealing, Until::Newest, &mut told).await
     };
     migrate_after(url, before).await.map(|_| ())

@@ -12,13 +12,15 @@ use mesh_launcher::RestartRule;
 use mesh_launcher::control::{Answer, ControlError, Request, ask};
 use mesh_launcher::home::Home;
 use mesh_launcher::supervisor::Supervisor;
+use mesh_problem::error_chain;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use crate::cli::SealArgs;
-use crate::failure::{Failure, cannot, with_causes};
+use crate::failure::{Failure, cannot};
 use crate::signals::Signals;
-use crate::up::{backing, say};
+use crate::terminal::print_line;
+use crate::up::backing;
 
 /// How long another writer may be at it before one gives up.
 const ANOTHERS_TURN: Duration = Duration::from_secs(600);
@@ -149,10 +151,10 @@ pub(crate) async fn seal_in_turn(
             }
             Ok(Sealed::Elsewhere) if !is_waiting => {
                 is_waiting = true;
-                say("another writer is sealing; waiting until it is done");
+                print_line("another writer is sealing; waiting until it is done");
             }
             Ok(Sealed::Elsewhere) => {}
-            Err(error) => return Err(Failure::failed(with_causes(&error))),
+            Err(error) => return Err(Failure::failed(error_chain(&error))),
         }
         sleep(LOOK_AGAIN).await;
     }
@@ -168,7 +170,7 @@ pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, St
         let newest: Option<i64> =
             newest.map_err(|error| cannot("see how long the history is", &error))?.get(0);
         let mut tell = |segment: &Segment| {
-            say(&format!(
+            print_line(&format!(
                 "sealing the history: block {} of {}",
                 segment.height_to,
                 newest.unwrap_or_default()
@@ -177,7 +179,7 @@ pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, St
         seal_in_turn(&sealing, Until::Complete, &mut tell).await
     };
     if let Err(failure) = sealed.await {
-        say(&format!("the history is not sealed yet: {failure}"));
+        print_line(&format!("the history is not sealed yet: {failure}"));
     }
 }
 

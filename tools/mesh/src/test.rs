@@ -24,8 +24,8 @@ use tokio::process::Command;
 use crate::failure::Failure;
 use crate::group;
 use crate::signals::Signals;
+use crate::terminal::print_line;
 use crate::up::backing::failure;
-use crate::up::say;
 
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 /// Whatever mesh, as the permissions of the bus have it.
@@ -45,7 +45,7 @@ pub(crate) async fn test() -> Result<(), Failure> {
         () = signals.stop() => Err(Failure::failed("the tests were interrupted; run `mesh test` again for a result")),
     };
     if outcome.is_ok() {
-        say(&format!("==> everything passed in {}", seconds(begun)));
+        print_line(&format!("==> everything passed in {}", seconds(begun)));
     }
     outcome
 }
@@ -53,8 +53,8 @@ pub(crate) async fn test() -> Result<(), Failure> {
 async fn steps(root: &Path) -> Result<(), Failure> {
     let folder = temporary_folder()?;
     let log = folder.path().join("install.log");
-    let postgres = find_or_install_postgres(&log, &say).await.map_err(failure)?;
-    let nats = find_or_install_nats(&log, &say).await.map_err(failure)?;
+    let postgres = find_or_install_postgres(&log, &print_line).await.map_err(failure)?;
+    let nats = find_or_install_nats(&log, &print_line).await.map_err(failure)?;
     let cometbft = cometbft::find_or_install(root).await;
 
     step(root, "formatting", &["fmt", "--all", "--check"], &[]).await?;
@@ -79,7 +79,7 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     step(root, "documentation", &["doc", "--workspace", "--no-deps"], &strict).await?;
     let unchecked = deny::check(root).await?;
     for skipped in skipped(root, cometbft.err()).into_iter().chain(unchecked) {
-        say(&format!("==> skipped: {skipped}"));
+        print_line(&format!("==> skipped: {skipped}"));
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ async fn searched_step(
     env: &[(String, String)],
     secrets: &[String],
 ) -> Result<(), Failure> {
-    say(&format!("==> {name}: cargo {}", args.join(" ")));
+    print_line(&format!("==> {name}: cargo {}", args.join(" ")));
     let begun = Instant::now();
     let mut command = Command::from(cargo_mesh::cargo());
     command.args(args).current_dir(root);
@@ -112,7 +112,7 @@ async fn searched_step(
         return Err(Failure::failed(format!("{name} showed a credential; find who printed the line above")));
     }
     if status.success() {
-        say(&format!("==> {name}: passed in {}", seconds(begun)));
+        print_line(&format!("==> {name}: passed in {}", seconds(begun)));
         return Ok(());
     }
     Err(Failure::failed(format!(

@@ -8,7 +8,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -16,6 +16,7 @@ use std::{
 use async_nats::{Client, Message};
 use futures_util::StreamExt;
 use mesh_telemetry::{Registry, list};
+use parking_lot::Mutex;
 use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
@@ -143,7 +144,7 @@ impl Bulk {
     pub(super) fn lane(&self, workload: &str) -> Lane {
         let (sender, messages) = mpsc::channel(LANE_CAPACITY);
         let outstanding = Arc::<AtomicU64>::default();
-        let mut by_stream = self.lanes.lock();
+        let mut by_stream = self.lanes.by_stream.lock();
         let stream = loop {
             let stream = rand::random();
             if !by_stream.contains_key(&stream) {
@@ -160,7 +161,7 @@ impl Lanes {
     fn hand_on(&self, message: Message) {
         let stream =
             message.subject.rsplit('.').nth(1).and_then(|stream| u64::from_str_radix(stream, 16).ok());
-        let by_stream = self.lock();
+        let by_stream = self.by_stream.lock();
         let Some(way) = stream.and_then(|stream| by_stream.get(&stream)) else { return };
         self.subtract(&way.outstanding, message.payload.len() as u64);
         if let Err(TrySendError::Full(_)) = way.sender.try_send(message) {
@@ -173,10 +174,6 @@ impl Lanes {
         let less = |before: u64| Some(before.saturating_sub(bytes));
         let before = share.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).unwrap_or_default();
         self.outstanding.fetch_sub(before.min(bytes), Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Way>> {
-        self.by_stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -201,7 +198,7 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        self.lanes.lock().remove(&self.stream);
+        self.lanes.by_stream.lock().remove(&self.stream);
         self.is_waiting_for(0);
     }
 }

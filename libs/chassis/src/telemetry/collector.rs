@@ -21,6 +21,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use mesh_problem::error_chain;
 use opentelemetry_http::{HttpClient, HttpError};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::{runtime::Handle, time::timeout};
@@ -41,7 +42,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// A way that takes so long for one push; with TLS when some endpoint is an `https` one.
+    /// `within` is for one request; with TLS when the endpoint is an `https` one.
     pub(super) fn new(runtime: Handle, within: Duration, with_tls: bool) -> io::Result<Self> {
         let mut roots = RootCertStore::empty();
         if with_tls {
@@ -68,7 +69,7 @@ impl Collector {
         let wrong = match &answer {
             Ok(answer) if answer.status().is_success() => None,
             Ok(answer) => Some(answer.status().to_string()),
-            Err(error) => Some(with_causes(error.as_ref())),
+            Err(error) => Some(error_chain(error.as_ref())),
         };
         let was_failing = self.is_failing.swap(wrong.is_some(), Ordering::Relaxed);
         match wrong {
@@ -84,17 +85,6 @@ impl Collector {
         let body = Limited::new(body, ANSWER_BYTES).collect().await?.to_bytes();
         Ok(Response::from_parts(head, body))
     }
-}
-
-/// An error with what lies below it.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(cause) = below {
-        text = format!("{text}: {cause}");
-        below = cause.source();
-    }
-    text
 }
 
 /// For the exporter's thread, which is outside of any runtime.

@@ -1,7 +1,7 @@
 //! Why a read failed, in the cases that a caller treats differently.
 
 use deadpool_postgres::PoolError;
-use mesh_problem::{NOT_MAPPED, Problem};
+use mesh_problem::{NOT_MAPPED, Problem, error_chain, sources};
 use tokio_postgres::error::SqlState;
 
 use crate::address::AddressError;
@@ -43,7 +43,7 @@ impl ReadError {
                 Problem::internal(number, "the query failed")
             }
         };
-        problem.caused_by(self.chain())
+        problem.caused_by(error_chain(self))
     }
 
     /// It in a word, for those who count.
@@ -56,18 +56,6 @@ impl ReadError {
             Self::Failed(_) => "failed",
             Self::Unreadable(_) => "unreadable",
         }
-    }
-
-    /// The whole story, for the log.
-    fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(error) = source {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            source = error.source();
-        }
-        text
     }
 }
 
@@ -112,12 +100,5 @@ fn means_away(code: &SqlState) -> bool {
 }
 
 fn is_io(error: &tokio_postgres::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        if error.is::<std::io::Error>() {
-            return true;
-        }
-        source = error.source();
-    }
-    false
+    sources(error).any(|cause| cause.is::<std::io::Error>())
 }

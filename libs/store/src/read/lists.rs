@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -89,7 +90,7 @@ impl Lists {
     /// A connection for a statement, and its place among those of that statement.
     async fn connection(&self, sql: &'static str) -> Result<(Object, OwnedSemaphorePermit), ReadError> {
         let share = {
-            let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut shares = self.shares.lock();
             Arc::clone(shares.entry(sql).or_insert_with(|| Arc::new(Semaphore::new(self.share))))
         };
         let place = timeout(WAIT_AT_MOST, share.acquire_owned()).await;

@@ -7,11 +7,12 @@ use std::{
     collections::HashMap,
     future::Future,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_postgres::{Client, Row, Statement, error::SqlState};
 
@@ -113,7 +114,7 @@ impl Pipeline {
         let statement = self.statement(sql).await?;
         match self.wait(self.client.query_one(&statement, parameters)).await {
             Err(error) if is_stale(&error) => {
-                self.lock().remove(&place(sql));
+                self.prepared.lock().remove(&place(sql));
                 let statement = self.statement(sql).await?;
                 Ok(self.wait(self.client.query_one(&statement, parameters)).await?)
             }
@@ -122,11 +123,11 @@ impl Pipeline {
     }
 
     async fn statement(&self, sql: &'static str) -> Result<Statement, ReadError> {
-        if let Some(statement) = self.lock().get(&place(sql)) {
+        if let Some(statement) = self.prepared.lock().get(&place(sql)) {
             return Ok(statement.clone());
         }
         let statement = self.wait(self.client.prepare(sql)).await?;
-        self.lock().insert(place(sql), statement.clone());
+        self.prepared.lock().insert(place(sql), statement.clone());
         Ok(statement)
     }
 
@@ -135,10 +136,6 @@ impl Pipeline {
         let answer = answer.await;
         waiting.is_over = true;
         answer
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Statement>> {
-        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,12 +5,13 @@
 
 use std::{
     sync::{
-        Arc, PoisonError, RwLock, Weak,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::RwLock;
 use tokio::{
     pin, select,
     sync::{Notify, watch},
@@ -57,16 +58,16 @@ pub(super) struct Slot(RwLock<Option<Arc<Pipeline>>>);
 
 impl Slot {
     pub(super) fn get(&self) -> Option<Arc<Pipeline>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     fn get_if(&self, wanted: impl Fn(&Pipeline) -> bool) -> Option<Arc<Pipeline>> {
-        let slot = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let slot = self.0.read();
         slot.as_ref().filter(|pipeline| pipeline.is_open() && wanted(pipeline)).cloned()
     }
 
     fn put(&self, pipeline: Option<Arc<Pipeline>>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = pipeline;
+        *self.0.write() = pipeline;
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use mesh_store::Store;
-use mesh_testbed::Database;
+use mesh_testbed::{Database, eventually};
 use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
@@ -84,11 +84,12 @@ async fn whoever_waits_on_a_connection_that_is_replaced_gets_its_answer() {
     let (left, waiting) = (read(&store, SLOW), read(&store, SLOW));
     let first = await_active(&watcher, 1, SOON).await;
     left.abort();
-    let deadline = Instant::now() + SOON;
-    while matches!(&*sessions(&watcher).await.1, active if active.is_empty() || active == first) {
-        assert!(Instant::now() < deadline, "the connection is not replaced");
-        sleep(Duration::from_millis(10)).await;
-    }
+    eventually(
+        SOON,
+        "the connection is not replaced",
+        async || !matches!(&*sessions(&watcher).await.1, active if active.is_empty() || active == first),
+    )
+    .await;
     assert!(!waiting.is_finished());
     holder.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(timeout(SOON, waiting).await.unwrap().unwrap(), 0);
@@ -98,11 +99,7 @@ async fn whoever_waits_on_a_connection_that_is_replaced_gets_its_answer() {
 async fn a_read_whose_connection_breaks_is_answered_over_another_one() {
     let database = Database::fresh().await;
     let (store, watcher) = (store(&database, 2).await, database.connect().await);
-    let deadline = Instant::now() + SOON;
-    while sessions(&watcher).await.0.len() < 2 {
-        assert!(Instant::now() < deadline, "there are not two connections");
-        sleep(Duration::from_millis(10)).await;
-    }
+    eventually(SOON, "there are not two connections", async || sessions(&watcher).await.0.len() >= 2).await;
     let holder = lock(&database).await;
     let waiting = read(&store, SLOW);
     let active = await_active(&watcher, 1, SOON).await;

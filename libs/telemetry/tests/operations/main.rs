@@ -1,5 +1,5 @@
-//! What operators get is made from the list of metrics: alert rules and their own tests, dashboards, the table of the
-//! document. The files in the repository must be what is made; `MESH_UPDATE=1 cargo test -p mesh-telemetry` writes them.
+//! What operators get, held against the list of metrics: alert rules and their own tests, dashboards, the document's table.
+//! What is made here is written by `MESH_UPDATE=1 cargo test -p mesh-telemetry`.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
@@ -31,7 +31,7 @@ fn is_made(name: &str, text: &str) {
     let differs = kept.lines().zip(text.lines()).position(|(kept, made)| kept != made);
     assert!(
         kept == text,
-        "{name} is not what the list makes (line {}): MESH_UPDATE=1 cargo test -p mesh-telemetry",
+        "{name} is not what is made (line {}): MESH_UPDATE=1 cargo test -p mesh-telemetry",
         differs.map_or("count".to_owned(), |line| (line + 1).to_string())
     );
 }

@@ -8,8 +8,8 @@ use actix::{Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use mesh_bus::{Chunks, KNOWN_AHEAD, Open, Opened, Piece, Position, Pull, Totals, WhileAwaited};
-use mesh_history::{Held, HistoryError, Layout, LayoutError};
-use mesh_problem::{Code, MALFORMED, Problem};
+use mesh_history::{Held, HistoryError, Layout, LayoutError, TABLES};
+use mesh_problem::{Code, MALFORMED, Problem, error_chain};
 use proto_msgs::v2::{ExportInfo, ExportNetworkHistoryRequest, Table};
 
 use crate::{Export, Listing, Refresh};
@@ -46,7 +46,7 @@ impl Wanted {
         let enum_name = table.map(|table| table.as_str_name());
         let lower = |name: &str| name.strip_prefix("TABLE_").unwrap_or(name).to_ascii_lowercase();
         let named = enum_name.and_then(|name| {
-            mesh_history::TABLES.into_iter().find(|table| *table == lower(name)).map(|table| (table, name))
+            TABLES.iter().find(|table| table.name == lower(name)).map(|table| (table.name, name))
         });
         let (table, enum_name) = named.ok_or_else(|| Problem::invalid(TABLE, "table is missing"))?;
         let height = |name: &str, height: Option<i64>| {
@@ -213,12 +213,7 @@ fn refusal(error: &LayoutError, wanted: &Wanted, held: &Held) -> Problem {
 }
 
 fn unreadable(error: &HistoryError) -> Problem {
-    let mut cause = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        cause = format!("{cause}: {error}");
-        source = error.source();
-    }
+    let cause = error_chain(error);
     match error {
         HistoryError::Gone { .. } | HistoryError::Damaged { .. } => {
             Problem::internal(UNREADABLE, "a segment of the range cannot be read").caused_by(cause)

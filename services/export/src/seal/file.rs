@@ -21,7 +21,7 @@ use super::SealError;
 const WAITING: usize = 4;
 
 enum Work {
-    Member(&'static str),
+    Member(String),
     Piece(Bytes),
     Finish(Box<Span>),
 }
@@ -42,7 +42,7 @@ impl SegmentFile {
         (Self(sender), spawn_blocking(move || make(&scratch, receiver)))
     }
 
-    pub(super) async fn begin_member(&mut self, name: &'static str) {
+    pub(super) async fn begin_member(&mut self, name: String) {
         self.give(Work::Member(name)).await;
     }
 
@@ -66,7 +66,7 @@ fn make(scratch: &Path, mut work: mpsc::Receiver<Work>) -> Result<Made, SealErro
     let span = loop {
         match work.blocking_recv() {
             Some(Work::Member(name)) => {
-                let next = StagedMember::new(name, DEFAULT_LEVEL, scratch)?;
+                let next = StagedMember::new(&name, DEFAULT_LEVEL, scratch)?;
                 if let Some(member) = under_way.replace(next) {
                     ready.push(member.finish()?);
                 }

@@ -13,6 +13,7 @@ use mesh_store::{ReadError, Row, SealSession, Store, TimeUs, error::StoreError};
 
 use crate::metrics::Metrics;
 use file::SegmentFile;
+pub use members::history_statement;
 
 /// Key of the lock that the one writer holds ("meshseal").
 const SEAL_LOCK: i64 = 0x6d65_7368_7365_616c;
@@ -179,9 +180,9 @@ impl Sealing {
         let span = describe(span, chain_id, version, held)?;
 
         let (mut file, making) = SegmentFile::begin(self.scratch.clone());
-        for (member, sql) in members::MEMBERS {
+        for (member, statement) in members::all() {
             file.begin_member(member).await;
-            let mut rows = snapshot.copy(sql).await?;
+            let mut rows = snapshot.copy(&statement).await?;
             while let Some(piece) = rows.next().await? {
                 file.piece(piece).await;
             }

@@ -10,6 +10,7 @@ use hyper_util::{
     client::legacy::{self, Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use mesh_problem::error_chain;
 use mesh_telemetry::span::{self, Recorded};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -171,24 +172,13 @@ fn read<'de, T: Deserialize<'de>>(answer: &'de [u8]) -> Result<T, Failed> {
 
 fn failed(error: &legacy::Error) -> Failed {
     match error.is_connect() {
-        true => Failed::NotSent(with_causes(error)),
+        true => Failed::NotSent(error_chain(error)),
         false => broken(error),
     }
 }
 
 fn broken(error: &dyn std::error::Error) -> Failed {
-    Failed::Broken(with_causes(error))
-}
-
-/// An error with what lies below it, for the log.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(cause) = below {
-        text = format!("{text}: {cause}");
-        below = cause.source();
-    }
-    text
+    Failed::Broken(error_chain(error))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::Section;
 use crate::private::Servers;
 use crate::table;
 use mesh::failure::{Failure, cannot};
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 const STATEMENT: &str = include_str!("../../../../services/query/sql/list_delegations.sql");
 
@@ -42,13 +42,13 @@ struct Page {
 
 /// Fills the list, times the pages and says whether depth costs nothing.
 pub(super) async fn measure(servers: &Servers, edge: SocketAddr, runs: u32) -> Result<Section, Failure> {
-    say("filling a list of 1,000,000 delegations");
+    print_line("filling a list of 1,000,000 delegations");
     let database = servers.connect("").await?;
     for statement in [FILL, "VACUUM ANALYZE delegations_current", "CHECKPOINT"] {
         database.batch_execute(statement).await.map_err(|error| cannot("fill the list", &error))?;
     }
     let client = Http { client: reqwest::Client::new(), list: format!("http://{edge}/api/v2/delegations") };
-    say(&format!("timing {runs} requests of each page"));
+    print_line(&format!("timing {runs} requests of each page"));
     let mut orders = Vec::new();
     for newest_first in [true, false] {
         let pages = time_in_turns(&client, servers, newest_first, runs).await?;

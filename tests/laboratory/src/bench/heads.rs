@@ -19,7 +19,7 @@ use super::{Section, withdrawals};
 use crate::private::{PrivateMesh, Servers};
 use crate::table;
 use mesh::failure::{Failure, cannot};
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 const BLOCKS: usize = 100;
 /// Time between two blocks, milliseconds: an answer that is kept for a second does not end by its age meanwhile.
@@ -40,7 +40,7 @@ pub(super) async fn measure(
     servers: &Servers,
     edge: SocketAddr,
 ) -> Result<Section, Failure> {
-    say("writing blocks and looking when two edges show them");
+    print_line("writing blocks and looking when two edges show them");
     let other = mesh.start_edge(servers, OTHER).await?;
     let path = withdrawals::paths(servers, 1).await?[0].clone();
     let (newest, watched) = watch::channel(None);

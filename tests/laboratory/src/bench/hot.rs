@@ -12,11 +12,11 @@ use super::load::{Asks, Load};
 use super::point::section;
 use super::{Section, withdrawals};
 use mesh::processes::{NATS, POSTGRES};
+use mesh::terminal::print_line;
 
 use crate::bench::args::Baseline;
 use crate::private::{PrivateMesh, Servers};
 use mesh::failure::{Failure, cannot};
-use mesh::up::say;
 
 const CONNECTIONS: u64 = 32;
 const ROWS: u64 = 100;
@@ -32,7 +32,7 @@ pub(super) async fn measure(
     let hello = ["/hello".to_owned()];
     let one = mesh.start_baseline(servers, Baseline::Hello, "hello", &hello[0]).await?;
     let more = mesh.start_baseline(servers, Baseline::HelloThreads, "hello-threads", &hello[0]).await?;
-    say("reading a hundred rows again and again");
+    print_line("reading a hundred rows again and again");
     let hot = withdrawals::paths(servers, ROWS).await?;
     let side = |name, address, paths: &[String], processes: &[&str]| Side {
         name,

@@ -14,11 +14,11 @@ use super::contest::{self, Outcome, Side};
 use super::load::{Asks, Load};
 use super::{Section, withdrawals};
 use mesh::processes::{NATS, POSTGRES};
+use mesh::terminal::print_line;
 
 use crate::bench::args::Baseline;
 use crate::private::{PrivateMesh, Servers, UNCACHED_EDGE};
 use mesh::failure::{Failure, cannot};
-use mesh::up::say;
 
 const CONNECTIONS: u64 = 32;
 
@@ -69,7 +69,7 @@ impl Sides {
 
     /// Section "point".
     pub(super) async fn point(&self, mesh: &PrivateMesh, length: Duration) -> Result<Section, Failure> {
-        say("reading single rows, with the bus and without");
+        print_line("reading single rows, with the bus and without");
         let outcomes = self.compare(mesh, CONNECTIONS, length).await?;
         let [product, baselines @ ..] = &outcomes[..] else { return Err(nothing()) };
         let best = baselines.iter().max_by(|a, b| a.rate().total_cmp(&b.rate())).ok_or_else(nothing)?;
@@ -85,7 +85,7 @@ impl Sides {
 
     /// Section "hop".
     pub(super) async fn hop(&self, mesh: &PrivateMesh, length: Duration) -> Result<Section, Failure> {
-        say("reading single rows one after the other");
+        print_line("reading single rows one after the other");
         let outcomes = self.compare(mesh, 1, length).await?;
         let [product, baselines @ ..] = &outcomes[..] else { return Err(nothing()) };
         let best = baselines.iter().min_by(|a, b| a.p50_ms().total_cmp(&b.p50_ms())).ok_or_else(nothing)?;

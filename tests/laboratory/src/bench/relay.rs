@@ -20,12 +20,12 @@ use super::load::{Asks, Load};
 use super::point::section;
 use super::sections::{RelaySection, SectionName};
 use mesh::processes::{DEVNODE, NATS};
+use mesh::terminal::print_line;
 
 use crate::bench::args::BenchArgs;
 use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
 use crate::private_node::Maker;
 use mesh::failure::Failure;
-use mesh::up::say;
 
 const CONNECTIONS: u64 = 32;
 /// What is particular to the node: blocks take what waits before it is too much for one of them.
@@ -101,7 +101,7 @@ impl<'a> Stage<'a> {
 
     /// Section "submit".
     async fn submit(&self, length: Duration) -> Result<Section, Failure> {
-        say("submitting transactions, through the mesh and to the node itself");
+        print_line("submitting transactions, through the mesh and to the node itself");
         let outcomes = self.compare(CONNECTIONS, length).await?;
         let [product, direct] = &outcomes[..] else { return Err(nothing()) };
         let bar = Bar {
@@ -116,7 +116,7 @@ impl<'a> Stage<'a> {
 
     /// Section "submit-hop".
     async fn hop(&self, length: Duration) -> Result<Section, Failure> {
-        say("submitting transactions one after the other");
+        print_line("submitting transactions one after the other");
         let outcomes = self.compare(1, length).await?;
         let [product, direct] = &outcomes[..] else { return Err(nothing()) };
         let bar = Bar {

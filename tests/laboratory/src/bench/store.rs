@@ -19,7 +19,7 @@ use crate::private::{PrivateMesh, Servers};
 use crate::table;
 use mesh::failure::{Failure, cannot};
 use mesh::processes::POSTGRES;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 const STATEMENT: &str = include_str!("../../../../services/query/sql/get_withdrawal.sql");
 
@@ -49,7 +49,7 @@ pub(super) async fn measure(
     if !pgbench.is_file() {
         return Ok(Section::skipped("store", &format!("there is no {}", pgbench.display())));
     }
-    say("reading single rows by the store library and by pgbench");
+    print_line("reading single rows by the store library and by pgbench");
     let script = tempfile::NamedTempFile::new().map_err(|error| cannot("write a script", &error))?;
     std::fs::write(script.path(), script_text()).map_err(|error| cannot("write a script", &error))?;
     let mut rounds: [Vec<Round>; 2] = Default::default();

@@ -18,7 +18,7 @@ use super::{Section, baseline, withdrawals};
 use crate::private::{PrivateMesh, Servers, UNCACHED_EDGE};
 use mesh::failure::{Failure, cannot};
 use mesh::processes::{NATS, POSTGRES};
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 const CONNECTIONS: u64 = 32;
 /// Those that tell.
@@ -31,7 +31,7 @@ pub(super) async fn measure(
     edge: SocketAddr,
     length: Duration,
 ) -> Result<Section, Failure> {
-    say("reading single rows, with telemetry and without");
+    print_line("reading single rows, with telemetry and without");
     let collector = Collector::start().await?;
     let variables = [
         ("MESH_BUS_PREFIX", "telling".to_owned()),

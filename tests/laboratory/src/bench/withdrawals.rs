@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::private::Servers;
 use mesh::failure::{Failure, cannot};
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 /// Rows of each kind.
 pub(super) const ROWS: u64 = 100_000;
@@ -32,7 +32,7 @@ const FILL: &str = "INSERT INTO withdrawals
 
 /// Fills the table, and begins the chain.
 pub(super) async fn fill(servers: &Servers) -> Result<(), Failure> {
-    say("filling in 200,000 withdrawals");
+    print_line("filling in 200,000 withdrawals");
     let database = servers.connect("").await?;
     for statement in [FILL, NEXT_BLOCK, "VACUUM ANALYZE withdrawals", "CHECKPOINT"] {
         database.batch_execute(statement).await.map_err(|error| cannot("fill in withdrawals", &error))?;

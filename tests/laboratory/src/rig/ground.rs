@@ -20,7 +20,7 @@ use crate::private::{EnvOf, Layout, PrivateMesh, Servers, UNCACHED_EDGE};
 use crate::synthetic::{LargeTable, Synthetic};
 use mesh::failure::{Failure, cannot};
 use mesh::processes::DEVNODE;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 /// Replicas of every service.
 pub(crate) const REPLICAS: u32 = 2;
@@ -67,7 +67,7 @@ impl<'a> Ground<'a> {
         let block_ms = if is_short { BLOCK_MS_SHORT } else { BLOCK_MS };
         let variables = [("MESH_DEVNODE_BLOCK_MS", block_ms)];
         let node = mesh.start_node_on_history(&servers, &variables).await?;
-        say("starting services");
+        print_line("starting services");
         let mut replicas: Vec<(&str, u32)> =
             SERVICES.iter().map(|service| (service.name, REPLICAS)).collect();
         replicas.push((UNCACHED_EDGE, 0));

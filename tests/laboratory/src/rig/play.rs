@@ -17,7 +17,7 @@ use crate::private::PrivateMesh;
 use crate::rig::args::{PlayArgs, RunArgs};
 use mesh::failure::Failure;
 use mesh::signals::Signals;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 /// Where a drill is played.
 pub(super) trait Stage {
@@ -112,16 +112,16 @@ async fn play_once<S: Stage>(stage: &S, wanted: &[S::Phase], seed: u64) -> Vec<R
     let mut random = SmallRng::seed_from_u64(seed);
     let order = order(wanted, &mut random);
     let names: Vec<String> = order.iter().map(name_of).collect();
-    say(&format!("seed {seed}: {}", names.join(", ")));
+    print_line(&format!("seed {seed}: {}", names.join(", ")));
     let mut reports = Vec::new();
     for (phase, name) in order.into_iter().zip(names) {
         if !stage.becomes_normal().await {
             reports.push(Report::failed(format!("before {name}"), "service is as usual"));
         }
-        say(&format!("playing {name}"));
+        print_line(&format!("playing {name}"));
         let begun = Instant::now();
         let played = timeout(S::PHASE_PATIENCE, stage.play(phase, &mut random)).await;
-        say(&format!("{name} took {:.1} s", begun.elapsed().as_secs_f64()));
+        print_line(&format!("{name} took {:.1} s", begun.elapsed().as_secs_f64()));
         match played {
             Ok(Ok(found)) => reports.extend(found),
             Ok(Err(failure)) => reports.push(Report::failed(name, &failure.to_string())),

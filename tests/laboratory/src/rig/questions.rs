@@ -3,15 +3,16 @@
 use std::net::SocketAddr;
 
 use mesh_demo::{Plan, write_history};
+use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
 use super::clients::load::{Asked, Question};
 use mesh::devnode;
-use mesh::failure::{Failure, cannot, with_causes};
+use mesh::failure::{Failure, cannot};
 use mesh::programs;
+use mesh::terminal::print_line;
 
 use crate::private::{PrivateMesh, Servers};
-use mesh::up::say;
 
 /// Blocks of the demo network, of which every kind of row is read.
 const DEMO_BLOCKS: u64 = 300;
@@ -41,10 +42,10 @@ const NODE: [&str; 3] = ["/blockchain/height", "/api/v2/network/limits", "/api/v
 
 /// Fills the store, and gives a connection to it.
 pub(crate) async fn fill_in(servers: &Servers) -> Result<Client, Failure> {
-    say("filling in rows");
+    print_line("filling in rows");
     let plan = Plan { blocks: DEMO_BLOCKS, ..Plan::default() }.ending_at(std::time::SystemTime::now());
     write_history(&servers.database_url, &plan, |_, _| ()).await.map_err(|error| {
-        Failure::failed(format!("the demo network could not be written: {}", with_causes(&error)))
+        Failure::failed(format!("the demo network could not be written: {}", error_chain(&error)))
     })?;
     let database = servers.connect("").await?;
     for statement in [FILL, "VACUUM ANALYZE"] {

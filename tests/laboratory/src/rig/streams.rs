@@ -5,12 +5,13 @@
 
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use mesh_bus::simulator::{self, Outcome, simulate};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -19,7 +20,7 @@ use crate::rig::args::StreamsArgs;
 use mesh::failure::cannot;
 use mesh::failure::{Failure, as_typed};
 use mesh::signals::Signals;
-use mesh::up::{is_watched, say};
+use mesh::terminal::{is_interactive, print_line};
 
 /// A seed takes less than a millisecond: one that takes this long has no end.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
@@ -36,7 +37,7 @@ pub(super) async fn drill(args: &StreamsArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
     let first = seed(args.seed);
     let cores = available_parallelism().map_or(1, usize::from);
-    say(&format!("streams: {} seeds from {first} on, on {cores} cores", args.runs));
+    print_line(&format!("streams: {} seeds from {first} on, on {cores} cores", args.runs));
     let begun = Instant::now();
     let sweep = Arc::new(Sweep::new(first, args.runs, simulate));
     let found = tokio::select! {
@@ -44,7 +45,7 @@ pub(super) async fn drill(args: &StreamsArgs) -> Result<(), Failure> {
         () = signals.stop() => return Err(interrupted()),
     };
     let seconds = begun.elapsed().as_secs_f64();
-    let met = *lock(&sweep.met);
+    let met = *sweep.met.lock();
     let done = sweep.done.load(Ordering::Relaxed);
     let a_second = (done as f64 / seconds.max(1e-9)).round();
     println!("streams: {done} seeds from {first} on in {seconds:.1} s, {a_second} a second");
@@ -116,7 +117,7 @@ impl Sweep {
     /// Runs seeds until none is left, or one has failed: those before it are run to their end by whoever began them,
     /// so that the smallest one is found whatever the cores do.
     fn work(&self, core: usize) {
-        while lock(&self.found).is_none() {
+        while self.found.lock().is_none() {
             let number = self.begun.fetch_add(1, Ordering::Relaxed);
             if number >= self.runs {
                 return;
@@ -126,7 +127,7 @@ impl Sweep {
             let outcome = catch_unwind(AssertUnwindSafe(|| (self.simulate)(seed)));
             self.is_at(core, None);
             match outcome {
-                Ok(Ok(outcome)) => lock(&self.met).count(&outcome),
+                Ok(Ok(outcome)) => self.met.lock().count(&outcome),
                 Ok(Err(failure)) => self.find(failure),
                 Err(_) => self.find(simulator::Failure { seed, what: "the simulation panicked".to_owned() }),
             }
@@ -135,13 +136,13 @@ impl Sweep {
     }
 
     fn is_at(&self, core: usize, seed: Option<(u64, Instant)>) {
-        if let Some(at) = lock(&self.at).get_mut(core) {
+        if let Some(at) = self.at.lock().get_mut(core) {
             *at = seed;
         }
     }
 
     fn find(&self, failure: simulator::Failure) {
-        let mut found = lock(&self.found);
+        let mut found = self.found.lock();
         let number = |seed: u64| seed.wrapping_sub(self.first);
         if found.as_ref().is_none_or(|before| number(failure.seed) < number(before.seed)) {
             *found = Some(failure);
@@ -151,7 +152,7 @@ impl Sweep {
 
 /// Lets all cores work until nothing is left to do, one has failed or one hangs.
 async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Failure>, Failure> {
-    lock(&sweep.at).resize(cores, None);
+    sweep.at.lock().resize(cores, None);
     let mut working = Vec::new();
     for core in 0..cores {
         let sweep = Arc::clone(sweep);
@@ -163,21 +164,21 @@ async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Fai
     while working.iter().any(|thread| !thread.is_finished()) {
         sleep(LOOK).await;
         let hanging =
-            lock(&sweep.at).iter().flatten().find(|(_, since)| since.elapsed() > HANGS_AFTER).copied();
+            sweep.at.lock().iter().flatten().find(|(_, since)| since.elapsed() > HANGS_AFTER).copied();
         if let Some((seed, _)) = hanging {
             // Its thread goes with the process.
             sweep.find(simulator::Failure { seed, what: format!("no end within {HANGS_AFTER:?}") });
             break;
         }
-        if is_watched() && told.elapsed() >= TOLD_EVERY {
+        if is_interactive() && told.elapsed() >= TOLD_EVERY {
             told = Instant::now();
             tell(sweep, begun);
         }
     }
-    if is_watched() {
+    if is_interactive() {
         let _ = write!(std::io::stderr(), "\r\x1b[2K");
     }
-    Ok(lock(&sweep.found).clone())
+    Ok(sweep.found.lock().clone())
 }
 
 /// Says how far it is, on one line that stays fresh.
@@ -193,10 +194,6 @@ fn tell(sweep: &Sweep, begun: Instant) {
     );
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,7 +207,7 @@ mod tests {
     #[tokio::test]
     async fn every_seed_is_run_once() {
         let (sweep, found) = swept(u64::MAX - 10, 300, simulate).await;
-        let met = *lock(&sweep.met);
+        let met = *sweep.met.lock();
         assert_eq!(found, None);
         assert_eq!((sweep.done.load(Ordering::Relaxed), met.whole + met.broken), (300, 300));
         assert!(met.whole > 100 && met.pulls > met.again, "{} {} {}", met.whole, met.pulls, met.again);

@@ -5,6 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use mesh_demo::{Decision, Decisions, Moment};
 use mesh_devnode::{Application, serve_application};
+use mesh_problem::error_chain;
 use mesh_transaction::{Block, Network};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -12,7 +13,7 @@ use tokio::time::{Duration, sleep};
 
 use super::config::Config;
 use super::{follow, grow};
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::signals::Signals;
 
 /// Before a block that could not be read is read again.
@@ -35,7 +36,7 @@ pub(super) async fn run(
     };
     let opening = Application::open(network, &config.file, config.checks, begun.rules).await;
     let application = opening.map_err(|error| {
-        let error = with_causes(&error);
+        let error = error_chain(&error);
         Failure::failed(format!("the file of the blocks cannot be opened ({error}); start the mesh anew"))
     })?;
     tracing::info!(height = *application.heights().borrow(), "the application answers");
@@ -76,7 +77,7 @@ pub(super) async fn decided(application: &Application, height: u64) -> Block {
                 let _ = heights.changed().await;
             }
             Err(error) => {
-                tracing::warn!(error = with_causes(&error), height, "a block could not be read");
+                tracing::warn!(error = error_chain(&error), height, "a block could not be read");
                 sleep(READ_PAUSE).await;
             }
         }

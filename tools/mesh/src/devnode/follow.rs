@@ -6,13 +6,14 @@ use std::convert::Infallible;
 use std::time::{Duration, UNIX_EPOCH};
 
 use mesh_devnode::{Application, DevNode, Settings};
+use mesh_problem::error_chain;
 use mesh_transaction::{Block, Network, SpamRules};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, Row};
 
 use super::config::Config;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 
 const NEW_BLOCKS: &str = include_str!("../../sql/new_blocks.sql");
 /// As many as the statement gives.
@@ -45,7 +46,7 @@ pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Fa
         Err(error) => {
             return Failure::failed(format!(
                 "the node cannot be started ({}); try again",
-                with_causes(&error)
+                error_chain(&error)
             ));
         }
     };
@@ -59,7 +60,7 @@ pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Fa
                 return Failure::failed("the store was set back; the node starts again with its blocks");
             }
             Ok(Err(error)) => {
-                tracing::warn!(error = with_causes(&*error), "the store's blocks could not be followed");
+                tracing::warn!(error = error_chain(&*error), "the store's blocks could not be followed");
                 store = None;
                 sleep(FIRST_PAUSE).await;
                 continue;
@@ -109,7 +110,7 @@ pub(super) async fn tell_rules(
                 continue;
             }
             Ok(Err(error)) => {
-                tracing::warn!(error = with_causes(&*error), "the store's rules could not be read");
+                tracing::warn!(error = error_chain(&*error), "the store's rules could not be read");
             }
             Err(_) => tracing::warn!("the store does not answer, its rules could not be read"),
         }
@@ -217,7 +218,7 @@ async fn patiently<T>(mut attempt: impl AsyncFnMut() -> Result<T, AnyError>) -> 
         match attempt().await {
             Ok(value) => return value,
             Err(error) => {
-                tracing::warn!(error = with_causes(&*error), "the store cannot be read, trying again");
+                tracing::warn!(error = error_chain(&*error), "the store cannot be read, trying again");
             }
         }
         sleep(pause).await;

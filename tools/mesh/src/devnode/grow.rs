@@ -6,13 +6,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use mesh_demo::{DemoError, Event, run_decided, run_live};
 use mesh_devnode::Application;
+use mesh_problem::error_chain;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_postgres::Client;
 
 use super::application::{Decided, decided};
 use super::config::Config;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::signals::Signals;
 
 /// A database that takes longer for one block is gone or frozen; a new connection finds out which.
@@ -48,11 +49,11 @@ pub(super) async fn write(
             // An older release made this history: it can be continued, only not as the network that it was.
             Err(error @ DemoError::Foreign(_)) => {
                 tracing::warn!(
-                    error = with_causes(&error),
+                    error = error_chain(&error),
                     "the demo network stands still, empty blocks follow"
                 );
             }
-            Err(error) => return Err(Failure::failed(with_causes(&error))),
+            Err(error) => return Err(Failure::failed(error_chain(&error))),
         }
     }
     tokio::select! {
@@ -65,7 +66,7 @@ fn tell(event: &Event<'_>) {
     match event {
         Event::Block(head) => tracing::debug!(height = head.height, "wrote a block"),
         Event::Trouble { error, wait } => {
-            tracing::warn!(error = with_causes(error), ?wait, "no block could be written, trying again");
+            tracing::warn!(error = error_chain(error), ?wait, "no block could be written, trying again");
         }
     }
 }
@@ -83,7 +84,7 @@ async fn grow(config: &Config, application: Option<&Application>, written: &watc
             Ok(never) => match never {},
             Err(error) => error,
         };
-        tracing::warn!(error = with_causes(&*error), "no block could be written, trying again");
+        tracing::warn!(error = error_chain(&*error), "no block could be written, trying again");
         pause = if count > 0 { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
         sleep(pause).await;
     }

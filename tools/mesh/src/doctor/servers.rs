@@ -8,6 +8,7 @@ use async_nats::ConnectErrorKind;
 use mesh_bus::Credentials;
 use mesh_launcher::control::Row;
 use mesh_launcher::servers::OLDEST_NATS;
+use mesh_problem::error_chain;
 use mesh_store::error::StoreError;
 use mesh_store::migrate;
 use reqwest::header::DATE;
@@ -20,7 +21,6 @@ use super::Running;
 use super::finding::Finding;
 use super::machine::version;
 use crate::cli::{DoctorArgs, node_url};
-use crate::failure::with_causes;
 use crate::http::local_client;
 use crate::up::backing::parts_of_bus;
 
@@ -93,7 +93,7 @@ async fn database(url: &str, heads: &mut Heads) -> Vec<Finding> {
 
 fn unreached(error: &StoreError) -> Finding {
     const CHECK: &str = "database";
-    let why = with_causes(error);
+    let why = error_chain(error);
     let code = match error {
         StoreError::Connect { source } => source.code(),
         StoreError::Url { .. } => {
@@ -126,8 +126,8 @@ fn unreached(error: &StoreError) -> Finding {
 /// The schema, the newest block and the server's clock.
 async fn look(client: &Client, heads: &mut Heads) -> Result<Finding, String> {
     const CHECK: &str = "schema";
-    let state = migrate::state(client).await.map_err(|error| with_causes(&error))?;
-    let failed = |error: tokio_postgres::Error| with_causes(&error);
+    let state = migrate::state(client).await.map_err(|error| error_chain(&error))?;
+    let failed = |error: tokio_postgres::Error| error_chain(&error);
     let clock = "SELECT extract(epoch FROM clock_timestamp())::float8";
     let clock: f64 = client.query_one(clock, &[]).await.map_err(failed)?.get(0);
     heads.clocks.push(("the database", clock - now()));
@@ -186,7 +186,7 @@ async fn bus(url: &str, file: Option<PathBuf>) -> Finding {
                 error.kind(),
                 ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation
             );
-            let why = with_causes(&error);
+            let why = error_chain(&error);
             return match refused {
                 true => Finding::wrong(
                     CHECK,
@@ -236,7 +236,7 @@ async fn node(url: &str, heads: &mut Heads) -> Finding {
     };
     let (clock, answer) = match asked.await {
         Ok(answered) => answered,
-        Err(error) => return away(with_causes(&error)),
+        Err(error) => return away(error_chain(&error)),
     };
     if let Some(clock) = clock {
         heads.clocks.push(("the node", clock - now()));
@@ -314,7 +314,7 @@ async fn service(row: &Row) -> Option<Finding> {
         Ok((status, _)) if status.is_success() => Finding::fine(CHECK, format!("{name} is ready")),
         Ok((_, why)) => Finding::wrong(CHECK, format!("{name} is not ready: {}", why.trim()), next),
         Err(error) => {
-            Finding::wrong(CHECK, format!("{name} does not answer ({})", with_causes(&error)), next)
+            Finding::wrong(CHECK, format!("{name} does not answer ({})", error_chain(&error)), next)
         }
     })
 }

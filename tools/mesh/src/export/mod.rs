@@ -23,7 +23,7 @@ use self::sink::{Paths, plain_name};
 use self::source::{Source, Wanted};
 use crate::failure::Failure;
 use crate::signals::Signals;
-use crate::up::say;
+use crate::terminal::print_line;
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
@@ -75,7 +75,7 @@ async fn download(args: &ExportArgs, kept: &Kept) -> Result<(), Failure> {
     match &fetched.file {
         Some(file) if args.json => print(&json(&wanted, &fetched, file, seconds)?),
         Some(file) => print(&summary(&fetched, &file.display().to_string(), seconds)),
-        None => say(&summary(&fetched, "standard output", seconds)),
+        None => print_line(&summary(&fetched, "standard output", seconds)),
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ async fn wanted(args: &ExportArgs, fetch: &mut Fetch<'_>) -> Result<Wanted, Fail
     }
     let taken = if args.snap { snapped(asked, &held) } else { asked };
     if taken != asked {
-        say(&format!("taking blocks {}-{} instead of {}-{}", taken.0, taken.1, asked.0, asked.1));
+        print_line(&format!("taking blocks {}-{} instead of {}-{}", taken.0, taken.1, asked.0, asked.1));
     }
     Ok(Wanted { table: args.table, from: taken.0, to: taken.1 })
 }

@@ -1,10 +1,9 @@
 //! How far a download is, as one line for somebody at a terminal and nobody else; and figures as people read them.
 
 use std::collections::VecDeque;
-use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::up::{is_watched, say};
+use crate::terminal::{self, is_interactive, print_line};
 
 /// How often the line is written.
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
@@ -22,7 +21,7 @@ pub(super) struct Progress {
 impl Progress {
     /// A line that is not shown yet.
     pub(super) fn new() -> Self {
-        Self { is_watched: is_watched(), samples: VecDeque::new() }
+        Self { is_watched: is_interactive(), samples: VecDeque::new() }
     }
 
     /// Shows how far the download is.
@@ -43,20 +42,19 @@ impl Progress {
             let seconds = now.duration_since(*start).as_secs_f64();
             if seconds > 0.0 { (position - from) as f64 / seconds } else { 0.0 }
         });
-        // A terminal that went away says so by a signal.
-        let _ = write!(io::stderr(), "\r\x1b[2K{}", line(position, bytes, speed));
+        terminal::overwrite(&line(position, bytes, speed));
     }
 
     /// Says something that stays.
     pub(super) fn note(&self, text: &str) {
         self.leave();
-        say(text);
+        print_line(text);
     }
 
     /// Leaves the line.
     pub(super) fn leave(&self) {
         if self.is_watched {
-            let _ = write!(io::stderr(), "\r\x1b[2K");
+            terminal::clear();
         }
     }
 }

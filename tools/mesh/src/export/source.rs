@@ -1,12 +1,11 @@
 //! The gateway as a source of downloads: asks for the list of segments and for files, and reads what the answers
 //! say of themselves. What may be otherwise next time is told apart from what stays refused.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mesh_problem::{NOT_MAPPED, Problem};
+use mesh_problem::{NOT_MAPPED, Problem, error_chain, sources};
 use proto_msgs::v2::{
     ExportNetworkHistoryRequest, HistorySegment, ListAllNetworkHistorySegmentsReply,
     ListAllNetworkHistorySegmentsRequest, Table,
@@ -18,7 +17,7 @@ use reqwest::header::{
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use tokio::time::timeout;
 
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::http::client_for;
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -95,7 +94,7 @@ impl Source {
         // A packed answer has no length, and a ZIP gains nothing by it.
         let client = client_for(base).no_gzip().connect_timeout(CONNECT).build();
         let client = client
-            .map_err(|error| Failure::failed(format!("cannot make requests ({})", with_causes(&error))))?;
+            .map_err(|error| Failure::failed(format!("cannot make requests ({})", error_chain(&error))))?;
         Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience })
     }
 
@@ -225,13 +224,7 @@ fn foreign(url: &str) -> Missed {
 
 /// The innermost cause: what the system or the protocol says.
 pub(crate) fn root_of(error: &reqwest::Error) -> String {
-    let mut cause = error.source();
-    let mut text = None;
-    while let Some(error) = cause {
-        text = Some(error.to_string());
-        cause = error.source();
-    }
-    text.unwrap_or_else(|| error.to_string())
+    sources(error).last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// What the answer with a whole file says of it.

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 
 use futures_util::stream;
 use mesh_history::{Deadlines, Held, Segment, SegmentStore};
+use mesh_problem::error_chain;
 use mesh_store::TimeUs;
 use mesh_store::import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken};
 use serde_json::json;
 
 use crate::cli::ImportArgs;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::migrate::migrate;
-use crate::progress;
 use crate::seal::{print, variables};
+use crate::terminal::{self, print_line};
 use crate::up::backing::reach_postgres;
-use crate::up::say;
 
 /// Imports a folder of segments.
 pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
@@ -30,9 +30,9 @@ pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     let (mut told, mut notes) = (Vec::new(), BTreeSet::new());
     let all = held.segments.len();
     for (number, segment) in (1..).zip(&held.segments) {
-        progress::show(&format!("importing {number} of {all}: {}", segment.name));
+        terminal::overwrite(&format!("importing {number} of {all}: {}", segment.name));
         let imported = import_one(&segments, segment, &mut session, &mut notes).await;
-        progress::end();
+        terminal::clear();
         let rows = imported.map_err(|failure| {
             let before = number - 1;
             Failure::failed(format!("{before} of {all} segments are in the database; then: {failure}"))
@@ -42,7 +42,7 @@ pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
         }
         told.push((segment.name.to_string(), rows));
     }
-    notes.iter().for_each(|note| say(note));
+    notes.iter().for_each(|note| print_line(note));
     session.finish().await?;
     if args.json {
         let told = told.iter().map(|(segment, rows)| json!({ "segment": segment, "rows": rows }));
@@ -62,7 +62,7 @@ fn refused(what: &str) -> Failure {
 /// Refuses what is no whole chain.
 fn check_chain(held: &Held) -> Result<(), String> {
     if let Some(unreadable) = held.unreadable.first() {
-        return Err(with_causes(&unreadable.error));
+        return Err(error_chain(&unreadable.error));
     }
     if let Some(fault) = held.chain_faults().first() {
         return Err(fault.to_string());

@@ -5,18 +5,17 @@ use serde_json::json;
 
 use crate::cli::VerifyArgs;
 use crate::failure::Failure;
-use crate::progress;
 use crate::seal::print;
-use crate::up::say;
+use crate::terminal::{self, print_line};
 
 /// Verifies a folder of segments.
 pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     let segments = SegmentStore::found_in(&args.folder, Deadlines::default())?;
     let verified = segments.verify_all(|name, number, all| {
-        progress::show(&format!("verifying {number} of {all}: {name}"));
+        terminal::overwrite(&format!("verifying {number} of {all}: {name}"));
     });
     let verified = verified.await;
-    progress::end();
+    terminal::clear();
     let verified = verified?;
     if args.json {
         print(&as_json(&verified).to_string());
@@ -38,7 +37,9 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     };
     if verified.begins_late {
         let from = first.height_from;
-        say(&format!("what came before height {from} is not here, so the first previous id was not checked"));
+        print_line(&format!(
+            "what came before height {from} is not here, so the first previous id was not checked"
+        ));
     }
     if !args.json {
         let members = verified.sound.iter().flat_map(|segment| &segment.members);

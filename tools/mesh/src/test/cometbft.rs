@@ -11,7 +11,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::group;
-use crate::up::say;
+use crate::terminal::print_line;
 
 /// It is some minutes of work for a slow machine, and its sources have to come over the network.
 const WITHIN: Duration = Duration::from_secs(8 * 60);
@@ -30,7 +30,7 @@ pub(super) async fn find_or_install(root: &Path) -> Result<PathBuf, String> {
     if program.is_file() {
         return Ok(program);
     }
-    say(&format!("==> CometBFT: go install {COMETBFT_PACKAGE}"));
+    print_line(&format!("==> CometBFT: go install {COMETBFT_PACKAGE}"));
     let mut command = Command::new(go);
     command
         .args(["install", COMETBFT_PACKAGE])

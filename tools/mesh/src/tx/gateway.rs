@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mesh_problem::Problem;
+use mesh_problem::{Problem, error_chain};
 use mesh_transaction::TxHash;
 use proto_msgs::Operation;
 use proto_msgs::v2::{
@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::export::source::{path_of, root_of, said};
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::http::client_for;
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ impl Gateway {
     pub(super) fn new(base: &Url) -> Result<Self, Failure> {
         let client = client_for(base).connect_timeout(CONNECT).timeout(ANSWER_WITHIN).build();
         let client = client
-            .map_err(|error| Failure::failed(format!("cannot make requests ({})", with_causes(&error))))?;
+            .map_err(|error| Failure::failed(format!("cannot make requests ({})", error_chain(&error))))?;
         Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned() })
     }
 

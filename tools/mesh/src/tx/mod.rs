@@ -23,8 +23,8 @@ use tokio::time::{Instant, sleep};
 use self::args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand};
 use self::gateway::{Gateway, Missed, line};
 use crate::failure::Failure;
-use crate::progress;
 use crate::signals::Signals;
+use crate::terminal::{self, print_line};
 
 /// What `sign` prints is at most so long: a transaction of 1 MiB in base64, and a little.
 const LONGEST_BODY: u64 = 2 << 20;
@@ -68,7 +68,7 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
     let reply = match gateway.submit(&request).await {
         Ok(reply) => reply,
         Err(Missed::Unknown(why)) if args.wait => {
-            crate::up::say(&format!("no certain answer ({why}); following transaction {hash}"));
+            print_line(&format!("no certain answer ({why}); following transaction {hash}"));
             return follow(&gateway, &hash, args).await;
         }
         Err(Missed::Unknown(why)) => {
@@ -119,16 +119,16 @@ async fn follow(gateway: &Gateway, hash: &TxHash, args: &SubmitArgs) -> Result<(
     while Instant::now() < deadline {
         match gateway.status(hash).await {
             Ok(reply) if matches!(reply.status(), Status::Included | Status::Refused) => {
-                progress::end();
+                terminal::clear();
                 return told(&reply, args.json);
             }
             Ok(reply) => seen = format!("it is {}", reply.status().as_str_name()),
             Err(Missed::Unknown(why) | Missed::Refused(why)) => seen = why,
         }
-        progress::show(&format!("waiting for a block: {seen}"));
+        terminal::overwrite(&format!("waiting for a block: {seen}"));
         sleep(LOOK_AGAIN).await;
     }
-    progress::end();
+    terminal::clear();
     Err(Failure::failed(format!(
         "not in a block after {} s ({seen}); `mesh tx status {hash}` says what becomes of it",
         args.patience

@@ -16,7 +16,7 @@ use super::gateway::{Gateway, line};
 use super::{key, print, unreachable, work};
 use crate::failure::Failure;
 use crate::signals::Signals;
-use crate::up::say;
+use crate::terminal::print_line;
 
 /// The only hash function there is.
 const HASH_FUNCTION: &str = "sha3_24_rounds";
@@ -49,7 +49,7 @@ pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
         pow,
     };
     if !args.json {
-        say(&format!("transaction {}", TxHash::of(&encode(&tx))));
+        print_line(&format!("transaction {}", TxHash::of(&encode(&tx))));
     }
     print(&line(&CheckTransactionRequest { tx: Some(tx) })?);
     Ok(())
@@ -86,7 +86,10 @@ async fn proof(
     let puzzle = Puzzle::new(&args.pow_prefix, &block, &tid);
     let found = work::find(puzzle, difficulty, signals).await?;
     if talks {
-        say(&format!("proof of work of {difficulty} bits: {} tries in {:.1} s", found.tries, found.seconds));
+        print_line(&format!(
+            "proof of work of {difficulty} bits: {} tries in {:.1} s",
+            found.tries, found.seconds
+        ));
     }
     Ok(ProofOfWork { tid, nonce: found.nonce })
 }

@@ -7,8 +7,8 @@ use mesh_transaction::{Effort, Puzzle, search};
 use tokio::task::spawn_blocking;
 
 use crate::failure::Failure;
-use crate::progress;
 use crate::signals::Signals;
+use crate::terminal;
 
 const PERIOD: Duration = Duration::from_millis(250);
 const BAR: f64 = 24.0;
@@ -30,19 +30,19 @@ pub(super) async fn find(puzzle: Puzzle, difficulty: u32, signals: &mut Signals)
     let watching = async {
         loop {
             tokio::time::sleep(PERIOD).await;
-            progress::show(&line(effort.tries(), difficulty, begun.elapsed().as_secs_f64()));
+            terminal::overwrite(&line(effort.tries(), difficulty, begun.elapsed().as_secs_f64()));
         }
     };
     let found = tokio::select! {
         found = &mut searching => found,
         () = signals.stop() => {
             effort.stop();
-            progress::end();
+            terminal::clear();
             return Err(Failure::failed("stopped before the proof of work was found"));
         }
         () = watching => return Err(Failure::failed("the search cannot be watched")),
     };
-    progress::end();
+    terminal::clear();
     let nonce = found.ok().flatten();
     let nonce = nonce.ok_or_else(|| Failure::failed("no nonce is good enough; take another --tid"))?;
     Ok(Found { nonce, tries: effort.tries(), seconds: begun.elapsed().as_secs_f64() })

@@ -15,14 +15,15 @@ use mesh_launcher::servers::{
 };
 use mesh_launcher::supervisor::{Group, NotReady, Supervisor, Tier};
 use mesh_launcher::{Ready, Recipe};
+use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, roles};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::say;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::processes::{NATS, POSTGRES};
+use crate::terminal::print_line;
 
 /// A server that recovers after a crash may take its time.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
@@ -40,11 +41,11 @@ pub struct Programs {
 pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
     let log = home.log("install", 0);
     let postgres = match postgres {
-        true => Some(find_or_install_postgres(&log, &say).await.map_err(failure)?),
+        true => Some(find_or_install_postgres(&log, &print_line).await.map_err(failure)?),
         false => None,
     };
     let nats = match nats {
-        true => Some(find_or_install_nats(&log, &say).await.map_err(failure)?),
+        true => Some(find_or_install_nats(&log, &print_line).await.map_err(failure)?),
         false => None,
     };
     Ok(Programs { postgres, nats })
@@ -55,7 +56,7 @@ pub(crate) fn failure(error: ServerError) -> Failure {
     match error {
         ServerError::Missing(_) => Failure::missing(error.to_string()),
         ServerError::OtherVersion { .. } => Failure::missing(error.to_string()),
-        other => Failure::failed(with_causes(&other)),
+        other => Failure::failed(error_chain(&other)),
     }
 }
 
@@ -77,7 +78,7 @@ pub async fn start_postgres(
     keep(supervisor, POSTGRES, spec, ready, env)?;
     serving(home, supervisor, POSTGRES).await?;
     let known = roles::let_in(database.url(), database.passwords()).await;
-    known.map_err(|error| Failure::failed(with_causes(&error)))?;
+    known.map_err(|error| Failure::failed(error_chain(&error)))?;
     Ok(database)
 }
 
@@ -147,12 +148,12 @@ pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
     let cause = match timeout(ANSWER_PATIENCE, mesh_store::reach(url)).await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(StoreError::Url { source })) => {
-            let error = with_causes(&source);
+            let error = error_chain(&source);
             return Err(Failure::configuration(format!(
                 "the database address cannot be read ({error}); write it as postgres://user:password@host:port/database"
             )));
         }
-        Ok(Err(error)) => with_causes(&error),
+        Ok(Err(error)) => error_chain(&error),
         Err(_) => "no answer".to_owned(),
     };
     Err(Failure::missing(format!(

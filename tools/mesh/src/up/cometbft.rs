@@ -19,14 +19,16 @@ use mesh_launcher::servers::{
 };
 use mesh_launcher::supervisor::{Group, Supervisor, Tier};
 use mesh_launcher::{Ready, Recipe};
+use mesh_problem::error_chain;
 use mesh_transaction::{ALGORITHM, Network, SpamRules};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
-use super::{backing, say};
+use super::backing;
 use crate::devnode;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::processes::{APPLICATION, COMETBFT};
+use crate::terminal::print_line;
 
 /// Between two blocks, most of it.
 const PAUSE: Duration = Duration::from_millis(1000);
@@ -213,7 +215,7 @@ fn set_aside(folder: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let aside = folder.with_extension("other");
-    say(&format!(
+    print_line(&format!(
         "CometBFT's blocks are not those of the database, they are set aside to {}",
         aside.display()
     ));
@@ -227,7 +229,7 @@ fn set_aside(folder: &Path) -> Result<(), Failure> {
 }
 
 fn unread(error: &dyn std::error::Error) -> Failure {
-    Failure::failed(format!("cannot see where the chain of the database ends: {}", with_causes(error)))
+    Failure::failed(format!("cannot see where the chain of the database ends: {}", error_chain(error)))
 }
 
 #[cfg(test)]

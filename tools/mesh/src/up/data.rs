@@ -7,12 +7,13 @@ use std::path::Path;
 
 use mesh_demo::{Plan, write_history};
 use mesh_launcher::home::{Data, Home, Memory};
+use mesh_problem::error_chain;
 
-use super::say;
 use crate::cli::DemoArgs;
 use crate::devnode;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::load::load_into;
+use crate::terminal::print_line;
 
 /// What the database holds.
 pub(super) enum Held {
@@ -55,7 +56,10 @@ pub(super) async fn fill(home: &Home, url: &str, filling: &Filling<'_>) -> Resul
         };
     }
     if let Some(folder) = filling.load {
-        say(&format!("keeping the data that is there; to load {}, give another --home", folder.display()));
+        print_line(&format!(
+            "keeping the data that is there; to load {}, give another --home",
+            folder.display()
+        ));
     }
     let Some(Memory { data: Some(Data::Demo { settings }), complete, .. }) = known else {
         return Ok(Held::Loaded);
@@ -104,11 +108,11 @@ impl Store<'_> {
             let tenth = done * 10 / all.max(1);
             if told != Some(tenth) {
                 told = Some(tenth);
-                say(&format!("writing the demo network: {done} of {all} blocks"));
+                print_line(&format!("writing the demo network: {done} of {all} blocks"));
             }
         };
         write_history(self.url, &plan, progress).await.map_err(|error| {
-            Failure::failed(format!("the demo network could not be written: {}", with_causes(&error)))
+            Failure::failed(format!("the demo network could not be written: {}", error_chain(&error)))
         })?;
         self.remember(Data::Demo { settings }, true)?;
         Ok(Held::Demo(plan))
@@ -137,7 +141,7 @@ fn plan(args: &DemoArgs) -> Plan {
 
 async fn has_blocks(url: &str) -> Result<bool, Failure> {
     let unseen = |error: &dyn std::error::Error| {
-        Failure::failed(format!("cannot see what the database holds: {}", with_causes(error)))
+        Failure::failed(format!("cannot see what the database holds: {}", error_chain(error)))
     };
     let client = mesh_store::connect(url, "mesh").await.map_err(|error| unseen(&error))?;
     let asked = client.query_one("SELECT EXISTS (SELECT FROM blocks)", &[]).await;

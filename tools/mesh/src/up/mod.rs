@@ -9,7 +9,7 @@ mod data;
 pub(crate) mod node;
 mod status;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,17 +23,18 @@ use mesh_launcher::database::Database;
 use mesh_launcher::home::Home;
 use mesh_launcher::services::{SERVICES, Sockets, Surroundings};
 use mesh_launcher::supervisor::{Group, Supervisor};
+use mesh_problem::error_chain;
 
 use crate::cli::{Consensus, PortArgs, UpArgs};
 use crate::devnode;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::migrate::migrate;
 use crate::open_files;
 use crate::processes::{APPLICATION, COMETBFT, DEVNODE};
 use crate::programs;
-use crate::progress;
 use crate::seal::{seal_complete, variables};
 use crate::signals::Signals;
+use crate::terminal::{self, is_interactive, print_line};
 
 /// How long the services may take from their start to readiness.
 const SERVICES_PATIENCE: Duration = Duration::from_secs(60);
@@ -55,7 +56,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let PortArgs { host, port, grpc_port } = args.ports;
     let sockets = Sockets::bind(host, port, grpc_port).map_err(|(address, error)| taken(address, &error))?;
     let supervisor = Supervisor::new(RestartRule::default())
-        .map_err(|error| Failure::failed(format!("cannot watch processes ({})", with_causes(&error))))?;
+        .map_err(|error| Failure::failed(format!("cannot watch processes ({})", error_chain(&error))))?;
     let control = ControlSocket::bind(&home).map_err(|error| Failure::failed(error.to_string()))?;
     let control = tokio::spawn(control.serve(supervisor.clone()));
 
@@ -66,9 +67,9 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
         () = signals.stop() => Ok(()),
         () = mesh.supervisor.shutdown_asked() => Ok(()),
     };
-    progress::end();
-    if is_watched() {
-        say("stopping");
+    terminal::clear();
+    if is_interactive() {
+        print_line("stopping");
     }
     mesh.supervisor.shutdown().await;
     control.abort();
@@ -256,16 +257,6 @@ fn bus_prefix(env: &[(String, String)]) -> String {
     given.filter(|prefix| !prefix.is_empty()).unwrap_or_else(|| "mesh".to_owned())
 }
 
-/// Says a step that takes time.
-pub fn say(step: &str) {
-    eprintln!("{step}");
-}
-
-/// Whether somebody looks at standard error.
-pub fn is_watched() -> bool {
-    io::stderr().is_terminal()
-}
-
 fn taken(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::failed(format!(
         "cannot listen on {address} ({error}); choose other ports with --port and --grpc-port (0 takes a free one)"
@@ -281,6 +272,8 @@ fn keep_log(home: &Home) {
             // A subscriber that is there already, as in a test, stays.
             let _ = log.with_max_level(tracing::Level::INFO).try_init();
         }
-        Err(error) => say(&format!("no log of the launcher: {} cannot be written ({error})", path.display())),
+        Err(error) => {
+            print_line(&format!("no log of the launcher: {} cannot be written ({error})", path.display()));
+        }
     }
 }

@@ -9,14 +9,16 @@ use std::time::Duration;
 use mesh_launcher::RestartRule;
 use mesh_launcher::home::Home;
 use mesh_launcher::supervisor::Supervisor;
+use mesh_problem::error_chain;
 use mesh_store::migrate::pending;
 use tokio::time::{sleep, timeout};
 
-use super::{cometbft, data, say};
+use super::{cometbft, data};
 use crate::cli::{Consensus, NodeArgs};
 use crate::devnode;
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::signals::Signals;
+use crate::terminal::print_line;
 
 /// As long as a migration may take that seals before.
 const MIGRATED_WITHIN: Duration = Duration::from_secs(3600);
@@ -57,10 +59,10 @@ async fn until_migrated(url: &str) -> Result<(), Failure> {
             let why = match pending(url).await {
                 Ok(state) if state.is_ready() => return,
                 Ok(_) => "it is not migrated".to_owned(),
-                Err(error) => with_causes(&error),
+                Err(error) => error_chain(&error),
             };
             if !std::mem::replace(&mut is_told, true) {
-                say(&format!("waiting for the database: {why}"));
+                print_line(&format!("waiting for the database: {why}"));
             }
             sleep(LOOK_AGAIN).await;
         }
@@ -82,12 +84,12 @@ async fn run_cometbft(
     })?;
     let place = cometbft::Place::take(Some(args.listen))?;
     let supervisor = Supervisor::new(RestartRule::default())
-        .map_err(|error| Failure::failed(format!("cannot watch processes ({})", with_causes(&error))))?;
+        .map_err(|error| Failure::failed(format!("cannot watch processes ({})", error_chain(&error))))?;
     let run = async {
         for group in place.groups(&program, home, url, told, Vec::new()).await? {
             supervisor.add(group, 1).map_err(|error| Failure::failed(error.to_string()))?;
         }
-        say(&format!("CometBFT answers on {}", args.listen));
+        print_line(&format!("CometBFT answers on {}", args.listen));
         match cometbft::watch(&supervisor).await {}
     };
     let outcome = tokio::select! {

@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use mesh_launcher::supervisor::Supervisor;
 
-use super::is_watched;
 use crate::failure::Failure;
-use crate::progress;
+use crate::terminal::{self, is_interactive};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Shows the status until dropped.
 pub(super) async fn show(supervisor: &Supervisor) -> Result<(), Failure> {
-    if !is_watched() {
+    if !is_interactive() {
         return std::future::pending().await;
     }
     let mut period = tokio::time::interval(PERIOD);
@@ -30,7 +29,7 @@ pub(super) async fn show(supervisor: &Supervisor) -> Result<(), Failure> {
             .collect();
         let line = format!("up: {} (Ctrl-C stops)", groups.join(", "));
         if line != shown {
-            progress::show(&line);
+            terminal::overwrite(&line);
             shown = line;
         }
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use mesh_testbed::{Database, Mesh, http_client};
+use mesh_testbed::{Database, Mesh, eventually, http_client};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -323,11 +323,10 @@ async fn a_stopped_download_says_how_to_go_on() {
     let faulty = Faulty::before(url, &[Fault::Stall(CUT)]).await;
     let mut command = folder.command(faulty.url(), ["1", "4"], &[]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while fs::metadata(folder.path(PART)).map_or(0, |part| part.len()) < CUT as u64 {
-        assert!(Instant::now() < deadline, "nothing comes");
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually(PATIENCE, "nothing comes", async || {
+        fs::metadata(folder.path(PART)).map_or(0, |part| part.len()) >= CUT as u64
+    })
+    .await;
     let other = folder.refused(url, ["1", "4"], &[]).await;
     says(&other, &["another download"]);
     kill_process(Pid::from_raw(child.id().unwrap().cast_signed()).unwrap(), Signal::INT).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mesh_launcher::control::Row;
 use mesh_launcher::services::SERVICES;
-use mesh_testbed::http_client;
+use mesh_testbed::{eventually, http_client};
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::CheckTransactionRequest;
 use rustix::process::{Pid, Signal, kill_process};
@@ -102,11 +102,10 @@ impl Installed {
     }
 
     pub(crate) async fn new_pid(&self, service: &str, old: u32) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.pid(service).await.is_none_or(|pid| pid == old) {
-            assert!(Instant::now() < deadline, "{service} did not come back");
-            sleep(Duration::from_millis(20)).await;
-        }
+        eventually(PATIENCE, &format!("{service} did not come back"), async || {
+            self.pid(service).await.is_some_and(|pid| pid != old)
+        })
+        .await;
     }
 }
 
@@ -125,11 +124,7 @@ impl Up {
     }
 
     pub(crate) async fn answers(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.status().await != 200 {
-            assert!(Instant::now() < deadline, "the gateway does not answer");
-            sleep(Duration::from_millis(20)).await;
-        }
+        eventually(PATIENCE, "the gateway does not answer", async || self.status().await == 200).await;
     }
 
     /// Sends a signal and gives what was said on standard error.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mesh_launcher::services::SERVICES;
-use mesh_testbed::NodeKind;
+use mesh_testbed::{NodeKind, eventually};
 use rustix::process::Signal;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
@@ -124,11 +124,7 @@ async fn a_stop_during_the_start_is_heeded_too() {
     let installed = Installed::new();
     let mut command = installed.mesh(&["up", "--port", "0", "--grpc-port", "0"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
-    let deadline = Instant::now() + START;
-    while installed.pid("nats-server").await.is_none() {
-        assert!(Instant::now() < deadline, "nothing was started");
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually(START, "nothing was started", async || installed.pid("nats-server").await.is_some()).await;
     let rows = installed.rows().await;
     send(child.id().unwrap(), Signal::TERM);
     let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
@@ -152,11 +148,8 @@ async fn decided(node: &str) -> u64 {
 
 /// Waits until it has decided a later one.
 async fn decided_after(node: &str, height: u64) {
-    let deadline = Instant::now() + PATIENCE;
-    while decided(node).await <= height {
-        assert!(Instant::now() < deadline, "there is no block after {height}");
-        sleep(Duration::from_millis(50)).await;
-    }
+    eventually(PATIENCE, &format!("there is no block after {height}"), async || decided(node).await > height)
+        .await;
 }
 
 /// The database of a running mesh, by the variables of the process that writes its blocks.

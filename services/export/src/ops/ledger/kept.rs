@@ -1,13 +1,10 @@
 //! Walks whose pull has got all it asked for, for the next pull of the same export: it then begins with what was read
 //! meanwhile, where it would have to wait for the database. Any replica answers any pull without them.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use mesh_bus::Position;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::walk::Filter;
@@ -40,7 +37,7 @@ impl<W: Send + 'static> Kept<W> {
     pub(crate) fn keep(self: &Arc<Self>, filter: Filter, at: Position, walk: W) {
         let until = Instant::now() + KEPT_FOR;
         {
-            let mut walks = self.lock();
+            let mut walks = self.walks.lock();
             if walks.len() >= AT_MOST {
                 walks.pop_front();
             }
@@ -57,18 +54,14 @@ impl<W: Send + 'static> Kept<W> {
 
     /// Gives the walk along these entries that stands at a position, if it is kept.
     pub(crate) fn take(&self, filter: &Filter, at: &Position) -> Option<W> {
-        let mut walks = self.lock();
+        let mut walks = self.walks.lock();
         let found = walks.iter().position(|one| one.at == *at && one.filter == *filter)?;
         walks.remove(found).map(|one| one.walk)
     }
 
     /// Lets go of those that are kept no longer than until then.
     fn forget(&self, now: Instant) {
-        self.lock().retain(|one| one.until > now);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<One<W>>> {
-        self.walks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.walks.lock().retain(|one| one.until > now);
     }
 }
 
@@ -104,10 +97,10 @@ mod tests {
         }
         assert_eq!(kept.take(&of("p"), &at(0)), None, "the oldest");
         assert_eq!(kept.take(&of("p"), &at(1)), Some(1));
-        let until = kept.lock().back().unwrap().until;
+        let until = kept.walks.lock().back().unwrap().until;
         kept.keep(of("p"), at(99), 99);
         kept.forget(until);
-        assert_eq!(kept.lock().len(), 1);
+        assert_eq!(kept.walks.lock().len(), 1);
         assert_eq!(kept.take(&of("p"), &at(99)), Some(99));
     }
 }

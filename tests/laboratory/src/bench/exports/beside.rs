@@ -15,7 +15,7 @@ use super::{Stage, apart, path, withdrawals};
 use crate::table;
 use mesh::failure::Failure;
 use mesh::processes::{NATS, POSTGRES};
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 const DOWNLOADS: usize = 4;
 pub(super) const CONNECTIONS: u64 = 8;
@@ -46,7 +46,7 @@ struct Both {
 
 /// Measures. There is no bar: what is right depends on who is served.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
-    say("reading single rows beside downloads");
+    print_line("reading single rows beside downloads");
     let rows = withdrawals::paths(&stage.servers, withdrawals::ROWS).await?;
     let load = Load {
         address: stage.edges.uncached,

@@ -11,7 +11,7 @@ use super::super::contest::{median, rounded};
 use super::{Stage, apart, drain, path};
 use crate::table;
 use mesh::failure::Failure;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 const RUNS: u64 = 20;
 /// Between two runs: what was asked for in advance for the one before has come.
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(30);
 
 /// Times ranges that were asked for before, and such that never were.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
-    say("asking for an export of 1000 segments");
+    print_line("asking for an export of 1000 segments");
     let many = stage.history.many;
     let edge = stage.edges.cached;
     // Each leaves one more segment out.

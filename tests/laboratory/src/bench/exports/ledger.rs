@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use futures_util::StreamExt as _;
+use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
 use super::super::Section;
@@ -14,10 +15,10 @@ use super::super::transfer::{self, BYTES, Moved, Transfer};
 use super::psql::{Printed, Psql};
 use super::sealing::fill_by;
 use super::{Stage, apart};
+use mesh::failure::Failure;
 use mesh::failure::cannot;
-use mesh::failure::{Failure, with_causes};
 use mesh::processes::{NATS, POSTGRES};
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 const COPY: &str = include_str!("../../../sql/ledger_copy.sql");
 
@@ -42,7 +43,7 @@ const FILL: &str = "INSERT INTO ledger
 
 /// Fills in accounts and entries.
 pub(super) async fn fill(database: &Client, rows: u64) -> Result<(), Failure> {
-    say(&format!("filling in {rows} ledger entries"));
+    print_line(&format!("filling in {rows} ledger entries"));
     fill_by(database, FILL_ACCOUNTS, rows).await?;
     fill_by(database, FILL, rows).await?;
     for statement in ["VACUUM ANALYZE accounts, ledger", "CHECKPOINT"] {
@@ -58,7 +59,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     if !apart(move || Ok(found.runs())).await? {
         return Ok(Section::skipped("ledger", "there is no psql"));
     }
-    say("exporting a ledger");
+    print_line("exporting a ledger");
     let database = stage.servers.connect("").await?;
     let ids = "SELECT encode(sha256('party0'), 'hex'), encode(sha256('asset0'), 'hex')";
     let ids = database.query_one(ids, &[]).await.map_err(|error| cannot("name the party", &error))?;
@@ -99,7 +100,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
 
 /// Downloads the CSV.
 fn export(edge: SocketAddr, path: &str, watched: &[Watched]) -> Result<(Printed, Moved), String> {
-    let said = |error: reqwest::Error| format!("{path}: {}", with_causes(&error));
+    let said = |error: reqwest::Error| format!("{path}: {}", error_chain(&error));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(async {

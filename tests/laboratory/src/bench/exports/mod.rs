@@ -19,12 +19,12 @@ use super::cost::Watched;
 use super::sections::{ExportsSection, SectionName};
 use super::{Section, baseline, withdrawals};
 use mesh::processes::NATS;
+use mesh::terminal::print_line;
 
 use crate::bench::args::BenchArgs;
 use crate::private::{Edges, Layout, PrivateMesh, Servers};
 use crate::synthetic::{CHAIN_ID, LargeTable, Synthetic, Written};
 use mesh::failure::{Failure, cannot};
-use mesh::up::say;
 
 /// Segments of the part of the history that has many.
 const MANY: u64 = 1000;
@@ -108,7 +108,7 @@ fn path(written: Written, without: u64) -> String {
 impl<'a> Stage<'a> {
     async fn set(mesh: &'a PrivateMesh, names: &[ExportsSection], args: &BenchArgs) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
-        say(&format!("writing {} MB of history", args.megabytes));
+        print_line(&format!("writing {} MB of history", args.megabytes));
         let history = tokio::task::block_in_place(|| History::write(mesh, args.megabytes))?;
         let database = servers.connect("").await?;
         let chain = format!("INSERT INTO chain (id) VALUES ('{CHAIN_ID}')");

@@ -16,7 +16,7 @@ use super::{Stage, apart, path, withdrawals};
 use crate::metrics;
 use crate::table;
 use mesh::failure::Failure;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 const DOWNLOADS: usize = 4;
 /// What each takes a second at most: downloads that take all of the machine leave nothing to be seen of the reads.
@@ -42,7 +42,7 @@ struct Step {
 
 /// Measures, and fails when one download broke.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
-    say("scaling workers under downloads");
+    print_line("scaling workers under downloads");
     let rows = withdrawals::paths(&stage.servers, withdrawals::ROWS).await?;
     let length = stage.length.max(STEP_AT_LEAST);
     let load = Load {

@@ -9,14 +9,14 @@ use super::super::cost::Watched;
 use super::super::transfer::{self, BYTES, Transfer};
 use super::{Stage, apart, drain, path};
 use mesh::failure::Failure;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 const DOWNLOADS: usize = 8;
 const WORKERS: u32 = 4;
 
 /// Compares.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
-    say(&format!("downloading {DOWNLOADS} times at once from one worker and from {WORKERS}"));
+    print_line(&format!("downloading {DOWNLOADS} times at once from one worker and from {WORKERS}"));
     let edge = stage.edges.cached;
     let length = stage.length;
     let paths = vec![path(stage.history.few, 0); DOWNLOADS];

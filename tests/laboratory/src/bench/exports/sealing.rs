@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use mesh_export::{Metrics, Rules, Sealed, Sealing, Until};
-use mesh_history::{Deadlines, SegmentStore};
+use mesh_export::{Metrics, Rules, Sealed, Sealing, Until, history_statement};
+use mesh_history::{Deadlines, SegmentStore, TABLES};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tokio_postgres::Client;
@@ -21,10 +21,7 @@ use super::{BLOCKS, Stage, apart};
 use mesh::failure::Failure;
 use mesh::failure::cannot;
 use mesh::processes::POSTGRES;
-use mesh::up::say;
-
-/// The statement by which the product reads the rows.
-const STATEMENT: &str = include_str!("../../../../../services/export/sql/history/trades.sql");
+use mesh::terminal::print_line;
 
 /// Trades of all blocks: hashes that never come again, parties, orders and markets that do.
 const FILL: &str = "INSERT INTO trades
@@ -55,7 +52,7 @@ pub(super) async fn fill_by(database: &Client, statement: &str, rows: u64) -> Re
 
 /// Fills in what is sealed.
 pub(super) async fn fill(database: &Client, rows: u64) -> Result<(), Failure> {
-    say(&format!("filling in {rows} trades"));
+    print_line(&format!("filling in {rows} trades"));
     let run = async |statement: &str| {
         database.batch_execute(statement).await.map_err(|error| cannot("fill in trades", &error))
     };
@@ -77,7 +74,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     {
         return Ok(Section::skipped("sealing", "there is no psql or no gzip"));
     }
-    say("sealing a segment");
+    print_line("sealing a segment");
     let [server] = &stage.mesh.watch(&[POSTGRES])[..] else {
         return Err(Failure::failed("there is no database server"));
     };
@@ -151,10 +148,11 @@ fn seal(database_url: String, root: &Path, rows: u64, server: &Watched) -> Resul
 
 /// Runs the baseline over the same span.
 fn copy(psql: &Psql, rows: u64, server: &Watched) -> Result<Moved, String> {
+    let trades = TABLES.iter().find(|table| table.name == "trades").ok_or("trades cannot be exported")?;
     let statements = [
         "SET mesh.time_from = '2023-01-18 00:00:00+00'",
         "SET mesh.time_to = '2023-01-18 01:00:00+00'",
-        STATEMENT,
+        &history_statement(trades),
     ];
     let ended = || cost::ended_children_cpu_us().map(Duration::from_micros).unwrap_or_default();
     let (meter, before) = (Meter::start(std::slice::from_ref(server)), ended());

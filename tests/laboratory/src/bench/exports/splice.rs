@@ -17,7 +17,7 @@ use crate::synthetic::{LargeTable, Synthetic};
 use mesh::failure::Failure;
 use mesh::failure::cannot;
 use mesh::processes::NATS;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 /// Bytes that are published over and over.
 const PUBLISHED: u64 = 64 << 20;
@@ -26,7 +26,7 @@ const DEFLATED_ROWS: u64 = 40_000;
 
 /// Compares.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
-    say("downloading a stored export");
+    print_line("downloading a stored export");
     let (few, many) = (path(stage.history.few, 0), path(stage.history.many, 0));
     let edge = stage.edges.cached;
     let length = stage.length;

@@ -20,7 +20,7 @@ use crate::rig::acts::send;
 use crate::rig::traffic::Traffic;
 use mesh::failure::Failure;
 use mesh::processes::{NATS, POSTGRES};
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 /// A delayed line is later by so much each way, and by up to so much more.
 const DELAY: Duration = Duration::from_millis(50);
@@ -69,7 +69,7 @@ impl Hand<'_> {
         let note = self.do_it(act.fault).await.unwrap_or_else(|failure| failure.to_string());
         let to = Instant::now();
         let (at, took) = ((from - begun).as_secs_f64(), (to - from).as_secs_f64());
-        say(&format!(
+        print_line(&format!(
             "{at:8.2} s: {}, {took:.2} s{}{note}",
             act.fault,
             if note.is_empty() { "" } else { ", " }

@@ -34,7 +34,7 @@ use levels::{Counted, Levels};
 use lines::Lines;
 use mesh::failure::Failure;
 use mesh::open_files;
-use mesh::up::say;
+use mesh::terminal::print_line;
 use plan::acts;
 
 /// How often something happens.
@@ -143,12 +143,12 @@ async fn play(
 ) -> Result<(Report, Vec<Value>), Failure> {
     let plan = Plan::of(args);
     let traffic = |seed| Traffic::start(ground, edges, args.traffic, plan.paces, seed);
-    say(&format!("seed {seed}: {:?} without an event", plan.warm_up));
+    print_line(&format!("seed {seed}: {:?} without an event", plan.warm_up));
     warmed_up(traffic(!seed)?, plan.warm_up).await?;
     let before = Levels::of(ground.mesh).await;
     let counted = RefCell::new(Counted::begin(ground.mesh).await);
     let acts = acts(plan.length, plan.every, plan.busy, &mut SmallRng::seed_from_u64(seed));
-    say(&format!("seed {seed}: {} acts in {:?}", acts.len(), plan.length));
+    print_line(&format!("seed {seed}: {} acts in {:?}", acts.len(), plan.length));
     let lives = ground.mesh.service_pids();
 
     let (heads, traffic) = (Heads::watch(&ground.servers), traffic(seed)?);
@@ -156,7 +156,7 @@ async fn play(
     let hand = Hand { mesh: ground.mesh, lines, traffic: &traffic, counted: &counted, lasts: plan.lasts };
     let acting = async {
         let done = hand.act(&acts).await;
-        say(&format!("seed {seed}: all is mended"));
+        print_line(&format!("seed {seed}: all is mended"));
         let stands = ground.stands(STANDS_WITHIN).await;
         sleep(plan.quiet).await;
         is_over.set(true);

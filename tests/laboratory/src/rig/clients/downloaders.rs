@@ -2,10 +2,11 @@
 
 use std::future::ready;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use tokio::task::JoinSet;
@@ -109,7 +110,7 @@ impl Downloaders {
 
     /// The tries that are over.
     pub(crate) fn tries(&self) -> Vec<Try> {
-        lock(&self.shared.tries).clone()
+        self.shared.tries.lock().clone()
     }
 
     /// Begins no more files and lets those that were begun be finished.
@@ -118,7 +119,7 @@ impl Downloaders {
         let deadline = Instant::now() + within;
         while let Ok(Some(_)) = timeout_at(deadline, self.clients.join_next()).await {}
         self.clients.shutdown().await;
-        let mut files = *lock(&self.shared.files);
+        let mut files = *self.shared.files.lock();
         let begun = self.shared.begun.load(Ordering::Relaxed);
         files.unfinished = begun.saturating_sub(files.whole + files.lost);
         (self.tries(), files)
@@ -147,9 +148,9 @@ impl Shared {
             };
             let (ended_at, is_resumed) = (Instant::now(), tries > 1);
             let path = left.path.clone();
-            lock(&self.tries).push(Try { begun, ended: ended_at, seen, is_resumed, path });
+            self.tries.lock().push(Try { begun, ended: ended_at, seen, is_resumed, path });
             if let Some(is_whole) = ended {
-                let mut files = lock(&self.files);
+                let mut files = self.files.lock();
                 *(if is_whole { &mut files.whole } else { &mut files.lost }) += 1;
                 files.resumed += usize::from(is_whole && tries > 1);
                 return;
@@ -157,10 +158,6 @@ impl Shared {
             sleep(AGAIN).await;
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -184,7 +181,7 @@ mod tests {
                 let request = String::from_utf8(request).unwrap();
                 let range = request.lines().find_map(|line| line.strip_prefix("Range: bytes="));
                 let first: usize = range.map_or(0, |range| range.split('-').next().unwrap().parse().unwrap());
-                noted.lock().unwrap().push(first);
+                noted.lock().push(first);
                 let status = if range.is_some() { 206 } else { 200 };
                 let length = 10 - first;
                 let piece = &"0123456789"[first..(first + 4).min(10)];
@@ -197,11 +194,11 @@ mod tests {
         let wanted = Wanted { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
         let choose: Arc<Choose> = Arc::new(move |_: &mut SmallRng| (wanted.clone(), Pace::QUICK));
         let downloaders = Downloaders::start(edge, &[(1, choose)], 1);
-        while asked.lock().unwrap().is_empty() {
+        while asked.lock().is_empty() {
             sleep(Duration::from_millis(5)).await;
         }
         let (tries, files) = downloaders.end(Duration::from_secs(20)).await;
-        assert_eq!(asked.lock().unwrap()[..3], [0, 4, 8]);
+        assert_eq!(asked.lock()[..3], [0, 4, 8]);
         assert_eq!(
             (files.whole, files.resumed, files.lost, files.unfinished),
             (files.whole, files.whole, 0, 0)

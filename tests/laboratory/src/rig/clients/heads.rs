@@ -1,9 +1,10 @@
 //! The store's head as it was at every moment, looked at without the mesh, so that one can tell how outdated an answer
 //! was.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls};
@@ -31,7 +32,7 @@ impl Heads {
             loop {
                 match timeout(ANSWER_WITHIN, look(&url, &mut client)).await {
                     Ok(Ok(height)) => {
-                        let mut seen = lock(&noted);
+                        let mut seen = noted.lock();
                         if seen.last().is_none_or(|(_, last)| *last < height) {
                             seen.push((Instant::now(), height));
                         }
@@ -46,7 +47,7 @@ impl Heads {
 
     /// For how long at least the store had been further when an answer of this height was asked for.
     pub(crate) fn outdated(&self, height: u64, asked: Instant) -> Duration {
-        outdated(&lock(&self.seen), height, asked)
+        outdated(&self.seen.lock(), height, asked)
     }
 }
 
@@ -73,10 +74,6 @@ async fn look(url: &str, client: &mut Option<Client>) -> Result<u64, tokio_postg
 fn outdated(seen: &[(Instant, u64)], height: u64, asked: Instant) -> Duration {
     let next = seen.partition_point(|(_, other)| *other <= height);
     seen.get(next).map_or(Duration::ZERO, |(since, _)| asked.saturating_duration_since(*since))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

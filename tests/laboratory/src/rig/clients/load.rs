@@ -8,11 +8,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::task::LocalSet;
@@ -106,7 +107,7 @@ impl Load {
     /// The longest time for which the store had been further when an answer was asked for.
     pub(crate) fn most_outdated(&self, heads: &Heads) -> Duration {
         let of = |sample: &Sample| Some(heads.outdated(sample.height?, self.shared.begun + sample.due));
-        lock(&self.shared.samples).iter().filter_map(of).max().unwrap_or_default()
+        self.shared.samples.lock().iter().filter_map(of).max().unwrap_or_default()
     }
 
     /// The moment now, on the clock of the samples.
@@ -116,8 +117,8 @@ impl Load {
 
     /// What is not as wished so far: each with what was said to it.
     pub(crate) fn odd(&self) -> Vec<(Sample, String)> {
-        let said: BTreeMap<Duration, String> = lock(&self.shared.said).iter().cloned().collect();
-        let samples = lock(&self.shared.samples);
+        let said: BTreeMap<Duration, String> = self.shared.said.lock().iter().cloned().collect();
+        let samples = self.shared.samples.lock();
         let odd = samples.iter().filter(|sample| !sample.is_fine());
         odd.map(|sample| (sample.clone(), said.get(&sample.due).cloned().unwrap_or_default())).collect()
     }
@@ -144,14 +145,14 @@ impl Load {
 
     /// Waits until whatever was due before a moment has come to something.
     pub(crate) async fn settled(&self, before: Duration) {
-        while lock(&self.shared.waiting).first().is_some_and(|due| *due < before) {
+        while self.shared.waiting.lock().first().is_some_and(|due| *due < before) {
             sleep(REST).await;
         }
     }
 
     /// The requests that were due from one moment to another and have come to something.
     pub(crate) fn samples(&self, from: Duration, to: Duration) -> Vec<Sample> {
-        let samples = lock(&self.shared.samples);
+        let samples = self.shared.samples.lock();
         samples.iter().filter(|sample| sample.due >= from && sample.due < to).cloned().collect()
     }
 
@@ -159,7 +160,7 @@ impl Load {
     /// often.
     pub(crate) fn said(&self, from: Duration, to: Duration) -> BTreeMap<String, (Duration, usize)> {
         let mut texts = BTreeMap::new();
-        for (due, text) in lock(&self.shared.said).iter().filter(|(due, _)| *due >= from && *due < to) {
+        for (due, text) in self.shared.said.lock().iter().filter(|(due, _)| *due >= from && *due < to) {
             let (first, count) = texts.entry(text.clone()).or_insert((*due, 0));
             (*first, *count) = ((*first).min(*due), *count + 1);
         }
@@ -197,7 +198,7 @@ async fn ask_on(shared: Arc<Shared>, mix: Vec<Asked>, rate: u32, seed: u64) {
             let Some(asked) = chosen(&mix, random.random_range(0..100)) else { return };
             let question = asked.questions[random.random_range(0..asked.questions.len())].clone();
             let idle = Rc::clone(&pools[pool_of(asked.edge)]);
-            lock(&shared.waiting).insert(due.duration_since(shared.begun));
+            shared.waiting.lock().insert(due.duration_since(shared.begun));
             tokio::task::spawn_local(ask(Arc::clone(&shared), idle, asked.edge, question, due));
             due += period;
         }
@@ -235,10 +236,10 @@ async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, question: Questi
     };
     if let Some(said) = said {
         let said: String = said.chars().take(SAID_AT_MOST).collect();
-        lock(&shared.said).push((due, format!("{seen}: {said}")));
+        shared.said.lock().push((due, format!("{seen}: {said}")));
     }
-    lock(&shared.samples).push(Sample { due, took, seen, height, again });
-    lock(&shared.waiting).remove(&due);
+    shared.samples.lock().push(Sample { due, took, seen, height, again });
+    shared.waiting.lock().remove(&due);
 }
 
 /// The way to an edge.
@@ -306,10 +307,6 @@ fn missing(body: &[u8], holds: &[String]) -> Option<String> {
     let text = std::str::from_utf8(body).unwrap_or_default();
     let missing = holds.iter().find(|part| !text.contains(part.as_str()))?;
     Some(format!("{missing} is missing in {text}"))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use mesh_problem::error_chain;
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::{SubmissionType, SubmitTransactionRequest, Transaction};
 use rand::rngs::SmallRng;
@@ -16,8 +17,8 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::private_node::Maker;
+use mesh::failure::Failure;
 use mesh::failure::cannot;
-use mesh::failure::{Failure, with_causes};
 
 /// How far back an impatient client's repeat reaches.
 const RECENT: usize = 40;
@@ -199,7 +200,7 @@ impl Submitters {
         match timeout(patience.unwrap_or(PATIENCE), asked).await {
             Err(_) if patience.is_some() => (Told::Left, String::new()),
             Err(_) => (Told::Other(format!("no answer within {PATIENCE:?}")), String::new()),
-            Ok(Err(error)) => (Told::Lost(with_causes(&error)), String::new()),
+            Ok(Err(error)) => (Told::Lost(error_chain(&error)), String::new()),
             Ok(Ok((status, body))) => {
                 self.answers.set(self.answers.get() + 1);
                 (told(status, &body), body)

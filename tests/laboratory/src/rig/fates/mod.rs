@@ -17,7 +17,7 @@ use super::report::{self, laid_out};
 use super::seed;
 use crate::rig::args::RunArgs;
 use mesh::failure::Failure;
-use mesh::up::say;
+use mesh::terminal::print_line;
 use stage::Stage;
 
 /// What a run found.
@@ -85,7 +85,7 @@ pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
         let (mut reports, mut runs) = (Vec::new(), Vec::new());
         for run in 0..u64::from(args.runs) {
             let seed = first.wrapping_add(run);
-            say(&format!("playing seed {seed}"));
+            print_line(&format!("playing seed {seed}"));
             let report = stage.play(seed).await?;
             let mut json = report.json();
             json["seed"] = json!(seed);

@@ -183,7 +183,7 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
     holder.batch_execute(&lock).await.map_err(|error| cannot("lock a table", &error))?;
     let goes_on = stage.either(GOES_ON, GOES_ON_SHORT);
     let (edge, until) = (stage.edge, Instant::now() + goes_on);
-    let told: Arc<std::sync::Mutex<BTreeMap<u16, usize>>> = Arc::default();
+    let told: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();
     let mut asking = JoinSet::new();
     let count = stage.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
     for number in 0..count {
@@ -199,11 +199,7 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
                     return;
                 }
                 if let Ok(answer) = connection.answer().await {
-                    *told
-                        .lock()
-                        .unwrap_or_else(std::sync::PoisonError::into_inner)
-                        .entry(answer.status)
-                        .or_default() += 1;
+                    *told.lock().entry(answer.status).or_default() += 1;
                 }
                 // Who is refused comes again when it was told to.
                 sleep(Duration::from_secs(1)).await;
@@ -214,7 +210,7 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
     let report = stage.report("a slow operation", beside).await;
     asking.abort_all();
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
-    let told = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let told = told.lock().clone();
     let mut report = report;
     report.notes.push(format!("those who asked for it were told {told:?}"));
     Ok(report)

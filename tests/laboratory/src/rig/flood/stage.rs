@@ -15,7 +15,7 @@ use crate::rig::clients::samples::{Figures, Report, Sample, quantile};
 use crate::rig::questions::{Questions, start_filled};
 use crate::rig::report::in_ms;
 use mesh::failure::Failure;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 /// Attackers of a kind.
 const CROWD: usize = 5000;
@@ -69,7 +69,7 @@ impl<'a> Stage<'a> {
         // Idle ones are twice as many.
         let crowd = wanted.min(files.saturating_sub(OTHER_FILES) / 2).max(1);
         if crowd < wanted {
-            say(&format!("only {files} files may be open: {crowd} attackers of a kind"));
+            print_line(&format!("only {files} files may be open: {crowd} attackers of a kind"));
         }
         let edge = edges.cached;
         Ok(Self { mesh, servers, edge, is_short, rate: args.rate, crowd, database, seed, slack })

@@ -18,7 +18,7 @@ use crate::rig::clients::download::Download;
 use crate::rig::clients::files::{Files, LEDGER_ROWS, SEGMENTS, Wanted};
 use crate::synthetic::{LargeTable, Synthetic};
 use mesh::failure::{Failure, cannot};
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 /// The service that is drilled.
 pub(super) const EXPORT: &str = "export";
@@ -61,7 +61,7 @@ impl<'a> Stage<'a> {
     /// Starts everything.
     pub(super) async fn set(mesh: &'a PrivateMesh, args: &PlayArgs, seed: u64) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
-        say("writing segments");
+        print_line("writing segments");
         let (plan, rows) = if args.run.short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
         let folder = mesh.home.root().to_owned();
         let root = folder.clone();

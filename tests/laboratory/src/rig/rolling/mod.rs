@@ -32,7 +32,7 @@ use crate::rig::args::RollingArgs;
 use figures::{Figures, Report};
 use mesh::failure::Failure;
 use mesh::open_files;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 /// How long service without an event is looked at.
 const STEADY: Duration = Duration::from_secs(10);
@@ -92,7 +92,7 @@ async fn play(
     let rounds = async {
         traffic.warm_up(WARM_UP).await;
         let watch = Watch { traffic: &traffic };
-        say(&format!("seed {seed}: steady"));
+        print_line(&format!("seed {seed}: steady"));
         let mut reports = Vec::new();
         reports.push(
             watch
@@ -106,7 +106,7 @@ async fn play(
             let mut names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
             names.retain(|name| args.service.is_empty() || args.service.iter().any(|wanted| wanted == name));
             names.shuffle(&mut random);
-            say(&format!("seed {seed}, round {round}: {}", names.join(", ")));
+            print_line(&format!("seed {seed}, round {round}: {}", names.join(", ")));
             for name in names {
                 reports.push(
                     watch.look(&format!("{round} {name}"), async || restart(ground, name).await).await?,
@@ -204,7 +204,7 @@ impl Watch<'_> {
         load.settled(to).await;
         let mut figures = Figures::of(load, from, to);
         (figures.reading, figures.when) = (reading, Some((begun, begun + (to - from))));
-        say(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));
+        print_line(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));
         Ok(Report::of(name, figures))
     }
 }

@@ -21,7 +21,7 @@ use crate::rig::kill::stage::{EDGE, EXPORT, Stage};
 use crate::synthetic::{LargeTable, Synthetic};
 use mesh::failure::Failure;
 use mesh::failure::cannot;
-use mesh::up::say;
+use mesh::terminal::print_line;
 
 /// Length of the file, about.
 const BYTES: u64 = 10_300_000_000;
@@ -61,7 +61,7 @@ pub(super) async fn large(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
             (bytes + ROOM_BESIDES) / 1_000_000_000
         )));
     }
-    say(&format!("writing {:.1} GB", bytes as f64 / 1e9));
+    print_line(&format!("writing {:.1} GB", bytes as f64 / 1e9));
     let guest = Guest { root: root.clone(), home: stage.mesh.home.segments(), is_in: false };
     let written =
         spawn_blocking(move || plan.write(&root)).await.map_err(|error| cannot("write", &error))??;
@@ -243,7 +243,7 @@ impl Drop for Guest {
             fs::remove_dir_all(&self.root)
         };
         if let Err(error) = leave() {
-            say(&format!("{} could not be removed ({error})", self.root.display()));
+            print_line(&format!("{} could not be removed ({error})", self.root.display()));
         }
     }
 }
