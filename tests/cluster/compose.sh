@@ -59,7 +59,15 @@ kill_one() { docker kill --signal KILL "$(containers "$1" | head -n 1)"; sleep 3
 is_above() { [ "$(height)" -gt "$1" ]; }
 # Services of which Jaeger has traces.
 traced() { inside curl --silent http://127.0.0.1:16686/api/services | grep -oE '"(edge|query|export|node-info)"' | sort -u | wc -l; }
-all_traced() { [ "$(traced)" = 4 ]; }
+# Requests whose client wants them traced.
+all_traced() {
+  local path wish="traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+  for path in /blockchain/height "/api/v2/delegations?epochId=10" "/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_BLOCKS"; do
+    inside curl --silent --output /dev/null --max-time 10 --header "$wish" "$URL$path"
+  done
+  sleep 2
+  [ "$(traced)" = 4 ]
+}
 
 default() {
   local before after digest_before
@@ -101,7 +109,7 @@ telemetry() {
   prepare
   services=$(compose --profile telemetry config --services | grep -v grafana)
   # shellcheck disable=SC2086 # one word each
-  OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 OTEL_TRACES_SAMPLER=parentbased_always_on begin "up with telemetry" $services
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 begin "up with telemetry" $services
   curls
   until_true 90 all_traced
   seen compose "telemetry: traces of edge, query, export and node-info in Jaeger" "" ""
