@@ -68,9 +68,9 @@ replicas() { kubectl_mesh get deployment export --output 'jsonpath={.spec.replic
 are() { [ "$(replicas)" = "$1 $1" ]; }
 
 # What the gauge is to be per replica here: little enough that two cores have room for reads beside what scales `export`.
-TARGET=0.2
+TARGET=0.15
 # Downloads a second that bring the sum over all replicas above three times that.
-READERS=(--only download --workers 20 --rate 16)
+READERS=(--only download --workers 8 --rate 5)
 
 # `export` from one replica to four and back by its gauge, while downloads run, and the reads beside it.
 scaling() {
