@@ -3,7 +3,7 @@
 # network.sh up      makes a network and a mount namespace, and cgroups /walk
 # network.sh open    lets builds reach the package registries
 # network.sh closed  refuses, and counts, every packet to an address that is not the walk's own; before the first request
-# network.sh refused prints how many were refused
+# network.sh refused prints how many were refused, and on standard error whom they were for
 # network.sh down    ends every process of the walk; with it go its namespaces, mounts and rules
 . "$(dirname "$0")/lib.sh"
 
@@ -78,16 +78,18 @@ closed() {
 table inet walk {
   set own { type ipv4_addr; flags interval; elements = { 127.0.0.0/8, $VETH.0/30, $PODS, $SERVICES, $BRIDGES, 224.0.0.0/4 } }
   counter refused { }
+  # Whom they were for.
+  set strangers { type ipv4_addr; flags dynamic; size 64; }
   # The address of a service that was not translated, as happens while nobody is behind it, would lead out, too.
   chain out {
     type filter hook output priority 10
-    ip daddr != @own counter name refused reject
+    ip daddr != @own add @strangers { ip daddr } counter name refused reject
     ip6 daddr != ::1 counter name refused reject
     ip daddr $SERVICES reject
   }
   chain through {
     type filter hook forward priority 10
-    ip daddr != @own counter name refused reject
+    ip daddr != @own add @strangers { ip daddr } counter name refused reject
     meta nfproto ipv6 counter name refused reject
     ip daddr $SERVICES reject
   }
@@ -95,7 +97,10 @@ table inet walk {
 RULES
 }
 
-refused() { inside nft list counter inet walk refused | sed -n 's/.*packets \([0-9]*\).*/\1/p'; }
+refused() {
+  inside nft list counter inet walk refused | sed -n 's/.*packets \([0-9]*\).*/\1/p'
+  inside nft list set inet walk strangers | sed -n 's/.*elements = {\(.*\)}/\1/p' >&2
+}
 
 down() {
   local group folder pid
