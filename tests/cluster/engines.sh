@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the container engine, the cluster's programs and the operators from Go modules into $WALK/bin: some 90 minutes on
+# Builds the container engine, the cluster's programs and the operators from Go modules into $WALK/bin: some 40 minutes on
 # two cores, once. What is built already in the version that versions.sh names is left alone.
 # engines.sh [NAME...]: all, or those named.
 . "$(dirname "$0")/lib.sh"
