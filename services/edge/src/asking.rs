@@ -12,10 +12,13 @@ use std::{
 
 use http::HeaderMap;
 use mesh_bus::{AskOptions, Bus, Encoding, Opened, PullLimits, PullOptions, Pulled, Target};
-use mesh_problem::{Code, Problem};
+use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span};
 use proto_msgs::Contract;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 use tracing::Instrument;
 use warp::reply::Response;
 
@@ -38,6 +41,9 @@ const TRIES: u32 = 4;
 /// Between two of those tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// What a client is told that waits for a submission when its edge has to end.
+const STOPPED: &str = "the relay did not answer in time; what became of the request is unknown";
+
 /// Asks for all requests of an edge.
 pub(crate) struct Asking {
     bus: Bus,
@@ -48,6 +54,8 @@ pub(crate) struct Asking {
     /// See [`answer::places`].
     places: Arc<HeaderMap>,
     metrics: Metrics,
+    /// Turns true when a stop leaves no more time to wait for a submission.
+    last_call: watch::Receiver<bool>,
 }
 
 /// What is known of one operation.
@@ -108,6 +116,7 @@ impl Asking {
         cache: Arc<Cache>,
         metrics: &Metrics,
         config: &Config,
+        last_call: watch::Receiver<bool>,
     ) -> Self {
         let asked = |operation: &'static proto_msgs::OperationInfo| Asked {
             target: bus.target(&operation.workload, &operation.name),
@@ -118,7 +127,16 @@ impl Asking {
         let operations =
             operations.map(|operation| (operation.name.as_str(), Arc::new(asked(operation)))).collect();
         let places = Arc::new(answer::places(config));
-        Self { bus, heads, cache, flights: Arc::default(), operations, places, metrics: metrics.clone() }
+        Self {
+            bus,
+            heads,
+            cache,
+            flights: Arc::default(),
+            operations,
+            places,
+            metrics: metrics.clone(),
+            last_call,
+        }
     }
 
     /// Answers a read: no older than what its client has seen, and no older than a second while the store is there.
@@ -168,11 +186,17 @@ impl Asking {
         Err(Problem::unavailable("the database that was read is behind"))
     }
 
-    /// Puts a submission once, whatever becomes of it.
+    /// Puts a submission once, whatever becomes of it. One that still waits when this edge must end is told so: a broken
+    /// connection would tell its client nothing.
     pub(crate) async fn submit(&self, question: &Question, asker: &Asker) -> Result<Answer, Problem> {
         let asked = &self.operations[question.operation];
         let options = asker.asks(question.encoding, false);
-        let reply = self.bus.ask(&asked.target, question.message.clone(), &options).await?;
+        let mut last_call = self.last_call.clone();
+        let reply = tokio::select! {
+            biased;
+            reply = self.bus.ask(&asked.target, question.message.clone(), &options) => reply?,
+            Ok(_) = last_call.wait_for(|is_now| *is_now) => return Err(Problem::new(Code::DeadlineExceeded, NOT_MAPPED, STOPPED)),
+        };
         Ok(answer::prepare(&self.places, reply, question, false, Instant::now(), asked.counted.clone()))
     }
 

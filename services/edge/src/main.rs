@@ -43,6 +43,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix::Actor;
 use mesh_chassis::{Failure, LogQueue, Running, Setup};
+use tokio::sync::watch;
 
 use crate::{
     access::{AccessLog, Wanted},
@@ -57,6 +58,9 @@ use crate::{
     now::Now,
     routes::Routes,
 };
+
+/// How long before the end of a stop's grace submissions that wait are answered.
+const LAST_CALL: Duration = Duration::from_millis(500);
 
 /// How long the first connections wait for the bus.
 const BUS_PATIENCE: Duration = Duration::from_secs(2);
@@ -82,7 +86,9 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let cache = Arc::new(Cache::new(config.cache_bytes, Arc::clone(&heads)));
     cache::tidy(&cache);
     setup.bus.register_asking(&mut setup.registry.borrow_mut());
-    let asking = Asking::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config);
+    let (last_call, heard) = watch::channel(false);
+    let asking =
+        Asking::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config, heard);
     let routes = Routes::of_contract(pages::all(&config)?);
     let access = match config.access_log {
         Wanted::Off => None,
@@ -97,6 +103,10 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let lag = config.lag;
     let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
     Ok(Running::new(is_ready, move |grace: Duration| async move {
+        tokio::spawn(async move {
+            tokio::time::sleep(grace.saturating_sub(LAST_CALL)).await;
+            last_call.send_replace(true);
+        });
         grpc.stop().await;
         connections.drain(grace).await;
     }))
