@@ -5,7 +5,7 @@ mod nats;
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Mesh, nats as bus};
+use mesh_testbed::{Answer, DevNode, Mesh, eventually, nats as bus};
 use mesh_tests::{
     NO_CACHE,
     fixture::{self, Locked},
@@ -14,6 +14,8 @@ use mesh_tests::{
     proxied::ProxiedServer,
     raw::Connection,
 };
+use reqwest::Method;
+use serde_json::json;
 use tokio::time::sleep;
 
 /// The list that these tests make slow, by a lock on its table.
@@ -85,6 +87,20 @@ async fn an_edge_that_is_asked_to_stop_answers_what_it_has_taken_and_closes() {
         assert!(busy.rest().await.expect("a finished connection is closed properly").is_empty());
     });
     assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn a_submission_that_waits_for_a_block_is_answered_before_its_edge_ends() {
+    // This node makes no blocks.
+    let (node, database) = tokio::join!(DevNode::start(), fixture::database());
+    let setup = Mesh::configure(&database).env("MESH_NODE_URL", node.url());
+    let mesh = setup.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519").env("MESH_STOP_GRACE_S", "2").start().await;
+    let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_COMMIT"}).to_string();
+    let waiting = tokio::spawn(Answer::to(mesh.request(Method::POST, "/transaction").body(body)));
+    eventually(SOON, "the node gets no transaction", async || !node.received().is_empty()).await;
+    let status = mesh.service("edge").stop().await;
+    assert!(status.success(), "{status}");
+    assert_problem(&waiting.await.expect("it is answered"), 504, 4, 10000);
 }
 
 #[tokio::test]
