@@ -80,17 +80,18 @@ table inet walk {
   counter refused { }
   # Whom they were for.
   set strangers { type ipv4_addr; flags dynamic; size 64; }
+  # IPv6 is switched off, but for what neighbours on one link say to each other.
   # The address of a service that was not translated, as happens while nobody is behind it, would lead out, too.
   chain out {
     type filter hook output priority 10
     ip daddr != @own add @strangers { ip daddr } counter name refused reject
-    ip6 daddr != ::1 counter name refused reject
+    ip6 daddr != { ::1, fe80::/10, ff00::/8 } counter name refused reject
     ip daddr $SERVICES reject
   }
   chain through {
     type filter hook forward priority 10
     ip daddr != @own add @strangers { ip daddr } counter name refused reject
-    meta nfproto ipv6 counter name refused reject
+    ip6 daddr != { fe80::/10, ff00::/8 } counter name refused reject
     ip daddr $SERVICES reject
   }
 }
