@@ -6,12 +6,12 @@ use std::path::Path;
 use std::{fs, io};
 
 fn main() -> io::Result<()> {
-    let migrations = Path::new("../store/migrations");
+    let migrations = Path::new("../../libs/store/migrations");
     println!("cargo::rerun-if-changed={}", migrations.display());
     let mut files: Vec<_> =
         fs::read_dir(migrations)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     files.sort();
-    let grants = Path::new("../store/grants.sql");
+    let grants = Path::new("../../libs/store/grants.sql");
     println!("cargo::rerun-if-changed={}", grants.display());
     files.push(grants.to_owned());
     let mut hasher = DefaultHasher::new();
