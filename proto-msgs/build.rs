@@ -1,9 +1,10 @@
 //! Compiles the contract: descriptors (as bytes, which keep every option), prost messages, their JSON form,
-//! and one row per rpc: `Operation`, or `StreamingOperation` when it streams. Needs no protoc.
+//! one row per rpc (`Operation`, or `StreamingOperation` when it streams), and the application numbers of its refusals as
+//! constants. Needs no protoc.
 
-use std::{env, fmt::Write, fs, path::PathBuf};
+use std::{collections::BTreeMap, env, error::Error, fmt::Write, fs, path::PathBuf};
 
-use prost_reflect::prost_types::FileDescriptorSet;
+use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, prost_types::FileDescriptorSet};
 
 use crate::workload::workload;
 
@@ -20,7 +21,7 @@ const FILES: [&str; 7] = [
     "google/rpc/status.proto",
 ];
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
     println!("cargo:rerun-if-changed=src/workload.rs");
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -28,6 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
     let encoded = compiler.encode_file_descriptor_set();
     fs::write(out.join("contract.bin"), &encoded)?;
+    fs::write(out.join("numbers.rs"), numbers(&DescriptorPool::decode(encoded.as_slice())?)?)?;
 
     let descriptors: FileDescriptorSet = compiler.file_descriptor_set();
     fs::write(out.join("operations.rs"), operations(&descriptors)?)?;
@@ -62,4 +64,91 @@ fn operations(descriptors: &FileDescriptorSet) -> Result<String, std::fmt::Error
         }
     }
     Ok(code)
+}
+
+/// One module per rpc with the numbers of its refusals: those that the rpc names, and those of its parameters' rules
+/// (`CANDLE_ID_INVALID`, `PARTY_ID_MISSING`). Each says when it is given.
+fn numbers(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
+    let mut code = String::new();
+    for method in pool.services().flat_map(|service| service.methods().collect::<Vec<_>>()) {
+        let mut numbers = BTreeMap::new();
+        for refusal in refusals(pool, &method)? {
+            let text = |field: &str| Some(refusal.get_field_by_name(field)?.as_str()?.to_owned());
+            let (name, when) = (text("name").unwrap_or_default(), text("when").unwrap_or_default());
+            let number = number(&refusal, "number");
+            if name.is_empty() {
+                continue;
+            }
+            let (before, reasons) = numbers.entry(name.clone()).or_insert((number, Vec::new()));
+            if *before != number {
+                return Err(format!("{}: {name} is both {before} and {number}", method.name()).into());
+            }
+            reasons.push(format!("{when}."));
+        }
+        for (name, number, reason) in parameter_numbers(pool, &method)? {
+            numbers.insert(name, (number, vec![reason]));
+        }
+        if numbers.is_empty() {
+            continue;
+        }
+        writeln!(code, "/// {}.", method.name())?;
+        writeln!(code, "pub mod {} {{", snake_case(method.name()))?;
+        for (name, (number, reasons)) in numbers {
+            for reason in reasons {
+                writeln!(code, "    /// - {reason}")?;
+            }
+            writeln!(code, "    pub const {name}: u32 = {number};")?;
+        }
+        writeln!(code, "}}")?;
+    }
+    Ok(code)
+}
+
+/// The refusals that an rpc declares.
+fn refusals(pool: &DescriptorPool, method: &MethodDescriptor) -> Result<Vec<DynamicMessage>, Box<dyn Error>> {
+    let extension = pool.get_extension_by_name("api.v2.operation").ok_or("no option `operation`")?;
+    let options = method.options();
+    let note = options.get_extension(&extension).as_message().cloned();
+    let list = note.and_then(|note| Some(note.get_field_by_name("refusals")?.as_list()?.to_vec()));
+    Ok(list.unwrap_or_default().iter().filter_map(|refusal| refusal.as_message().cloned()).collect())
+}
+
+/// A constant: name, number, and when the number is given.
+type Constant = (String, u32, String);
+
+/// The numbers in the rules of an rpc's own parameters.
+fn parameter_numbers(
+    pool: &DescriptorPool,
+    method: &MethodDescriptor,
+) -> Result<Vec<Constant>, Box<dyn Error>> {
+    let extension = pool.get_extension_by_name("api.v2.rule").ok_or("no option `rule`")?;
+    let mut numbers = Vec::new();
+    for field in method.input().fields() {
+        let options = field.options();
+        let Some(rule) = options.get_extension(&extension).as_message().cloned() else { continue };
+        for (kind, reason) in [("missing", "is missing"), ("invalid", "cannot be used")] {
+            let number = number(&rule, kind);
+            if number != 0 {
+                let name = format!("{}_{}", field.name(), kind).to_uppercase();
+                numbers.push((name, number, format!("`{}` {reason}.", field.name())));
+            }
+        }
+    }
+    Ok(numbers)
+}
+
+fn number(message: &DynamicMessage, field: &str) -> u32 {
+    message.get_field_by_name(field).and_then(|value| value.as_u32()).unwrap_or_default()
+}
+
+/// `ListCandleData` as `list_candle_data`.
+fn snake_case(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
 }

@@ -30,6 +30,12 @@ pub mod google {
     }
 }
 
+/// The application numbers of refusals (contract section 2.2), one module per operation: those that the operation declares
+/// under a name, and those of its parameters' rules.
+pub mod numbers {
+    include!(concat!(env!("OUT_DIR"), "/numbers.rs"));
+}
+
 /// A request that knows its reply and where it is answered, so that no call site spells either.
 pub trait Operation: prost::Message + Default + Send + 'static {
     /// What a successful answer holds.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mesh_problem::{Code, MALFORMED, NOT_MAPPED};
+use mesh_problem::{Code, MALFORMED, NOT_MAPPED, RATE_LIMITED};
 use proto_msgs::{Method, OperationInfo, v2::OperationNote};
 
 use crate::{
@@ -27,7 +27,7 @@ static EVERYWHERE: [Row; 10] = [
     (408, Code::DeadlineExceeded, NOT_MAPPED, "the body does not come in time", "BodyTooLate"),
     (413, Code::ResourceExhausted, NOT_MAPPED, "the body is too large", "BodyTooLarge"),
     (414, Code::InvalidArgument, NOT_MAPPED, "path and query are too long", "UrlTooLong"),
-    (429, Code::ResourceExhausted, 400_001, "too many requests come from one address", "TooMany"),
+    (429, Code::ResourceExhausted, RATE_LIMITED, "too many requests come from one address", "TooMany"),
     (429, Code::ResourceExhausted, NOT_MAPPED, "there is no room for this request now", "TooMany"),
     (431, Code::InvalidArgument, NOT_MAPPED, "the headers are too large", "HeadersTooLarge"),
     (500, Code::Internal, NOT_MAPPED, "something broke; the log knows the request's id", "Failed"),

@@ -19,6 +19,8 @@ const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";
 pub const NOT_MAPPED: u32 = 10000;
 /// The application number of a malformed request that has no number of its own.
 pub const MALFORMED: u32 = 10015;
+/// The application number of a request refused by the rate limit of its client's address.
+pub const RATE_LIMITED: u32 = 400_001;
 
 /// Canonical RPC status codes that the mesh uses, with their gRPC numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -16,7 +16,7 @@ use governor::{
     state::StateStore,
 };
 use http::{HeaderMap, HeaderName, header::RETRY_AFTER};
-use mesh_problem::{Code, Problem};
+use mesh_problem::{Code, Problem, RATE_LIMITED};
 use parking_lot::Mutex;
 
 use crate::address::Address;
@@ -24,9 +24,6 @@ use crate::address::Address;
 const RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
-
-/// The application number of a refusal (contract 2.2).
-const RATE_LIMITED: u32 = 400_001;
 
 /// Addresses that are remembered together.
 const WAYS: usize = 16;

@@ -6,7 +6,10 @@ use std::{rc::Rc, time::Duration};
 use bytes::Bytes;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_transaction::TxHash;
-use proto_msgs::v2::SubmitTransactionReply;
+use proto_msgs::{
+    numbers::submit_transaction::{NODE, REFUSED},
+    v2::SubmitTransactionReply,
+};
 use tokio::{
     sync::Semaphore,
     time::{Instant, sleep},
@@ -18,12 +21,6 @@ use crate::{
     fates::{Fate, Strength},
     node::{COMMIT, Failed, Included, Nodes, Refusal, Verdict},
 };
-
-/// The node is unreachable, or did not answer.
-pub(crate) const NODE: u32 = 90_001;
-
-/// The node refused a transaction before checking it.
-pub(crate) const REFUSED: u32 = 90_002;
 
 /// Pauses before the node is asked again about what it has in its cache: it caches before it checks.
 const CACHE_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];

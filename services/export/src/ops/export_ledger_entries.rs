@@ -9,20 +9,16 @@ use jiff::Timestamp;
 use mesh_bus::{Chunks, Open, Opened, Pull, WhileAwaited};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, TimeUs, head_of};
-use proto_msgs::v2::{DateRange, ExportInfo, ExportLedgerEntriesRequest};
+use proto_msgs::{
+    numbers::export_ledger_entries::{ASSET_ID_MISSING, DATE_RANGE, LEDGER, PARTY_ID_MISSING},
+    v2::{DateRange, ExportInfo, ExportLedgerEntriesRequest},
+};
 
 use super::ledger::{
     position::Place,
-    walk::{FAILED, Filter, Walk},
+    walk::{Filter, Walk},
 };
 use crate::Export;
-
-/// The party is missing.
-const PARTY: u32 = 10_014;
-/// The asset is missing.
-const ASSET: u32 = 10_017;
-/// The date range is inverted or negative.
-const RANGE: u32 = 10_044;
 
 /// The span of block times asked for: nanoseconds, start inclusive, end exclusive; none is open (L1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +32,8 @@ impl Range {
         let given = |ns: Option<i64>| ns.filter(|ns| *ns != 0);
         let start_ns = given(range.and_then(|range| range.start_timestamp));
         let end_ns = given(range.and_then(|range| range.end_timestamp));
-        let wrong = |message: &str, inner: String| Err(Problem::invalid(RANGE, message).with_inner(inner));
+        let wrong =
+            |message: &str, inner: String| Err(Problem::invalid(DATE_RANGE, message).with_inner(inner));
         for (name, ns) in [("startTimestamp", start_ns), ("endTimestamp", end_ns)] {
             if let Some(ns) = ns.filter(|ns| *ns < 0) {
                 return wrong("a time of the date range is negative", format!("dateRange.{name} {ns}"));
@@ -70,10 +67,10 @@ impl Range {
 
 fn read(request: &ExportLedgerEntriesRequest) -> Result<Range, Problem> {
     if request.party_id.is_empty() {
-        return Err(Problem::invalid(PARTY, "party id is missing"));
+        return Err(Problem::invalid(PARTY_ID_MISSING, "party id is missing"));
     }
     if request.asset_id.is_empty() {
-        return Err(Problem::invalid(ASSET, "asset id is missing"));
+        return Err(Problem::invalid(ASSET_ID_MISSING, "asset id is missing"));
     }
     Range::read(request.date_range.as_ref())
 }
@@ -85,7 +82,7 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
         let Open { request, asked, .. } = open;
         let store = self.store.clone();
         asked.by(async move {
-            let failed = |error: ReadError| error.problem(FAILED);
+            let failed = |error: ReadError| error.problem(LEDGER);
             let range = read(&request)?;
             let row = store.point(include_str!("../../sql/ledger_bound.sql"), &[]).await.map_err(failed)?;
             let bound = head_of(&row).map_err(failed)?.map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
@@ -162,7 +159,7 @@ mod tests {
     #[test]
     fn a_range_that_is_negative_or_inverted_is_refused() {
         for (start, end) in [(-1, 0), (0, -1), (2, 1), (-2, -1)] {
-            assert_eq!(range(start, end), Err(RANGE), "{start} {end}");
+            assert_eq!(range(start, end), Err(DATE_RANGE), "{start} {end}");
         }
         assert_eq!(range(0, 0), Ok(Range { start_ns: None, end_ns: None }));
         assert_eq!(range(5, 5), Ok(Range { start_ns: Some(5), end_ns: Some(5) }));

@@ -10,20 +10,12 @@ use futures_util::{StreamExt, stream};
 use mesh_bus::{Chunks, KNOWN_AHEAD, Open, Opened, Piece, Position, Pull, Totals, WhileAwaited};
 use mesh_history::{Held, HistoryError, Layout, LayoutError, TABLES};
 use mesh_problem::{Code, MALFORMED, Problem, error_chain};
-use proto_msgs::v2::{ExportInfo, ExportNetworkHistoryRequest, Table};
+use proto_msgs::{
+    numbers::export_network_history::{BOUNDARY, HEIGHTS, MISSING, TABLE_MISSING, UNREADABLE},
+    v2::{ExportInfo, ExportNetworkHistoryRequest, Table},
+};
 
 use crate::{Export, Listing, Refresh};
-
-/// The table is missing or unspecified.
-const TABLE: u32 = 240_010;
-/// Heights are missing, negative or inverted.
-const HEIGHTS: u32 = 240_011;
-/// A height is not on a boundary.
-const BOUNDARY: u32 = 240_012;
-/// The range is not held completely.
-const MISSING: u32 = 240_013;
-/// A segment cannot be read, or has no such table.
-const UNREADABLE: u32 = 240_014;
 
 /// Most bytes that one pull reads, whatever it asks for.
 const READ_AT_MOST: usize = 4 << 20;
@@ -48,7 +40,7 @@ impl Wanted {
         let named = enum_name.and_then(|name| {
             TABLES.iter().find(|table| table.name == lower(name)).map(|table| (table.name, name))
         });
-        let (table, enum_name) = named.ok_or_else(|| Problem::invalid(TABLE, "table is missing"))?;
+        let (table, enum_name) = named.ok_or_else(|| Problem::invalid(TABLE_MISSING, "table is missing"))?;
         let height = |name: &str, height: Option<i64>| {
             let height = height.ok_or_else(|| Problem::invalid(HEIGHTS, format!("{name} is missing")))?;
             let negative = |_| Problem::invalid(HEIGHTS, format!("{name} is negative"));

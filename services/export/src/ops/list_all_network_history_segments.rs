@@ -4,14 +4,12 @@ use actix::{Context, Handler};
 use mesh_bus::{Answering, Ask};
 use mesh_history::Segment;
 use mesh_problem::Problem;
-use proto_msgs::v2::{
-    HistorySegment, ListAllNetworkHistorySegmentsReply, ListAllNetworkHistorySegmentsRequest,
+use proto_msgs::{
+    numbers::list_all_network_history_segments::SEGMENTS,
+    v2::{HistorySegment, ListAllNetworkHistorySegmentsReply, ListAllNetworkHistorySegmentsRequest},
 };
 
 use crate::{Export, Listing};
-
-/// The segments cannot be listed.
-const LISTING: u32 = 240_003;
 
 impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
     type Result = Answering<ListAllNetworkHistorySegmentsReply>;
@@ -24,7 +22,7 @@ impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
         let Listing { held, failure } = self.listing.borrow().clone();
         asked.by(async move {
             let failed = |cause: &str| {
-                Problem::internal(LISTING, "the segments cannot be listed").caused_by(cause.to_owned())
+                Problem::internal(SEGMENTS, "the segments cannot be listed").caused_by(cause.to_owned())
             };
             if let Some(failure) = failure {
                 return Err(failed(&failure));

@@ -4,12 +4,12 @@ use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, Row, TimeUs, head_of};
-use proto_msgs::v2::{GetNetworkLimitsReply, GetNetworkLimitsRequest, NetworkLimits};
+use proto_msgs::{
+    numbers::get_network_limits::LIMITS,
+    v2::{GetNetworkLimitsReply, GetNetworkLimitsRequest, NetworkLimits},
+};
 
 use crate::NodeInfo;
-
-/// None recorded, or the query failed.
-const LIMITS: u32 = 100_001;
 
 impl Handler<Ask<GetNetworkLimitsRequest>> for NodeInfo {
     type Result = Answering<GetNetworkLimitsReply>;

@@ -7,16 +7,16 @@ use actix::{Context, Handler};
 use mesh_bus::{Answering, Ask};
 use mesh_problem::{Code, Problem};
 use mesh_store::{ReadError, Row, head_of};
-use proto_msgs::v2::{LastBlockHeightReply, LastBlockHeightRequest};
+use proto_msgs::{
+    numbers::last_block_height::NODE,
+    v2::{LastBlockHeightReply, LastBlockHeightRequest},
+};
 use tokio::time::Instant;
 
 use crate::{
     NodeInfo,
     node::{Block, NodeState},
 };
-
-/// The node is unreachable or initialising.
-const NODE: u32 = 90_001;
 
 /// The only hash function there is.
 const HASH_FUNCTION: &str = "sha3_24_rounds";

@@ -4,19 +4,19 @@ use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, Row, TimeUs, head_of};
-use proto_msgs::v2::{
-    DataSourceDefinition, DataSourceDefinitionExternal, DataSourceDefinitionInternal, DataSourceSpec,
-    DataSourceSpecConfiguration, DataSourceSpecConfigurationTime, ExternalDataSourceSpec, GetOracleSpecReply,
-    GetOracleSpecRequest, OracleSpec, data_source_definition, data_source_definition_external,
-    data_source_definition_internal, data_source_spec::Status,
+use proto_msgs::{
+    numbers::get_oracle_spec::ORACLE_SPEC,
+    v2::{
+        DataSourceDefinition, DataSourceDefinitionExternal, DataSourceDefinitionInternal, DataSourceSpec,
+        DataSourceSpecConfiguration, DataSourceSpecConfigurationTime, ExternalDataSourceSpec,
+        GetOracleSpecReply, GetOracleSpecRequest, OracleSpec, data_source_definition,
+        data_source_definition_external, data_source_definition_internal, data_source_spec::Status,
+    },
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::Query;
-
-/// No such oracle spec, or the query failed.
-const ORACLE_SPEC: u32 = 190_001;
 
 impl Handler<Ask<GetOracleSpecRequest>> for Query {
     type Result = Answering<GetOracleSpecReply>;

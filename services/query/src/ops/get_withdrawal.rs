@@ -4,16 +4,16 @@ use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, Row, TimeUs, head_of};
-use proto_msgs::v2::{
-    Erc20WithdrawExt, GetWithdrawalReply, GetWithdrawalRequest, WithdrawExt, Withdrawal, withdraw_ext,
-    withdrawal::Status,
+use proto_msgs::{
+    numbers::get_withdrawal::WITHDRAWAL,
+    v2::{
+        Erc20WithdrawExt, GetWithdrawalReply, GetWithdrawalRequest, WithdrawExt, Withdrawal, withdraw_ext,
+        withdrawal::Status,
+    },
 };
 use serde_json::Value;
 
 use crate::Query;
-
-/// No such withdrawal, or the query failed.
-const WITHDRAWAL: u32 = 150_001;
 
 impl Handler<Ask<GetWithdrawalRequest>> for Query {
     type Result = Answering<GetWithdrawalReply>;

@@ -4,12 +4,12 @@ use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_problem::{Code, Problem};
 use mesh_store::{ReadError, Row, head_of};
-use proto_msgs::v2::{AccountBalance, AccountType, ListAccountsReply, ListAccountsRequest};
+use proto_msgs::{
+    numbers::list_accounts::ACCOUNTS,
+    v2::{AccountBalance, AccountType, ListAccountsReply, ListAccountsRequest},
+};
 
 use crate::Query;
-
-/// The query failed, or the listing is over its cap.
-const ACCOUNTS: u32 = 80_006;
 
 impl Handler<Ask<ListAccountsRequest>> for Query {
     type Result = Answering<ListAccountsReply>;

@@ -4,19 +4,15 @@ use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ListKey, ReadError, Row, TimeUs};
-use proto_msgs::v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, ListCandleDataRequest};
+use proto_msgs::{
+    numbers::list_candle_data::{CANDLE_ID_INVALID, CANDLES, TIMES},
+    v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, ListCandleDataRequest},
+};
 
 use crate::{
     Query,
     paging::{frame, page_info, window},
 };
-
-/// The query failed.
-const CANDLES: u32 = 60_001;
-/// The candle id is malformed.
-const INVALID_CANDLE_ID: u32 = 10_041;
-/// The time range is inverted or negative.
-const INVALID_TIMES: u32 = 10_042;
 
 /// Sort key of candles: the start of the period, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +45,7 @@ impl Handler<Ask<ListCandleDataRequest>> for Query {
         asked.by(async move {
             let failed = |error: ReadError| error.problem(CANDLES);
             let (interval, market) = parts(&request.candle_id)
-                .ok_or_else(|| Problem::invalid(INVALID_CANDLE_ID, "the candle id is malformed"))?;
+                .ok_or_else(|| Problem::invalid(CANDLE_ID_INVALID, "the candle id is malformed"))?;
             let window = window::<Start>(request.pagination.as_ref(), sizes)?;
             let (from, to) = times(request.from_timestamp, request.to_timestamp)?;
             // A position between two stored times: its stored neighbour on the side that the walk leaves.
@@ -89,13 +85,11 @@ fn times(from: Option<i64>, to: Option<i64>) -> Result<(Option<TimeUs>, Option<T
     let (from, to) = (given(from), given(to));
     for (name, time) in [("fromTimestamp", from), ("toTimestamp", to)] {
         if let Some(time) = time.filter(|time| *time < 0) {
-            return Err(
-                Problem::invalid(INVALID_TIMES, "a time is negative").with_inner(format!("{name} {time}"))
-            );
+            return Err(Problem::invalid(TIMES, "a time is negative").with_inner(format!("{name} {time}")));
         }
     }
     if let Some((from, to)) = from.zip(to).filter(|(from, to)| to < from) {
-        let problem = Problem::invalid(INVALID_TIMES, "the time range is inverted");
+        let problem = Problem::invalid(TIMES, "the time range is inverted");
         return Err(problem.with_inner(format!("fromTimestamp {from}, toTimestamp {to}")));
     }
     Ok((from.map(TimeUs::at_or_after_ns), to.map(TimeUs::at_or_after_ns)))
@@ -126,7 +120,7 @@ mod tests {
         assert_eq!(times(Some(0), None).unwrap(), (None, None));
         assert_eq!(times(Some(5), Some(5)).map(|_| ()), Ok(()));
         for (from, to) in [(Some(-1), None), (None, Some(-1)), (Some(2), Some(1))] {
-            assert_eq!(times(from, to).unwrap_err().number(), INVALID_TIMES);
+            assert_eq!(times(from, to).unwrap_err().number(), TIMES);
         }
     }
 

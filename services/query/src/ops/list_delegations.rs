@@ -3,17 +3,15 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_store::{ListKey, ReadError, Row};
-use proto_msgs::v2::{
-    Delegation, DelegationEdge, DelegationPage, ListDelegationsReply, ListDelegationsRequest,
+use proto_msgs::{
+    numbers::list_delegations::DELEGATIONS,
+    v2::{Delegation, DelegationEdge, DelegationPage, ListDelegationsReply, ListDelegationsRequest},
 };
 
 use crate::{
     Query,
     paging::{frame, page_info, window},
 };
-
-/// The query failed.
-const DELEGATIONS: u32 = 130_001;
 
 /// Sort key of delegations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,20 +4,18 @@ use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ListKey, Parameter, ReadError, Row};
-use proto_msgs::v2::{
-    EpochRewardSummary, EpochRewardSummaryEdge, EpochRewardSummaryPage, ListEpochRewardSummariesReply,
-    ListEpochRewardSummariesRequest,
+use proto_msgs::{
+    numbers::list_epoch_reward_summaries::{FILTER, SUMMARIES},
+    v2::{
+        EpochRewardSummary, EpochRewardSummaryEdge, EpochRewardSummaryPage, ListEpochRewardSummariesReply,
+        ListEpochRewardSummariesRequest,
+    },
 };
 
 use crate::{
     Query,
     paging::{frame, page_info, window},
 };
-
-/// The query failed.
-const SUMMARIES: u32 = 140_001;
-/// A filter is malformed.
-const INVALID_FILTER: u32 = 10_029;
 
 /// Sort key of reward summaries.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,7 +97,7 @@ impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
 /// The bounds, both inclusive. Epochs beyond what the store can hold stand for its greatest.
 fn epochs(from: Option<u64>, to: Option<u64>) -> Result<(Option<i64>, Option<i64>), Problem> {
     if let Some((from, to)) = from.zip(to).filter(|(from, to)| to < from) {
-        let problem = Problem::invalid(INVALID_FILTER, "the range of epochs is inverted");
+        let problem = Problem::invalid(FILTER, "the range of epochs is inverted");
         return Err(problem.with_inner(format!("filter.fromEpoch {from}, filter.toEpoch {to}")));
     }
     let stored = |epoch: Option<u64>| epoch.map(|epoch| i64::try_from(epoch).unwrap_or(i64::MAX));

@@ -3,18 +3,18 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answered, Answering, Ask};
 use mesh_store::{ListKey, ReadError, Row};
-use proto_msgs::v2::{
-    ListProtocolUpgradeProposalsReply, ListProtocolUpgradeProposalsRequest, ProtocolUpgradeProposal,
-    ProtocolUpgradeProposalEdge, ProtocolUpgradeProposalPage, ProtocolUpgradeProposalStatus as Status,
+use proto_msgs::{
+    numbers::list_protocol_upgrade_proposals::PROPOSALS,
+    v2::{
+        ListProtocolUpgradeProposalsReply, ListProtocolUpgradeProposalsRequest, ProtocolUpgradeProposal,
+        ProtocolUpgradeProposalEdge, ProtocolUpgradeProposalPage, ProtocolUpgradeProposalStatus as Status,
+    },
 };
 
 use crate::{
     Query,
     paging::{frame, page_info, window},
 };
-
-/// The query failed.
-const PROPOSALS: u32 = 330_001;
 
 /// Sort key of proposals.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

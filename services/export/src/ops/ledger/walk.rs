@@ -7,6 +7,7 @@ use bytes::Bytes;
 use mesh_bus::{Piece, Totals};
 use mesh_problem::Problem;
 use mesh_store::{Parameter, ReadError, Row, Store, TimeUs, head_of};
+use proto_msgs::numbers::export_ledger_entries::LEDGER;
 use tokio::task::{JoinSet, yield_now};
 
 use super::{
@@ -15,9 +16,6 @@ use super::{
     position::Place,
     record,
 };
-
-/// The export failed.
-pub(crate) const FAILED: u32 = 260_002;
 
 /// Rows to read at a time: few for a reader that takes little, and not so many at first, because nothing can be written
 /// meanwhile.
@@ -173,7 +171,7 @@ impl Walk {
                 self.read().await?;
                 continue;
             };
-            if self.write(key, &row).map_err(|error| error.problem(FAILED))? {
+            if self.write(key, &row).map_err(|error| error.problem(LEDGER))? {
                 self.key = Some(key);
                 return Ok(true);
             }
@@ -200,7 +198,7 @@ impl Walk {
             let sql = include_str!("../../../sql/ledger_accounts_of.sql");
             let parameters: &[Parameter<'_>] = &[&self.filter.party, &self.filter.asset];
             let rows = list(&self.store, self.place.bound, sql, parameters).await?;
-            let ids = self.accounts.learn(&rows).map_err(|error| error.problem(FAILED))?;
+            let ids = self.accounts.learn(&rows).map_err(|error| error.problem(LEDGER))?;
             self.entries = Some(Entries::along(ids, self.place.after));
             return Ok(());
         };
@@ -213,7 +211,7 @@ impl Walk {
         };
         let (wanted, rows) = read.map_err(|error| failed(&error.to_string()))??;
         self.meet(&rows).await?;
-        entries.take(&wanted, rows).map_err(|error| error.problem(FAILED))?;
+        entries.take(&wanted, rows).map_err(|error| error.problem(LEDGER))?;
         let lacking = self.rows_that_fit().saturating_sub(entries.merge.held());
         if self.reading.is_empty() && lacking >= ROWS_AT_LEAST {
             self.begin_to_read(&entries, &entries.merge.wanted_ahead(lacking.min(ROWS_AT_MOST)));
@@ -262,7 +260,7 @@ impl Walk {
         for row in rows {
             for column in ["account_from_id", "account_to_id"] {
                 let id: Option<&str> =
-                    row.try_get(column).map_err(|error| ReadError::from(error).problem(FAILED))?;
+                    row.try_get(column).map_err(|error| ReadError::from(error).problem(LEDGER))?;
                 if let Some(id) = id.filter(|id| self.accounts.lacks(id)) {
                     lacking.push(id.to_owned());
                 }
@@ -275,7 +273,7 @@ impl Walk {
         lacking.dedup();
         let sql = include_str!("../../../sql/ledger_accounts_named.sql");
         let rows = list(&self.store, self.place.bound, sql, &[&lacking]).await?;
-        self.accounts.learn(&rows).map_err(|error| error.problem(FAILED))?;
+        self.accounts.learn(&rows).map_err(|error| error.problem(LEDGER))?;
         self.accounts.are_absent(lacking);
         Ok(())
     }
@@ -288,8 +286,8 @@ async fn list(
     sql: &'static str,
     parameters: &[Parameter<'_>],
 ) -> Result<Vec<Row>, Problem> {
-    let rows = store.list(sql, parameters).await.map_err(|error| error.problem(FAILED))?;
-    let head = rows.first().map(head_of).transpose().map_err(|error| error.problem(FAILED))?;
+    let rows = store.list(sql, parameters).await.map_err(|error| error.problem(LEDGER))?;
+    let head = rows.first().map(head_of).transpose().map_err(|error| error.problem(LEDGER))?;
     let head = head.flatten().map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
     if head < bound {
         return Err(Problem::unavailable("the database is behind this export"));
@@ -323,5 +321,5 @@ impl Entries {
 }
 
 fn failed(cause: &str) -> Problem {
-    Problem::internal(FAILED, "the ledger export failed").caused_by(cause.to_owned())
+    Problem::internal(LEDGER, "the ledger export failed").caused_by(cause.to_owned())
 }
