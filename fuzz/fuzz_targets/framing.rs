@@ -1,5 +1,6 @@
-//! What the edge's guard lets through, hyper must read as the guard does; what it refuses, hyper must refuse in its
-//! place. The comparison is that of the tests of `mesh-framing`; now and then a whole new stream is made as there.
+//! What the edge's guard lets through, hyper must read as the guard does; what it refuses, hyper must refuse
+//! in its place. The comparison is that of the tests of `mesh-framing`; now and then a whole new stream is
+//! made as there.
 
 #![no_main]
 
@@ -23,8 +24,8 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-// One of sixteen inputs is begun anew from the grammar, one of four is changed where requests have their sense;
-// the rest is libFuzzer's own, with its dictionary.
+// One of sixteen inputs is begun anew from the grammar, one of four is changed where requests have their
+// sense; the rest is libFuzzer's own, with its dictionary.
 fuzz_mutator!(|input: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let mut dice = SmallRng::seed_from_u64(u64::from(seed));
     match dice.random_range(0..16) {

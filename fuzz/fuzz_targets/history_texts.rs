@@ -1,5 +1,5 @@
-//! The readers of `metadata.json` and `layout.json` and the CSV dialect take anything without a panic, and what
-//! they take means the same however it is cut.
+//! The readers of `metadata.json` and `layout.json` and the CSV dialect take anything without a panic, and
+//! what they take means the same however it is cut.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Reading and judging take any bytes without a panic. What is read as a transaction is in its one encoding, and
-//! what is admitted is admitted once, withdrawn without a trace, and admitted again.
+//! Reading and judging take any bytes without a panic. What is read as a transaction is in its one encoding,
+//! and what is admitted is admitted once, withdrawn without a trace, and admitted again.
 
 #![no_main]
 

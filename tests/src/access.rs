@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use mesh_testbed::Mesh;
+use mesh_testbed::{Mesh, retry};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
 /// How soon a line must be there.
 const SOON: Duration = Duration::from_secs(10);
@@ -21,16 +20,12 @@ pub fn lines(mesh: &Mesh) -> Vec<Value> {
 /// # Panics
 /// When it does not.
 pub async fn line_with(mesh: &Mesh, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-    let deadline = Instant::now() + SOON;
-    loop {
+    retry(SOON, async || {
         let mut found: Vec<Value> = lines(mesh).into_iter().filter(&is_it).collect();
-        assert!(found.len() < 2, "{what} is told of more than once: {found:?}");
-        if let Some(line) = found.pop() {
-            return line;
-        }
-        assert!(Instant::now() < deadline, "{what} is not told of: {}", mesh.service("edge").log());
-        sleep(Duration::from_millis(10)).await;
-    }
+        assert!(found.len() < 2, "{what} is logged more than once: {found:?}");
+        found.pop().ok_or_else(|| format!("{what} is not logged: {}", mesh.service("edge").log()))
+    })
+    .await
 }
 
 /// The line of the request with an id.

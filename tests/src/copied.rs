@@ -52,8 +52,8 @@ impl Copier {
         rows.concat()
     }
 
-    /// A table's rows of these spans of heights, one after the other, each in order of the primary key, behind one
-    /// header.
+    /// A table's rows of these spans of heights, one after the other, each in order of the primary key,
+    /// behind one header.
     pub async fn spans(&self, table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
         let order = self.primary_key(table).await;
         let header = self.query(&format!("SELECT * FROM {table} LIMIT 0")).await;

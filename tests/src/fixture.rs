@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Database, Mesh};
-use tokio::{
-    sync::OnceCell,
-    time::{Instant, sleep},
-};
+use mesh_testbed::{Database, Mesh, retry};
+use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 
 /// Height of the newest block of the fixture.
@@ -87,20 +84,19 @@ impl Locked {
         self.holder.batch_execute("ROLLBACK").await.unwrap_or_else(|error| panic!("cannot unlock: {error}"));
     }
 
-    /// Waits until a workload has this many statements running, or more where reads are asked again, or none at all
-    /// for 0; panics when that takes longer than given.
+    /// Waits until a workload has this many statements running, or more where reads are asked again, or none
+    /// at all for 0; panics when that takes longer than given.
     pub async fn await_queries(&self, workload: &str, count: i64, at_most: Duration) {
         let counted = "SELECT count(*) FROM pg_stat_activity
             WHERE datname = current_database() AND state = 'active' AND application_name = $1";
-        let deadline = Instant::now() + at_most;
-        loop {
+        retry(at_most, async || {
             let row = self.watcher.query_one(counted, &[&format!("mesh {workload}")]).await;
             let running: i64 = row.unwrap_or_else(|error| panic!("cannot count queries: {error}")).get(0);
             if running == count || (count > 0 && running > count) {
-                return;
+                return Ok(());
             }
-            assert!(Instant::now() < deadline, "{running} statements of {workload} are running, not {count}");
-            sleep(Duration::from_millis(10)).await;
-        }
+            Err(format!("{running} statements of {workload} are running, not {count}"))
+        })
+        .await;
     }
 }

@@ -1,5 +1,5 @@
-//! The whole mesh, seen from outside: what its tests share. They know HTTP and gRPC, the contract and the tables, and
-//! nothing of what lies between.
+//! The whole mesh, seen from outside: what its tests share. They know HTTP and gRPC, the contract and the
+//! tables, and nothing of what lies between.
 
 pub mod access;
 pub mod cases;

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh, http_client};
+use mesh_testbed::{Answer, Mesh, http_client, retry};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
 use crate::fixture;
 
@@ -53,15 +52,11 @@ impl Outside {
     /// # Panics
     /// When that does not come within 10 s.
     pub async fn await_status(&self, path: &str, status: u16) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
+        retry(Duration::from_secs(10), async || {
             let answer = self.get(path).await;
-            if answer.status == status {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{answer:?}");
-            sleep(Duration::from_millis(10)).await;
-        }
+            if answer.status == status { Ok(()) } else { Err(format!("{answer:?}")) }
+        })
+        .await;
     }
 
     /// Waits until the history is sealed in these spans of heights, told in rising order.
@@ -69,15 +64,7 @@ impl Outside {
     /// # Panics
     /// When that does not come within 60 s.
     pub async fn until_sealed(&self, spans: &[(u64, u64)]) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
-            let answer = self.get("/api/v2/networkhistory/segments").await;
-            if answer.status == 200 && listed(&answer.json()).as_deref() == Some(spans) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "the history is not sealed: {answer:?}");
-            sleep(Duration::from_millis(20)).await;
-        }
+        self.until_segments("the history is not sealed", |listed| listed == spans).await;
     }
 
     /// Waits until the history has a segment.
@@ -85,15 +72,17 @@ impl Outside {
     /// # Panics
     /// When that does not come within 60 s.
     pub async fn until_first_segment(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
+        self.until_segments("nothing is sealed", |listed| !listed.is_empty()).await;
+    }
+
+    async fn until_segments(&self, otherwise: &str, condition: impl Fn(&[(u64, u64)]) -> bool) {
+        retry(Duration::from_secs(60), async || {
             let answer = self.get("/api/v2/networkhistory/segments").await;
-            if answer.status == 200 && listed(&answer.json()).is_some_and(|spans| !spans.is_empty()) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "nothing is sealed: {answer:?}");
-            sleep(Duration::from_millis(20)).await;
-        }
+            let spans = if answer.status == 200 { listed(&answer.json()) } else { None };
+            let holds = spans.is_some_and(|spans| condition(&spans));
+            if holds { Ok(()) } else { Err(format!("{otherwise}: {answer:?}")) }
+        })
+        .await;
     }
 
     /// Gets a path with one header more.

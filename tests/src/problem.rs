@@ -83,7 +83,8 @@ fn detail(detail: &Value) -> Result<(), String> {
     Err(format!("a detail is {detail}"))
 }
 
-/// Asserts that an answer is an error of the contract's shape with this status, RPC code and application number.
+/// Asserts that an answer is an error of the contract's shape with this status, RPC code and application
+/// number.
 #[track_caller]
 pub fn assert_problem(answer: &Answer, status: u16, code: i64, number: i64) -> Seen {
     assert_eq!(answer.status, status, "{answer:?}");

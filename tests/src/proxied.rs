@@ -44,6 +44,11 @@ impl ProxiedServer {
         self.proxy.cut(Cut::Reset);
     }
 
+    /// How many connections were refused so far.
+    pub fn refused(&self) -> usize {
+        self.proxy.refused()
+    }
+
     /// Keeps connections open and accepts new ones, but forwards nothing.
     pub fn stall(&self) {
         self.proxy.set(Line { stalls: true, ..Line::default() });

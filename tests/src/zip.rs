@@ -38,8 +38,8 @@ pub async fn members(zip: &[u8]) -> Vec<Member> {
     read(zip).await.unwrap_or_else(|error| panic!("a ZIP of {} bytes: {error}", zip.len()))
 }
 
-/// Whether somebody could take these bytes for a whole ZIP: they hold an end-of-directory record where readers
-/// look for one.
+/// Whether somebody could take these bytes for a whole ZIP: they hold an end-of-directory record where
+/// readers look for one.
 pub fn looks_whole(bytes: &[u8]) -> bool {
     let tail = &bytes[bytes.len().saturating_sub(22 + usize::from(u16::MAX))..];
     let Some(at) = tail.windows(4).rposition(|window| window == b"PK\x05\x06") else { return false };
@@ -48,8 +48,8 @@ pub fn looks_whole(bytes: &[u8]) -> bool {
         && tail.len() == at + 22 + usize::from(tail[at + 20]) + (usize::from(tail[at + 21]) << 8)
 }
 
-/// Holds every ZIP against its members with Python's `zipfile`, and lets `unzip` and `7z` test it, each in one call.
-/// A program that is not on the machine is skipped, and said to be.
+/// Holds every ZIP against its members with Python's `zipfile`, and lets `unzip` and `7z` test it, each in
+/// one call. A program that is not on the machine is skipped, and said to be.
 ///
 /// # Panics
 /// When a program refuses a ZIP, or reads something else.

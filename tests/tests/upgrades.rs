@@ -1,10 +1,8 @@
-//! Where segments end (H7) and when an upgrade is ready (4.11), over both data sets: the demo network, which upgrades at
-//! block 3000, and the recorded network, as it was and with an upgrade put into it. Without `../shared/data/smoketest-5000`
-//! beside the workspace the demo network stands alone.
+//! Where segments end (H7) and when an upgrade is ready (4.11), over both data sets: the demo network, which
+//! upgrades at block 3000, and the recorded network, as it was and with an upgrade put into it. Without
+//! `../shared/data/smoketest-5000` beside the workspace the demo network stands alone.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt, TryStreamExt};
@@ -13,7 +11,6 @@ use mesh_store::load::load_folder;
 use mesh_testbed::{Database, Mesh, eventually};
 use mesh_tests::{outside::Outside, say};
 use serde_json::{Value, json};
-use tokio::time::{Duration, Instant, sleep};
 use tokio_postgres::Client;
 
 const STATUS: &str = "/api/v2/upgrade/status";
@@ -59,8 +56,8 @@ impl Network {
         Some(Self { name: "the recorded network", database, upgrade: None })
     }
 
-    /// The recorded network with an upgrade that is approved in its own block, one that is approved too late, and one that
-    /// loses its approval.
+    /// The recorded network with an upgrade that is approved in its own block, one that is approved too late,
+    /// and one that loses its approval.
     async fn recorded_with_upgrade() -> Option<Self> {
         let network = Self::recorded().await?;
         let rows = [
@@ -190,12 +187,11 @@ async fn until_ready(outside: &Outside, ready: bool) {
 
 /// Waits until answers are of this block.
 async fn until_height(outside: &Outside, height: u64) {
-    let deadline = Instant::now() + Duration::from_secs(60);
     let wanted = height.to_string();
-    while outside.get("/blockchain/height").await.json()["height"] != wanted.as_str() {
-        assert!(Instant::now() < deadline, "nobody sees block {height}");
-        sleep(Duration::from_millis(10)).await;
-    }
+    eventually(Duration::from_secs(60), &format!("no answer is of block {height}"), async || {
+        outside.get("/blockchain/height").await.json()["height"] == wanted.as_str()
+    })
+    .await;
 }
 
 async fn newest_end(outside: &Outside) -> Value {

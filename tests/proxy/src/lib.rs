@@ -62,6 +62,7 @@ pub struct Proxy {
     line: watch::Sender<Line>,
     cuts: watch::Sender<Cut>,
     open: Arc<AtomicUsize>,
+    refused: Arc<AtomicUsize>,
     accepting: AbortHandle,
 }
 
@@ -71,10 +72,11 @@ impl Proxy {
     pub async fn start(to: SocketAddr, seed: u64) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let (line, cuts, open) = (watch::Sender::default(), watch::Sender::default(), Arc::default());
+        let (line, cuts) = (watch::Sender::default(), watch::Sender::default());
+        let (open, refused) = (Arc::default(), Arc::default());
         let carrier = Carrier::new(to, &line, &cuts, seed);
-        let accepting = tokio::spawn(accept(listener, carrier, Arc::clone(&open))).abort_handle();
-        Ok(Self { address, line, cuts, open, accepting })
+        let accepting = tokio::spawn(accept(listener, carrier, Arc::clone(&open), Arc::clone(&refused)));
+        Ok(Self { address, line, cuts, open, refused, accepting: accepting.abort_handle() })
     }
 
     /// Where it listens.
@@ -102,6 +104,11 @@ impl Proxy {
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
+
+    /// How many connections it has refused so far.
+    pub fn refused(&self) -> usize {
+        self.refused.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Proxy {
@@ -111,13 +118,16 @@ impl Drop for Proxy {
 }
 
 /// Accepts connections for ever; those that it carries end with it.
-async fn accept(listener: TcpListener, carrier: Carrier, open: Arc<AtomicUsize>) {
+async fn accept(listener: TcpListener, carrier: Carrier, open: Arc<AtomicUsize>, refused: Arc<AtomicUsize>) {
     let (mut carried, mut count) = (JoinSet::new(), 0);
     loop {
         tokio::select! {
             Some(_) = carried.join_next() => {}
             accepted = listener.accept(), if carried.len() < MOST_CONNECTIONS => match accepted {
-                Ok((client, _)) if carrier.refuses() => reset(&client),
+                Ok((client, _)) if carrier.refuses() => {
+                    reset(&client);
+                    refused.fetch_add(1, Ordering::Relaxed);
+                }
                 Ok((client, _)) => {
                     count += 1;
                     carried.spawn(counted(client, carrier.after_all_cuts(), count, Open::begin(&open)));

@@ -1,17 +1,27 @@
-//! Waiting for what has no event.
+//! Polling for what sends no event.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-/// Between two looks.
-const EVERY: Duration = Duration::from_millis(10);
+/// Pause between two polls.
+const PAUSE: Duration = Duration::from_millis(10);
 
-/// Looks until it is so. Panics with `otherwise` when it is not so in time; the last look may take longer than that.
-pub async fn eventually(within: Duration, otherwise: &str, mut is_so: impl AsyncFnMut() -> bool) {
+/// Polls until the condition holds. Panics with `otherwise` when it does not hold in time; the last poll may take longer
+/// than that.
+pub async fn eventually(within: Duration, otherwise: &str, mut condition: impl AsyncFnMut() -> bool) {
+    retry(within, async || if condition().await { Ok(()) } else { Err(otherwise) }).await;
+}
+
+/// Repeats a step until it succeeds and returns its value. Panics with the last error when it does not succeed in time;
+/// the last attempt may take longer than that.
+pub async fn retry<T, E: Display>(within: Duration, mut step: impl AsyncFnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + within;
-    while !is_so().await {
-        assert!(Instant::now() < deadline, "{otherwise}");
-        sleep(EVERY).await;
+    loop {
+        match step().await {
+            Ok(value) => return value,
+            Err(error) => assert!(Instant::now() < deadline, "after {within:?}: {error}"),
+        }
+        sleep(PAUSE).await;
     }
 }

@@ -27,7 +27,7 @@ pub use collector::{Collector, Manner, Taken, TakenSpan};
 pub use cometbft::Cometbft;
 pub use database::Database;
 pub use devnode::DevNode;
-pub use eventually::eventually;
+pub use eventually::{eventually, retry};
 pub use mesh::{Mesh, MeshSetup};
 pub use mesh_launcher::bus::Bus;
 pub use mesh_launcher::process::Signal;

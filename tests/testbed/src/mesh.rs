@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use futures_util::future::join_all;
 use mesh_launcher::bus::Bus;
 use mesh_launcher::services::{Need, Sockets, runnable};
+use tokio::sync::Semaphore;
 
 use crate::{Answer, Database, Service, ServiceSetup, http_client, servers, service};
+
+/// Meshes of one test process that start at the same time at most: each is five processes, and a start is computing.
+static STARTS: Semaphore = Semaphore::const_new(2);
 
 /// A running mesh. Dropping it kills its services.
 #[derive(Debug)]
@@ -57,8 +61,10 @@ impl MeshSetup<'_> {
         self
     }
 
-    /// Starts the services and waits until every one is ready.
+    /// Starts the services and waits until every one is ready. Two meshes of a process start at the same time, others
+    /// wait for them.
     pub async fn start(self) -> Mesh {
+        let _start = STARTS.acquire().await;
         let sockets = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)
             .unwrap_or_else(|(address, error)| panic!("cannot listen on {address}: {error}"));
         let bus_prefix = service::bus_prefix();

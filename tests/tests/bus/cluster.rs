@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use mesh_testbed::{Mesh, Network, Service};
+use mesh_testbed::{Mesh, Network, Service, eventually};
 use mesh_tests::{NO_CACHE, outside::Outside};
-use tokio::time::sleep;
 
-use crate::stage::{answers_everything, database, download};
+use crate::bus::stage::{answers_everything, database, download};
 
 /// Clients that read all the time.
 const READERS: u64 = 6;
-/// Load between two deaths.
-const BETWEEN: Duration = Duration::from_millis(700);
+/// Reads before and after each death.
+const READS: u64 = 200;
+const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn every_server_of_a_cluster_may_die_under_load_and_no_read_fails_nor_a_download() {
@@ -65,10 +65,14 @@ async fn every_server_of_a_cluster_may_die_under_load_and_no_read_fails_nor_a_do
             downloads
         })
     };
+    let more_reads = async || {
+        let enough = read.load(Ordering::Relaxed) + READS;
+        eventually(SOON, "no reads are answered", async || read.load(Ordering::Relaxed) >= enough).await;
+    };
     for server in 0..3 {
-        sleep(BETWEEN).await;
+        more_reads().await;
         network.kill(server).await;
-        sleep(BETWEEN).await;
+        more_reads().await;
         network.restart(server).await;
         network.until_whole(server).await;
     }

@@ -3,7 +3,7 @@
 use mesh_testbed::{Mesh, Network, Service};
 use mesh_tests::outside::Outside;
 
-use crate::stage::{answers_everything, database, download};
+use crate::bus::stage::{answers_everything, database, download};
 
 #[tokio::test]
 async fn an_edge_at_a_leaf_node_gives_what_an_edge_at_the_hub_gives() {

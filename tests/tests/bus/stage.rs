@@ -1,4 +1,5 @@
-//! What a mesh on any bus must give: every answer of the cases, and a download, the same from wherever it comes.
+//! What a mesh on any bus must give: every answer of the cases, and a download, the same from wherever it
+//! comes.
 
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::{cases, fixture, outside::Outside};

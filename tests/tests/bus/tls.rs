@@ -5,7 +5,7 @@ use mesh_tests::outside::Outside;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::stage::{answers_everything, database, download};
+use crate::bus::stage::{answers_everything, database, download};
 
 #[tokio::test]
 async fn a_mesh_works_over_tls_and_nobody_gets_in_without() {

@@ -1,5 +1,5 @@
-//! Every view in both themes and at phone width: pictures to look at, nothing serious for axe-core, nothing wider than the
-//! screen.
+//! Every view in both themes and at phone width: pictures to look at, nothing serious for axe-core, nothing
+//! wider than the screen.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use mesh_tests::say;
 
-use crate::{
+use crate::console::{
     browser::Browser,
     stage::{ASSET, MARKET, Stage},
 };

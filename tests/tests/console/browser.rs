@@ -3,12 +3,12 @@
 use std::{env, path::PathBuf, time::Duration};
 
 use mesh_launcher::process::{Process, ProcessSpec};
+use mesh_testbed::retry;
 use mesh_tests::say;
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep};
 
-use crate::{page::Page, protocol::Protocol};
+use crate::console::{page::Page, protocol::Protocol};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -57,18 +57,17 @@ impl Browser {
         spec = FLAGS.into_iter().fold(spec, |spec, flag| spec.arg(flag));
         let process = Process::spawn(&spec).unwrap();
         let told = profile.join("DevToolsActivePort");
-        let deadline = Instant::now() + READY_WITHIN;
-        let (port, path) = loop {
+        let (port, path) = retry(READY_WITHIN, async || {
             // It is written in one go, but seen before that.
             let text = std::fs::read_to_string(&told).unwrap_or_default();
             if let Some((port, path)) = text.trim().split_once('\n') {
-                break (port.to_owned(), path.to_owned());
+                return Ok((port.to_owned(), path.to_owned()));
             }
             let log = || std::fs::read_to_string(&spec.log).unwrap_or_default();
             assert!(process.exit_status().is_none(), "Chromium has ended: {}", log());
-            assert!(Instant::now() < deadline, "Chromium does not begin: {}", log());
-            sleep(Duration::from_millis(10)).await;
-        };
+            Err(format!("Chromium does not begin: {}", log()))
+        })
+        .await;
         let protocol = Protocol::connect(&format!("ws://127.0.0.1:{port}{path}")).await;
         let downloads = folder.path().join("downloads");
         let behaviour = json!({"behavior": "allow", "downloadPath": downloads, "eventsEnabled": true});

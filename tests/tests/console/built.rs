@@ -1,5 +1,5 @@
-//! What is committed of the console is what its sources make, and its types are those of the API's document. Both need
-//! Node and the console's packages, so they are skipped where these are not.
+//! What is committed of the console is what its sources make, and its types are those of the API's document.
+//! Both need Node and the console's packages, so they are skipped where these are not.
 
 use std::{
     fs,

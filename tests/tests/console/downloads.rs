@@ -1,5 +1,5 @@
-//! *Export*: what is known beforehand, picking a range, and a download that is paused, loses its gateway, and is the right
-//! file in the end.
+//! *Export*: what is known beforehand, picking a range, and a download that is paused, loses its gateway, and
+//! is the right file in the end.
 
 use std::{num::NonZeroU32, path::Path};
 
@@ -7,7 +7,7 @@ use crc32c::crc32c;
 use mesh_testbed::{Cut, Line, Proxy};
 use serde_json::{Value, json};
 
-use crate::{
+use crate::console::{
     browser::Browser,
     page::Page,
     stage::{ASSET, Stage},

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::console::{
     browser::Browser,
     page::Page,
     stage::{ORACLE_SPEC, Stage, WITHDRAWAL},

@@ -1,6 +1,6 @@
 //! Without a mouse: from view to view, and to the content.
 
-use crate::{browser::Browser, stage::Stage};
+use crate::console::{browser::Browser, stage::Stage};
 
 #[tokio::test]
 async fn views_are_reached_by_keys_alone_and_the_theme_stays() {

@@ -1,6 +1,6 @@
 //! *Now*: what is on the screen is what the API says at this moment.
 
-use crate::{
+use crate::console::{
     browser::Browser,
     stage::{Stage, ungrouped},
 };

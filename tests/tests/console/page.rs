@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::protocol::Protocol;
+use crate::console::protocol::Protocol;
 
 /// A page of a browser.
 pub(crate) struct Page<'a> {
@@ -160,8 +160,8 @@ impl<'a> Page<'a> {
         std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
     }
 
-    /// What the browser complained about: exceptions, errors and warnings on its console, violations of the policy. And
-    /// what it asked of other hosts.
+    /// What the browser complained about: exceptions, errors and warnings on its console, violations of the
+    /// policy. And what it asked of other hosts.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let of = |method: &str| self.protocol.events(&self.session, method);
         let thrown =

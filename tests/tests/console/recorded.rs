@@ -7,7 +7,7 @@ use mesh_testbed::Database;
 use mesh_tests::say;
 use serde_json::{Value, json};
 
-use crate::{browser::Browser, explore::walk, stage::Stage};
+use crate::console::{browser::Browser, explore::walk, stage::Stage};
 
 #[tokio::test]
 async fn every_view_shows_the_recorded_network() {

@@ -1,10 +1,11 @@
-//! *Submit*: a transaction is recognised, checked, sent, and followed into its block; a refusal is told with its reason.
+//! *Submit*: a transaction is recognised, checked, sent, and followed into its block; a refusal is told with
+//! its reason.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_transaction::{TxHash, encode};
 use serde_json::json;
 
-use crate::{browser::Browser, stage::Stage};
+use crate::console::{browser::Browser, stage::Stage};
 
 #[tokio::test]
 async fn a_submission_is_followed_into_its_block() {

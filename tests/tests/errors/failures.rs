@@ -1,5 +1,5 @@
-//! What is not the client's fault: something is away, late, or broken. Every such answer says when to come back
-//! or nothing more than the operation's number.
+//! What is not the client's fault: something is away, late, or broken. Every such answer says when to come
+//! back or nothing more than the operation's number.
 
 use std::time::{Duration, Instant};
 

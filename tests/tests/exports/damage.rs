@@ -1,5 +1,5 @@
-//! Segments that are damaged, cut or gone, before a download and in the middle of it (X3, X10, H10): it is refused
-//! or visibly broken, never a whole-looking ZIP of other bytes.
+//! Segments that are damaged, cut or gone, before a download and in the middle of it (X3, X10, H10): it is
+//! refused or visibly broken, never a whole-looking ZIP of other bytes.
 //!
 //! `MESH_TEST_FLIPS` flips more bits than usual, `MESH_TEST_SEED` others.
 
@@ -156,8 +156,8 @@ async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
                         assert!(!is_known || in_bytes, "{what} is known and not refused");
                     }
                     Outcome::Whole(bytes) => {
-                        // Bytes that this download does not need: nobody has looked at the figures since, the table
-                        // is another one, or the header is in the file already.
+                        // Bytes that this download does not need: nobody has looked at the figures since, the
+                        // table is another one, or the header is in the file already.
                         assert!(bytes == whole, "{what}");
                         let unused = name == "another table" || (name == "the header" && plan.from > 1);
                         let figures = ["metadata.json", "layout.json", "the directory", "the end"];

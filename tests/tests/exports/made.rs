@@ -1,5 +1,5 @@
-//! Segments made by hand, as another node or another version of the schema would have sealed them, and a mesh that
-//! gives them out. Its database is empty, so nothing is sealed beside them.
+//! Segments made by hand, as another node or another version of the schema would have sealed them, and a mesh
+//! that gives them out. Its database is empty, so nothing is sealed beside them.
 
 use std::{
     fs::File,
@@ -81,7 +81,8 @@ impl Made {
             env("MESH_BUS_PREFIX", &format!("made{:x}", rand::random::<u64>())),
             env("MESH_HISTORY_URL", self.folder.path().to_str().unwrap()),
             env("MESH_EDGE_ACCESS_LOG", "errors"),
-            // Looked at when a replica starts and when it must know, so that tests choose when damage is noticed.
+            // Looked at when a replica starts and when it must know, so that tests choose when damage is
+            // noticed.
             env("MESH_HISTORY_REFRESH_MS", "3600000"),
         ];
         let setup = Mesh::configure(&database).without("query").without("node-info");

@@ -1,7 +1,8 @@
-//! A large download in parts and from every replica (X4, X4a, X9): of a few megabytes, and ranges by the dozen.
+//! A large download in parts and from every replica (X4, X4a, X9): of a few megabytes, and ranges by the
+//! dozen.
 //!
-//! `MESH_TEST_EXPORT_MB` and `MESH_TEST_EXPORT_RANGES` choose other numbers, such as 150 and 1000; `MESH_TEST_SEED`
-//! other ranges.
+//! `MESH_TEST_EXPORT_MB` and `MESH_TEST_EXPORT_RANGES` choose other numbers, such as 150 and 1000;
+//! `MESH_TEST_SEED` other ranges.
 
 use std::{env, fs};
 

@@ -1,4 +1,5 @@
-//! What the documentation of the segment format promises: that a stranger can splice the same exports by it alone.
+//! What the documentation of the segment format promises: that a stranger can splice the same exports by it
+//! alone.
 
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Segments of several schema versions: X6 with new, renamed and dropped columns and tables, and H4's trap of rows
-//! that repeat the header before them.
+//! Segments of several schema versions: X6 with new, renamed and dropped columns and tables, and H4's trap of
+//! rows that repeat the header before them.
 
 use mesh_tests::{
     problem::assert_problem,
@@ -10,7 +10,8 @@ use rand::{SeedableRng, rngs::SmallRng};
 use super::made::{Made, Plan, Served, expected, noise};
 use super::*;
 
-/// Of one length in all versions, so that a reference into the wrong header would give bytes of the right length.
+/// Of one length in all versions, so that a reference into the wrong header would give bytes of the right
+/// length.
 const HEADERS: [&str; 3] = [
     "identifier_of_a_trade,the_price_of_a_trade_1\n",
     "identifier_of_a_trade,the_price_of_a_trade_2\n",
@@ -20,7 +21,8 @@ const HEADERS: [&str; 3] = [
 fn plans() -> Vec<Plan> {
     let mut dice = SmallRng::seed_from_u64(61);
     let mut repeated = |header: usize| {
-        // Noise at the end: behind it lie the next segment's rows, and no header that they could refer to by chance.
+        // Noise at the end: behind it lie the next segment's rows, and no header that they could refer to by
+        // chance.
         [HEADERS[header].repeat(40).into_bytes(), noise(&mut dice, 70_000)].concat()
     };
     let orders = |columns: &str, rows: &str| format!("{columns}\n{rows}");

@@ -10,7 +10,7 @@ use prost_reflect::prost::Message;
 use proto_msgs::{google::api::HttpBody, v2::ExportInfo};
 use tonic::{Code, Request};
 
-use crate::SOON;
+use crate::grpc::SOON;
 
 /// Downloads over both and compares.
 async fn same(rpc: &Rpc, outside: &Outside, path: &str) -> Vec<HttpBody> {

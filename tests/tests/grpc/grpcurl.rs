@@ -1,4 +1,5 @@
-//! The mesh as `grpcurl` sees it, where that is there: every operation that reads, called by reflection alone.
+//! The mesh as `grpcurl` sees it, where that is there: every operation that reads, called by reflection
+//! alone.
 
 use std::process::{Output, Stdio};
 

@@ -1,5 +1,5 @@
-//! The mesh as a client in Python sees it that knows nothing but its address: `reflected.py` calls every operation
-//! that it is told of by reflection.
+//! The mesh as a client in Python sees it that knows nothing but its address: `reflected.py` calls every
+//! operation that it is told of by reflection.
 
 use std::process::Stdio;
 

@@ -28,7 +28,7 @@ use tonic_reflection::pb::{
     v1alpha::{self, server_reflection_client::ServerReflectionClient as OldClient},
 };
 
-use crate::SOON;
+use crate::grpc::SOON;
 
 async fn check(client: &mut HealthClient<Connection>, service: &str) -> Result<ServingStatus, Code> {
     let request = HealthCheckRequest { service: service.to_owned() };

@@ -9,12 +9,12 @@ use std::{
 };
 
 use mesh_launcher::services::SERVICES;
-use mesh_testbed::Mesh;
+use mesh_testbed::{Mesh, retry};
 use mesh_tests::{fixture, outside::Outside, problem, raw::Connection};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-use crate::metric;
+use crate::limits::metric;
 
 const SOON: Duration = Duration::from_secs(20);
 const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -44,15 +44,12 @@ async fn is_turned_away(mut connection: Connection) {
 
 /// Connects until there is room.
 async fn until_served(mesh: &Mesh, from: u8) -> Connection {
-    let deadline = Instant::now() + SOON;
-    loop {
+    retry(SOON, async || {
         let mut connection = connect(mesh, from).await;
-        if asks(&mut connection).await == Some(200) {
-            return connection;
-        }
-        assert!(Instant::now() < deadline, "the place of a closed connection is not free");
-        sleep(Duration::from_millis(10)).await;
-    }
+        let is_served = asks(&mut connection).await == Some(200);
+        if is_served { Ok(connection) } else { Err("the place of a closed connection is not free") }
+    })
+    .await
 }
 
 #[tokio::test]
@@ -94,7 +91,8 @@ fn with_files(folder: &Path, files: u32) {
     let edge = folder.join("edge");
     fs::remove_file(&edge).unwrap();
     let run = format!("#!/bin/sh\nulimit -n {files}\nexec {:?}\n", built.join("edge"));
-    // Written by another process: a child that is forked meanwhile would hold a file open that this one writes.
+    // Written by another process: a child that is forked meanwhile would hold a file open that this one
+    // writes.
     let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
     assert!(Command::new("/bin/sh").args(["-c", write, "sh", &run]).arg(edge).status().unwrap().success());
 }

@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh};
+use mesh_testbed::{Answer, Mesh, retry};
 use mesh_tests::{
     fixture::{self, Locked},
     outside::Outside,
     problem::assert_problem,
     rpc::{Called, Rpc, assert_refused},
 };
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep, timeout},
-};
+use tokio::{task::JoinHandle, time::timeout};
 use tonic::Request;
 
-use crate::{get_for, metric};
+use crate::limits::{get_for, metric};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -25,28 +22,27 @@ fn path() -> String {
 
 /// Downloads until it is not refused for what others hold.
 async fn until_taken(outside: &Outside) -> Answer {
-    let deadline = Instant::now() + SOON;
-    loop {
+    retry(SOON, async || {
         let answer = timeout(SOON, outside.get(&path())).await.expect("it is answered");
-        if answer.status != 429 {
-            return answer;
+        if answer.status == 429 {
+            Err("the place of a download that is over is not free")
+        } else {
+            Ok(answer)
         }
-        assert!(Instant::now() < deadline, "the place of a download that is over is not free");
-        sleep(Duration::from_millis(10)).await;
-    }
+    })
+    .await
 }
 
 /// Downloads from a locked table until it is not refused for what others hold, but waits.
 async fn until_waiting(outside: &Outside) -> JoinHandle<Answer> {
-    let deadline = Instant::now() + SOON;
-    loop {
+    retry(SOON, async || {
         let outside = outside.clone();
         let mut download = tokio::spawn(async move { outside.get(&path()).await });
-        let Ok(refused) = timeout(Duration::from_secs(1), &mut download).await else { return download };
+        let Ok(refused) = timeout(Duration::from_secs(1), &mut download).await else { return Ok(download) };
         assert_eq!(refused.unwrap().status, 429);
-        assert!(Instant::now() < deadline, "the place of a reader who left is not free");
-        sleep(Duration::from_millis(10)).await;
-    }
+        Err("the place of a reader who left is not free")
+    })
+    .await
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Places among the requests that are being answered: neither one address nor one operation gets all of them, and what
-//! needs none is answered always.
+//! Places among the requests that are being answered: neither one address nor one operation gets all of them,
+//! and what needs none is answered always.
 
 use std::time::Duration;
 
@@ -16,11 +16,12 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{HOT, get_for, metric};
+use crate::limits::{HOT, get_for, metric};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Room for eight, of which one gets half. Behind the edge there is room for all that it asks, and asks again.
+/// Room for eight, of which one gets half. Behind the edge there is room for all that it asks, and asks
+/// again.
 fn narrow(setup: MeshSetup<'_>) -> MeshSetup<'_> {
     setup
         .env("MESH_EDGE_IN_FLIGHT", "8")

@@ -1,6 +1,8 @@
 //! Requests a second of one address.
 
-use mesh_testbed::{Answer, Mesh, MeshSetup};
+use std::time::Duration;
+
+use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
 use mesh_tests::{
     fixture,
     outside::Outside,
@@ -10,11 +12,13 @@ use mesh_tests::{
 use reqwest::Method;
 use tonic::{Code, Request};
 
-use crate::{HOT, get_for, metric};
+use crate::limits::{HOT, get_for, metric};
 
 /// Requests at once; and more than can come back while a test runs.
 const BURST: u64 = 8;
 const MANY: u64 = 200;
+
+const SOON: Duration = Duration::from_secs(20);
 
 fn limited(setup: MeshSetup<'_>) -> MeshSetup<'_> {
     setup.env("MESH_EDGE_RATE_PER_S", "1").env("MESH_EDGE_RATE_BURST", BURST.to_string())
@@ -80,12 +84,8 @@ async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() 
     }
 
     // A second later one request is let through again, however many were refused.
-    let waited = async {
-        while outside.get(HOT).await.status == 429 {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(20), waited).await.expect("nobody is banned");
+    eventually(SOON, "a client that was refused is banned", async || outside.get(HOT).await.status != 429)
+        .await;
 }
 
 #[tokio::test]

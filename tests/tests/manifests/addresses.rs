@@ -1,13 +1,14 @@
-//! Where the workloads find each other, and whether they fit a small machine. Behind a headless Service a restart lasts as
-//! long as somebody caches the record of the pod's address; a ClusterIP outlives the pod.
+//! Where the workloads find each other, and whether they fit a small machine. Behind a headless Service a
+//! restart lasts as long as somebody caches the record of the pod's address; a ClusterIP outlives the pod.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::rendered::{Overlay, overlays, parts, text};
+use crate::manifests::rendered::{Overlay, overlays, parts, text};
 
-/// What the manifests leave to an operator: CloudNativePG makes the Services of its cluster, with addresses that last.
+/// What the manifests leave to an operator: CloudNativePG makes the Services of its cluster, with addresses
+/// that last.
 const MADE_BY_AN_OPERATOR: [&str; 2] = ["postgres-rw", "postgres-ro"];
 
 /// What is free of a machine of two cores beside the control plane of kind, millicores.
@@ -105,7 +106,8 @@ fn an_address_that_goes_with_its_pod_is_found() {
     }
 }
 
-/// A bus server with others sends its clients to them before it ends; one alone would only be away for longer.
+/// A bus server with others sends its clients to them before it ends; one alone would only be away for
+/// longer.
 #[test]
 fn a_bus_server_leaves_as_a_lame_duck_where_there_are_others() {
     for overlay in overlays() {

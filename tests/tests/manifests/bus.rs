@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use mesh_launcher::servers::find_nats;
 use mesh_tests::say;
 
-use crate::{path, read};
+use crate::manifests::{path, read};
 
 /// Says what the server makes of the configuration in a folder; nothing when it takes it.
 fn complaint(folder: &Path) -> Option<String> {

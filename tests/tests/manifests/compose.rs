@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::manifests::{
     SERVICES, path, read,
     rendered::{parts, text, texts},
     variables,

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::{path, read};
+use crate::manifests::{path, read};
 
 /// What the steps find and make at the root of the image of a builder.
 const AT_THE_ROOT: [&str; 5] = ["/target", "/programs", "/root-of", "/home-of", "/tmp/program"];
@@ -70,7 +70,8 @@ fn what_is_sent_to_a_builder_is_a_workspace_whose_programs_are_built_from_new_so
     let cargo = CARGO.replace("CALLED", &called.to_string_lossy());
     let cargo = cargo.replace("TARGET", &root.join("target").to_string_lossy());
     fs::create_dir_all(root.join("bin")).unwrap();
-    // Written by another process: a file that this one has open while another test starts something cannot be run.
+    // Written by another process: a file that this one has open while another test starts something cannot be
+    // run.
     let script = folder.path().join("cargo");
     fs::write(&script, cargo).unwrap();
     let installed = Command::new("install").arg("-m755").arg(&script).arg(root.join("bin/cargo")).status();

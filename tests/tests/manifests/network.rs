@@ -1,10 +1,11 @@
-//! Who may talk to whom, worked out from all policies together as a cluster does it, against the table of those that do.
+//! Who may talk to whom, worked out from all policies together as a cluster does it, against the table of
+//! those that do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::rendered::{Overlay, overlays, parts, text, texts};
+use crate::manifests::rendered::{Overlay, overlays, parts, text, texts};
 
 /// Somebody who may want to talk: a namespace and labels.
 #[derive(Debug, Clone)]
@@ -161,7 +162,8 @@ fn actors(overlay: &Overlay) -> Vec<Actor> {
     actors
 }
 
-/// What is let through, as rows of the table. What is let through to or from everybody is told of `anywhere` alone.
+/// What is let through, as rows of the table. What is let through to or from everybody is told of `anywhere`
+/// alone.
 fn talks(overlay: &Overlay) -> BTreeSet<String> {
     let sides = actors(overlay).into_iter().map(|actor| {
         let (out, into) =

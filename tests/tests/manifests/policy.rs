@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::manifests::{
     SERVICES,
     rendered::{Overlay, overlays, parts, text, texts},
 };
@@ -266,7 +266,7 @@ fn what_is_not_restricted_is_found() {
 /// What a pod mounts or takes variables from is there, or is named where operators are told what to make.
 #[test]
 fn every_reference_leads_somewhere() {
-    let told = crate::read("docs/operations/kubernetes.md");
+    let told = crate::manifests::read("docs/operations/kubernetes.md");
     for overlay in overlays() {
         let mut secrets = BTreeSet::new();
         for (name, template) in overlay.templates() {

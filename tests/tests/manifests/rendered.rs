@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, process::Command, sync::OnceLock};
 use mesh_tests::say;
 use serde_json::Value;
 
-use crate::path;
+use crate::manifests::path;
 
 /// The overlays.
 pub(crate) const OVERLAYS: [&str; 2] = ["dev", "production"];

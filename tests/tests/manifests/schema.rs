@@ -1,11 +1,12 @@
-//! Every object against the schema of its kind, strictly: what the API server would drop or refuse is a mistake.
+//! Every object against the schema of its kind, strictly: what the API server would drop or refuse is a
+//! mistake.
 
 use std::collections::BTreeMap;
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::rendered::{overlays, text};
+use crate::manifests::rendered::{overlays, text};
 
 const DEFINITIONS: &str = include_str!("schemas/kubernetes.json");
 const KINDS: &str = include_str!("schemas/kinds.json");

@@ -1,5 +1,5 @@
-//! What containers start really starts with what they are given: a database without tables, addresses without passwords,
-//! and files that hold them.
+//! What containers start really starts with what they are given: a database without tables, addresses without
+//! passwords, and files that hold them.
 
 use std::{
     net::SocketAddr,
@@ -9,16 +9,16 @@ use std::{
 };
 
 use mesh_launcher::servers::{cometbft_height, find_cometbft, free_port};
-use mesh_testbed::{Database, Service, http_client};
+use mesh_testbed::{Database, Service, eventually, http_client};
 use mesh_tests::say;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
-    time::{sleep, timeout},
+    time::timeout,
 };
 
-use crate::rendered::text;
+use crate::manifests::rendered::text;
 
 /// A machine with little to spare may take so long.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -131,7 +131,8 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
 /// KEDA's reader knows the older form only, and stops at the first kind that is not in it.
 fn is_read_by_autoscalers(page: &str) {
     let scaled: Vec<Value> =
-        serde_saphyr::from_multiple(&crate::read("k8s/components/export-keda/scaled-object.yaml")).unwrap();
+        serde_saphyr::from_multiple(&crate::manifests::read("k8s/components/export-keda/scaled-object.yaml"))
+            .unwrap();
     let gauge = text(&scaled[0], "/spec/triggers/0/metadata/valueLocation");
     assert!(page.contains(&format!("# TYPE {gauge} gauge\n{gauge} ")), "{page}");
     for line in page.lines().filter(|line| line.starts_with('#')) {
@@ -168,20 +169,18 @@ async fn a_real_node_goes_on_where_the_demo_network_ends() {
     node.arg(format!("--listen={listen}")).arg("--home").arg(folder.path().join("home"));
     let mut node = node.spawn().unwrap();
     mesh_chassis::install_tls_provider();
-    let blocks = async {
-        while cometbft_height(listen).await.is_none_or(|height| height <= 60) {
-            assert!(node.try_wait().unwrap().is_none(), "the node ended");
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(PATIENCE, blocks).await.unwrap();
+    eventually(PATIENCE, "the node makes no blocks", async || {
+        assert!(node.try_wait().unwrap().is_none(), "the node ended");
+        cometbft_height(listen).await.is_some_and(|height| height > 60)
+    })
+    .await;
     assert!(stopped(&mut node).await.success());
     assert_eq!(cometbft_height(listen).await, None, "nobody is left behind");
 }
 
 #[tokio::test]
 async fn an_argument_that_is_not_known_is_refused() {
-    for service in crate::SERVICES {
+    for service in crate::manifests::SERVICES {
         let mut wrong = program(service, &[]);
         wrong.arg("--port=1");
         let (status, said) = run(wrong, "no password").await;

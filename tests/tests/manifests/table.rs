@@ -1,15 +1,17 @@
-//! The table of all variables for operators is made of what services read, what their READMEs tell, and what is set.
+//! The table of all variables for operators is made of what services read, what their READMEs tell, and what
+//! is set.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use crate::{
+use crate::manifests::{
     SERVICES, compose, path, read,
     rendered::{OVERLAYS, overlays},
     variables::{read_by, told_of},
 };
 
 const DOCUMENT: &str = "docs/operations/variables.md";
-const BEGIN: &str = "<!-- variables: made, MESH_UPDATE=1 cargo test -p mesh-tests --test manifests -->\n";
+const BEGIN: &str =
+    "<!-- variables: made, MESH_UPDATE=1 cargo test -p mesh-tests --test integration manifests:: -->\n";
 const END: &str = "<!-- end of variables -->\n";
 
 /// Where the variables of the services are set.

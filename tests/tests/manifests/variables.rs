@@ -6,7 +6,7 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::{
+use crate::manifests::{
     SERVICES, path, read,
     rendered::{overlays, parts},
 };

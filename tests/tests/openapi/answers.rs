@@ -1,5 +1,5 @@
-//! What the document promises of answers, on the demo network and on a recorded run of a real one: every operation is
-//! asked in every way that its parameters allow.
+//! What the document promises of answers, on the demo network and on a recorded run of a real one: every
+//! operation is asked in every way that its parameters allow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,8 +9,8 @@ use mesh_store::load::load_folder;
 use mesh_testbed::{Answer, Database, Mesh};
 use mesh_tests::{outside::Outside, say};
 
-use crate::document::{Document, Operation};
-use crate::requests::{Values, first_text};
+use crate::openapi::document::{Document, Operation};
+use crate::openapi::requests::{Values, first_text};
 
 /// Blocks of the demo network: some of everything, and two short segments.
 const BLOCKS: u64 = 210;

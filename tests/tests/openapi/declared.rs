@@ -7,7 +7,7 @@ use prost_reflect::{Kind, MessageDescriptor};
 use proto_msgs::{Contract, Method, OperationInfo, Segment};
 use serde_json::Value;
 
-use crate::document::{Document, escaped};
+use crate::openapi::document::{Document, escaped};
 
 /// What the edge answers by itself.
 const OF_THE_EDGE: [(&str, &str); 4] =

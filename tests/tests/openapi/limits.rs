@@ -4,7 +4,7 @@ use mesh_testbed::{Answer, Mesh};
 use mesh_tests::{fixture, outside::Outside, raw::Connection};
 use serde_json::Value;
 
-use crate::document::Document;
+use crate::openapi::document::Document;
 
 #[tokio::test]
 async fn limits_that_are_set_are_told_and_hold() {

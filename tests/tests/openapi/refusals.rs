@@ -1,11 +1,12 @@
-//! Refusals are as documented, too: every parameter malformed and left out, sizes, bodies, services that are away.
+//! Refusals are as documented, too: every parameter malformed and left out, sizes, bodies, services that are
+//! away.
 
 use mesh_testbed::{Answer, Mesh};
 use mesh_tests::{fixture, outside::Outside};
 use serde_json::Value;
 
-use crate::document::{Document, Operation};
-use crate::requests::Values;
+use crate::openapi::document::{Document, Operation};
+use crate::openapi::requests::Values;
 
 /// Asks, and says what is not as documented.
 async fn wrong(

@@ -7,7 +7,7 @@ use mesh_tests::fixture::NOBODY;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::document::{Document, Operation, Parameter};
+use crate::openapi::document::{Document, Operation, Parameter};
 
 /// Where values of parameters are: the names of the parameters, and a statement that gives some as text.
 const KEPT: [(&[&str], &str); 10] = [
@@ -74,7 +74,8 @@ impl Values {
         texts.iter().map(|text| (*text).to_owned()).collect()
     }
 
-    /// Targets of an operation: with the parameters that must be there, and with one more, in all their values.
+    /// Targets of an operation: with the parameters that must be there, and with one more, in all their
+    /// values.
     pub(crate) fn targets(&self, document: &Document, operation: &Operation<'_>) -> Vec<String> {
         let parameters = document.parameters(operation);
         let in_target = parameters.into_iter().filter(|parameter| parameter.place != "header");

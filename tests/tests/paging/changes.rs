@@ -8,9 +8,9 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use serde_json::Value;
 use tokio_postgres::Client;
 
-use crate::list::{LISTS, List};
-use crate::page::{Ask, Page, View};
-use crate::seeds;
+use crate::paging::list::{LISTS, List};
+use crate::paging::page::{Ask, Page, View};
+use crate::paging::seeds;
 
 /// The rows of a list: odd numbers stay all the time, even ones come and go.
 struct Churn {
@@ -36,7 +36,7 @@ impl Churn {
         let even: Vec<i64> = NUMBERS.filter(|number| number % 2 == 0).collect();
         let mut touched: Vec<i64> = even.choose_multiple(&mut self.random, 4).copied().collect();
         let at_an_end = |number: &i64| {
-            let cursor = crate::list::cursor(self.list, &self.list.key(*number));
+            let cursor = crate::paging::list::cursor(self.list, &self.list.key(*number));
             cursor == page.start || cursor == page.end
         };
         touched.extend(
@@ -102,8 +102,8 @@ async fn p7_rows_that_come_and_go_while_walking_hide_no_other_row_and_repeat_non
     }
 }
 
-/// The store swaps between two contents, each swap in one transaction. A page of a mixture would be one whose flags
-/// speak of other rows than its edges.
+/// The store swaps between two contents, each swap in one transaction. A page of a mixture would be one whose
+/// flags speak of other rows than its edges.
 #[tokio::test]
 async fn p11_edges_and_flags_of_a_page_are_of_one_moment() {
     let database = Database::fresh().await;

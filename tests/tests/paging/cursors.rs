@@ -1,11 +1,12 @@
-//! Cursors: what they say, how they may be written, and that they are positions and nothing more (P6 to P8, P12).
+//! Cursors: what they say, how they may be written, and that they are positions and nothing more (P6 to P8,
+//! P12).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mesh_testbed::{Answer, Database, Mesh};
 use serde_json::json;
 
-use crate::list::{LISTS, List, Part, cursor, cursor_of_json, number, text};
-use crate::page::{Ask, Page, View};
+use crate::paging::list::{LISTS, List, Part, cursor, cursor_of_json, number, text};
+use crate::paging::page::{Ask, Page, View};
 
 const SIX: [i64; 6] = [1, 2, 3, 4, 5, 6];
 
@@ -121,7 +122,7 @@ async fn p8_a_cursor_is_base64_of_compact_json_without_padding() {
             List::Summaries,
             format!(
                 r#"{{"o":"epochReward","k":["6","{}","VOTE","ACCOUNT_TYPE_GLOBAL_REWARD"]}}"#,
-                crate::list::MARKET
+                crate::paging::list::MARKET
             ),
         ),
         (List::Delegations, format!(r#"{{"o":"delegation","k":["6","{:0>64}","{:0>64}"]}}"#, "bb", "cc")),
@@ -259,7 +260,10 @@ async fn p12_filters_may_change_under_a_cursor() {
                 passing(&[1, 2], "filter.toEpoch=2&filter.assetIds=VOTE".to_owned()),
                 passing(
                     &[2],
-                    format!("filter.toEpoch=2&filter.fromEpoch=2&filter.marketIds={}", crate::list::MARKET),
+                    format!(
+                        "filter.toEpoch=2&filter.fromEpoch=2&filter.marketIds={}",
+                        crate::paging::list::MARKET
+                    ),
                 ),
             ],
             List::Delegations => vec![

@@ -1,5 +1,5 @@
-//! Random lists with heavy ties in every column of their keys: statements that fill the store, and the rows that a
-//! client is to see, worked out here from the same values.
+//! Random lists with heavy ties in every column of their keys: statements that fill the store, and the rows
+//! that a client is to see, worked out here from the same values.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, rngs::SmallRng};
 use serde_json::json;
 
-use crate::list::{List, MARKET, Row, number, text};
-use crate::page::View;
+use crate::paging::list::{List, MARKET, Row, number, text};
+use crate::paging::page::View;
 
 /// Ids that differ in their first or last digit only.
 const IDS: [&str; 4] = [

@@ -1,5 +1,5 @@
-//! The four paged lists: where they are read, what their rows sort by, and how a row of one is written to the store
-//! and taken out again.
+//! The four paged lists: where they are read, what their rows sort by, and how a row of one is written to the
+//! store and taken out again.
 
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use mesh_testbed::{Answer, Mesh};
 use serde_json::{Value, json};
 
-use crate::list::{Key, List, Part, Row, cursor};
+use crate::paging::list::{Key, List, Part, Row, cursor};
 
 /// What is asked for. Without a direction of its own it goes forwards, newest first.
 #[derive(Clone, Debug, Default)]

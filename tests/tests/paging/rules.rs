@@ -3,8 +3,8 @@
 use mesh_testbed::{Database, Mesh};
 use serde_json::Value;
 
-use crate::list::{LISTS, List};
-use crate::page::{Ask, Page, View};
+use crate::paging::list::{LISTS, List};
+use crate::paging::page::{Ask, Page, View};
 
 const FIVE: [i64; 5] = [1, 2, 3, 4, 5];
 
@@ -92,12 +92,12 @@ async fn p4_a_page_without_a_size_has_1000_rows() {
         assert_eq!(page_of(&mesh, view, "&pagination.newestFirst=true").await, default);
         let oldest = page_of(&mesh, view, "&pagination.newestFirst=false").await;
         assert_eq!(oldest, view.expected(&Ask::first(1000).oldest_first()));
-        let after = format!("&pagination.after={}", crate::list::cursor(list, &list.key(1002)));
+        let after = format!("&pagination.after={}", crate::paging::list::cursor(list, &list.key(1002)));
         assert_eq!(
             page_of(&mesh, view, &after).await,
             view.expected(&Ask::first(1000).at(list, &list.key(1002)))
         );
-        let before = format!("&pagination.before={}", crate::list::cursor(list, &list.key(2)));
+        let before = format!("&pagination.before={}", crate::paging::list::cursor(list, &list.key(2)));
         assert_eq!(
             page_of(&mesh, view, &before).await,
             view.expected(&Ask::last(1000).at(list, &list.key(2)))
@@ -137,7 +137,7 @@ async fn p5_both_page_sizes_can_be_configured() {
 async fn p6_sizes_below_one_and_contradictions_are_refused() {
     let (_database, mesh, views) = lists(&FIVE).await;
     for view in &views {
-        let cursor = crate::list::cursor(view.list, &view.list.key(3));
+        let cursor = crate::paging::list::cursor(view.list, &view.list.key(3));
         for (query, reason) in [
             ("first=0", "pagination limit must be greater than 0"),
             ("first=-1", "pagination limit must be greater than 0"),

@@ -3,10 +3,10 @@
 use mesh_testbed::{Database, Mesh};
 use rand::{SeedableRng, rngs::SmallRng};
 
-use crate::data::views;
-use crate::list::{LISTS, List};
-use crate::page::{Ask, View};
-use crate::seeds;
+use crate::paging::data::views;
+use crate::paging::list::{LISTS, List};
+use crate::paging::page::{Ask, View};
+use crate::paging::seeds;
 
 /// Walks a view to its end, expecting each page to be the contract's, and the pages together to be the view.
 async fn walk(mesh: &Mesh, view: &View, size: usize, backwards: bool, oldest_first: bool) {
@@ -68,7 +68,8 @@ async fn delegations_are_walked_each_once() {
     walk_everything(List::Delegations).await;
 }
 
-/// Pages from positions between, before and behind all rows, also of filters that the position does not pass (P12).
+/// Pages from positions between, before and behind all rows, also of filters that the position does not pass
+/// (P12).
 #[tokio::test]
 async fn any_position_is_a_place_in_any_view() {
     for seed in seeds() {

@@ -2,8 +2,8 @@
 
 use mesh_testbed::{Database, Mesh};
 
-use crate::list::{LISTS, List};
-use crate::page::{Ask, View};
+use crate::paging::list::{LISTS, List};
+use crate::paging::page::{Ask, View};
 
 const SEVEN: [i64; 7] = [1, 2, 3, 4, 5, 6, 7];
 

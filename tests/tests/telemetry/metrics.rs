@@ -6,7 +6,7 @@ use std::{
 };
 
 use mesh_telemetry::{Kind, Metric, list};
-use mesh_testbed::{Answer, DevNode, Mesh};
+use mesh_testbed::{Answer, DevNode, Mesh, retry};
 use mesh_tests::{
     fixture,
     outside::Outside,
@@ -14,7 +14,6 @@ use mesh_tests::{
 };
 use reqwest::Method;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
 
 /// A family of a page: its kind, and the labels that its samples have together.
 #[derive(Debug, Default)]
@@ -71,15 +70,12 @@ async fn be_busy(mesh: &Mesh, node: &DevNode) {
 
 /// Waits until a service shows this line.
 async fn await_line(mesh: &Mesh, service: &str, line: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
+    retry(Duration::from_secs(20), async || {
         let page = mesh.service(service).admin("/metrics").await;
-        if page.text().lines().any(|shown| shown == line) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{service} never shows {line}: {}", page.text());
-        sleep(Duration::from_millis(20)).await;
-    }
+        let is_shown = page.text().lines().any(|shown| shown == line);
+        if is_shown { Ok(()) } else { Err(format!("{service} never shows {line}: {}", page.text())) }
+    })
+    .await;
 }
 
 #[tokio::test]

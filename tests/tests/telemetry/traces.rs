@@ -9,7 +9,7 @@ use mesh_tests::{
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{SPAN, TRACE, telling, traceparent};
+use crate::telemetry::{SPAN, TRACE, telling, traceparent};
 
 /// A span: service, kind, name.
 type Step = (&'static str, &'static str, &'static str);

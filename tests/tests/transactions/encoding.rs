@@ -1,5 +1,5 @@
-//! The hash of a transaction is that of its protobuf encoding by anybody else, however its JSON is written, and the one
-//! by which the node knows it.
+//! The hash of a transaction is that of its protobuf encoding by anybody else, however its JSON is written,
+//! and the one by which the node knows it.
 
 use std::{process::Command, time::Duration};
 
@@ -11,7 +11,7 @@ use proto_msgs::v2::{ProofOfWork, Signature, Transaction, transaction::From as S
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use serde_json::{Value, json};
 
-use crate::Stage;
+use crate::transactions::Stage;
 
 on_both_nodes!(the_encoding_is_that_of_pythons_protobuf, the_hash_is_the_nodes_own);
 

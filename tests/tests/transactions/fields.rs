@@ -1,11 +1,11 @@
-//! The checks before the node is asked (contract 5.2), each row provoked from outside. What never reaches a node is tried
-//! with the development node alone, which tells that it did not.
+//! The checks before the node is asked (contract 5.2), each row provoked from outside. What never reaches a
+//! node is tried with the development node alone, which tells that it did not.
 
 use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
 use mesh_tests::problem::assert_problem;
 use serde_json::{Value, json};
 
-use crate::{Stage, body};
+use crate::transactions::{Stage, body};
 
 /// Sets a member of the transaction, or removes it.
 fn changed(tx: &Value, pointer: &str, value: Option<Value>) -> Value {

@@ -10,7 +10,7 @@ use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as S
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::{Stage, body, hash, raw};
+use crate::transactions::{Stage, body, hash, raw};
 
 on_both_nodes!(
     a_transaction_is_taken_refused_followed_and_found,

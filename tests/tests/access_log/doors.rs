@@ -1,0 +1,238 @@
+//! Requests through each door: over HTTP/1.1, HTTP/2 and gRPC, answered, refused, unread, turned away, left.
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use mesh_testbed::Mesh;
+use mesh_tests::{
+    access::{line, line_with, lines},
+    fixture::{self, Locked},
+    outside::Outside,
+    raw::Connection,
+    rpc::{Called, Rpc},
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::access_log::mesh;
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const SOON: Duration = Duration::from_secs(20);
+
+/// Some members of a line.
+fn told<const N: usize>(line: &Value, names: [&str; N]) -> [Value; N] {
+    names.map(|name| line[name].clone())
+}
+
+#[tokio::test]
+async fn a_request_over_http_is_found_by_its_id_with_all_that_became_of_it() {
+    let (_database, mesh) = mesh("all").await;
+    let outside = Outside::of(&mesh);
+    // From the service, then twice out of memory.
+    for _ in 0..3 {
+        let answer = outside.get("/api/v2/delegations").await;
+        let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
+        let seen =
+            told(&line, ["level", "method", "path", "operation", "status", "client", "protocol", "ended"]);
+        let list = "/api/v2/delegations";
+        assert_eq!(
+            seen,
+            [
+                json!("INFO"),
+                json!("GET"),
+                json!(list),
+                json!("ListDelegations"),
+                json!(200),
+                json!("127.0.0.1"),
+                json!("HTTP/1.1"),
+                json!("whole")
+            ]
+        );
+        assert_eq!(line["bytes"], answer.body.len(), "{line}");
+        assert!(line["duration_ms"].as_f64().is_some_and(|took| took > 0.0 && took < 20_000.0), "{line}");
+        assert!(line["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
+        assert_eq!(
+            (line.get("errors"), line.get("grpc_status"), line.get("trace_id")),
+            (None, None, None),
+            "{line}"
+        );
+    }
+    let head = outside.send("HEAD", "/api/v2/delegations").await;
+    let line = line(&mesh, head.header("x-request-id").unwrap()).await;
+    assert_eq!(
+        told(&line, ["method", "status", "bytes", "ended"]),
+        [json!("HEAD"), json!(200), json!(0), json!("whole")]
+    );
+}
+
+#[tokio::test]
+async fn a_refused_request_is_found_by_its_id_and_errors_tell_of_nothing_else() {
+    let (_database, mesh) = mesh("errors").await;
+    let outside = Outside::of(&mesh);
+    outside.get("/api/v2/delegations").await;
+    outside.get("/health").await;
+    let parent = format!("00-{TRACE}-b7ad6b7169203331-00");
+    for (method, path, status, operation, errors) in [
+        ("GET", "/api/v2/withdrawal/none", 400, "GetWithdrawal", json!([80_005])),
+        ("GET", "/api/v2/candle", 400, "ListCandleData", json!([10_030])),
+        ("DELETE", "/accounts", 405, "ListAccounts", json!([10_000])),
+        ("GET", "/nowhere", 404, "none", json!([10_000])),
+        ("POST", "/transaction", 400, "SubmitTransaction", json!([10_015])),
+        ("BREW", "/accounts", 405, "ListAccounts", json!([10_000])),
+    ] {
+        let request = outside.request(method.parse().unwrap(), path).header("traceparent", &parent);
+        let answer = mesh_testbed::Answer::to(request).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
+        let known = if method == "BREW" { "_OTHER" } else { method };
+        assert_eq!(
+            told(&line, ["method", "status", "operation", "errors", "trace_id", "ended"]),
+            [json!(known), json!(status), json!(operation), errors, json!(TRACE), json!("whole")],
+            "{line}"
+        );
+        let path = (operation != "none").then_some(path);
+        assert_eq!(
+            line.get("path").and_then(Value::as_str),
+            path,
+            "only a path that is known is written: {line}"
+        );
+    }
+    let own = outside.get_with("/nowhere", "x-request-id", "my-own.id_1").await;
+    assert_eq!(line(&mesh, own.header("x-request-id").unwrap()).await["request_id"], "my-own.id_1");
+    assert!(lines(&mesh).iter().all(|line| line["status"].as_u64() >= Some(400)), "{:?}", lines(&mesh));
+}
+
+#[tokio::test]
+async fn a_call_is_told_of_with_its_code() {
+    let (_database, mesh) = mesh("all").await;
+    let rpc = Rpc::of(&mesh).await;
+    rpc.call(&Called::by_path("/accounts").unwrap()).await.unwrap();
+    let answered = line_with(&mesh, "a call", |line| line["operation"] == "ListAccounts").await;
+    assert_eq!(
+        told(&answered, ["protocol", "path", "status", "grpc_status", "ended", "client"]),
+        [
+            json!("gRPC"),
+            json!("/api.v2.Query/ListAccounts"),
+            json!(200),
+            json!(0),
+            json!("whole"),
+            json!("127.0.0.1")
+        ],
+        "{answered}"
+    );
+    assert!(answered["bytes"].as_u64() > Some(5) && answered.get("errors").is_none(), "{answered}");
+
+    let called = Called::by_path(&format!("/api/v2/withdrawal/{}", fixture::NOBODY)).unwrap();
+    let status = rpc.call(&called).await.expect_err("there is none");
+    let id = status.metadata().get("x-request-id").unwrap().to_str().unwrap();
+    let refused = line(&mesh, id).await;
+    assert_eq!(
+        told(&refused, ["operation", "grpc_status", "errors", "ended"]),
+        [json!("GetWithdrawal"), json!(5), json!([150_001]), json!("whole")],
+        "{refused}"
+    );
+    let status =
+        rpc.call_at("/api.v2.Query/Nothing".parse().unwrap(), tonic::Request::new(Default::default())).await;
+    let status = status.expect_err("no such method");
+    let unknown = line(&mesh, status.metadata().get("x-request-id").unwrap().to_str().unwrap()).await;
+    assert_eq!(told(&unknown, ["operation", "grpc_status"]), [json!("none"), json!(12)], "{unknown}");
+    assert_eq!(unknown.get("path"), None);
+}
+
+/// What a connection is answered that asks this, which is no request.
+async fn refused(mesh: &Mesh, bytes: &[u8]) -> u16 {
+    let mut connection = Connection::open(&mesh.url()).await.unwrap();
+    let _ = connection.send(bytes).await;
+    timeout(SOON, connection.answer(false)).await.expect("it is answered").unwrap().unwrap().status
+}
+
+#[tokio::test]
+async fn what_is_refused_before_it_is_a_request_is_told_of_with_an_id_of_its_own() {
+    let (_database, mesh) = mesh("errors").await;
+    let many = format!("GET /health HTTP/1.1\r\nHost: x\r\n{}\r\n", "X: y\r\n".repeat(120));
+    let body =
+        "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\n{}\r\n0\r\n\r\n";
+    for (bytes, status, because) in [
+        ("GET /health HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "an odd host"),
+        ("GET http://u@x/health HTTP/1.1\r\nHost: x\r\n\r\n", 400, "an odd host"),
+        ("GET /health HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400, "a bare line feed"),
+        ("GET /health HTTP/1.1\r\n\r\n", 400, "no host"),
+        (many.as_str(), 431, "message head is too large"),
+        (body, 400, "a bare line feed"),
+    ] {
+        let before: Vec<Value> = lines(&mesh);
+        assert_eq!(refused(&mesh, bytes.as_bytes()).await, status, "{bytes:?}");
+        let line = line_with(&mesh, bytes, |line| !before.contains(line)).await;
+        assert_eq!(
+            told(&line, ["status", "because", "client", "bytes", "ended"]),
+            [json!(status), json!(because), json!("127.0.0.1"), json!(0), json!("whole")],
+            "{line}"
+        );
+        assert!(line["request_id"].as_str().is_some_and(|id| id.len() == 22), "{line}");
+    }
+    assert!(!mesh.service("edge").log().contains("u@x"));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_turned_away_is_found_by_the_id_it_was_told() {
+    let database = fixture::database().await;
+    let setup = Mesh::configure(&database).env("MESH_EDGE_CONNECTIONS", "2");
+    let mesh = setup.env("MESH_EDGE_ACCESS_LOG", "errors").start().await;
+    let from = Ipv4Addr::new(127, 0, 0, 9).into();
+    let mut open = Vec::new();
+    let answer = loop {
+        let mut connection = Connection::open_from(&mesh.url(), from).await.unwrap();
+        if let Ok(Ok(Some(answer))) = timeout(Duration::from_millis(200), connection.answer(false)).await {
+            break answer;
+        }
+        open.push(connection);
+        assert!(open.len() < 4, "there is room for all");
+    };
+    let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
+    assert_eq!(
+        told(&line, ["status", "client", "because"]),
+        [json!(503), json!("127.0.0.9"), json!("too many connections: address")],
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_its_answer_is_told_of() {
+    let (database, mesh) = mesh("errors").await;
+    let locked = Locked::table(&database, "withdrawals").await;
+    let mut connection = Connection::open(&mesh.url()).await.unwrap();
+    let asked = format!(
+        "GET /api/v2/withdrawal/{} HTTP/1.1\r\nHost: x\r\nX-Request-Id: left-1\r\n\r\n",
+        fixture::NOBODY
+    );
+    connection.send(asked.as_bytes()).await.unwrap();
+    locked.await_queries("query", 1, SOON).await;
+    drop(connection);
+    let line = line(&mesh, "left-1").await;
+    assert_eq!(
+        told(&line, ["operation", "ended", "bytes"]),
+        [json!("GetWithdrawal"), json!("left"), json!(0)],
+        "{line}"
+    );
+    assert_eq!(line.get("status"), None, "there was no answer: {line}");
+    locked.free().await;
+}
+
+#[tokio::test]
+async fn nothing_is_told_where_it_is_off_and_that_is_how_it_starts() {
+    let off = mesh("off").await;
+    let database = fixture::database().await;
+    let usual = Mesh::start(&database).await;
+    for mesh in [&off.1, &usual] {
+        let outside = Outside::of(mesh);
+        outside.get("/api/v2/delegations").await;
+        let refused = outside.get("/nowhere").await;
+        assert_eq!(self::refused(mesh, b"GET /health HTTP/1.1\r\nHost: a b\r\n\r\n").await, 400);
+        assert!(mesh.service("edge").stop().await.success());
+        let log = mesh.service("edge").log();
+        assert!(log.contains("\"message\":\"stopped\""), "the other lines are there: {log}");
+        assert!(
+            !log.contains("edge::access") && !log.contains(refused.header("x-request-id").unwrap()),
+            "{log}"
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! Nobody reads the log: everybody is answered all the same, and what was lost is counted.
+
+use std::{fs, path::Path, process::Command, time::Duration};
+
+use mesh_launcher::services::SERVICES;
+use mesh_testbed::Mesh;
+use mesh_tests::{fixture, outside::Outside};
+use tokio::time::{Instant, timeout};
+
+/// Lines of some 300 bytes: more than the queue and the pipe have room for.
+const REQUESTS: usize = 4000;
+
+/// The services in a folder, the edge among them with its log into a pipe that nobody reads.
+fn unread(folder: &Path) {
+    let built = std::env::current_exe().unwrap().ancestors().nth(2).map(Path::to_path_buf).unwrap();
+    for service in SERVICES {
+        std::os::unix::fs::symlink(built.join(service.name), folder.join(service.name)).unwrap();
+    }
+    let (edge, pipe) = (folder.join("edge"), folder.join("log"));
+    fs::remove_file(&edge).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Open for reading, too, so that opening it does not wait and writing does not fail.
+    let run = format!("#!/bin/sh\nexec {:?} 2<>{pipe:?}\n", built.join("edge"));
+    // Written by another process: a child that is forked meanwhile would hold a file open that this one
+    // writes.
+    let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
+    assert!(Command::new("/bin/sh").args(["-c", write, "sh", &run]).arg(edge).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_log_that_nobody_reads_holds_up_nobody() {
+    let (database, folder) = (fixture::database().await, tempfile::tempdir().unwrap());
+    unread(folder.path());
+    let setup = Mesh::configure(&database).binaries(folder.path());
+    let mesh = setup.env("MESH_EDGE_ACCESS_LOG", "all").start().await;
+    let outside = Outside::of(&mesh);
+    let started = Instant::now();
+    for turn in 0..REQUESTS {
+        let answer = timeout(Duration::from_secs(10), outside.get("/health")).await;
+        assert_eq!(answer.unwrap_or_else(|_| panic!("request {turn} waits for the log")).status, 200);
+    }
+    let page = mesh.service("edge").admin("/metrics").await;
+    let dropped = page.text().lines().find_map(|line| line.strip_prefix("mesh_log_lines_dropped_total "));
+    let dropped: usize = dropped.and_then(|count| count.parse().ok()).unwrap();
+    println!("{REQUESTS} requests in {:?}, {dropped} lines dropped", started.elapsed());
+    assert!(dropped > 0 && dropped < REQUESTS, "{dropped} of {REQUESTS} lines were dropped");
+    assert_eq!(mesh.service("edge").admin("/readyz").await.status, 200);
+    let stopped = timeout(Duration::from_secs(10), mesh.service("edge").stop()).await;
+    assert!(stopped.expect("a stop does not wait for the log").success());
+}

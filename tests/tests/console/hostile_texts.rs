@@ -1,0 +1,82 @@
+//! Text of anybody's is text, whatever is in it and however long it is.
+
+use serde_json::json;
+
+use crate::console::{browser::Browser, stage::Stage};
+use mesh_tests::fixture::{self, ORACLE_SPEC, WITHDRAWAL};
+
+const MARKUP: &str =
+    "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">";
+const RIGHT_TO_LEFT: &str =
+    "\u{202e}evil\u{2066} \u{5e9}\u{5dc}\u{5d5}\u{5dd} \u{645}\u{631}\u{62d}\u{628}\u{627}";
+
+#[tokio::test]
+async fn markup_long_texts_and_other_directions_are_shown_as_text() {
+    let Some(browser) = Browser::start().await else { return };
+    let database = fixture::database().await;
+    let client = database.connect().await;
+    let long = "reference".repeat(1112)[..10_000].to_owned();
+    let ledger = "INSERT INTO withdrawals (id, party_id, amount, asset, status, ref, foreign_tx_hash, created_timestamp, withdrawn_timestamp, ext, tx_hash, block_time)
+        SELECT id, party_id, amount, asset, status, $2, $3, created_timestamp, withdrawn_timestamp, ext, tx_hash, block_time + interval '2 hours'
+        FROM withdrawals WHERE id = $1 ORDER BY block_time DESC LIMIT 1";
+    assert_eq!(client.execute(ledger, &[&WITHDRAWAL, &long, &MARKUP]).await.unwrap(), 1);
+    let proposal = "INSERT INTO protocol_upgrade_proposals (upgrade_block_height, network_release_tag, approvers, status, tx_hash, block_time)
+        VALUES (300, $1, ARRAY[$2], 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'aa', '2023-06-20 10:00:01+00'),
+               (301, $2, '{}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'aa', '2023-06-20 10:00:01+00')";
+    assert_eq!(client.execute(proposal, &[&MARKUP, &RIGHT_TO_LEFT]).await.unwrap(), 2);
+    let filters = json!([{"key": {"name": MARKUP, "type": 2}, "conditions": [{"operator": 1, "value": RIGHT_TO_LEFT}]}]);
+    let spec = "UPDATE oracle_specs SET filters = $2 WHERE id = $1 AND signers IS NOT NULL";
+    client.execute(spec, &[&ORACLE_SPEC, &filters]).await.unwrap();
+    let reward = "INSERT INTO rewards (party_id, asset_id, market_id, reward_type, epoch_id, amount, percent_of_total, \"timestamp\", tx_hash, block_time, seq_num)
+        VALUES (repeat('b1', 32), 'VOTE', '', $1, 9, 1, 100, '2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00', 9)";
+    client.execute(reward, &[&MARKUP]).await.unwrap();
+    let stage = Stage::over(database).await;
+    for (width, name) in [(1280, "desk"), (360, "phone")] {
+        let page = browser.page(stage.outside.url(), width, 900).await;
+        page.open(&format!("#/explore/withdrawal/{WITHDRAWAL}")).await;
+        page.until(&format!(
+            "[...document.querySelectorAll('bdi')].some(text => text.textContent === {})",
+            json!(long)
+        ))
+        .await;
+        page.until(&format!(
+            "[...document.querySelectorAll('bdi')].some(text => text.textContent === {})",
+            json!(MARKUP)
+        ))
+        .await;
+        page.picture(&format!("hostile-withdrawal-{name}")).await;
+        page.open("#/explore/proposals").await;
+        for text in [MARKUP, RIGHT_TO_LEFT] {
+            page.until(&format!(
+                "[...document.querySelectorAll('td bdi')].some(cell => cell.textContent === {})",
+                json!(text)
+            ))
+            .await;
+        }
+        page.picture(&format!("hostile-proposals-{name}")).await;
+        page.open(&format!("#/explore/oracle-spec/{ORACLE_SPEC}")).await;
+        page.until(&format!(
+            "[...document.querySelectorAll('bdi')].some(text => text.textContent === {})",
+            json!(MARKUP)
+        ))
+        .await;
+        page.open("#/explore/rewards").await;
+        page.until(&format!(
+            "[...document.querySelectorAll('td bdi')].some(text => text.textContent === {})",
+            json!(MARKUP)
+        ))
+        .await;
+        // Also what stands in the address.
+        page.open(&format!("#/explore/{MARKUP}")).await;
+        page.open(&format!("#/explore/withdrawal/{}", "%3Cimg%20src=x%20onerror=alert(1)%3E")).await;
+        page.until("document.querySelector('[role=alert]')").await;
+        assert!(
+            page.is("document.title !== 'broken' && !document.querySelector('main script, main img')").await
+        );
+        assert!(
+            page.is("document.documentElement.scrollWidth <= document.documentElement.clientWidth").await,
+            "it is wider than the screen"
+        );
+        page.assert_quiet_but_for_failed_answers();
+    }
+}

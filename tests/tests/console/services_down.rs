@@ -1,0 +1,53 @@
+//! With everything but the edge stopped the page loads and says what is missing; what comes back shows soon.
+
+use std::time::{Duration, Instant};
+
+use mesh_tests::say;
+
+use crate::console::{browser::Browser, stage::Stage};
+
+const SERVICES: [&str; 4] = ["export", "node-info", "query", "tx-relay"];
+
+#[tokio::test]
+async fn what_is_missing_is_said_and_what_comes_back_shows() {
+    let Some(browser) = Browser::start().await else { return };
+    let mut stage = Stage::demo().await;
+    for service in SERVICES {
+        stage.mesh.service(service).kill().await;
+    }
+    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    page.open("").await;
+    page.until("document.querySelectorAll('[data-service][data-taking=false]').length === 4").await;
+    page.until("document.querySelectorAll('.missing p').length >= 4").await;
+    page.picture("away-everything").await;
+    for view in ["#/markets", "#/explore/delegations", "#/export", "#/submit"] {
+        page.open(view).await;
+        page.until("document.querySelectorAll('.missing p').length >= 4").await;
+    }
+    page.open("").await;
+    page.until("document.querySelectorAll('[data-service][data-taking=false]').length === 4").await;
+    for service in SERVICES {
+        // Ready, it beats: from then on it counts.
+        stage.mesh.service_mut(service).restart().await;
+        let ready = Instant::now();
+        page.until(&format!("document.querySelector('[data-service={service}]').dataset.taking === 'true'"))
+            .await;
+        let took = ready.elapsed();
+        say(&format!("the console shows {service} {} ms after it was ready", took.as_millis()));
+        // The promise is 2 s; a test must pass on a machine that has other things to do, too.
+        assert!(took < Duration::from_secs(10), "{service} showed after {took:?}");
+    }
+    page.until("document.querySelectorAll('.missing p').length === 0").await;
+    // A view that waited for its service goes on by itself.
+    stage.mesh.service("query").kill().await;
+    page.open("#/explore/delegations").await;
+    page.until("document.querySelector('[role=alert]')").await;
+    stage.mesh.service_mut("query").restart().await;
+    page.until("document.querySelector('table[data-list=delegations] tbody tr')").await;
+    // The gateway itself.
+    stage.mesh.service("edge").kill().await;
+    page.until("document.querySelector('.missing p').textContent.includes('does not answer')").await;
+    stage.mesh.service_mut("edge").restart().await;
+    page.until("document.querySelectorAll('.missing p').length === 0").await;
+    page.assert_quiet_but_for_failed_answers();
+}

@@ -1,0 +1,68 @@
+//! Downloads as a client sees them: sealed history as spliced ZIPs with every way to ask for a part of one,
+//! the ledger as CSV, and the chunk form of both. The fixture's three blocks are three segments.
+
+mod damage;
+mod history;
+mod ledger;
+mod made;
+mod ranges;
+mod stranger;
+mod traps;
+mod versions;
+
+use mesh_testbed::{Answer, Database, Mesh};
+use mesh_tests::{copied::Copier, fixture, outside::Outside};
+use reqwest::Method;
+use tokio::sync::OnceCell;
+
+const SEGMENTS: &str = "/api/v2/networkhistory/segments";
+
+/// A mesh over the fixture whose history is sealed.
+struct Sealed {
+    database: Database,
+    mesh: Mesh,
+}
+
+impl Sealed {
+    async fn start() -> Self {
+        let database = fixture::database().await;
+        let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", "1").start().await;
+        let sealed = Self { database, mesh };
+        sealed.outside().until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
+        sealed
+    }
+
+    /// The one that all tests of this process share. They only read.
+    async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Sealed> = OnceCell::const_new();
+        SHARED.get_or_init(Self::start).await
+    }
+
+    fn outside(&self) -> Outside {
+        Outside::of(&self.mesh)
+    }
+
+    /// What PostgreSQL itself prints.
+    async fn copy(&self, table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
+        Copier::of(&self.database).await.spans(table, spans).await
+    }
+}
+
+/// Gets a path with these headers.
+async fn get(outside: &Outside, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let request = outside.request(Method::GET, path);
+    Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
+}
+
+/// The objects of a chunk form, one per line.
+fn lines(answer: &Answer) -> Vec<serde_json::Value> {
+    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"), "{answer:?}");
+    answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The bytes in a chunk form.
+fn bytes(lines: &[serde_json::Value]) -> Vec<u8> {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let data = |line: &serde_json::Value| STANDARD.decode(line["result"]["data"].as_str().unwrap()).unwrap();
+    lines.iter().flat_map(data).collect()
+}

@@ -1,0 +1,56 @@
+//! Politeness the other way round: an edge that stops loses no request of clients that keep their
+//! connections.
+
+use std::time::{Duration, Instant};
+
+use mesh_testbed::Mesh;
+use mesh_tests::fixture;
+use tokio::time::sleep;
+
+use crate::http_hardening::{SOUND, answer, connect, rest};
+
+#[tokio::test]
+async fn a_kept_connection_learns_of_a_stop_by_its_next_answer() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let mut kept = Vec::new();
+    for _ in 0..20 {
+        let mut connection = connect(&mesh.url()).await;
+        connection.send(SOUND.as_bytes()).await.expect("the edge reads");
+        let answer = answer(&mut connection).await;
+        assert_eq!((answer.status, answer.closes()), (200, false));
+        kept.push(connection);
+    }
+    let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
+        for (at, connection) in kept.iter_mut().enumerate() {
+            // Spread over the time that clients have to hear of it.
+            sleep(Duration::from_millis(50)).await;
+            let requests = if at % 2 == 0 { 1 } else { 3 };
+            connection.send(SOUND.repeat(requests).as_bytes()).await.expect("the connection is kept");
+            for left in (0..requests).rev() {
+                let answer = answer(connection).await;
+                assert_eq!(answer.status, 200, "{at}: {answer:?}");
+                assert_eq!(answer.closes(), left == 0, "{at}, {left} behind it: {answer:?}");
+            }
+            assert_eq!(rest(connection).await, b"");
+        }
+    });
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn an_edge_without_connections_stops_at_once_and_one_whose_clients_say_nothing_soon() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let mut silent = connect(&mesh.url()).await;
+    let started = Instant::now();
+    assert!(mesh.service("edge").stop().await.success());
+    let took = started.elapsed();
+    assert!(took > Duration::from_secs(1) && took < Duration::from_secs(3), "after {took:?}");
+    assert_eq!(rest(&mut silent).await, b"");
+
+    let mesh = Mesh::start(&database).await;
+    let started = Instant::now();
+    assert!(mesh.service("edge").stop().await.success());
+    assert!(started.elapsed() < Duration::from_secs(1), "after {:?}", started.elapsed());
+}

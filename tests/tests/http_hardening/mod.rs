@@ -1,0 +1,37 @@
+//! Clients without manners, by raw sockets: late, too large, ambiguous. Each gets what it deserves while
+//! others do not notice.
+
+mod graceful_stop;
+mod http2;
+mod sizes;
+mod smuggling;
+mod timeouts;
+mod traffic;
+mod unread_answers;
+
+use std::time::Duration;
+
+use mesh_tests::raw::{Connection, RawAnswer};
+use tokio::time::timeout;
+
+/// How soon something must be seen that happens at once.
+const SOON: Duration = Duration::from_secs(5);
+
+/// A small request and where it leads.
+const SOUND: &str = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+
+async fn connect(url: &str) -> Connection {
+    Connection::open(url).await.expect("the edge listens")
+}
+
+/// The next answer of a connection.
+async fn answer(connection: &mut Connection) -> RawAnswer {
+    let answer = timeout(SOON, connection.answer(false)).await.expect("the edge answers in time");
+    answer.expect("the edge answers HTTP").expect("the edge answers")
+}
+
+/// What comes until the edge closes the connection, which it must do properly.
+async fn rest(connection: &mut Connection) -> Vec<u8> {
+    let rest = timeout(SOON, connection.rest()).await.expect("the edge closes in time");
+    rest.expect("the edge closes and does not reset")
+}

@@ -1,0 +1,212 @@
+//! Requests whose end two servers may see in two places, or that two may hear under two names: refused with
+//! 400 and closed, alone and behind a sound request.
+
+use mesh_tests::outside::Outside;
+
+use crate::http_hardening::{SOUND, answer, connect, rest, traffic::Traffic};
+
+/// What would be smuggled in: it must never be answered.
+const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// Heads that are ambiguous.
+const HEADS: [&str; 57] = [
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 0\r\n\r\n{}",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 2, 2\r\n\r\n{}",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: +2\r\n\r\n{}",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 0x2\r\n\r\n{}",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: \r\n\r\n{}",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length : 2\r\n\r\n{}",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "POST /transaction HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "GET /health HTTP/1.1\nHost: x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x\r\n\n",
+    "GET /health HTTP/1.1\r\nHost: x\n\n",
+    "\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /health HTTP/1.1\rHost: x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x\rX: y\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x\0\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x\r\nX: y\r\n z\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x\r\nX: y\r\n\tContent-Length: 5\r\n\r\n",
+    "GET /health HTTP/1.1\r\n Host: x\r\n\r\n",
+    "GET /health HTTP/1.1\r\n\r\n",
+    "GET http://x/health HTTP/1.1\r\nAccept: */*\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x\r\nHOST: y\r\n\r\n",
+    "GET /health HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost : x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a b\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a/b@c\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: u@x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: u:p@x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a:99999\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a:99999x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a:80x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a:-1\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a: 80\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: :80\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: [::1\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: [::1]x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: [1:2:3]\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: [fe80::1%25lo]\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: a%4\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: http://x\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: x, y\r\n\r\n",
+    "GET /health HTTP/1.1\r\nHost: \"x\"\r\n\r\n",
+    "GET /health HTTP/1.0\r\nHost: a b\r\n\r\n",
+    "GET http://u@x/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET http://x:99999/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET http://x:80x/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET http://:80/health HTTP/1.1\r\nHost: x\r\n\r\n",
+];
+
+/// Chunked bodies that are ambiguous.
+const BODIES: [&str; 22] = [
+    "2\n{}\r\n0\r\n\r\n",
+    "2\r{}\r\n0\r\n\r\n",
+    "2\r\n{}\n0\r\n\r\n",
+    "2\r\n{}0\r\n\r\n",
+    "2\r\n{}\r0\r\n\r\n",
+    "2;a=b\n{}\r\n0\r\n\r\n",
+    "2;a\nb\r\n{}\r\n0\r\n\r\n",
+    "2;a\rb\r\n{}\r\n0\r\n\r\n",
+    "2;\0\r\n{}\r\n0\r\n\r\n",
+    "2 \r\n{}\r\n0\r\n\r\n",
+    " 2\r\n{}\r\n0\r\n\r\n",
+    "0x2\r\n{}\r\n0\r\n\r\n",
+    "+2\r\n{}\r\n0\r\n\r\n",
+    "\r\n{}\r\n0\r\n\r\n",
+    "10000000000000002\r\n{}\r\n0\r\n\r\n",
+    "2\r\n{}\r\n0\n\n",
+    "2\r\n{}\r\n0\r\n\n",
+    "2\r\n{}\r\n0\r\nX: y\n\r\n",
+    "2\r\n{}\r\n0\r\nX: y\r\n z\r\n\r\n",
+    "2\r\n{}\r\n0\r\nX : y\r\n\r\n",
+    "2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n",
+    "2\r\n{}\r\n0\r\nHost: y\r\n\r\n",
+];
+
+/// What carries a chunked body: wanted, unwanted, to nowhere.
+const CARRIERS: [&str; 5] =
+    ["POST /transaction", "GET /accounts", "GET /health", "POST /nowhere", "OPTIONS /accounts"];
+
+/// Sends something refused, behind so many sound requests, at once or in two pieces.
+async fn is_refused(url: &str, refused: &str, behind: usize, cut: Option<usize>) {
+    let stream = format!("{}{refused}{SMUGGLED}", SOUND.repeat(behind));
+    let told = stream.escape_default();
+    let mut connection = connect(url).await;
+    let (first, second) = stream.as_bytes().split_at(cut.unwrap_or(stream.len()));
+    connection.send(first).await.expect("the edge reads");
+    if cut.is_some() {
+        tokio::task::yield_now().await;
+        // It may have been refused already.
+        let _ = connection.send(second).await;
+    }
+    for _ in 0..behind {
+        assert_eq!(answer(&mut connection).await.status, 200, "before {told}");
+    }
+    let refusal = answer(&mut connection).await;
+    assert_eq!(refusal.status, 400, "{told}: {refusal:?}");
+    assert_eq!(refusal.body, b"", "{told}");
+    assert!(refusal.closes(), "{told}: {refusal:?}");
+    assert_eq!(rest(&mut connection).await, b"", "{told}");
+}
+
+async fn is_refused_alone_and_behind_others(url: &str, refused: &str) {
+    for behind in [0, 1, 3] {
+        is_refused(url, refused, behind, None).await;
+    }
+    let length = SOUND.len() + refused.len();
+    for cut in [SOUND.len() + 1, length - refused.len() / 2, length - 1] {
+        is_refused(url, refused, 1, Some(cut)).await;
+    }
+}
+
+#[tokio::test]
+async fn ambiguous_heads_are_refused_and_closed_and_what_was_sound_before_them_is_answered() {
+    let mesh = Outside::fixture().await;
+    let traffic = Traffic::to(&mesh);
+    for head in HEADS {
+        is_refused_alone_and_behind_others(mesh.url(), head).await;
+    }
+    traffic.end().await;
+}
+
+#[tokio::test]
+async fn ambiguous_bodies_are_refused_and_closed_whether_anybody_wants_them_or_not() {
+    let mesh = Outside::fixture().await;
+    let traffic = Traffic::to(&mesh);
+    for carrier in CARRIERS {
+        for body in BODIES {
+            let refused =
+                format!("{carrier} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+            is_refused_alone_and_behind_others(mesh.url(), &refused).await;
+        }
+    }
+    traffic.end().await;
+}
+
+#[tokio::test]
+async fn a_client_that_goes_on_sending_still_reads_why_it_is_refused() {
+    let mesh = Outside::fixture().await;
+    for _ in 0..20 {
+        let mut connection = connect(mesh.url()).await;
+        connection.send(b"GET /health HTTP/1.1\n").await.expect("the edge reads");
+        for _ in 0..8 {
+            connection.send(&[b'x'; 64 << 10]).await.expect("the edge reads on for a while");
+        }
+        let refusal = answer(&mut connection).await;
+        assert_eq!((refusal.status, refusal.closes()), (400, true), "{refusal:?}");
+        assert_eq!(rest(&mut connection).await, b"", "a reset could have cost the answer");
+    }
+}
+
+#[tokio::test]
+async fn sound_requests_in_a_pipeline_are_all_answered_in_their_order() {
+    let mesh = Outside::fixture().await;
+    let traffic = Traffic::to(&mesh);
+    let chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let requests = [
+        (200, SOUND.to_owned()),
+        (404, format!("POST /nowhere HTTP/1.1\r\n{chunked}2\r\n\r\n\r\n0\r\n\r\n")),
+        (
+            200,
+            format!("GET /accounts HTTP/1.1\r\n{chunked}1;a=\"b\"\r\n\n\r\n0A ;x\r\n0123456789\r\n0\r\n\r\n"),
+        ),
+        (400, format!("POST /transaction HTTP/1.1\r\n{chunked}3\r\n{{}}x\r\n000\r\nX-Sum: 1\r\n\r\n")),
+        (503, "POST /transaction HTTP/1.1\r\nhost:x\r\ncontent-length: 2 \r\n\r\n{}".to_owned()),
+        (405, "\r\n\r\nDELETE /accounts HTTP/1.1\r\nHost:\r\nContent-Length: 0\r\n\r\n".to_owned()),
+        (200, "GET http://[::1]:8080/health HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n".to_owned()),
+        (200, "GET /health HTTP/1.1\r\nHost:\t127.0.0.1:80 \r\n\r\n".to_owned()),
+        (
+            204,
+            "OPTIONS /accounts HTTP/1.1\r\nHost: my_service.a%20b:\r\nX-Odd: a:b;c, d\te\r\n\r\n".to_owned(),
+        ),
+        (200, SOUND.to_owned()),
+    ];
+    let stream: String = requests.iter().map(|(_, request)| request.as_str()).collect();
+    for piece in [1, 7, stream.len()] {
+        let mut connection = connect(mesh.url()).await;
+        for piece in stream.as_bytes().chunks(piece) {
+            connection.send(piece).await.expect("the edge reads");
+        }
+        for (status, request) in &requests {
+            let answer = answer(&mut connection).await;
+            assert_eq!((answer.status, answer.closes()), (*status, false), "{request:?}: {answer:?}");
+        }
+    }
+    let mut connection = connect(mesh.url()).await;
+    connection.send(b"GET /health HTTP/1.0\r\n\r\n").await.expect("the edge reads");
+    let said = rest(&mut connection).await;
+    assert!(said.starts_with(b"HTTP/1.0 200 "), "HTTP/1.0 needs no host: {}", said.escape_ascii());
+    traffic.end().await;
+}

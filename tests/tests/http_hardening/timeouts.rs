@@ -1,0 +1,140 @@
+//! What comes too late (contract section 7). These clients really wait, side by side.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mesh_tests::{outside::Outside, problem};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::http_hardening::{connect, traffic::Traffic};
+
+/// Longest time for a head, and between two pieces of a body.
+const LATE: Duration = Duration::from_secs(10);
+
+/// How much later than that a connection may be closed.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// How a late client begins.
+const HEADS: [&str; 9] = [
+    "",
+    "\r\n",
+    "G",
+    "GET /accounts HT",
+    "GET /accounts HTTP/1.1\r\n",
+    "GET /accounts HTTP/1.1\r\nHost: x\r\n",
+    "GET /accounts HTTP/1.1\r\nHost: x\r\n\r",
+    "PRI",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n",
+];
+
+/// A head that is late is closed without an answer.
+async fn late_head(url: &str, begun: &str) {
+    let started = Instant::now();
+    let mut connection = connect(url).await;
+    connection.send(begun.as_bytes()).await.expect("the edge reads");
+    let rest = timeout(LATE + SLACK, connection.rest()).await;
+    let said = rest.unwrap_or_else(|_| panic!("{begun:?} is kept")).expect("the edge closes properly");
+    assert_eq!(said.escape_ascii().to_string(), "", "{begun:?}");
+    assert!(started.elapsed() + Duration::from_millis(50) >= LATE, "{begun:?} after {:?}", started.elapsed());
+}
+
+/// So is one that comes byte by byte.
+async fn dripping_head(url: &str) {
+    let started = Instant::now();
+    let mut connection = connect(url).await;
+    for byte in "GET /accounts HTTP/1.1\r\nHost: x\r\n".bytes() {
+        if connection.send(&[byte]).await.is_err() {
+            return;
+        }
+        assert!(started.elapsed() < LATE + SLACK, "a dripping head is still read");
+        sleep(Duration::from_secs(1)).await;
+    }
+    panic!("a dripping head was read to its end");
+}
+
+/// So is the second head of a connection, which has its time from its first byte.
+async fn late_second_head(url: &str) {
+    let mut connection = connect(url).await;
+    connection.send(crate::http_hardening::SOUND.as_bytes()).await.expect("the edge reads");
+    assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 200);
+    late_rest(connection, "GET /acc").await;
+}
+
+/// And one that begins behind another in the same breath.
+async fn late_head_in_a_pipeline(url: &str) {
+    let mut connection = connect(url).await;
+    connection
+        .send(format!("{}GET /acc", crate::http_hardening::SOUND).as_bytes())
+        .await
+        .expect("the edge reads");
+    assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 200);
+    late_rest(connection, "").await;
+}
+
+async fn late_rest(mut connection: mesh_tests::raw::Connection, begun: &str) {
+    connection.send(begun.as_bytes()).await.expect("the edge reads");
+    let rest = timeout(LATE + SLACK, connection.rest()).await.expect("the connection is given up");
+    assert_eq!(rest.expect("the edge closes properly"), b"");
+}
+
+/// A body that stops coming is answered with 408, wanted or not.
+async fn late_body(url: &str, head: &str, begun: &str) {
+    let started = Instant::now();
+    let mut connection = connect(url).await;
+    connection.send(format!("{head}\r\n{begun}").as_bytes()).await.expect("the edge reads");
+    let answer = timeout(LATE + SLACK, connection.answer(false)).await.expect("the edge gives up in time");
+    let answer = answer.expect("the edge answers HTTP").expect("the edge answers");
+    let seen = problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body);
+    let seen = seen.unwrap_or_else(|wrong| panic!("{head:?}: {wrong}: {answer:?}"));
+    assert_eq!((answer.status, seen.code, seen.number), (408, 4, 10000), "{head:?}");
+    assert!(started.elapsed() >= LATE, "{head:?} after {:?}", started.elapsed());
+    assert_eq!(crate::http_hardening::rest(&mut connection).await, b"", "{head:?}");
+}
+
+/// A body in small pieces is waited for.
+async fn slow_body(url: &str) {
+    let mut connection = connect(url).await;
+    let head = "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n";
+    connection.send(head.as_bytes()).await.expect("the edge reads");
+    for piece in ["{\"", "tx", "\":", "1}"] {
+        sleep(Duration::from_millis(2500)).await;
+        connection.send(piece.as_bytes()).await.expect("the edge still reads");
+    }
+    assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 400, "the body was read whole");
+}
+
+/// A kept connection may be idle for longer than a head may take.
+async fn idle_connection(url: &str) {
+    let mut connection = connect(url).await;
+    for pause in [Duration::ZERO, LATE + SLACK / 2] {
+        sleep(pause).await;
+        connection.send(crate::http_hardening::SOUND.as_bytes()).await.expect("the connection is kept");
+        assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn late_heads_are_closed_late_bodies_answered_and_others_do_not_notice() {
+    let mesh = Outside::fixture().await;
+    let traffic = Traffic::to(&mesh);
+    let url = mesh.url();
+    let length = "Host: x\r\nContent-Length: 100\r\n";
+    let chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n";
+    let bodies = [
+        (format!("POST /transaction HTTP/1.1\r\n{length}"), "{\"tx\":"),
+        (format!("POST /transaction HTTP/1.1\r\n{chunked}"), "5\r\n{\"tx"),
+        (format!("GET /accounts HTTP/1.1\r\n{length}"), "{"),
+        (format!("GET /health HTTP/1.1\r\n{chunked}"), ""),
+        (format!("POST /nowhere HTTP/1.1\r\n{chunked}"), "1\r\n{\r\n0\r\n"),
+    ];
+    tokio::join!(
+        join_all(HEADS.iter().map(|begun| late_head(url, begun))),
+        dripping_head(url),
+        late_second_head(url),
+        late_head_in_a_pipeline(url),
+        join_all(bodies.iter().map(|(head, begun)| late_body(url, head, begun))),
+        slow_body(url),
+        idle_connection(url),
+    );
+    traffic.end().await;
+}

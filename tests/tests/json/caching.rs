@@ -1,0 +1,173 @@
+//! Freshness: J13 and the caching part of J15.
+
+use std::time::{Duration, Instant};
+
+use mesh_testbed::{Answer, Database, Mesh, retry};
+use mesh_tests::{
+    cases,
+    fixture::{self, BLOCK_TIME, HEIGHT, MARKET, NOBODY},
+    outside::Outside,
+};
+use reqwest::Method;
+
+/// The operations whose answers tell how fresh they are (J13).
+const FRESH: [&str; 8] = [
+    "ListProtocolUpgradeProposals",
+    "GetOracleSpec",
+    "GetWithdrawal",
+    "GetNetworkLimits",
+    "ListAccounts",
+    "ListCandleData",
+    "ListEpochRewardSummaries",
+    "ListDelegations",
+];
+
+fn fresh() -> impl Iterator<Item = String> {
+    cases::answered().into_iter().filter(|(operation, _)| FRESH.contains(operation)).map(|(_, path)| path)
+}
+
+fn etag(answer: &Answer) -> String {
+    answer.header("etag").unwrap_or_else(|| panic!("no ETag: {answer:?}")).to_owned()
+}
+
+#[tokio::test]
+async fn j13_data_operations_tell_the_newest_block_and_others_do_not() {
+    let mesh = Outside::fixture().await;
+    for (operation, path) in cases::answered() {
+        let answer = mesh.get(&path).await;
+        let told = (answer.header("x-block-height"), answer.header("x-block-timestamp"));
+        match FRESH.contains(&operation) {
+            true => assert_eq!(told, (Some(HEIGHT), Some(BLOCK_TIME)), "{path}"),
+            false => assert_eq!(told, (None, None), "{path}"),
+        }
+        assert_eq!(answer.header("etag").is_some(), FRESH.contains(&operation), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn j13_an_empty_page_and_an_unknown_party_tell_the_newest_block_too() {
+    let mesh = Outside::fixture().await;
+    for path in [
+        format!("/accounts?party={NOBODY}"),
+        format!("/api/v2/delegations?nodeId={NOBODY}"),
+        format!("/api/v2/candle?candleId=trades_candle_block_{NOBODY}"),
+        "/api/v2/rewards/epoch/summaries?filter.fromEpoch=99".to_owned(),
+        "/api/v2/upgrade/proposals?approvedBy=nobody".to_owned(),
+    ] {
+        assert_eq!(mesh.get(&path).await.header("x-block-height"), Some(HEIGHT), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn j13_a_tag_is_weak_and_one_for_plain_gzip_and_pretty() {
+    let mesh = Outside::fixture().await;
+    for path in fresh() {
+        let tag = etag(&mesh.get(&path).await);
+        assert!(tag.starts_with("W/\"") && tag.ends_with('"'), "{tag}");
+        let pretty = format!("{path}{}pretty", if path.contains('?') { '&' } else { '?' });
+        assert_eq!(etag(&mesh.get_with(&path, "accept-encoding", "gzip").await), tag, "{path}");
+        assert_eq!(etag(&mesh.get(&pretty).await), tag, "{path}");
+        assert_eq!(etag(&mesh.get_with(&pretty, "accept-encoding", "gzip").await), tag, "{path}");
+        assert_eq!(etag(&mesh.send("HEAD", &path).await), tag, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn j13_tags_differ_by_operation_and_request() {
+    let mesh = Outside::fixture().await;
+    let mut tags: Vec<String> = Vec::new();
+    let mut paths: Vec<String> = fresh().collect();
+    paths.push("/accounts?party=network".to_owned());
+    paths.push(format!("/accounts?market={MARKET}"));
+    paths.push("/api/v2/delegations?pagination.first=1".to_owned());
+    paths.push("/api/v2/delegations?pagination.last=1".to_owned());
+    for path in &paths {
+        tags.push(etag(&mesh.get(path).await));
+    }
+    tags.sort();
+    tags.dedup();
+    assert_eq!(tags.len(), paths.len());
+}
+
+#[tokio::test]
+async fn j13_if_none_match_gives_304_without_a_body() {
+    let mesh = Outside::fixture().await;
+    for path in fresh() {
+        let tag = etag(&mesh.get(&path).await);
+        let strong = tag.trim_start_matches("W/").to_owned();
+        for given in [tag.clone(), strong, format!("\"other\", {tag}"), "*".to_owned()] {
+            for method in [Method::GET, Method::HEAD] {
+                let request = mesh.request(method.clone(), &path).header("if-none-match", &given);
+                let answer = Answer::to(request).await;
+                assert_eq!((answer.status, answer.body.len()), (304, 0), "{method} {path}, {given}");
+                assert_eq!(etag(&answer), tag, "{path}");
+                assert_eq!(answer.header("x-block-height"), Some(HEIGHT), "{path}");
+                assert_eq!(answer.header("cache-control"), Some("no-cache"), "{path}");
+                assert_eq!(answer.header("vary"), Some("Accept-Encoding"), "{path}");
+            }
+        }
+        for other in ["\"other\"", "W/\"3-0\"", "nonsense", ""] {
+            assert_eq!(mesh.get_with(&path, "if-none-match", other).await.status, 200, "{path}, {other}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn j13_if_none_match_hides_no_error() {
+    let mesh = Outside::fixture().await;
+    for (path, status) in
+        [(format!("/api/v2/withdrawal/{NOBODY}"), 404), ("/accounts?party=x".to_owned(), 400)]
+    {
+        assert_eq!(mesh.get_with(&path, "if-none-match", "*").await.status, status, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn j13_a_new_block_makes_a_new_tag() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let mesh = Outside::of(&mesh);
+    let mut before = Vec::new();
+    for path in fresh() {
+        before.push((etag(&mesh.get(&path).await), path));
+    }
+    let block = "INSERT INTO blocks (block_time, height, hash) VALUES ('2023-06-20 11:00:00+00', 4, repeat('0b', 32))";
+    database.connect().await.batch_execute(block).await.expect("a block fits");
+    // An answer may be a second old.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    for (tag, path) in before {
+        let answer = retry(deadline.saturating_duration_since(Instant::now()), async || {
+            let answer = mesh.get_with(&path, "if-none-match", &tag).await;
+            if answer.status == 304 { Err(format!("{path} is not modified")) } else { Ok(answer) }
+        })
+        .await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert_ne!(etag(&answer), tag, "{path}");
+        assert_eq!(answer.header("x-block-height"), Some("4"), "{path}");
+        assert_eq!(answer.header("x-block-timestamp"), Some("1687258800000000000"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn j13_without_a_block_nothing_is_told() {
+    let database = Database::fresh().await;
+    let mesh = Mesh::start(&database).await;
+    let mesh = Outside::of(&mesh);
+    for path in
+        ["/accounts", "/api/v2/delegations", "/api/v2/upgrade/proposals", "/api/v2/rewards/epoch/summaries"]
+    {
+        let answer = mesh.get(path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        for name in ["x-block-height", "x-block-timestamp", "etag"] {
+            assert_eq!(answer.header(name), None, "{path}, {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn j15_reads_are_revalidated_each_time() {
+    let mesh = Outside::fixture().await;
+    for (_, path) in cases::answered() {
+        assert_eq!(mesh.get(&path).await.header("cache-control"), Some("no-cache"), "{path}");
+    }
+}

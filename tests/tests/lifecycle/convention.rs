@@ -1,0 +1,146 @@
+//! What services say of themselves on the bus, by the bus's service convention (ADR-32), so that its own
+//! tools list them.
+
+use std::collections::BTreeSet;
+
+use mesh_testbed::{DevNode, Mesh};
+use mesh_tests::{fixture, outside::Outside};
+use proto_msgs::Contract;
+use serde_json::Value;
+
+use crate::lifecycle::nats::Client;
+
+/// What a service of this mesh says; others share the bus.
+fn ours<'a>(said: &'a [Value], place: &str) -> Vec<&'a Value> {
+    let is_ours = |one: &&Value| {
+        let subject = one["endpoints"][0]["subject"].as_str();
+        subject.is_some_and(|subject| subject.starts_with(&format!("{place}.")))
+    };
+    said.iter().filter(is_ours).collect()
+}
+
+fn has_identity(said: &Value, kind: &str) {
+    assert_eq!(said["type"], format!("io.nats.micro.v1.{kind}_response"), "{said}");
+    for field in ["name", "id", "version"] {
+        assert!(said[field].as_str().is_some_and(|text| !text.is_empty()), "no {field}: {said}");
+    }
+    assert!(
+        said["version"].as_str().is_some_and(|text| text.split('.').count() == 3),
+        "no semantic version: {said}"
+    );
+    assert!(said["metadata"].is_object(), "{said}");
+}
+
+#[tokio::test]
+async fn every_service_tells_who_it_is_and_what_it_answers() {
+    let database = fixture::database().await;
+    let node = DevNode::start().await;
+    let mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "told");
+    let _mesh = mesh.env("MESH_NODE_URL", node.url()).start().await;
+    let Some(mut bus) = Client::connect().await else { return };
+    let said = bus.question("$SRV.INFO").await;
+    let infos = ours(&said, "told");
+    let names: BTreeSet<&str> = infos.iter().filter_map(|info| info["name"].as_str()).collect();
+    assert_eq!(names, BTreeSet::from(["export", "node-info", "query", "tx-relay"]));
+    for info in infos {
+        has_identity(info, "info");
+        assert!(info["description"].is_string(), "{info}");
+        let workload = info["name"].as_str().expect("a name");
+        let told: BTreeSet<(String, String)> = info["endpoints"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|endpoint| {
+                assert_eq!(endpoint["queue_group"], workload, "replicas share the work");
+                let text = |name: &str| endpoint[name].as_str().unwrap_or_default().to_owned();
+                (text("name"), text("subject"))
+            })
+            .collect();
+        let operations = Contract::get().operations().iter().filter(|row| row.workload == workload);
+        let declared =
+            operations.map(|row| (row.name.clone(), format!("told.{workload}.{}", row.name))).collect();
+        assert_eq!(told, declared, "{workload}");
+
+        let id = info["id"].as_str().expect("an id");
+        for verb in ["PING", "INFO", "STATS"] {
+            let alone = bus.question(&format!("$SRV.{verb}.{workload}.{id}")).await;
+            assert_eq!(alone.len(), 1, "one replica has this id: {alone:?}");
+            has_identity(&alone[0], &verb.to_lowercase());
+            assert_eq!(alone[0]["id"], id);
+            for subject in [format!("$SRV.{verb}"), format!("$SRV.{verb}.{workload}")] {
+                let all = bus.question(&subject).await;
+                assert!(all.iter().any(|one| one["id"] == id), "{subject} is not answered by {workload}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_and_failures_are_counted_by_operation() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "counted").start().await;
+    let outside = Outside::of(&mesh);
+    for path in ["/accounts", "/accounts?party=network", "/api/v2/delegations"] {
+        assert_eq!(outside.get(path).await.status, 200);
+    }
+    database.connect().await.batch_execute("DROP TABLE withdrawals").await.expect("the table is there");
+    let withdrawal = format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL);
+    assert_eq!(outside.get(&withdrawal).await.status, 500);
+
+    let Some(mut bus) = Client::connect().await else { return };
+    let said = bus.question("$SRV.STATS.query").await;
+    let stats = ours(&said, "counted");
+    assert_eq!(stats.len(), 1);
+    assert!(
+        stats[0]["started"].as_str().is_some_and(|time| time.contains('T') && time.ends_with('Z')),
+        "{stats:?}"
+    );
+    for (operation, requests, errors) in
+        [("ListAccounts", 2, 0), ("ListDelegations", 1, 0), ("GetWithdrawal", 1, 1), ("GetOracleSpec", 0, 0)]
+    {
+        let endpoints = stats[0]["endpoints"].as_array().into_iter().flatten();
+        let endpoint =
+            endpoints.into_iter().find(|endpoint| endpoint["name"] == operation).expect("it is listed");
+        let count = |name: &str| endpoint[name].as_u64().expect("a number");
+        // At least: on a busy machine a read may be asked again.
+        assert!(count("num_requests") >= requests, "{endpoint}");
+        assert_eq!(count("num_errors") > 0, errors > 0, "{endpoint}");
+        let (time, average) =
+            (endpoint["processing_time"].as_u64(), endpoint["average_processing_time"].as_u64());
+        assert_eq!(time.is_some_and(|ns| ns > 0), requests > 0, "{endpoint}");
+        assert_eq!(average, time.map(|ns| ns / count("num_requests").max(1)), "{endpoint}");
+        assert_eq!(
+            endpoint["last_error"].as_str().is_some_and(|text| !text.is_empty()),
+            errors > 0,
+            "{endpoint}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_on_the_bus_carries_the_conventions_headers_and_the_problem() {
+    let database = fixture::database().await;
+    let _mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "asked").start().await;
+    let Some(mut bus) = Client::connect().await else { return };
+    for (payload, code, name, number) in [
+        (&b"\xff"[..], 3, "InvalidArgument", 10015),
+        (&[&[0x0a, 64][..], fixture::NOBODY.as_bytes()].concat(), 5, "NotFound", 150_001),
+    ] {
+        let replies = bus.ask("asked.query.GetWithdrawal", payload).await;
+        assert_eq!(replies.len(), 1, "one replica answers");
+        let headers = &replies[0].headers;
+        assert!(headers.contains(&format!("Nats-Service-Error-Code: {code}\r\n")), "{headers}");
+        assert!(headers.contains(&format!("Nats-Service-Error: {name}\r\n")), "{headers}");
+        let problem: Value = serde_json::from_slice(&replies[0].payload).expect("a problem is JSON");
+        assert_eq!(
+            (&problem["code"], &problem["details"][0]["code"]),
+            (&code.into(), &number.into()),
+            "{problem}"
+        );
+    }
+    let silence = bus.ask("asked.query.GetWithdrawal.nobody", b"").await;
+    assert!(
+        silence.len() == 1 && silence[0].headers.starts_with("NATS/1.0 503"),
+        "no responder is said at once"
+    );
+}

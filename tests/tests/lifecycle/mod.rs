@@ -1,0 +1,210 @@
+//! The life of services, seen from outside: they come late, are asked to stop, are killed, and lose their
+//! clients.
+
+mod convention;
+mod nats;
+
+use std::time::{Duration, Instant};
+
+use mesh_testbed::{Answer, DevNode, Mesh, eventually, nats as bus};
+use mesh_tests::{
+    NO_CACHE,
+    fixture::{self, Locked},
+    outside::Outside,
+    problem::assert_problem,
+    proxied::ProxiedServer,
+    raw::Connection,
+};
+use reqwest::Method;
+use serde_json::json;
+
+/// The list that these tests make slow, by a lock on its table.
+const LIST: &str = "/api/v2/delegations";
+const TABLE: &str = "delegations_current";
+
+/// How soon something must be seen that happens at once.
+const SOON: Duration = Duration::from_secs(5);
+
+/// How soon services that are to be started run; meshes of other tests may be started first.
+const STARTED: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn a_service_that_is_asked_to_stop_takes_nothing_new_and_answers_what_it_has_taken() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let outside = Outside::of(&mesh);
+    let locked = Locked::table(&database, TABLE).await;
+    let slow = tokio::spawn({
+        let outside = outside.clone();
+        async move { outside.get(LIST).await }
+    });
+    locked.await_queries("query", 1, SOON).await;
+
+    let query = mesh.service("query");
+    let (status, ()) = tokio::join!(query.stop(), async {
+        outside.await_status("/accounts", 503).await;
+        assert_eq!(query.admin("/readyz").await.status, 503, "it is stopping");
+        assert_eq!(query.admin("/livez").await.status, 200, "it is alive until it has answered");
+        locked.free().await;
+    });
+    let answer = slow.await.expect("the client does not panic");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn a_query_that_never_ends_does_not_hold_a_stop_for_longer_than_its_grace() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_STOP_GRACE_S", "1").start().await;
+    let outside = Outside::of(&mesh);
+    let locked = Locked::table(&database, TABLE).await;
+    let slow = tokio::spawn(async move { outside.get(LIST).await });
+    locked.await_queries("query", 1, SOON).await;
+    let started = Instant::now();
+    let status = mesh.service("query").stop().await;
+    assert!(
+        status.success() && started.elapsed() < Duration::from_secs(3),
+        "{status} after {:?}",
+        started.elapsed()
+    );
+    slow.abort();
+}
+
+#[tokio::test]
+async fn an_edge_that_is_asked_to_stop_answers_what_it_has_taken_and_closes() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let locked = Locked::table(&database, TABLE).await;
+    let mut busy = Connection::open(&mesh.url()).await.expect("the edge listens");
+    let mut idle = Connection::open(&mesh.url()).await.expect("the edge listens");
+    idle.send(b"GET /accounts HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("the edge reads");
+    idle.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+    busy.send(format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.expect("the edge reads");
+    locked.await_queries("query", 1, SOON).await;
+
+    let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
+        assert!(idle.rest().await.expect("an idle connection is closed properly").is_empty());
+        locked.free().await;
+        let answer = busy.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!(busy.rest().await.expect("a finished connection is closed properly").is_empty());
+    });
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn a_submission_that_waits_for_a_block_is_answered_before_its_edge_ends() {
+    // This node makes no blocks.
+    let (node, database) = tokio::join!(DevNode::start(), fixture::database());
+    let setup = Mesh::configure(&database).env("MESH_NODE_URL", node.url());
+    let mesh = setup.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519").env("MESH_STOP_GRACE_S", "2").start().await;
+    let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_COMMIT"}).to_string();
+    let waiting = tokio::spawn(Answer::to(mesh.request(Method::POST, "/transaction").body(body)));
+    eventually(SOON, "the node gets no transaction", async || !node.received().is_empty()).await;
+    let status = mesh.service("edge").stop().await;
+    assert!(status.success(), "{status}");
+    assert_problem(&waiting.await.expect("it is answered"), 504, 4, 10000);
+}
+
+#[tokio::test]
+async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
+    let database = fixture::database().await;
+    let mut mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
+    let outside = Outside::of(&mesh);
+    for _ in 0..3 {
+        assert_eq!(outside.get(LIST).await.status, 200);
+        mesh.service("query").kill().await;
+        let started = Instant::now();
+        assert_problem(&outside.get(LIST).await, 503, 14, 10000);
+        // Some milliseconds on a quiet machine; the time for an answer is ten seconds.
+        assert!(started.elapsed() < Duration::from_secs(3), "after {:?}", started.elapsed());
+        assert_eq!(outside.get("/blockchain/height").await.status, 200, "the others do not mind");
+        mesh.service_mut("query").restart().await;
+        assert_eq!(outside.get(LIST).await.status, 200, "a service that is ready answers");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_dies_with_its_only_service_is_answered_long_before_its_deadline() {
+    let database = fixture::database().await;
+    let mesh = Mesh::start(&database).await;
+    let outside = Outside::of(&mesh);
+    let locked = Locked::table(&database, TABLE).await;
+    let slow = tokio::spawn(async move { (outside.get(LIST).await, Instant::now()) });
+    // As often as a read is asked at most: nothing but the silence tells that nobody works on it any more.
+    locked.await_queries("query", 3, SOON).await;
+    mesh.service("query").kill().await;
+    let killed = Instant::now();
+    let (answer, answered) = slow.await.expect("the client does not panic");
+    assert_eq!(answer.status, 503, "nobody is left who could answer: {answer:?}");
+    assert!(answered - killed < Duration::from_secs(2), "after {:?}", answered - killed);
+}
+
+#[tokio::test]
+async fn the_query_of_a_client_that_goes_away_is_cancelled() {
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
+    let locked = Locked::table(&database, TABLE).await;
+    // Together more than the service has connections for lists, so that a lost one would be missed; one by
+    // one, as a request that finds no connection ends by itself.
+    for size in 1..6 {
+        let mut connection = Connection::open(&mesh.url()).await.expect("the edge listens");
+        connection
+            .send(format!("GET {LIST}?pagination.first={size} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+            .await
+            .expect("it reads");
+        locked.await_queries("query", 1, SOON).await;
+        drop(connection);
+        // Long before its own time is over; `mesh rig reads` measures that it takes less than a second.
+        locked.await_queries("query", 0, SOON).await;
+    }
+    locked.free().await;
+    assert_eq!(Outside::of(&mesh).get(LIST).await.status, 200);
+    let log = mesh.service("query").log();
+    assert!(
+        !log.contains("\"level\":\"ERROR\"") && !log.contains("\"level\":\"WARN\""),
+        "nobody's fault: {log}"
+    );
+}
+
+#[tokio::test]
+async fn services_that_start_before_database_and_bus_are_ready_once_these_come() {
+    let database = fixture::database().await;
+    let to_database = ProxiedServer::start_cut(database.url()).await;
+    let to_bus = ProxiedServer::start_cut(bus().await.url()).await;
+    let setup = Mesh::configure(&database)
+        .env("MESH_DATABASE_URL", to_database.url())
+        .env("MESH_BUS_URL", to_bus.url());
+    let (mesh, ()) = tokio::join!(setup.start(), async {
+        // All five services ask for the bus, three of them for the database as well.
+        eventually(STARTED, "the bus is not tried", async || to_bus.refused() >= 10).await;
+        to_bus.restore();
+        eventually(STARTED, "the database is not tried", async || to_database.refused() >= 6).await;
+        to_database.restore();
+    });
+    for (_, path) in mesh_tests::cases::answered() {
+        let answer = Outside::of(&mesh).get(&path).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_says_all_mistakes_of_its_configuration_and_leaves_with_64() {
+    for (name, variables, said) in [
+        ("query", vec![("MESH_PAGE_MAX", "many"), ("MESH_QUERY_TIMEOUT_MS", "0")], "MESH_DATABASE_URL"),
+        (
+            "edge",
+            vec![("MESH_EDGE_LISTEN", "here"), ("MESH_EDGE_MAX_BODY_BYTES", "0")],
+            "MESH_EDGE_MAX_BODY_BYTES",
+        ),
+    ] {
+        let names: Vec<&str> = variables.iter().map(|(name, _)| *name).collect();
+        let started = tokio::spawn(async move { mesh_testbed::Service::start(name, &variables).await });
+        let panic = started.await.expect_err("it cannot start").into_panic();
+        let told = panic.downcast::<String>().expect("the testbed says why");
+        assert!(told.contains("exit status: 64"), "{told}");
+        for variable in names.into_iter().chain([said]) {
+            assert!(told.contains(variable), "{name} does not name {variable}: {told}");
+        }
+    }
+}

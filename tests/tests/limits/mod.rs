@@ -1,0 +1,27 @@
+//! What one client may take, so that there is something left for the others: requests a second, downloads,
+//! places, connections.
+
+mod connections;
+mod exports;
+mod fairness;
+mod rate;
+
+use mesh_testbed::{Answer, Mesh};
+use mesh_tests::outside::Outside;
+use reqwest::Method;
+
+/// A read that the edge answers from memory, once it knows the answer.
+const HOT: &str = "/api/v2/delegations";
+
+/// Gets a path for a client behind a proxy.
+async fn get_for(outside: &Outside, client: &str, path: &str) -> Answer {
+    Answer::to(outside.request(Method::GET, path).header("x-forwarded-for", client)).await
+}
+
+/// The value of a metric of the edge: `name{label="value"}`.
+async fn metric(mesh: &Mesh, name: &str) -> u64 {
+    let page = mesh.service("edge").admin("/metrics").await;
+    let line = page.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let value = line.and_then(|value| value.parse().ok());
+    value.unwrap_or_else(|| panic!("there is no {name}: {}", page.text()))
+}

@@ -1,0 +1,30 @@
+//! What runs the mesh on machines of others: the overlays of `k8s` as kustomize renders them, and
+//! `docker-compose.yml`. They are held against the schemas of Kubernetes and of every custom resource,
+//! against a policy, against the pairs that talk, and against the variables that the services read.
+
+mod addresses;
+mod bus;
+mod compose;
+mod image;
+mod network;
+mod policy;
+mod rendered;
+mod schema;
+mod started;
+mod table;
+mod variables;
+
+use std::path::PathBuf;
+
+/// The services.
+const SERVICES: [&str; 5] = ["edge", "query", "tx-relay", "node-info", "export"];
+
+/// A file of the repository.
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
+}
+
+/// Reads a file of the repository.
+fn read(name: &str) -> String {
+    std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}

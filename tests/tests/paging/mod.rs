@@ -1,0 +1,20 @@
+//! Cursor pages of all four lists from outside (contract sections 3 and 9, invariant I5).
+
+mod changes;
+mod cursors;
+mod data;
+mod list;
+mod page;
+mod rules;
+mod walks;
+mod worked_table;
+
+/// The seeds of the random tests: one that is always the same and one that no run had before.
+/// `MESH_TEST_SEED` repeats a run; a failed test shows the seed that it was at.
+fn seeds() -> Vec<u64> {
+    let given =
+        std::env::var("MESH_TEST_SEED").ok().map(|seed| seed.parse().expect("MESH_TEST_SEED is a number"));
+    let seeds = given.map_or_else(|| vec![1, rand::random()], |seed| vec![seed]);
+    println!("seeds, in this order: {seeds:?}");
+    seeds
+}

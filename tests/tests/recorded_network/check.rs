@@ -1,0 +1,91 @@
+//! Asks an operation and compares, and counts what was compared.
+
+use mesh_testbed::Answer;
+use mesh_tests::rpc::{Called, assert_refused};
+use serde_json::Value;
+
+use crate::recorded_network::difference::difference;
+use crate::recorded_network::recording::{Recording, say};
+
+/// An id that nothing in the recording has.
+pub(crate) const UNKNOWN: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
+
+/// The comparisons of one operation.
+pub(crate) struct Check<'a> {
+    recording: &'a Recording,
+    operation: &'static str,
+    names_head: bool,
+    answers: usize,
+    rows: usize,
+    refusals: usize,
+}
+
+impl<'a> Check<'a> {
+    /// An operation whose answers name the newest block in their headers.
+    pub(crate) fn of(recording: &'a Recording, operation: &'static str) -> Self {
+        Self { recording, operation, names_head: true, answers: 0, rows: 0, refusals: 0 }
+    }
+
+    /// An operation whose answers need not name it.
+    pub(crate) fn without_head(recording: &'a Recording, operation: &'static str) -> Self {
+        Self { names_head: false, ..Self::of(recording, operation) }
+    }
+
+    /// The path must be answered with exactly this, which shows so many rows.
+    pub(crate) async fn same(&mut self, path: &str, expected: &Value, rows: usize) {
+        let answer = self.recording.mesh.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        if let Some(difference) = difference(&answer.json(), expected) {
+            panic!("GET {path}: {difference}");
+        }
+        assert_eq!(answer.header("content-type"), Some("application/json"), "{path}");
+        if self.names_head {
+            self.compare_head(path, &answer);
+        }
+        self.same_over_grpc(path, expected).await;
+        self.answers += 1;
+        self.rows += rows;
+    }
+
+    /// The path must be refused with this status, code and application number.
+    pub(crate) async fn refused(&mut self, path: &str, status: u16, code: i64, number: i64) {
+        let answer = self.recording.mesh.get(path).await;
+        let body = answer.json();
+        let detail = &body["details"][0];
+        let found = (answer.status, body["code"].as_i64(), detail["code"].as_i64());
+        assert_eq!(found, (status, Some(code), Some(number)), "{path}: {answer:?}");
+        assert_eq!(detail["@type"], "type.googleapis.com/api.v2.ErrorDetail", "{path}");
+        assert!(answer.header("x-request-id").is_some(), "{path}: {answer:?}");
+        if let Some(called) = Called::by_path(path).filter(|called| !called.operation.streaming) {
+            assert_refused(self.recording.rpc.call(&called).await, code, number);
+        }
+        self.refusals += 1;
+    }
+
+    /// Says what was compared.
+    pub(crate) fn done(self) {
+        let Self { operation, answers, rows, refusals, .. } = self;
+        let refused =
+            if refusals == 0 { String::new() } else { format!(", {refusals} refusals as expected") };
+        say(&format!(
+            "{operation}: {answers} answers equal over HTTP and gRPC, {rows} rows in them{refused}"
+        ));
+    }
+
+    /// The same must come over gRPC.
+    async fn same_over_grpc(&self, path: &str, expected: &Value) {
+        let called = Called::by_path(path).unwrap_or_else(|| panic!("{path} cannot be said in protobuf"));
+        let reply = self.recording.rpc.json(&called).await;
+        let reply = reply.unwrap_or_else(|status| panic!("{path} over gRPC: {status:?}"));
+        if let Some(difference) = difference(&reply, expected) {
+            panic!("{path} over gRPC: {difference}");
+        }
+    }
+
+    fn compare_head(&self, path: &str, answer: &Answer) {
+        let head = &self.recording.head;
+        let named = (answer.header("x-block-height"), answer.header("x-block-timestamp"));
+        let (height, time) = (head.height.to_string(), head.time_ns.to_string());
+        assert_eq!(named, (Some(height.as_str()), Some(time.as_str())), "{path}");
+    }
+}

@@ -1,0 +1,126 @@
+//! ListDelegations: the latest amount of every party, node and epoch.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::recorded_network::check::{Check, UNKNOWN};
+use crate::recorded_network::listing::Listing;
+use crate::recorded_network::recording::{Recording, with_recording};
+
+const PATH: &str = "/api/v2/delegations";
+
+fn all(recording: &Recording) -> Listing {
+    let table = recording.table("delegations");
+    let newest = table.newest(
+        |row| (row.number::<i64>("epoch_id"), row.text("party_id"), row.text("node_id")),
+        |row| (row.ns("block_time"), row.number::<i64>("seq_num")),
+    );
+    let rows = newest.into_iter().map(|((epoch, party, node), row)| {
+        let amount = row.maybe("amount").unwrap_or("0");
+        let shown = json!({"party": party, "nodeId": node, "amount": amount, "epochSeq": epoch.to_string()});
+        (vec![epoch.to_string(), party.to_owned(), node.to_owned()], shown)
+    });
+    Listing { list: "delegation", field: "delegations", rows: rows.collect() }
+}
+
+/// The values of fields that occur together in some row.
+fn occurring<'a, const N: usize>(all: &'a Listing, fields: [&str; N]) -> BTreeSet<[&'a str; N]> {
+    let values = |node: &'a Value| fields.map(|field| node[field].as_str().unwrap());
+    all.rows.iter().map(|(_, node)| values(node)).collect()
+}
+
+#[test]
+fn the_latest_amount_of_every_key_is_listed() {
+    with_recording(async |recording| {
+        let all = all(recording);
+        assert_eq!(all.rows.len(), 659);
+        let mut check = Check::of(recording, "ListDelegations, all and page by page");
+        all.compare(&mut check, PATH).await;
+        all.compare(&mut check, &format!("{PATH}?pagination.newestFirst=true")).await;
+        for size in [1, 10, 97, 658, 659, 660, 5000, 70_000] {
+            all.walk(&mut check, PATH, size).await;
+        }
+        check.done();
+    });
+}
+
+#[test]
+fn delegations_are_found_by_party_by_node_by_epoch_and_by_any_two_or_all_of_them() {
+    with_recording(async |recording| {
+        let all = all(recording);
+        let mut check = Check::of(recording, "ListDelegations, by party, node and epoch");
+        let filters = [("partyId", "party"), ("nodeId", "nodeId"), ("epochId", "epochSeq")];
+        for (parameter, field) in filters {
+            for [value] in occurring(&all, [field]) {
+                let found = all.filtered(|node| node[field] == value);
+                found.compare(&mut check, &format!("{PATH}?{parameter}={value}")).await;
+            }
+        }
+        for [one, other] in [[0, 1], [0, 2], [1, 2]].map(|pair| pair.map(|place| filters[place])) {
+            for [first, second] in occurring(&all, [one.1, other.1]) {
+                let found = all.filtered(|node| node[one.1] == first && node[other.1] == second);
+                let path = format!("{PATH}?{}={first}&{}={second}", one.0, other.0);
+                found.compare(&mut check, &path).await;
+            }
+        }
+        for [party, node_id, epoch] in occurring(&all, ["party", "nodeId", "epochSeq"]) {
+            let this = [party, node_id, epoch];
+            let found =
+                all.filtered(|node| ["party", "nodeId", "epochSeq"].map(|field| &node[field]) == this);
+            assert_eq!(found.rows.len(), 1);
+            let path = format!("{PATH}?partyId={party}&nodeId={node_id}&epochId={epoch}");
+            found.compare(&mut check, &path).await;
+        }
+        check.done();
+    });
+}
+
+#[test]
+fn pages_of_filtered_delegations_hold_every_row_once() {
+    with_recording(async |recording| {
+        let all = all(recording);
+        let mut check = Check::of(recording, "ListDelegations, filtered page by page");
+        for (parameter, field) in [("partyId", "party"), ("nodeId", "nodeId")] {
+            for [value] in occurring(&all, [field]) {
+                let found = all.filtered(|node| node[field] == value);
+                for size in [9, 100] {
+                    found.walk(&mut check, &format!("{PATH}?{parameter}={value}"), size).await;
+                }
+            }
+        }
+        for [epoch] in occurring(&all, ["epochSeq"]).into_iter().step_by(30) {
+            let found = all.filtered(|node| node["epochSeq"] == epoch);
+            for size in [1, 2, 3] {
+                found.walk(&mut check, &format!("{PATH}?epochId={epoch}"), size).await;
+            }
+        }
+        check.done();
+    });
+}
+
+#[test]
+fn an_unknown_party_node_or_epoch_gets_an_empty_page_and_letter_case_does_not_matter() {
+    with_recording(async |recording| {
+        let all = all(recording);
+        let mut check = Check::of(recording, "ListDelegations, unknown ids and upper case");
+        let nothing = all.filtered(|_| false);
+        let known = occurring(&all, ["party", "nodeId"]);
+        let [party, node_id] = known.first().unwrap();
+        for filter in [
+            format!("partyId={UNKNOWN}"),
+            format!("nodeId={UNKNOWN}"),
+            "epochId=9223372036854775807".to_owned(),
+            format!("partyId={node_id}"),
+            format!("nodeId={party}"),
+            format!("partyId={party}&nodeId={UNKNOWN}"),
+        ] {
+            nothing.walk(&mut check, &format!("{PATH}?{filter}"), 10).await;
+        }
+        let found = all.filtered(|node| node["party"] == *party && node["nodeId"] == *node_id);
+        let path = format!("{PATH}?partyId={}&nodeId={}", party.to_uppercase(), node_id.to_uppercase());
+        found.compare(&mut check, &path).await;
+        all.compare(&mut check, &format!("{PATH}?partyId=&nodeId=&epochId=")).await;
+        check.done();
+    });
+}

@@ -1,0 +1,133 @@
+//! ExportNetworkHistory: every table for three ranges, against PostgreSQL's own COPY and the recording's
+//! files.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use mesh_testbed::Answer;
+use mesh_tests::copied::{Copier, TABLE_NUMBERS, tables};
+use mesh_tests::outside::Outside;
+use mesh_tests::rpc::Called;
+use mesh_tests::zip::{Member, assert_read_by_programs, members};
+use prost_reflect::prost::Message as _;
+use proto_msgs::v2::ExportNetworkHistoryRequest;
+
+use crate::recorded_network::files::Table;
+use crate::recorded_network::recording::{Recording, say, with_recording};
+
+/// The spans of the complete segments; block 5001 lies behind them.
+const SEGMENTS: [(u64, u64); 5] = [(1, 1000), (1001, 2000), (2001, 3000), (3001, 4000), (4001, 5000)];
+
+/// The lines of the recording's own file whose block lies below the end of the last segment. No value of the
+/// recording holds a line break.
+fn lines_of_file(recording: &Recording, table: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(recording.folder.join(format!("{table}.csv"))).unwrap();
+    let parsed = Table::read(&recording.folder, table);
+    assert_eq!(parsed.len() + 1, text.lines().count());
+    let blocks = recording.table("blocks");
+    let last = blocks.rows().find(|block| block.number::<u64>("height") == 5000).unwrap().ns("block_time");
+    let sealed = parsed.rows().zip(text.lines().skip(1)).filter(|(row, _)| row.ns("block_time") <= last);
+    let mut lines: Vec<String> = sealed.map(|(_, line)| line.to_owned()).collect();
+    lines.sort();
+    lines.insert(0, text.lines().next().unwrap().to_owned());
+    lines
+}
+
+#[test]
+fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
+    with_recording(async |recording| {
+        let begun = Instant::now();
+        Outside::of(&recording.mesh).until_sealed(&SEGMENTS).await;
+        let copier = Copier::of(&recording.database).await;
+        let mut downloads: Vec<(Vec<u8>, Vec<Member>)> = Vec::new();
+        let mut rows_of = BTreeMap::new();
+        for (name, table) in tables() {
+            for count in [1, 3, 5] {
+                let to = SEGMENTS[count - 1].1;
+                let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock={to}&table={name}");
+                let answer = recording.mesh.get(&path).await;
+                assert_eq!(answer.status, 200, "{path}: {answer:?}");
+                let messages = recording.rpc.download(&Called::by_path(&path).unwrap()).await.unwrap();
+                let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
+                assert!(over_grpc == answer.body, "{path} over gRPC: {} bytes", over_grpc.len());
+                let expected = copier.spans(&table, &SEGMENTS[..count]).await;
+                let members = members(&answer.body).await;
+                assert_eq!(members.len(), 1, "{path}");
+                let (member, text) = &members[0];
+                assert_eq!(*member, format!("testnet-001-{table}-1-1-{to}.csv"));
+                assert!(*text == expected, "{path}: {}", first_difference(text, &expected));
+                let file = format!("attachment; filename=\"testnet-001-{table}-1-{to}.zip\"");
+                assert_eq!(answer.header("content-disposition"), Some(&*file));
+                let rows = std::str::from_utf8(text).unwrap().lines().count() - 1;
+                assert_eq!(answer.header("x-total-rows"), Some(&*rows.to_string()), "{path}");
+                rows_of.insert((table.clone(), count), rows);
+                if count == SEGMENTS.len() {
+                    let text = std::str::from_utf8(text).unwrap();
+                    let mut lines: Vec<&str> = text.lines().collect();
+                    lines[1..].sort_unstable();
+                    assert_eq!(lines, lines_of_file(recording, &table), "{table}");
+                }
+                downloads.push((answer.body.to_vec(), members));
+            }
+        }
+        let zips: Vec<(&[u8], &[Member])> =
+            downloads.iter().map(|(zip, members)| (&zip[..], &members[..])).collect();
+        assert_read_by_programs("ExportNetworkHistory", &zips);
+        let rows: usize = rows_of.values().sum();
+        let (files, ms) = (zips.len(), begun.elapsed().as_millis());
+        say(&format!(
+            "ExportNetworkHistory: {files} downloads equal over HTTP and gRPC, {rows} rows in them, in {ms} ms"
+        ));
+    });
+}
+
+/// API 4.1: numbers mean the same tables to every client, over HTTP and on the wire of gRPC.
+#[test]
+fn a_table_asked_for_by_number_is_the_one_that_the_contract_numbers_so() {
+    with_recording(async |recording| {
+        Outside::of(&recording.mesh).until_sealed(&SEGMENTS).await;
+        for (number, table) in TABLE_NUMBERS {
+            let path =
+                |table: &str| format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table={table}");
+            let named = recording.mesh.get(&path(&format!("TABLE_{}", table.to_uppercase()))).await;
+            let numbered = recording.mesh.get(&path(&number.to_string())).await;
+            let file = format!("attachment; filename=\"testnet-001-{table}-1-5000.zip\"");
+            assert_eq!(numbered.header("content-disposition"), Some(&*file), "table={number}");
+            assert!(numbered.body == named.body, "table={number}");
+            let request =
+                ExportNetworkHistoryRequest { from_block: Some(1), to_block: Some(5000), table: number };
+            let operation = Called::by_path(&path("TABLE_TRADES")).unwrap().operation;
+            let called = Called { operation, message: request.encode_to_vec().into() };
+            let messages = recording.rpc.download(&called).await.unwrap();
+            let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
+            assert!(over_grpc == named.body, "table {number} over gRPC is not {table}");
+        }
+        say("ExportNetworkHistory: 15 tables by number over HTTP and gRPC, the same bytes as by name");
+    });
+}
+
+/// S2: the first chunk says what the file is, in every later one the list is empty, not absent (J7).
+#[test]
+fn the_chunk_form_of_a_recorded_table_has_its_extensions_in_every_chunk() {
+    with_recording(async |recording| {
+        Outside::of(&recording.mesh).until_sealed(&SEGMENTS).await;
+        let path = "/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_MARKET_DATA";
+        let request = recording.mesh.request(reqwest::Method::GET, path);
+        let answer = Answer::to(request.header("accept", "application/x-ndjson")).await;
+        let lines: Vec<&str> = answer.text().lines().collect();
+        assert!(lines.len() > 1, "one chunk alone would show nothing");
+        for (at, line) in lines.iter().enumerate() {
+            let chunk: serde_json::Value = serde_json::from_str(line).unwrap();
+            let extensions = chunk["result"]["extensions"].as_array();
+            assert_eq!(extensions.map(Vec::len), Some(usize::from(at == 0)), "chunk {at}");
+        }
+        say(&format!("ExportNetworkHistory: {} chunks as JSON lines, each with its extensions", lines.len()));
+    });
+}
+
+/// Where two texts part, with a little of what follows.
+fn first_difference(one: &[u8], other: &[u8]) -> String {
+    let at = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+    let shown = |text: &[u8]| String::from_utf8_lossy(&text[at..text.len().min(at + 100)]).into_owned();
+    format!("at byte {at} of {} and {}: {:?}, not {:?}", one.len(), other.len(), shown(one), shown(other))
+}

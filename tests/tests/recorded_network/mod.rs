@@ -1,0 +1,19 @@
+//! A recorded run of a real test network, loaded and asked for over HTTP: every answer must equal what these
+//! tests compute from the CSV files alone, without SQL and without code of the services. The recording is
+//! `../shared/data/smoketest-5000` beside the workspace; where it is not there these tests say so and pass.
+
+mod accounts;
+mod candles;
+mod check;
+mod delegations;
+mod difference;
+mod downloads;
+mod files;
+mod ledger;
+mod listing;
+mod loading;
+mod network;
+mod oracle_specs;
+mod recording;
+mod rewards;
+mod withdrawals;

@@ -1,0 +1,135 @@
+//! One attacker: sends its share of the requests over a kept connection and judges the answers.
+
+use std::{collections::BTreeMap, io, time::Duration};
+
+use mesh_tests::{
+    problem,
+    raw::{Connection, RawAnswer},
+};
+use rand::{SeedableRng, rngs::SmallRng};
+use tokio::time::timeout;
+
+use crate::request_fuzzing::requests::{self, Shot};
+
+/// Longest time for one request and its answer.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// So many faults are enough to report.
+const FAULTS_AT_MOST: usize = 5;
+
+/// What an attacker has seen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// How many answers had each status; 0 = closed without an answer.
+    pub(crate) statuses: BTreeMap<u16, usize>,
+    /// What was wrong, with the request.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Seen {
+    /// Adds what another one has seen.
+    pub(crate) fn add(&mut self, other: Self) {
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.faults.extend(other.faults);
+    }
+}
+
+/// An attacker.
+pub(crate) struct Attack {
+    url: String,
+    seed: u64,
+    connection: Option<Connection>,
+    seen: Seen,
+}
+
+impl Attack {
+    /// An attacker of the mesh at this address.
+    pub(crate) fn on(url: String, seed: u64) -> Self {
+        Self { url, seed, connection: None, seen: Seen::default() }
+    }
+
+    /// What it has seen.
+    pub(crate) fn seen(self) -> Seen {
+        self.seen
+    }
+
+    /// Whether it need not go on.
+    pub(crate) fn has_seen_enough(&self) -> bool {
+        self.seen.faults.len() >= FAULTS_AT_MOST
+    }
+
+    /// Sends the request of a turn, which depends on seed and turn alone, and judges its answer.
+    pub(crate) async fn turn(&mut self, turn: usize) {
+        let mut dice = SmallRng::seed_from_u64(self.seed.wrapping_add(turn as u64));
+        let shot = requests::shot(&mut dice);
+        let (status, fault) = match timeout(PATIENCE, self.fire(&shot)).await {
+            Err(_) => (0, Some("no answer in time".to_owned())),
+            Ok(Err(error)) if shot.is_sound => (0, Some(format!("no answer: {error}"))),
+            Ok(Err(_)) => (0, None),
+            Ok(Ok(None)) if shot.is_sound => (0, Some("closed without an answer".to_owned())),
+            Ok(Ok(None)) => (0, None),
+            Ok(Ok(Some(answer))) => (answer.status, judge(&shot, &answer).err()),
+        };
+        *self.seen.statuses.entry(status).or_default() += 1;
+        if let Some(fault) = fault {
+            self.connection = None;
+            let sent = &shot.bytes[..shot.bytes.len().min(1500)];
+            self.seen.faults.push(format!("turn {turn}: {fault}\n  sent {}", sent.escape_ascii()));
+        }
+    }
+
+    /// A sound request goes over the kept connection; one whose end is not clear over one of its own, which
+    /// is closed behind it.
+    async fn fire(&mut self, shot: &Shot) -> io::Result<Option<RawAnswer>> {
+        if !shot.is_sound {
+            let mut connection = Connection::open(&self.url).await?;
+            // The edge may refuse it before it has come whole.
+            let _ = connection.send(&shot.bytes).await;
+            let _ = connection.finish().await;
+            return connection.answer(shot.is_head).await;
+        }
+        let mut connection = match self.connection.take() {
+            Some(kept) => kept,
+            None => Connection::open(&self.url).await?,
+        };
+        connection.send(&shot.bytes).await?;
+        let answer = connection.answer(shot.is_head).await?;
+        if answer.as_ref().is_some_and(|answer| !answer.closes()) {
+            self.connection = Some(connection);
+        }
+        Ok(answer)
+    }
+}
+
+/// Whether an answer is one that a hostile request may get.
+fn judge(shot: &Shot, answer: &RawAnswer) -> Result<(), String> {
+    let told =
+        || format!("{} with {}", answer.status, answer.body[..answer.body.len().min(500)].escape_ascii());
+    match answer.status {
+        200 if shot.is_head => Ok(()),
+        200 => match answer.header("content-type") {
+            Some("application/json") if answer.header("content-encoding") == Some("gzip") => Ok(()),
+            Some("application/json") => serde_json::from_slice::<serde_json::Value>(&answer.body)
+                .map(drop)
+                .map_err(|error| format!("no JSON ({error}): {}", told())),
+            Some("text/plain; charset=utf-8") => Ok(()),
+            // The console, which is the same for everybody.
+            Some("text/html; charset=utf-8") if answer.header("content-encoding") == Some("gzip") => Ok(()),
+            Some("text/html; charset=utf-8") if answer.body.starts_with(b"<!doctype html>") => Ok(()),
+            other => Err(format!("content type {other:?}: {}", told())),
+        },
+        204 | 304 => Ok(()),
+        // What the HTTP parser itself cannot read.
+        400 | 414 | 431 if answer.body.is_empty() && answer.header("x-request-id").is_none() => Ok(()),
+        400..=499 if shot.is_head => Ok(()),
+        400..=499 => {
+            let header = |name: &str| answer.header(name).map(str::to_owned);
+            problem::read(answer.status, header, &answer.body)
+                .map(drop)
+                .map_err(|wrong| format!("{wrong}: {}", told()))
+        }
+        _ => Err(told()),
+    }
+}

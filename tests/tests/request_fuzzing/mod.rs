@@ -1,0 +1,79 @@
+//! Ten thousand hostile requests, made from a seed: the mesh answers each in time and in form, nothing
+//! panics, and the answers afterwards are those of before.
+//!
+//! `MESH_TEST_HOSTILE_REQUESTS` and `MESH_TEST_SEED` choose another number and another seed.
+
+mod attack;
+mod json;
+mod requests;
+mod values;
+
+use std::{
+    env,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use mesh_testbed::{DevNode, Mesh};
+use mesh_tests::{cases, fixture, outside::Outside};
+
+/// Connections at the same time.
+const CONNECTIONS: usize = 16;
+
+fn number(variable: &str, default: usize) -> usize {
+    env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
+    let requests = number("MESH_TEST_HOSTILE_REQUESTS", 10_000);
+    let seed = number("MESH_TEST_SEED", 20_230_620) as u64;
+    let database = fixture::database().await;
+    let node = DevNode::start().await;
+    let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).start().await;
+    let outside = Outside::of(&mesh);
+    let mut before = Vec::new();
+    for (_, path) in cases::answered() {
+        before.push(outside.get(&path).await.body);
+    }
+
+    let started = Instant::now();
+    let next = Arc::new(AtomicUsize::new(0));
+    let attackers: Vec<_> = (0..CONNECTIONS)
+        .map(|_| {
+            let (url, next) = (mesh.url(), Arc::clone(&next));
+            tokio::spawn(async move {
+                let mut attack = attack::Attack::on(url, seed);
+                loop {
+                    let turn = next.fetch_add(1, Ordering::Relaxed);
+                    if turn >= requests || attack.has_seen_enough() {
+                        return attack.seen();
+                    }
+                    attack.turn(turn).await;
+                }
+            })
+        })
+        .collect();
+    let mut seen = attack::Seen::default();
+    for attacker in attackers {
+        seen.add(attacker.await.expect("an attacker does not panic"));
+    }
+    println!("{requests} requests in {:?}: {:?}", started.elapsed(), seen.statuses);
+    assert!(seen.faults.is_empty(), "with seed {seed}:\n{}", seen.faults.join("\n\n"));
+
+    for service in ["edge", "query", "node-info", "tx-relay"] {
+        let log = mesh.service(service).log();
+        let panic = log.lines().find(|line| line.contains("panicked"));
+        assert_eq!(panic, None, "{service} panicked");
+        let failed = log.lines().find(|line| line.contains("\"level\":\"ERROR\""));
+        assert_eq!(failed, None, "{service} logged an error");
+        assert_eq!(mesh.service(service).admin("/readyz").await.status, 200, "{service}");
+    }
+    for ((_, path), body) in cases::answered().into_iter().zip(before) {
+        let answer = outside.get(&path).await;
+        assert_eq!((answer.status, &answer.body), (200, &body), "{path} is answered as before");
+    }
+}

@@ -1,0 +1,65 @@
+//! Transactions over HTTP, as a client sends them, in front of a development node, and of CometBFT where that
+//! is.
+
+mod encoding;
+mod fields;
+mod forms;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mesh_testbed::{Answer, Database, Mesh, Node, NodeKind, NodeSetup};
+use mesh_transaction::{TxHash, encode};
+use proto_msgs::v2::Transaction;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// A mesh with a node.
+pub(crate) struct Stage {
+    pub(crate) node: Node,
+    mesh: Mesh,
+    _database: Database,
+}
+
+impl Stage {
+    /// With the development node.
+    pub(crate) async fn set(node: NodeSetup) -> Self {
+        Self::before(NodeKind::Development, node).await
+    }
+
+    pub(crate) async fn before(kind: NodeKind, node: NodeSetup) -> Self {
+        let (node, database) = tokio::join!(node.start_as(kind), Database::fresh());
+        let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).without("export");
+        let mesh = mesh.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519").start().await;
+        Self { node, mesh, _database: database }
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(path, body.to_string()).await
+    }
+
+    pub(crate) async fn send(&self, path: &str, body: String) -> Answer {
+        Answer::to(self.mesh.request(Method::POST, path).body(body)).await
+    }
+
+    /// That no transaction has reached the node, if it can tell.
+    pub(crate) fn nothing_was_broadcast(&self) {
+        assert!(self.node.development().is_none_or(|node| node.received().is_empty()));
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.mesh.get(path).await
+    }
+}
+
+/// A transaction as a client writes it.
+pub(crate) fn body(tx: &Transaction) -> Value {
+    serde_json::to_value(tx).unwrap()
+}
+
+pub(crate) fn hash(tx: &Transaction) -> String {
+    TxHash::of(&encode(tx)).to_string()
+}
+
+/// The same, encoded.
+pub(crate) fn raw(tx: &Transaction) -> Value {
+    json!(STANDARD.encode(encode(tx)))
+}
