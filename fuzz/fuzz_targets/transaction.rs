@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use mesh_transaction::{Block, Candidate, Network, Spam, SpamRules, TxHash, decode, encode};
+use mesh_transaction::{Block, Candidate, Network, SpamFilter, SpamRules, TxHash, decode, encode};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[difficulty, quota, increasing], bytes)) = input.split_first_chunk::<3>() else { return };
@@ -31,15 +31,15 @@ fuzz_target!(|input: &[u8]| {
         increasing: increasing % 2 == 1,
         bar: Duration::from_secs(30),
     };
-    let mut spam = Spam::new("Net");
+    let mut spam = SpamFilter::new("Net");
     for height in 1..=7 {
         spam.begin(Block { height, hash: format!("{height:064x}"), time: Duration::from_secs(height) }, rules);
     }
-    let judged = spam.judge(&candidate);
+    let judged = spam.check(&candidate);
     assert_eq!(spam.admit(&candidate), judged);
     if judged.is_ok() {
         spam.admit(&candidate).expect_err("it was admitted before");
-        assert_eq!(spam.stands(&candidate.hash), judged);
+        assert_eq!(spam.admission(&candidate.hash), judged);
         spam.withdraw(&candidate.hash);
         assert_eq!(spam.admit(&candidate), judged);
     }

@@ -59,7 +59,7 @@ pub const CANDLE_INTERVALS: [&str; 7] =
     ["block", "1_minute", "5_minutes", "15_minutes", "1_hour", "6_hours", "1_day"];
 
 /// Most elements of a list parameter (contract section 7).
-pub const LIST_AT_MOST: usize = 50;
+pub const MAX_LIST_LENGTH: usize = 50;
 /// How long the node may take for an answer to a transaction, milliseconds (contract section 7).
 pub const NODE_CALL_MS: u32 = 5000;
 /// How long a transaction may take to come into a block, milliseconds (contract section 7).

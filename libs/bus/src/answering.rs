@@ -12,39 +12,39 @@ use tracing::{Instrument, Span};
 
 /// A request of the contract as a message to an actor, and how it was asked.
 #[derive(Debug)]
-pub struct Ask<R>(pub R, pub Asked);
+pub struct Ask<R>(pub R, pub RequestScope);
 
 /// How a message to an actor was asked: in which trace, and that it waits in the mailbox until it is answered
 /// [by](Self::by) something.
 #[derive(Debug)]
-pub struct Asked {
+pub struct RequestScope {
     span: Span,
     waiting: Option<Gauge>,
 }
 
-impl Asked {
-    /// Asked where it is made, waiting in a mailbox that is counted.
-    pub(crate) fn here(mailbox: &Gauge) -> Self {
+impl RequestScope {
+    /// RequestScope where it is made, waiting in a mailbox that is counted.
+    pub(crate) fn queued(mailbox: &Gauge) -> Self {
         mailbox.inc();
         Self { span: span::current(), waiting: Some(mailbox.clone()) }
     }
 
     /// Answers by this work, in the asker's trace.
-    pub fn by<T>(mut self, work: impl Future<Output = T> + 'static) -> WhileAwaited<T> {
+    pub fn run<T>(mut self, work: impl Future<Output = T> + 'static) -> CancelOnDrop<T> {
         let span = std::mem::replace(&mut self.span, Span::none());
         drop(self);
-        WhileAwaited::by(work.instrument(span))
+        CancelOnDrop::new(work.instrument(span))
     }
 }
 
-impl Default for Asked {
-    /// Asked by nobody in particular.
+impl Default for RequestScope {
+    /// RequestScope by nobody in particular.
     fn default() -> Self {
         Self { span: Span::none(), waiting: None }
     }
 }
 
-impl Drop for Asked {
+impl Drop for RequestScope {
     fn drop(&mut self) {
         if let Some(mailbox) = self.waiting.take() {
             mailbox.dec();
@@ -53,29 +53,29 @@ impl Drop for Asked {
 }
 
 /// What a handler comes to.
-pub type Answer<R> = Result<Answered<R>, Problem>;
+pub type AnswerResult<R> = Result<Answer<R>, Problem>;
 
 impl<R: Operation> Message for Ask<R> {
-    type Result = Answer<R::Reply>;
+    type Result = AnswerResult<R::Reply>;
 }
 
 /// A reply and how fresh it is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered<R> {
+pub struct Answer<R> {
     /// The reply message.
     pub reply: R,
     /// The newest block at the time of the read, when the reply was read from the store and it has one.
     pub head: Option<Head>,
 }
 
-impl<R> Answered<R> {
+impl<R> Answer<R> {
     /// A reply that was read at this head: height and nanoseconds.
     pub fn at(head: Option<(u64, i64)>, reply: R) -> Self {
         Self { reply, head: head.map(|(height, time_ns)| Head { height, time_ns }) }
     }
 }
 
-impl<R> From<R> for Answered<R> {
+impl<R> From<R> for Answer<R> {
     fn from(reply: R) -> Self {
         Self { reply, head: None }
     }
@@ -91,21 +91,21 @@ pub struct Head {
     pub time_ns: i64,
 }
 
-/// An operation's work: see [`WhileAwaited`].
-pub type Answering<R> = WhileAwaited<Answer<R>>;
+/// An operation's work: see [`CancelOnDrop`].
+pub type AnswerFuture<R> = CancelOnDrop<AnswerResult<R>>;
 
 /// A handler's work. It is dropped, and with it any query it waits for, as soon as the asker is gone or its
 /// deadline has passed.
-pub struct WhileAwaited<T>(Pin<Box<dyn Future<Output = T>>>);
+pub struct CancelOnDrop<T>(Pin<Box<dyn Future<Output = T>>>);
 
-impl<T> WhileAwaited<T> {
+impl<T> CancelOnDrop<T> {
     /// Answers by this work.
-    pub fn by(work: impl Future<Output = T> + 'static) -> Self {
+    pub fn new(work: impl Future<Output = T> + 'static) -> Self {
         Self(Box::pin(work))
     }
 }
 
-impl<A, M> MessageResponse<A, M> for WhileAwaited<M::Result>
+impl<A, M> MessageResponse<A, M> for CancelOnDrop<M::Result>
 where
     A: Actor,
     M: Message,

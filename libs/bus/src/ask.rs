@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{
     TraceContext,
-    span::{self, Recorded},
+    span::{self, SpanExt},
 };
 use prometheus_client::metrics::histogram::Histogram;
 use proto_msgs::Operation;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::Instrument;
 
 use crate::{
-    answering::{Answered, Head},
+    answering::{Answer, Head},
     connection::Bus,
     encoding::Encoding,
     headers::{self, ReplyHeader},
@@ -102,7 +102,7 @@ impl Bus {
             cancel: self.cancel_subject(workload).into(),
             group: self.shared.replicas.group(workload),
             pace: Pace::default(),
-            answered: self.shared.asking.calls.counted(operation.to_owned(), 0),
+            answered: self.shared.asking.calls.histogram(operation.to_owned(), 0),
         });
         targets.insert(subject, Arc::clone(&target));
         target
@@ -135,9 +135,9 @@ impl Bus {
                 target.answered.observe(begun.elapsed().as_secs_f64());
             }
             Err(problem) => {
-                span.failed(problem.code.name());
+                span.record_failure(problem.code.name());
                 let calls = &self.shared.asking.calls;
-                let counted = calls.counted(target.operation.clone(), problem.code.number());
+                let counted = calls.histogram(target.operation.clone(), problem.code.number());
                 counted.observe(begun.elapsed().as_secs_f64());
             }
         }
@@ -174,7 +174,7 @@ impl Bus {
         &self,
         request: &R,
         timeout: Duration,
-    ) -> Result<Answered<R::Reply>, Problem> {
+    ) -> Result<Answer<R::Reply>, Problem> {
         let options = AskOptions {
             encoding: Encoding::default(),
             timeout,
@@ -188,7 +188,7 @@ impl Bus {
         let message = prost::Message::decode(whole.as_slice()).map_err(|error| {
             Problem::internal(NOT_MAPPED, "the reply does not decode").caused_by(error.to_string())
         })?;
-        Ok(Answered { reply: message, head: reply.head })
+        Ok(Answer { reply: message, head: reply.head })
     }
 }
 
@@ -407,7 +407,7 @@ fn request_headers(options: &AskOptions, deadline: Instant) -> HeaderMap {
     let left = deadline.saturating_duration_since(Instant::now());
     let mut headers = HeaderMap::new();
     headers.insert(headers::ASK, headers::ask(options.encoding, left, &options.request_id));
-    headers::write_trace(&mut headers, span::passed_on().as_ref().or(options.traceparent.as_ref()));
+    headers::write_trace(&mut headers, span::current_context().as_ref().or(options.traceparent.as_ref()));
     headers
 }
 

@@ -6,9 +6,9 @@
 //!
 //! [`Problem`]: mesh_problem::Problem
 
+mod announcement;
 mod answering;
 mod ask;
-mod census;
 mod config;
 mod connection;
 mod encoding;
@@ -18,7 +18,6 @@ mod leaving;
 mod link;
 mod load;
 mod metrics;
-mod news;
 mod pace;
 pub mod permissions;
 mod replicas;
@@ -26,16 +25,19 @@ mod replying;
 mod serve;
 mod stats;
 mod stream;
+mod survey;
 
-pub use answering::{Answer, Answered, Answering, Ask, Asked, Head, WhileAwaited};
+pub use announcement::{
+    ANNOUNCE_INTERVAL, Announcement, AnnouncementStream, NodeStatus, SegmentStatus, StoreStatus,
+};
+pub use answering::{Answer, AnswerFuture, AnswerResult, Ask, CancelOnDrop, Head, RequestScope};
 pub use ask::{AskOptions, Reply, Target};
-pub use census::{Census, EndpointStats, ReplicaStats};
 pub use config::{BusConfig, Credentials};
 pub use connection::{Bus, BusError};
 pub use encoding::{Encoding, Format};
-pub use news::{News, NewsStream, NodeNews, REPEATED, SegmentNews, StoreNews};
-pub use serve::{Door, Limits, Router, Serving};
+pub use serve::{Limits, Readiness, Router, ServiceHandle};
 pub use stream::{
-    Budget, CHUNK_AT_MOST, Chunks, KNOWN_AHEAD, Open, Opened, POSITION_AT_MOST, Piece, Position, Pull,
-    PullLimits, PullOptions, Pulled, Totals, simulator,
+    Chunks, MAX_CHUNK_BYTES, MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece, Position, Pull,
+    PullBudget, PullLimits, PullOptions, PullStream, Totals, simulator,
 };
+pub use survey::{EndpointStats, ReplicaStats, Survey};

@@ -48,7 +48,7 @@ impl Link {
     pub(crate) async fn is_back(&self, is_connected: impl Fn() -> bool, deadline: Instant) -> bool {
         let mut changes = self.state.subscribe();
         let State { times, lost } = *changes.borrow();
-        // Asked behind the count: whatever comes now is counted.
+        // RequestScope behind the count: whatever comes now is counted.
         if is_connected() {
             return true;
         }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mesh_telemetry::{By, Calls, Registry, bytes_histogram, list};
+use mesh_telemetry::{Calls, LabeledFamily, Registry, bytes_histogram, list};
 use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
 
 use crate::{connection::Bus, load::Load, pace::Budget};
@@ -44,7 +44,7 @@ impl Default for Asking {
     fn default() -> Self {
         Self {
             budget: Budget::default(),
-            calls: Calls::of(SYSTEM),
+            calls: Calls::new(SYSTEM),
             extras: Counter::default(),
             extras_won: Counter::default(),
         }
@@ -53,9 +53,9 @@ impl Default for Asking {
 
 impl Bus {
     /// Adds the counts of asking and pulling to what is shown.
-    pub fn register_asking(&self, registry: &mut Registry) {
+    pub fn register_metrics(&self, registry: &mut Registry) {
         let Asking { calls, extras, extras_won, .. } = &self.shared.asking;
-        calls.add_to(registry, &list::RPC_CLIENT_CALL_DURATION);
+        calls.register(registry, &list::RPC_CLIENT_CALL_DURATION);
         registry.add(&list::BUS_HEDGES, extras.clone());
         registry.add(&list::BUS_HEDGES_WON, extras_won.clone());
         self.shared.pulling.register(registry);
@@ -66,7 +66,7 @@ impl Bus {
 #[derive(Debug, Clone)]
 pub(crate) struct RequestMetrics {
     calls: Calls,
-    sizes: By<1, Histogram>,
+    sizes: LabeledFamily<1, Histogram>,
     /// Turned away for want of room.
     pub(crate) shed: Counter,
     /// Requests that wait for their actor.
@@ -77,19 +77,19 @@ impl RequestMetrics {
     /// Adds the counts to what is shown.
     pub(crate) fn register(registry: &mut Registry, load: &Rc<Load>) -> Self {
         let metrics = Self {
-            calls: Calls::of(SYSTEM),
+            calls: Calls::new(SYSTEM),
             sizes: Family::new_with_constructor(bytes_histogram),
             shed: Counter::default(),
             mailbox: Gauge::default(),
         };
-        metrics.calls.add_to(registry, &list::RPC_SERVER_CALL_DURATION);
+        metrics.calls.register(registry, &list::RPC_SERVER_CALL_DURATION);
         registry.add(&list::RPC_SERVER_RESPONSE_SIZE, metrics.sizes.clone());
         registry.add(&list::REQUESTS_SHED, metrics.shed.clone());
         let (in_flight, average) = (Gauge::<i64>::default(), Gauge::<f64, AtomicU64>::default());
         registry.add(&list::REQUESTS_IN_FLIGHT, in_flight.clone());
         registry.add(&list::REQUESTS_LOAD, average.clone());
         let load = Rc::clone(load);
-        registry.before_each_look(move || {
+        registry.on_scrape(move || {
             in_flight.set(i64::try_from(load.now()).unwrap_or(i64::MAX));
             average.set(load.average(Instant::now()));
         });
@@ -99,13 +99,13 @@ impl RequestMetrics {
 
     /// Shows an operation before it was ever asked for.
     pub(crate) fn begin(&self, operation: &'static str) {
-        self.calls.counted(operation, 0);
+        self.calls.histogram(operation, 0);
         self.sizes.get_or_create_owned(&[("rpc_method", operation)]);
     }
 
     /// Counts a request that ended with a gRPC code.
     pub(crate) fn ended(&self, operation: &'static str, code: u8, took: Duration) {
-        self.calls.counted(Cow::Borrowed(operation), code).observe(took.as_secs_f64());
+        self.calls.histogram(Cow::Borrowed(operation), code).observe(took.as_secs_f64());
     }
 
     /// Counts a reply's bytes.

@@ -7,7 +7,7 @@
 use proto_msgs::Contract;
 
 use crate::{
-    News, NodeNews, SegmentNews, StoreNews,
+    Announcement, NodeStatus, SegmentStatus, StoreStatus,
     replicas::{BEATS, PROBE_NAME},
     stats::VERBS,
 };
@@ -18,11 +18,11 @@ pub const EDGE: &str = "edge";
 /// The user of the command line, of monitoring and of tests of the whole.
 pub const OPERATOR: &str = "operator";
 
-/// News that only some tell and only some hear.
+/// Announcements that only some tell and only some hear.
 const NEWS: [(&str, &[&str], &[&str]); 3] = [
-    (StoreNews::TOPIC, &["node-info"], &[EDGE]),
-    (NodeNews::TOPIC, &["node-info"], &[EDGE, "query", "node-info"]),
-    (SegmentNews::TOPIC, &["export"], &["export"]),
+    (StoreStatus::TOPIC, &["node-info"], &[EDGE]),
+    (NodeStatus::TOPIC, &["node-info"], &[EDGE, "query", "node-info"]),
+    (SegmentStatus::TOPIC, &["export"], &["export"]),
 ];
 
 /// A user of the bus and what it may do. Subjects may have wildcards; behind a space comes the queue group as which

@@ -19,7 +19,7 @@ use futures_util::{
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use mesh_telemetry::{
     Registry, code_name,
-    span::{self, Recorded},
+    span::{self, SpanExt},
 };
 use proto_msgs::Operation;
 use tokio::{
@@ -29,7 +29,7 @@ use tokio::{
 use tracing::Instrument;
 
 use crate::{
-    answering::{Ask, Asked},
+    answering::{Ask, RequestScope},
     connection::{Bus, BusError},
     encoding::Encoding,
     headers::RequestHeaders,
@@ -116,7 +116,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let request = R::decode(message.payload).map_err(|error| {
                     Problem::invalid(MALFORMED, "the request does not decode").caused_by(error.to_string())
                 })?;
-                let answered = match actor.send(Ask(request, Asked::here(&mailbox))).await {
+                let answered = match actor.send(Ask(request, RequestScope::queued(&mailbox))).await {
                     Ok(answer) => answer?,
                     Err(error) => {
                         let problem =
@@ -136,7 +136,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
 
     /// Begins to answer as soon as `ready` comes: a replica that cannot work yet takes no request from one that
     /// can.
-    pub fn serve(self, ready: impl Future<Output = ()> + 'static) -> Serving {
+    pub fn serve(self, ready: impl Future<Output = ()> + 'static) -> ServiceHandle {
         let (stop, stopped) = watch::channel(false);
         let (bus, has_streams) = (self.bus.clone(), self.has_streams);
         let ready = async move {
@@ -157,7 +157,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
         });
         let answering =
             actix::spawn(answer(Rc::clone(&desk), self.workload, self.operations, ready, stopped));
-        Serving { desk, stop, answering }
+        ServiceHandle { desk, stop, answering }
     }
 }
 
@@ -229,28 +229,28 @@ async fn subscribe(
     Ok(readers)
 }
 
-/// A service that answers. See [`Serving::drain`].
-pub struct Serving {
+/// A service that answers. See [`ServiceHandle::drain`].
+pub struct ServiceHandle {
     desk: Rc<Desk>,
     stop: watch::Sender<bool>,
     answering: tokio::task::JoinHandle<()>,
 }
 
-/// Tells whether a service takes requests. See [`Serving::door`].
+/// Tells whether a service takes requests. See [`ServiceHandle::readiness`].
 #[derive(Clone)]
-pub struct Door(Rc<Desk>);
+pub struct Readiness(Rc<Desk>);
 
-impl Door {
+impl Readiness {
     /// Whether requests are taken.
-    pub fn is_open(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.0.open.get()
     }
 }
 
-impl Serving {
+impl ServiceHandle {
     /// A view of whether requests are taken yet.
-    pub fn door(&self) -> Door {
-        Door(Rc::clone(&self.desk))
+    pub fn readiness(&self) -> Readiness {
+        Readiness(Rc::clone(&self.desk))
     }
 
     /// Stops taking requests, finishes those that run (at most this long), and sends every reply.
@@ -378,7 +378,7 @@ fn take(desk: &Rc<Desk>, served: Rc<Served>, message: Message) {
         };
         let (outcome, code) = (outcome(result.as_ref()), code(result.as_ref()));
         if outcome == Outcome::Failed || outcome == Outcome::Canceled {
-            span.failed(code_name(code));
+            span.record_failure(code_name(code));
         }
         drop(span);
         match result {

@@ -17,8 +17,8 @@ use std::{
 use actix::{Actor, Addr, Context, Handler};
 use futures_util::StreamExt;
 use mesh_bus::{
-    Answered, Answering, Ask, AskOptions, Bus, Credentials, Encoding, Format, Limits, News, Router, Serving,
-    permissions::EDGE,
+    Announcement, Answer, AnswerFuture, Ask, AskOptions, Bus, Credentials, Encoding, Format, Limits, Router,
+    ServiceHandle, permissions::EDGE,
 };
 use mesh_problem::{Code, Problem};
 use mesh_telemetry::Registry;
@@ -52,17 +52,17 @@ impl Actor for Scripted {
 }
 
 impl Handler<Ask<GetWithdrawalRequest>> for Scripted {
-    type Result = Answering<GetWithdrawalReply>;
+    type Result = AnswerFuture<GetWithdrawalReply>;
 
     fn handle(
         &mut self,
-        Ask(request, asked): Ask<GetWithdrawalRequest>,
+        Ask(request, scope): Ask<GetWithdrawalRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let Self { gate, begun, running } = self.clone();
         running.fetch_add(1, Ordering::SeqCst);
         let counted = Counted(running);
-        asked.by(async move {
+        scope.run(async move {
             let _counted = counted;
             begun.notify_one();
             let id = match request.id.as_str() {
@@ -77,23 +77,23 @@ impl Handler<Ask<GetWithdrawalRequest>> for Scripted {
                 _ => request.id,
             };
             let withdrawal = Some(Withdrawal { id, ..Default::default() });
-            Ok(Answered::at(Some((7, 1_000)), GetWithdrawalReply { withdrawal }))
+            Ok(Answer::at(Some((7, 1_000)), GetWithdrawalReply { withdrawal }))
         })
     }
 }
 
 impl Handler<Ask<ListAccountsRequest>> for Scripted {
-    type Result = Answering<ListAccountsReply>;
+    type Result = AnswerFuture<ListAccountsReply>;
 
-    fn handle(&mut self, Ask(_, asked): Ask<ListAccountsRequest>, _: &mut Context<Self>) -> Self::Result {
-        asked.by(async { Ok(Answered::at(Some((7, 1_000)), ListAccountsReply::default())) })
+    fn handle(&mut self, Ask(_, scope): Ask<ListAccountsRequest>, _: &mut Context<Self>) -> Self::Result {
+        scope.run(async { Ok(Answer::at(Some((7, 1_000)), ListAccountsReply::default())) })
     }
 }
 
 struct Served {
     bus: Bus,
     script: Scripted,
-    serving: Serving,
+    serving: ServiceHandle,
 }
 
 /// Runs a test on an actor system with one replica of `query`.
@@ -117,18 +117,18 @@ async fn connect_as(user: &str, prefix: &str) -> Bus {
     bus
 }
 
-async fn replica(prefix: &str, in_flight: usize) -> (Scripted, Serving) {
+async fn replica(prefix: &str, in_flight: usize) -> (Scripted, ServiceHandle) {
     limited_replica(prefix, Limits { in_flight, per_operation: in_flight, timeout: PATIENCE }).await
 }
 
-async fn limited_replica(prefix: &str, limits: Limits) -> (Scripted, Serving) {
+async fn limited_replica(prefix: &str, limits: Limits) -> (Scripted, ServiceHandle) {
     let bus = connect_as("query", prefix).await;
     let script = Scripted::default();
     let address: Addr<Scripted> = script.clone().start();
     let registry = RefCell::new(Registry::default());
     let router = Router::new(bus, "query", address, limits, &mut registry.borrow_mut());
     let serving = router.on::<GetWithdrawalRequest>().on::<ListAccountsRequest>().serve(async {});
-    while !serving.door().is_open() {
+    while !serving.readiness().is_ready() {
         tokio::task::yield_now().await;
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -225,7 +225,7 @@ struct Beating {
     id: String,
 }
 
-impl News for Beating {
+impl Announcement for Beating {
     const TOPIC: &'static str = "replicas.query";
 }
 
@@ -269,7 +269,7 @@ fn what_full_replicas_turn_away_goes_to_the_one_that_has_room() {
             repeatable: false,
         };
         let (mut busy, mut replicas) = (Vec::new(), Vec::new());
-        let mut beats = bus.hear::<Beating>().await.unwrap();
+        let mut beats = bus.subscribe::<Beating>().await.unwrap();
         let mut heard: HashMap<String, u32> = HashMap::new();
         for _ in 0..4 {
             let (script, serving) = replica(&prefix, 1).await;

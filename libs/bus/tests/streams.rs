@@ -15,8 +15,8 @@ use actix::{Actor, Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use mesh_bus::{
-    AskOptions, Bus, Chunks, Encoding, KNOWN_AHEAD, Limits, Open, Opened, Piece, Position, Pull, PullLimits,
-    PullOptions, Pulled, Router, Target, Totals, WhileAwaited, permissions::EDGE,
+    AskOptions, Bus, CancelOnDrop, Chunks, Encoding, Limits, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece,
+    Position, Pull, PullLimits, PullOptions, PullStream, Router, Target, Totals, permissions::EDGE,
 };
 use mesh_launcher::{
     process::{Process, Signal},
@@ -75,13 +75,13 @@ impl Actor for Exporter {
 }
 
 impl Handler<Open<ExportLedgerEntriesRequest>> for Exporter {
-    type Result = Result<Opened, Problem>;
+    type Result = Result<OpenReply, Problem>;
 
     fn handle(&mut self, open: Open<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
         if open.request.party_id == "nobody" {
             return Err(Problem::invalid(10013, "no such party"));
         }
-        Ok(Opened {
+        Ok(OpenReply {
             info: ExportInfo { total_bytes: self.0.announced, ..Default::default() },
             first: open.from_byte.to_be_bytes().to_vec().into(),
             from_byte: open.from_byte,
@@ -102,18 +102,18 @@ impl Drop for Running {
 }
 
 impl Handler<Pull<ExportLedgerEntriesRequest>> for Exporter {
-    type Result = WhileAwaited<Result<Chunks, Problem>>;
+    type Result = CancelOnDrop<Result<Chunks, Problem>>;
 
     fn handle(&mut self, pull: Pull<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
-        let Pull { request, position, budget, asked } = pull;
+        let Pull { request, position, budget, scope } = pull;
         let source = Arc::clone(&self.0);
         source.pulls.fetch_add(1, Ordering::SeqCst);
         source.running.fetch_add(1, Ordering::SeqCst);
         let running = Running(Arc::clone(&source));
-        asked.by(async move {
+        scope.run(async move {
             let begin = usize::try_from(u64::from_be_bytes(position.as_bytes().try_into().unwrap())).unwrap();
             let (length, chunk) = (source.bytes.len(), budget.chunk_bytes());
-            let then = (1..=KNOWN_AHEAD).map(|pulls| begin + pulls * budget.bytes as usize);
+            let then = (1..=MAX_POSITIONS_AHEAD).map(|pulls| begin + pulls * budget.bytes as usize);
             let then = then.take_while(|then| *then < length).map(at).collect();
             if request.party_id == "stuck" && begin > 0 {
                 assert!(source.gate.acquire().await.is_err(), "it is closed, not entered");
@@ -128,7 +128,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Exporter {
                 })
             });
             let pieces = stream::iter(pieces).inspect(move |_| _ = &running);
-            Ok(Chunks { then, pieces: pieces.boxed() })
+            Ok(Chunks { next_positions: then, pieces: pieces.boxed() })
         })
     }
 }
@@ -166,7 +166,7 @@ impl Replica {
                 let exporter = Exporter(source).start();
                 let router = Router::new(bus, "export", exporter, limits, &mut Registry::default());
                 let serving = router.on_stream::<ExportLedgerEntriesRequest>().serve(async {});
-                while !serving.door().is_open() {
+                while !serving.readiness().is_ready() {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 let _ = started.send(());
@@ -233,7 +233,7 @@ impl Reader {
         Self { bus, target }
     }
 
-    async fn open(&self, party: &str, from_byte: u64) -> Result<(Bytes, Opened), Problem> {
+    async fn open(&self, party: &str, from_byte: u64) -> Result<(Bytes, OpenReply), Problem> {
         let request = ExportLedgerEntriesRequest { party_id: party.to_owned(), ..Default::default() };
         let request = Bytes::from(request.encode_to_vec());
         let options = AskOptions {
@@ -247,7 +247,7 @@ impl Reader {
         Ok((request, opened))
     }
 
-    async fn pull(&self, party: &str, limits: PullLimits) -> Pulled {
+    async fn pull(&self, party: &str, limits: PullLimits) -> PullStream {
         let (request, opened) = self.open(party, 0).await.unwrap();
         let options = PullOptions { limits, ..PullOptions::default() };
         self.bus.pull(&self.target, request, &opened, options).await.unwrap()
@@ -255,7 +255,7 @@ impl Reader {
 }
 
 /// Reads until this many bytes are there or the stream is over; gives the longest pause too.
-async fn read(pulled: &mut Pulled, most: usize) -> (Vec<u8>, Duration, Option<Problem>) {
+async fn read(pulled: &mut PullStream, most: usize) -> (Vec<u8>, Duration, Option<Problem>) {
     let (mut read, mut longest) = (Vec::new(), Duration::ZERO);
     let reading = async {
         while read.len() < most {
@@ -274,7 +274,7 @@ async fn read(pulled: &mut Pulled, most: usize) -> (Vec<u8>, Duration, Option<Pr
 }
 
 /// Reads the rest; it must make up the source together with what was read before.
-async fn read_on(pulled: &mut Pulled, mut begun: Vec<u8>, source: &Source) -> Duration {
+async fn read_on(pulled: &mut PullStream, mut begun: Vec<u8>, source: &Source) -> Duration {
     let (rest, longest, problem) = read(pulled, usize::MAX).await;
     assert_eq!(problem, None);
     begun.extend(rest);

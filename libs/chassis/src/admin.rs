@@ -13,7 +13,7 @@ use http::{
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mesh_telemetry::{Registry, classic};
+use mesh_telemetry::{Registry, prometheus_text};
 use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 
 /// Most connections at a time; probes and scrapers need a handful.
@@ -93,7 +93,7 @@ fn metrics(registry: &Registry, openmetrics: bool) -> Response<Full<Bytes>> {
         Ok(page) => {
             let (page, kind) = match openmetrics {
                 true => (page, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
-                false => (classic(&page), "text/plain; version=0.0.4; charset=utf-8"),
+                false => (prometheus_text(&page), "text/plain; version=0.0.4; charset=utf-8"),
             };
             let mut response = Response::new(Full::from(page));
             response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));

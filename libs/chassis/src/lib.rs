@@ -5,11 +5,11 @@ mod admin;
 mod arguments;
 mod database;
 mod env;
-mod heard;
-mod lag;
+mod lag_limit;
+mod latest;
 mod log;
+mod page_limits;
 mod process;
-mod rows;
 mod run;
 mod sampling;
 mod telemetry;
@@ -17,13 +17,13 @@ mod tls;
 
 pub use database::Database;
 pub use env::Env;
-pub use heard::Heard;
-pub use lag::Lag;
+pub use lag_limit::LagLimit;
+pub use latest::Latest;
 pub use log::{LogQueue, timestamp};
 pub use mesh_telemetry::Registry;
-pub use rows::Rows;
-pub use run::{Config, Failure, Running, Setup, run};
-pub use sampling::Sampling;
+pub use page_limits::PageLimits;
+pub use run::{Config, Failure, Service, Setup, run};
+pub use sampling::Sampler;
 pub use tls::install_tls_provider;
 
 /// A request makes many small allocations that live shortly; the system's allocator took an eighth of the time.

@@ -20,7 +20,7 @@ pub(crate) fn register(registry: &mut Registry, workload: &'static str, version:
     registry.add(&list::TARGET, Info::new([("service_name", workload), ("service_version", version)]));
     let (begun, counted) = (Instant::now(), Cell::new(0.0));
     let runtime = tokio::runtime::Handle::current();
-    registry.before_each_look(move || {
+    registry.on_scrape(move || {
         let used = cpu_seconds();
         if used > counted.get() {
             cpu.inc_by(used - counted.replace(used));

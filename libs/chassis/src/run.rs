@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::future::LocalBoxFuture;
-use mesh_bus::{Bus, BusConfig, Credentials, Serving};
+use mesh_bus::{Bus, BusConfig, Credentials, ServiceHandle};
 use mesh_telemetry::{Registry, span};
 use opentelemetry_sdk::trace::SdkTracer;
 use tokio::signal::unix::{SignalKind, signal};
@@ -60,12 +60,12 @@ pub struct Setup<C> {
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A service that runs.
-pub struct Running {
+pub struct Service {
     ready: Box<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>,
     drain: Box<dyn FnOnce(Duration) -> LocalBoxFuture<'static, ()>>,
 }
 
-impl Running {
+impl Service {
     /// A service with a readiness check of its own (the bus is checked anyway), which says what is missing,
     /// and a way to stop: take nothing new, finish what runs within the time given.
     pub fn new<R, D>(ready: impl Fn() -> R + 'static, drain: impl FnOnce(Duration) -> D + 'static) -> Self
@@ -81,13 +81,13 @@ impl Running {
 
     /// A service that answers on the bus: ready when it takes requests and `check` finds nothing missing, stopped
     /// by draining what it serves.
-    pub fn serving<R>(serving: Serving, check: impl Fn() -> R + 'static) -> Self
+    pub fn on_bus<R>(serving: ServiceHandle, check: impl Fn() -> R + 'static) -> Self
     where
         R: Future<Output = Result<(), String>> + 'static,
     {
-        let door = serving.door();
+        let door = serving.readiness();
         let ready = move || {
-            let (checked, is_open) = (check(), door.is_open());
+            let (checked, is_open) = (check(), door.is_ready());
             async move {
                 checked.await?;
                 if is_open { Ok(()) } else { Err("not yet subscribed".to_owned()) }
@@ -144,7 +144,7 @@ pub fn run<C, S, F>(workload: &'static str, version: &'static str, start: S) -> 
 where
     C: Config,
     S: FnOnce(Setup<C>) -> F,
-    F: Future<Output = Result<Running, Failure>>,
+    F: Future<Output = Result<Service, Failure>>,
 {
     let argument = match arguments::read(std::env::args().skip(1)) {
         Ok(argument) => argument,
@@ -190,7 +190,7 @@ async fn live<C, S, F>(
 ) -> Result<(), Failure>
 where
     S: FnOnce(Setup<C>) -> F,
-    F: Future<Output = Result<Running, Failure>>,
+    F: Future<Output = Result<Service, Failure>>,
 {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -198,7 +198,7 @@ where
     process::register(&mut registry.borrow_mut(), workload, version);
     telemetry.register(&mut registry.borrow_mut());
     let bus = Bus::connect(common.bus).await?;
-    let Running { ready, drain } =
+    let Service { ready, drain } =
         start(Setup { config, bus: bus.clone(), registry: Rc::clone(&registry) }).await?;
 
     let stopping = Rc::new(Cell::new(false));

@@ -17,13 +17,13 @@ const WISHES_PER_S: u32 = 10;
 
 /// Decides which traces are recorded.
 #[derive(Debug)]
-pub struct Sampling {
+pub struct Sampler {
     follows_client: bool,
     share: f64,
     wishes: Wishes,
 }
 
-impl Sampling {
+impl Sampler {
     /// Reads `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` and `MESH_TRACE_WISHES_PER_S`.
     pub fn read(env: &mut Env) -> Self {
         let sampler = env.or("OTEL_TRACES_SAMPLER", "parentbased_traceidratio".to_owned());
@@ -48,7 +48,7 @@ impl Sampling {
     }
 
     /// Whether a request is recorded whose client says so, says no, or says nothing.
-    pub fn records(&self, client: Option<bool>) -> bool {
+    pub fn should_sample(&self, client: Option<bool>) -> bool {
         match client.filter(|_| self.follows_client) {
             Some(false) => false,
             Some(true) if self.wishes.grant(Instant::now()) => true,
@@ -86,15 +86,15 @@ mod tests {
 
     use super::*;
 
-    fn sampling(variables: &[(&str, &str)]) -> (Sampling, usize) {
+    fn sampling(variables: &[(&str, &str)]) -> (Sampler, usize) {
         let pairs = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut env = Env::of(pairs);
-        let sampling = Sampling::read(&mut env);
+        let sampling = Sampler::read(&mut env);
         (sampling, env.mistakes().len())
     }
 
-    fn recorded(sampling: &Sampling, client: Option<bool>) -> usize {
-        (0..10_000).filter(|_| sampling.records(client)).count()
+    fn recorded(sampling: &Sampler, client: Option<bool>) -> usize {
+        (0..10_000).filter(|_| sampling.should_sample(client)).count()
     }
 
     #[test]

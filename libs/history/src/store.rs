@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use mesh_telemetry::span::{self, Recorded};
+use mesh_telemetry::span::{self, SpanExt};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, local::LocalFileSystem, path::Path};
 use parking_lot::Mutex;
 use tracing::Instrument;
@@ -240,8 +240,8 @@ impl SegmentStore {
         let bytes = self.get_range(name, range).instrument(span.clone()).await;
         match &bytes {
             Ok(_) => {}
-            Err(HistoryError::Late { .. }) => span.failed("timeout"),
-            Err(_) => span.failed("store"),
+            Err(HistoryError::Late { .. }) => span.record_failure("timeout"),
+            Err(_) => span.record_failure("store"),
         }
         bytes
     }

@@ -1,7 +1,7 @@
 //! Messages and enums as JSON schemas, by the contract's JSON rules (J2-J10).
 
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
-use proto_msgs::{CANDLE_INTERVALS, Contract, Format, LIST_AT_MOST};
+use proto_msgs::{CANDLE_INTERVALS, Contract, Format, MAX_LIST_LENGTH};
 
 use crate::{
     comments::Comments,
@@ -122,7 +122,7 @@ impl Schemas {
         let value = self.value(field, way);
         let schema = match field.is_list() {
             true => object! { "type" => "array", "items" => value }
-                .with_some("maxItems", (way == Way::Asked).then_some(LIST_AT_MOST)),
+                .with_some("maxItems", (way == Way::Asked).then_some(MAX_LIST_LENGTH)),
             false => value,
         };
         match way {

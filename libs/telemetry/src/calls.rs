@@ -51,17 +51,17 @@ struct Labels {
 
 impl Calls {
     /// No calls yet.
-    pub fn of(system: &'static str) -> Self {
+    pub fn new(system: &'static str) -> Self {
         Self { system, seconds: Family::new_with_constructor(seconds_histogram) }
     }
 
     /// Adds them to what is shown.
-    pub fn add_to(&self, registry: &mut Registry, listed: &Metric) {
+    pub fn register(&self, registry: &mut Registry, listed: &Metric) {
         registry.add(listed, self.seconds.clone());
     }
 
     /// Where the calls of a method that end with a code (its gRPC number) are counted.
-    pub fn counted(&self, method: impl Into<Cow<'static, str>>, code: u8) -> Histogram {
+    pub fn histogram(&self, method: impl Into<Cow<'static, str>>, code: u8) -> Histogram {
         let labels = Labels {
             rpc_system_name: self.system,
             rpc_method: method.into(),

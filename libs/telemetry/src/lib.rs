@@ -4,14 +4,14 @@
 //! cost the look at a flag. Who records them is the chassis's matter.
 
 mod calls;
-mod classic;
 mod context;
 pub mod list;
+mod prometheus_text;
 mod registry;
 pub mod span;
 
 pub use calls::{Calls, code_name};
-pub use classic::classic;
 pub use context::TraceContext;
 pub use list::{Kind, Metric};
-pub use registry::{By, Registry, bytes_histogram, seconds_histogram};
+pub use prometheus_text::prometheus_text;
+pub use registry::{LabeledFamily, Registry, bytes_histogram, seconds_histogram};

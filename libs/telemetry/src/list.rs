@@ -18,7 +18,7 @@ pub struct Metric {
     /// The workloads that serve it.
     pub workloads: &'static [&'static str],
     /// What it tells.
-    pub tells: &'static str,
+    pub help: &'static str,
 }
 
 /// How a metric's numbers behave.
@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 /// Every workload.
-pub const EVERYBODY: &[&str] = &["edge", "query", "export", "node-info", "tx-relay"];
+pub const ALL_WORKLOADS: &[&str] = &["edge", "query", "export", "node-info", "tx-relay"];
 const EDGE: &[&str] = &["edge"];
 const ANSWERING: &[&str] = &["query", "export", "node-info", "tx-relay"];
 const READING: &[&str] = &["query", "export", "node-info"];
@@ -50,16 +50,16 @@ const HTTP: &[&str] =
 const POOL: &[&str] = &["db.client.connection.pool.name"];
 
 macro_rules! metrics {
-    ($($constant:ident = $name:literal $unit:literal $kind:ident $labels:expr, $workloads:expr, $tells:literal;)*) => {
+    ($($constant:ident = $name:literal $unit:literal $kind:ident $labels:expr, $workloads:expr, $help:literal;)*) => {
         $(
-            #[doc = $tells]
+            #[doc = $help]
             pub const $constant: Metric = Metric {
                 name: $name,
                 unit: $unit,
                 kind: Kind::$kind,
                 labels: $labels,
                 workloads: $workloads,
-                tells: $tells,
+                help: $help,
             };
         )*
 
@@ -77,7 +77,7 @@ metrics! {
         "Length of request bodies that were read for an operation";
     HTTP_SERVER_ACTIVE_REQUESTS = "http.server.active_requests" "{request}" Gauge &[], EDGE,
         "Requests that wait for their answer to begin; answers from memory at the door do not count";
-    RPC_SERVER_CALL_DURATION = "rpc.server.call.duration" "s" Histogram CALL, EVERYBODY,
+    RPC_SERVER_CALL_DURATION = "rpc.server.call.duration" "s" Histogram CALL, ALL_WORKLOADS,
         "Time to answer a call, by operation and code: gRPC at the edge, asks on the bus (`mesh`) at the services";
     RPC_SERVER_RESPONSE_SIZE = "rpc.server.response.size" "By" Histogram &["rpc.method"], ANSWERING,
         "Length of replies on the bus, chunks of downloads not counted";
@@ -165,23 +165,23 @@ metrics! {
     HTTP_CLIENT_REQUEST_DURATION = "http.client.request.duration" "s" Histogram
         &["http.request.method", "server.address", "server.port", "rpc.method", "error.type"], RELAY,
         "Time of a call to the consensus node; `error.type` is empty when there was an answer";
-    PROCESS_CPU_TIME = "process.cpu.time" "s" Counter &[], EVERYBODY,
+    PROCESS_CPU_TIME = "process.cpu.time" "s" Counter &[], ALL_WORKLOADS,
         "CPU seconds used, in user and system mode";
-    PROCESS_MEMORY_USAGE = "process.memory.usage" "By" Gauge &[], EVERYBODY,
+    PROCESS_MEMORY_USAGE = "process.memory.usage" "By" Gauge &[], ALL_WORKLOADS,
         "Resident memory";
-    PROCESS_FILES = "process.open_file_descriptor.count" "{file_descriptor}" Gauge &[], EVERYBODY,
+    PROCESS_FILES = "process.open_file_descriptor.count" "{file_descriptor}" Gauge &[], ALL_WORKLOADS,
         "Open files and sockets";
-    PROCESS_FILES_MAX = "mesh.process.file_descriptor.max" "{file_descriptor}" Gauge &[], EVERYBODY,
+    PROCESS_FILES_MAX = "mesh.process.file_descriptor.max" "{file_descriptor}" Gauge &[], ALL_WORKLOADS,
         "Most files and sockets that may be open";
-    PROCESS_THREADS = "process.thread.count" "{thread}" Gauge &[], EVERYBODY,
+    PROCESS_THREADS = "process.thread.count" "{thread}" Gauge &[], ALL_WORKLOADS,
         "Threads";
-    PROCESS_TASKS = "mesh.process.tasks" "{task}" Gauge &[], EVERYBODY,
+    PROCESS_TASKS = "mesh.process.tasks" "{task}" Gauge &[], ALL_WORKLOADS,
         "Asynchronous tasks that are alive";
-    PROCESS_UPTIME = "process.uptime" "s" Gauge &[], EVERYBODY,
+    PROCESS_UPTIME = "process.uptime" "s" Gauge &[], ALL_WORKLOADS,
         "Time since the start";
-    TELEMETRY_SPANS = "mesh.telemetry.spans" "{span}" Counter &["outcome"], EVERYBODY,
+    TELEMETRY_SPANS = "mesh.telemetry.spans" "{span}" Counter &["outcome"], ALL_WORKLOADS,
         "Recorded spans: `exported`, `failed` at the collector, or `dropped` because it was too slow";
-    TARGET = "target" "" Info &["service.name", "service.version"], EVERYBODY,
+    TARGET = "target" "" Info &["service.name", "service.version"], ALL_WORKLOADS,
         "Who serves these metrics";
 }
 
@@ -201,7 +201,7 @@ mod tests {
             };
             assert!(is_plain(metric.name) && metric.labels.iter().all(|label| is_plain(label)), "{metric:?}");
             assert!(matches!(metric.unit, "s" | "By" | "") || metric.unit.starts_with('{'), "{metric:?}");
-            assert!(!metric.tells.ends_with('.') && !metric.workloads.is_empty(), "{metric:?}");
+            assert!(!metric.help.ends_with('.') && !metric.workloads.is_empty(), "{metric:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ use prometheus_client::{
 use crate::list::{Kind, Metric};
 
 /// Metrics of one kind by so many labels, each a name and a value.
-pub type By<const LABELS: usize, M> = Family<[(&'static str, &'static str); LABELS], M, fn() -> M>;
+pub type LabeledFamily<const LABELS: usize, M> = Family<[(&'static str, &'static str); LABELS], M, fn() -> M>;
 
 /// Bounds of the duration buckets, seconds.
 const SECONDS: [f64; 14] =
@@ -42,14 +42,14 @@ impl Registry {
     pub fn add(&mut self, listed: &Metric, metric: impl registry::Metric) {
         let name = listed.name.replace('.', "_");
         match listed.unit {
-            "s" => self.metrics.register_with_unit(name, listed.tells, Unit::Seconds, metric),
-            "By" => self.metrics.register_with_unit(name, listed.tells, Unit::Bytes, metric),
-            _ => self.metrics.register(name, listed.tells, metric),
+            "s" => self.metrics.register_with_unit(name, listed.help, Unit::Seconds, metric),
+            "By" => self.metrics.register_with_unit(name, listed.help, Unit::Bytes, metric),
+            _ => self.metrics.register(name, listed.help, metric),
         }
     }
 
     /// Does this before each look at the metrics: for those that are read off something.
-    pub fn before_each_look(&mut self, refresh: impl Fn() + 'static) {
+    pub fn on_scrape(&mut self, refresh: impl Fn() + 'static) {
         self.refreshers.push(Box::new(refresh));
     }
 
@@ -112,7 +112,7 @@ mod tests {
         let pulled: Counter = Counter::default();
         registry.add(&list::EXPORT_PULLED, pulled.clone());
         registry.add(&list::RPC_SERVER_CALL_DURATION, seconds_histogram());
-        registry.before_each_look(move || {
+        registry.on_scrape(move || {
             pulled.inc_by(7);
         });
         let text = registry.text().unwrap();

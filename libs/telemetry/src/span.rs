@@ -17,26 +17,26 @@ use crate::TraceContext;
 /// The `tracing` target of all spans here; logs have nothing to do with them.
 pub const TARGET: &str = "mesh::span";
 
-static IS_ON: AtomicBool = AtomicBool::new(false);
+static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// Lets spans be made from now on: there is somebody who records them.
-pub fn switch_on() {
-    IS_ON.store(true, Ordering::Relaxed);
+pub fn enable() {
+    IS_ENABLED.store(true, Ordering::Relaxed);
 }
 
 /// Whether spans are recorded in this process.
-pub fn is_on() -> bool {
-    IS_ON.load(Ordering::Relaxed)
+pub fn is_enabled() -> bool {
+    IS_ENABLED.load(Ordering::Relaxed)
 }
 
 /// The context of the span that is current, to be passed on; nothing outside of one.
-pub fn passed_on() -> Option<TraceContext> {
-    current().passed_on()
+pub fn current_context() -> Option<TraceContext> {
+    current().trace_context()
 }
 
 /// The span that is current and recorded, or none.
 pub fn current() -> Span {
-    if !is_on() {
+    if !is_enabled() {
         return Span::none();
     }
     let span = Span::current();
@@ -63,7 +63,7 @@ pub fn http_server(
     path: &str,
     request_id: &str,
 ) -> Span {
-    if !is_on() {
+    if !is_enabled() {
         return Span::none();
     }
     let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
@@ -76,7 +76,7 @@ pub fn http_server(
 
 /// A call that came over gRPC and is recorded. `method`: `<package>.<Service>/<Method>`.
 pub fn grpc_server(parent: Option<&TraceContext>, method: &str, request_id: &str) -> Span {
-    if !is_on() {
+    if !is_enabled() {
         return Span::none();
     }
     let span = info_span!(
@@ -88,7 +88,9 @@ pub fn grpc_server(parent: Option<&TraceContext>, method: &str, request_id: &str
 
 /// An ask that came over the bus; nothing unless its trace is recorded.
 pub fn answer(parent: Option<&TraceContext>, workload: &str, operation: &str, request_id: &str) -> Span {
-    let Some(parent) = parent.filter(|parent| is_on() && parent.is_sampled()) else { return Span::none() };
+    let Some(parent) = parent.filter(|parent| is_enabled() && parent.is_sampled()) else {
+        return Span::none();
+    };
     let name = format!("{workload}/{operation}");
     let span = info_span!(
         target: TARGET, parent: None, "answer", otel.name = name, otel.kind = "server", rpc.system.name = "mesh",
@@ -167,42 +169,42 @@ pub fn http_client(host: &str, port: Option<u16>, rpc_method: &str) -> Span {
 }
 
 /// What happens to a span later on. All of it is nothing for a span that is none.
-pub trait Recorded {
+pub trait SpanExt {
     /// Notes an attribute.
-    fn notes(&self, name: &'static str, value: impl Into<Value>);
+    fn record_attribute(&self, name: &'static str, value: impl Into<Value>);
 
     /// Notes that something happened now.
-    fn happened<const N: usize>(&self, what: &'static str, attributes: [(&'static str, Value); N]);
+    fn record_event<const N: usize>(&self, what: &'static str, attributes: [(&'static str, Value); N]);
 
     /// Notes that it failed and how; `kind` is one of few words.
-    fn failed(&self, kind: &str);
+    fn record_failure(&self, kind: &str);
 
     /// Its context, to be passed on.
-    fn passed_on(&self) -> Option<TraceContext>;
+    fn trace_context(&self) -> Option<TraceContext>;
 }
 
-impl Recorded for Span {
-    fn notes(&self, name: &'static str, value: impl Into<Value>) {
+impl SpanExt for Span {
+    fn record_attribute(&self, name: &'static str, value: impl Into<Value>) {
         if !self.is_none() {
             self.set_attribute(name, value);
         }
     }
 
-    fn happened<const N: usize>(&self, what: &'static str, attributes: [(&'static str, Value); N]) {
+    fn record_event<const N: usize>(&self, what: &'static str, attributes: [(&'static str, Value); N]) {
         if !self.is_none() {
             let attributes = attributes.map(|(name, value)| KeyValue::new(name, value));
             self.add_event(what, attributes.into());
         }
     }
 
-    fn failed(&self, kind: &str) {
+    fn record_failure(&self, kind: &str) {
         if !self.is_none() {
             self.set_attribute("error.type", kind.to_owned());
             self.set_status(Status::error(""));
         }
     }
 
-    fn passed_on(&self) -> Option<TraceContext> {
+    fn trace_context(&self) -> Option<TraceContext> {
         if self.is_none() {
             return None;
         }
@@ -225,10 +227,10 @@ mod tests {
     #[test]
     fn nothing_is_made_where_nobody_records() {
         assert!(http_server(None, "GET", None, "/", "id").is_none());
-        assert!(ask("query", "GetThing").is_none() && passed_on().is_none());
+        assert!(ask("query", "GetThing").is_none() && current_context().is_none());
         let none = Span::none();
-        none.failed("timeout");
-        none.happened("opened", [("bytes", Value::from(1))]);
-        assert_eq!(none.passed_on(), None);
+        none.record_failure("timeout");
+        none.record_event("opened", [("bytes", Value::from(1))]);
+        assert_eq!(none.trace_context(), None);
     }
 }

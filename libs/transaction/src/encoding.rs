@@ -15,12 +15,12 @@ pub struct TxHash([u8; 32]);
 /// The bytes are not what [`encode`] makes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Undecodable(&'static str);
+pub struct DecodeError(&'static str);
 
 /// The text is not 64 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a transaction hash is 64 hex digits")]
-pub struct NotAHash;
+pub struct ParseHashError;
 
 /// Encodes: fields in ascending number, defaults left out, a message that is there written even when it is empty.
 #[must_use]
@@ -30,12 +30,12 @@ pub fn encode(tx: &Transaction) -> Vec<u8> {
 
 /// Reads an encoded transaction. What has other fields or another order than [`encode`] gives it is refused, so
 /// that nobody can send the same transaction under a second hash.
-pub fn decode(encoded: &Bytes) -> Result<Transaction, Undecodable> {
+pub fn decode(encoded: &Bytes) -> Result<Transaction, DecodeError> {
     let tx =
-        Transaction::decode(encoded.clone()).map_err(|_| Undecodable("transaction could not be decoded"))?;
+        Transaction::decode(encoded.clone()).map_err(|_| DecodeError("transaction could not be decoded"))?;
     match tx.encoded_len() == encoded.len() && encode(&tx) == *encoded {
         true => Ok(tx),
-        false => Err(Undecodable("transaction is not in its one encoding")),
+        false => Err(DecodeError("transaction is not in its one encoding")),
     }
 }
 
@@ -72,11 +72,11 @@ impl fmt::Debug for TxHash {
 }
 
 impl FromStr for TxHash {
-    type Err = NotAHash;
+    type Err = ParseHashError;
 
-    fn from_str(text: &str) -> Result<Self, NotAHash> {
+    fn from_str(text: &str) -> Result<Self, ParseHashError> {
         let mut bytes = [0; 32];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| NotAHash)?;
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| ParseHashError)?;
         Ok(Self(bytes))
     }
 }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(hash.to_string(), text);
         assert_eq!(text.to_lowercase().parse(), Ok(hash));
         for wrong in ["", "E3", &text[1..], &format!("{text}00"), &text.replace('E', "G")] {
-            assert_eq!(wrong.parse::<TxHash>(), Err(NotAHash), "{wrong}");
+            assert_eq!(wrong.parse::<TxHash>(), Err(ParseHashError), "{wrong}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rules of transactions (contract, section 5): their one encoding and hash, what is signed, the proof of work,
 //! and who has sent too many.
 //!
-//! Pure: no bus, no SQL, no HTTP, no clock. A node judges with [`Candidate::read`] and [`Spam`], a client makes
+//! Pure: no bus, no SQL, no HTTP, no clock. A node judges with [`Candidate::read`] and [`SpamFilter`], a client makes
 //! transactions with [`Key`] and [`search`].
 
 mod candidate;
@@ -14,10 +14,10 @@ mod spam;
 mod work;
 
 pub use candidate::{Candidate, Network, Proof};
-pub use encoding::{NotAHash, TxHash, Undecodable, decode, encode};
+pub use encoding::{DecodeError, ParseHashError, TxHash, decode, encode};
 pub use refusal::{ACCEPTED, Refusal, SPAM, UNDECODABLE, VALIDATION_FAILED};
 pub use rules::{OutOfRange, SpamRules};
-pub use search::{Effort, search};
-pub use signature::{ALGORITHM, BadSignature, Key, digest, verify};
-pub use spam::{Admission, Block, Spam};
-pub use work::{MOST_BITS, Puzzle, leading_zero_bits};
+pub use search::{SearchControl, search};
+pub use signature::{ALGORITHM, Key, SignatureError, digest, verify};
+pub use spam::{Admission, Block, SpamFilter};
+pub use work::{MAX_BITS, Puzzle, leading_zero_bits};

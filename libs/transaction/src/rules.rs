@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::work::MOST_BITS;
+use crate::work::MAX_BITS;
 
 /// A party is barred for this part of an epoch,
 const EPOCH_PART: u32 = 48;
@@ -67,7 +67,7 @@ impl SpamRules {
             }
         };
         let rules = Self {
-            difficulty: read("spam.pow.difficulty", 0, MOST_BITS, usual.difficulty),
+            difficulty: read("spam.pow.difficulty", 0, MAX_BITS, usual.difficulty),
             past_blocks: read("spam.pow.numberOfPastBlocks", 5, 500, usual.past_blocks),
             tx_per_block: read("spam.pow.numberOfTxPerBlock", 1, u32::MAX, usual.tx_per_block),
             increasing: read("spam.pow.increaseDifficulty", 0, 1, 0) == 1,

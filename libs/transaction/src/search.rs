@@ -9,7 +9,7 @@ use crate::work::Puzzle;
 
 /// A search as others see it: how far it is, and a way to end it.
 #[derive(Debug, Default)]
-pub struct Effort {
+pub struct SearchControl {
     tries: AtomicU64,
     ended: AtomicBool,
 }
@@ -17,7 +17,7 @@ pub struct Effort {
 /// Tries between two looks at what the others do.
 const STRIDE: u64 = 512;
 
-impl Effort {
+impl SearchControl {
     /// How many nonces were tried so far.
     #[must_use]
     pub fn tries(&self) -> u64 {
@@ -37,7 +37,7 @@ impl Effort {
 /// Looks for a nonce that is good for a difficulty, on all cores. Blocks until there is one, until it is stopped,
 /// or until all nonces are tried. On average it takes 2 to the power of the difficulty tries.
 #[must_use]
-pub fn search(puzzle: &Puzzle, difficulty: u32, effort: &Effort) -> Option<u64> {
+pub fn search(puzzle: &Puzzle, difficulty: u32, effort: &SearchControl) -> Option<u64> {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get) as u64;
     let found = OnceLock::new();
     thread::scope(|scope| {
@@ -56,7 +56,7 @@ pub fn search(puzzle: &Puzzle, difficulty: u32, effort: &Effort) -> Option<u64> 
 }
 
 /// Every nonce of one core, until one is good or the search has ended.
-fn walk(puzzle: &Puzzle, difficulty: u32, effort: &Effort, core: u64, cores: u64) -> Option<u64> {
+fn walk(puzzle: &Puzzle, difficulty: u32, effort: &SearchControl, core: u64, cores: u64) -> Option<u64> {
     let mut nonce = core;
     while !effort.is_ended() {
         for tried in 1..=STRIDE {
@@ -80,7 +80,7 @@ mod tests {
     fn what_is_found_is_good_for_every_small_difficulty() {
         for difficulty in 0..=12 {
             let puzzle = Puzzle::new("", &"0".repeat(64), &format!("tid-{difficulty}"));
-            let effort = Effort::default();
+            let effort = SearchControl::default();
             let nonce = search(&puzzle, difficulty, &effort).unwrap();
             assert!(puzzle.bits(nonce) >= difficulty);
             assert!(effort.tries() > 0);
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_search_can_be_stopped_and_tells_its_tries() {
         let puzzle = Puzzle::new("", "", "hopeless");
-        let effort = Effort::default();
+        let effort = SearchControl::default();
         let deadline = Instant::now() + Duration::from_secs(60);
         let found = thread::scope(|scope| {
             let searching = scope.spawn(|| search(&puzzle, 256, &effort));

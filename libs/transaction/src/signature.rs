@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 
 /// Why a signature does not count.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadSignature {
+pub enum SignatureError {
     /// Neither V2 nor V3.
     #[error("version of the transaction is not supported")]
     TxVersion,
@@ -48,21 +48,22 @@ pub fn digest(version: TxVersion, chain_id: &str, input_data: &[u8]) -> Option<[
 }
 
 /// Tests the signature of a transaction for a chain whose name of the algorithm is given.
-pub fn verify(tx: &Transaction, chain_id: &str, algorithm: &str) -> Result<(), BadSignature> {
-    let version = TxVersion::try_from(tx.version).map_err(|_| BadSignature::TxVersion)?;
-    let digest = digest(version, chain_id, &tx.input_data).ok_or(BadSignature::TxVersion)?;
-    let Some(Sender::PubKey(key)) = &tx.from else { return Err(BadSignature::NoKey) };
-    let signature = tx.signature.as_ref().ok_or(BadSignature::Missing)?;
+pub fn verify(tx: &Transaction, chain_id: &str, algorithm: &str) -> Result<(), SignatureError> {
+    let version = TxVersion::try_from(tx.version).map_err(|_| SignatureError::TxVersion)?;
+    let digest = digest(version, chain_id, &tx.input_data).ok_or(SignatureError::TxVersion)?;
+    let Some(Sender::PubKey(key)) = &tx.from else { return Err(SignatureError::NoKey) };
+    let signature = tx.signature.as_ref().ok_or(SignatureError::Missing)?;
     if signature.algo != algorithm || signature.version != VERSION {
-        return Err(BadSignature::Algorithm);
+        return Err(SignatureError::Algorithm);
     }
     let mut bytes = [0; 32];
-    hex::decode_to_slice(key, &mut bytes).map_err(|_| BadSignature::Key)?;
-    let key = VerifyingKey::from_bytes(&bytes).map_err(|_| BadSignature::Key)?;
+    hex::decode_to_slice(key, &mut bytes).map_err(|_| SignatureError::Key)?;
+    let key = VerifyingKey::from_bytes(&bytes).map_err(|_| SignatureError::Key)?;
     let mut value = [0; 64];
-    hex::decode_to_slice(&signature.value, &mut value).map_err(|_| BadSignature::Wrong)?;
+    hex::decode_to_slice(&signature.value, &mut value).map_err(|_| SignatureError::Wrong)?;
     // Strictly: a weak key would sign for anybody.
-    key.verify_strict(&digest, &ed25519_dalek::Signature::from_bytes(&value)).map_err(|_| BadSignature::Wrong)
+    key.verify_strict(&digest, &ed25519_dalek::Signature::from_bytes(&value))
+        .map_err(|_| SignatureError::Wrong)
 }
 
 /// A private key.
@@ -141,10 +142,10 @@ mod tests {
             assert_eq!(verify(&signed(version), "net-1", ALGORITHM), Ok(()));
             let mut other = signed(version);
             other.input_data = Bytes::from_static(b"orders");
-            assert_eq!(verify(&other, "net-1", ALGORITHM), Err(BadSignature::Wrong));
+            assert_eq!(verify(&other, "net-1", ALGORITHM), Err(SignatureError::Wrong));
         }
         assert_eq!(verify(&signed(TxVersion::V2), "net-2", ALGORITHM), Ok(()));
-        assert_eq!(verify(&signed(TxVersion::V3), "net-2", ALGORITHM), Err(BadSignature::Wrong));
+        assert_eq!(verify(&signed(TxVersion::V3), "net-2", ALGORITHM), Err(SignatureError::Wrong));
     }
 
     #[test]
@@ -154,25 +155,25 @@ mod tests {
             change(&mut tx);
             verify(&tx, "net-1", ALGORITHM)
         };
-        assert_eq!(with(|tx| tx.version = 0), Err(BadSignature::TxVersion));
-        assert_eq!(with(|tx| tx.version = 1), Err(BadSignature::TxVersion));
-        assert_eq!(with(|tx| tx.version = 2), Err(BadSignature::Wrong));
-        assert_eq!(with(|tx| tx.from = None), Err(BadSignature::NoKey));
-        assert_eq!(with(|tx| tx.from = Some(Sender::Address("a".into()))), Err(BadSignature::NoKey));
-        assert_eq!(with(|tx| tx.from = Some(Sender::PubKey("xy".into()))), Err(BadSignature::Key));
+        assert_eq!(with(|tx| tx.version = 0), Err(SignatureError::TxVersion));
+        assert_eq!(with(|tx| tx.version = 1), Err(SignatureError::TxVersion));
+        assert_eq!(with(|tx| tx.version = 2), Err(SignatureError::Wrong));
+        assert_eq!(with(|tx| tx.from = None), Err(SignatureError::NoKey));
+        assert_eq!(with(|tx| tx.from = Some(Sender::Address("a".into()))), Err(SignatureError::NoKey));
+        assert_eq!(with(|tx| tx.from = Some(Sender::PubKey("xy".into()))), Err(SignatureError::Key));
         // The neutral element: anything would be signed by it.
         let weak = |tx: &mut Transaction| tx.from = Some(Sender::PubKey(format!("01{}", "00".repeat(31))));
-        assert_eq!(with(weak), Err(BadSignature::Wrong));
-        assert_eq!(with(|tx| tx.signature = None), Err(BadSignature::Missing));
+        assert_eq!(with(weak), Err(SignatureError::Wrong));
+        assert_eq!(with(|tx| tx.signature = None), Err(SignatureError::Missing));
         let signature = |change: fn(&mut Signature)| {
             let mut tx = signed(TxVersion::V3);
             tx.signature.as_mut().map(change);
             verify(&tx, "net-1", ALGORITHM)
         };
-        assert_eq!(signature(|signature| signature.algo = "rsa".into()), Err(BadSignature::Algorithm));
-        assert_eq!(signature(|signature| signature.version = 2), Err(BadSignature::Algorithm));
-        assert_eq!(signature(|signature| signature.value = "00".repeat(64)), Err(BadSignature::Wrong));
-        assert_eq!(signature(|signature| signature.value.push('0')), Err(BadSignature::Wrong));
+        assert_eq!(signature(|signature| signature.algo = "rsa".into()), Err(SignatureError::Algorithm));
+        assert_eq!(signature(|signature| signature.version = 2), Err(SignatureError::Algorithm));
+        assert_eq!(signature(|signature| signature.value = "00".repeat(64)), Err(SignatureError::Wrong));
+        assert_eq!(signature(|signature| signature.value.push('0')), Err(SignatureError::Wrong));
         assert_eq!(signature(|signature| signature.value.make_ascii_uppercase()), Ok(()));
     }
 

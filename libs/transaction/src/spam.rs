@@ -37,7 +37,7 @@ pub struct Admission {
 
 /// The state: blocks of the window, and what was taken on each of them.
 #[derive(Clone, Debug)]
-pub struct Spam {
+pub struct SpamFilter {
     prefix: String,
     rules: SpamRules,
     now: Duration,
@@ -84,7 +84,7 @@ impl From<Refusal> for Refused {
     }
 }
 
-impl Spam {
+impl SpamFilter {
     /// Begins without a block: nothing can be taken yet. The prefix is that of the network's preimages.
     #[must_use]
     pub fn new(prefix: impl Into<String>) -> Self {
@@ -123,7 +123,7 @@ impl Spam {
 
     /// The rules that hold from a block on have come late: work on it is judged by them from now on, and so are later
     /// blocks when it is the newest.
-    pub fn amend(&mut self, height: u64, rules: SpamRules) {
+    pub fn amend_rules(&mut self, height: u64, rules: SpamRules) {
         if let Some(standing) = standing(&mut self.window, height) {
             standing.rules = rules;
         }
@@ -133,7 +133,7 @@ impl Spam {
     }
 
     /// Bars whom another state bars.
-    pub fn bar_as(&mut self, other: &Self) {
+    pub fn merge_bans(&mut self, other: &Self) {
         for (party, until) in &other.bars {
             let own = self.bars.entry(party.clone()).or_default();
             *own = (*own).max(*until);
@@ -141,7 +141,7 @@ impl Spam {
     }
 
     /// What [`admit`](Self::admit) would say, without any consequence.
-    pub fn judge(&self, candidate: &Candidate) -> Result<Admission, Refusal> {
+    pub fn check(&self, candidate: &Candidate) -> Result<Admission, Refusal> {
         self.find(candidate).map_err(|refused| refused.refusal)
     }
 
@@ -192,7 +192,7 @@ impl Spam {
     }
 
     /// Whether a transaction that was taken still counts: the block of its work is in the window.
-    pub fn stands(&self, hash: &TxHash) -> Result<Admission, Refusal> {
+    pub fn admission(&self, hash: &TxHash) -> Result<Admission, Refusal> {
         self.taken.get(hash).map(|taken| taken.admission).ok_or_else(|| self.off_window())
     }
 

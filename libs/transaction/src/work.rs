@@ -3,7 +3,7 @@
 use sha3::{Digest, Sha3_256};
 
 /// As many zero bits as a hash can have.
-pub const MOST_BITS: u32 = 256;
+pub const MAX_BITS: u32 = 256;
 
 /// Everything of the preimage but the nonce.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Puzzle {
 pub fn leading_zero_bits(hash: &[u8; 32]) -> u32 {
     match hash.iter().zip(0..).find(|(byte, _)| **byte != 0) {
         Some((byte, at)) => at * 8 + byte.leading_zeros(),
-        None => MOST_BITS,
+        None => MAX_BITS,
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn bits_are_counted_from_none_to_all() {
-        for bits in 0..MOST_BITS as usize {
+        for bits in 0..MAX_BITS as usize {
             let mut hash = [0_u8; 32];
             hash[bits / 8] = 0x80 >> (bits % 8);
             assert_eq!(leading_zero_bits(&hash), bits as u32);

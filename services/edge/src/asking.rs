@@ -11,7 +11,7 @@ use std::{
 };
 
 use http::HeaderMap;
-use mesh_bus::{AskOptions, Bus, Encoding, Opened, PullLimits, PullOptions, Pulled, Target};
+use mesh_bus::{AskOptions, Bus, Encoding, OpenReply, PullLimits, PullOptions, PullStream, Target};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span};
 use proto_msgs::Contract;
@@ -219,7 +219,7 @@ impl Asking {
         &self,
         question: &Question,
         asker: &Asker,
-    ) -> Result<(Opened, Pulled), Problem> {
+    ) -> Result<(OpenReply, PullStream), Problem> {
         let target = &self.operations[question.operation].target;
         let options = asker.asks(question.encoding, true);
         let opened = self.bus.open(target, question.message.clone(), 0, &options).await?;

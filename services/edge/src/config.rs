@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use mesh_chassis::{Env, Lag, Rows, Sampling};
+use mesh_chassis::{Env, LagLimit, PageLimits, Sampler};
 use proto_msgs::OperationInfo;
 
 use crate::{access::Wanted, address::Proxies};
@@ -34,11 +34,11 @@ pub(crate) struct Config {
     /// Room for answers that are kept, bytes; 0 = none.
     pub(crate) cache_bytes: u64,
     /// How far the store may be behind the node for this edge to be ready.
-    pub(crate) lag: Lag,
+    pub(crate) lag: LagLimit,
     /// How many rows services give; `/limits` tells it.
-    pub(crate) rows: Rows,
+    pub(crate) rows: PageLimits,
     /// Which requests' traces are recorded.
-    pub(crate) sampling: Sampling,
+    pub(crate) sampling: Sampler,
     /// Whose `X-Forwarded-For` is believed.
     pub(crate) proxies: Proxies,
     /// What one address may send; nothing = as much as it likes.
@@ -106,9 +106,9 @@ impl mesh_chassis::Config for Config {
             listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
             cors_origins: origins.collect(),
             cache_bytes: env.or("MESH_EDGE_CACHE_BYTES", 64 << 20),
-            lag: Lag::read(env),
-            rows: Rows::read(env),
-            sampling: Sampling::read(env),
+            lag: LagLimit::read(env),
+            rows: PageLimits::read(env),
+            sampling: Sampler::read(env),
             proxies: env.or("MESH_EDGE_TRUSTED_PROXIES", Proxies::default()),
             rate: RateLimit::read(env),
             exports_per_address: NonZeroUsize::new(env.or("MESH_EDGE_EXPORTS_PER_ADDRESS", 0)),

@@ -12,7 +12,7 @@ use http::{
         CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, VARY,
     },
 };
-use mesh_bus::{Bus, Encoding, Opened, Pulled, Target};
+use mesh_bus::{Bus, Encoding, OpenReply, PullStream, Target};
 use mesh_problem::{NOT_MAPPED, Problem};
 use sync_wrapper::SyncStream;
 use warp::reply::{Reply as _, Response};
@@ -126,12 +126,12 @@ impl Download<'_> {
         Ok(response)
     }
 
-    async fn open(&self, from_byte: u64) -> Result<Opened, Problem> {
+    async fn open(&self, from_byte: u64) -> Result<OpenReply, Problem> {
         let options = self.asker.asks(Encoding::default(), true);
         self.bus.open(self.target, self.message.clone(), from_byte, &options).await
     }
 
-    async fn pull(&self, opened: &Opened, to_byte: Option<u64>) -> Result<Pulled, Problem> {
+    async fn pull(&self, opened: &OpenReply, to_byte: Option<u64>) -> Result<PullStream, Problem> {
         self.bus.pull(self.target, self.message.clone(), opened, self.asker.pulls(to_byte)).await
     }
 
@@ -144,7 +144,7 @@ impl Download<'_> {
     }
 
     /// What the headers say of the whole file.
-    fn describe(&self, opened: &Opened, etag: Option<&str>) -> HeaderMap {
+    fn describe(&self, opened: &OpenReply, etag: Option<&str>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, text(opened.content_type.clone()));
         let disposition = format!("attachment; filename=\"{}\"", opened.info.file_name);
@@ -215,7 +215,7 @@ fn respond(
 
 /// The bytes of a stream; where it breaks, the transfer does (X10).
 fn bytes_of(
-    pulled: Pulled,
+    pulled: PullStream,
     failure: StreamFailure,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     let pulled = pulled.into_stream().inspect(move |pulled| failure.note(pulled));

@@ -9,9 +9,9 @@ use http::{
     HeaderMap, Method, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING},
 };
-use mesh_bus::{Encoding, Format, WhileAwaited};
+use mesh_bus::{CancelOnDrop, Encoding, Format};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
-use mesh_telemetry::{TraceContext, span::Recorded};
+use mesh_telemetry::{TraceContext, span::SpanExt};
 use prometheus_client::metrics::gauge::Gauge;
 use proto_msgs::OperationInfo;
 use tokio::time;
@@ -91,20 +91,20 @@ impl Actor for Gateway {
 }
 
 impl Handler<Call> for Gateway {
-    type Result = WhileAwaited<Response>;
+    type Result = CancelOnDrop<Response>;
 
     fn handle(&mut self, call: Call, _: &mut Context<Self>) -> Self::Result {
         let shared = Arc::clone(&self.shared);
-        WhileAwaited::by(async move { shared.answer(call).await })
+        CancelOnDrop::new(async move { shared.answer(call).await })
     }
 }
 
 impl Handler<grpc::Call> for Gateway {
-    type Result = WhileAwaited<http::Response<tonic::body::Body>>;
+    type Result = CancelOnDrop<http::Response<tonic::body::Body>>;
 
     fn handle(&mut self, call: grpc::Call, _: &mut Context<Self>) -> Self::Result {
         let shared = Arc::clone(&self.shared);
-        WhileAwaited::by(async move { grpc::answer(&shared, call).await })
+        CancelOnDrop::new(async move { grpc::answer(&shared, call).await })
     }
 }
 
@@ -138,13 +138,13 @@ impl Shared {
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         let has_body = call.method != Method::HEAD && response.status() != StatusCode::NOT_MODIFIED;
         let length = length.filter(|_| has_body);
-        if let Some(recorded) = span.passed_on() {
+        if let Some(recorded) = span.trace_context() {
             response.extensions_mut().insert(recorded);
         }
         self.metrics.answered(operation, &call.method, status, length, started.elapsed());
-        span.notes("http.response.status_code", i64::from(status));
+        span.record_attribute("http.response.status_code", i64::from(status));
         if response.status().is_server_error() {
-            span.failed(response.status().as_str());
+            span.record_failure(response.status().as_str());
         }
         if is_sending(&call.headers) && response.status() != StatusCode::REQUEST_TIMEOUT {
             tokio::spawn(body::discard(call.body, self.config.limits));

@@ -9,15 +9,15 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use mesh_bus::{Bus, BusError, NodeNews, REPEATED, StoreNews};
-use mesh_chassis::Lag;
+use mesh_bus::{ANNOUNCE_INTERVAL, Bus, BusError, NodeStatus, StoreStatus};
+use mesh_chassis::LagLimit;
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
 };
 
 /// News older than this say nothing any more.
-const NEWS_LAST: Duration = REPEATED.saturating_mul(8);
+const NEWS_LAST: Duration = ANNOUNCE_INTERVAL.saturating_mul(8);
 
 /// How long a failed read waits for the news that the store is away: the failure may be known before its reason.
 const REASON_WITHIN: Duration = Duration::from_millis(150);
@@ -30,8 +30,8 @@ const SET_BACK_AFTER: Duration = Duration::from_secs(2);
 pub(crate) struct Heads {
     /// Height of the newest block of the store that anybody has told of.
     newest: AtomicU64,
-    store: watch::Sender<Option<Told<StoreNews>>>,
-    node: watch::Sender<Option<Told<NodeNews>>>,
+    store: watch::Sender<Option<Told<StoreStatus>>>,
+    node: watch::Sender<Option<Told<NodeStatus>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,8 @@ impl Heads {
     /// # Errors
     /// When the bus is closed for good.
     pub(crate) async fn follow(self: &Arc<Self>, bus: &Bus) -> Result<(), BusError> {
-        let (mut store, mut node) = (bus.hear::<StoreNews>().await?, bus.hear::<NodeNews>().await?);
+        let (mut store, mut node) =
+            (bus.subscribe::<StoreStatus>().await?, bus.subscribe::<NodeStatus>().await?);
         let heads = Arc::clone(self);
         tokio::spawn(async move {
             let mut lower_since = None;
@@ -90,7 +91,7 @@ impl Heads {
     /// Whether the store is away, for somebody whose read has just failed.
     pub(crate) async fn is_store_away(&self) -> bool {
         let mut news = self.store.subscribe();
-        let away = |told: &Option<Told<StoreNews>>| {
+        let away = |told: &Option<Told<StoreStatus>>| {
             told.is_some_and(|told| told.is_current() && !told.news.is_there)
         };
         timeout(REASON_WITHIN, news.wait_for(away)).await.is_ok_and(|told| told.is_ok())
@@ -103,17 +104,17 @@ impl Heads {
 
     /// Height of the node by its last news, unless these are old.
     pub(crate) fn node(&self) -> Option<u64> {
-        let told = (*self.node.borrow()).filter(|told| told.at.elapsed() < Lag::NEWS_COUNT_FOR)?;
+        let told = (*self.node.borrow()).filter(|told| told.at.elapsed() < LagLimit::HEIGHT_MAX_AGE)?;
         Some(told.news.height)
     }
 
     /// The last news of the store, unless these are old.
-    pub(crate) fn store_news(&self) -> Option<StoreNews> {
-        let told = (*self.store.borrow()).filter(|told| told.at.elapsed() < Lag::NEWS_COUNT_FOR)?;
+    pub(crate) fn store_news(&self) -> Option<StoreStatus> {
+        let told = (*self.store.borrow()).filter(|told| told.at.elapsed() < LagLimit::HEIGHT_MAX_AGE)?;
         Some(told.news)
     }
 
-    fn told(&self, news: StoreNews, lower_since: &mut Option<Instant>) {
+    fn told(&self, news: StoreStatus, lower_since: &mut Option<Instant>) {
         let height = news.head.map_or(0, |head| head.height);
         if height >= self.newest() || !news.is_there {
             *lower_since = None;
@@ -133,8 +134,8 @@ mod tests {
 
     use super::*;
 
-    fn news(height: u64, is_there: bool) -> StoreNews {
-        StoreNews { head: Some(Head { height, time_ns: 0 }), is_there }
+    fn news(height: u64, is_there: bool) -> StoreStatus {
+        StoreStatus { head: Some(Head { height, time_ns: 0 }), is_there }
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl<S: HttpService> Hot<S> {
         let headers = request.headers();
         let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
         // Who brings a trace wants to see it.
-        let is_traced = span::is_on() && headers.contains_key(TRACEPARENT);
+        let is_traced = span::is_enabled() && headers.contains_key(TRACEPARENT);
         if has_body || is_traced || request.method() != Method::GET {
             return None;
         }

@@ -42,7 +42,7 @@ mod visit;
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix::Actor;
-use mesh_chassis::{Failure, LogQueue, Running, Setup};
+use mesh_chassis::{Failure, LogQueue, Service, Setup};
 use tokio::sync::watch;
 
 use crate::{
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     mesh_chassis::run("edge", env!("CARGO_PKG_VERSION"), start)
 }
 
-async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
+async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let mut config = setup.config;
     config.limits.connections = files::connections(config.limits.connections);
     let config = Arc::new(config);
@@ -85,7 +85,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     heads.follow(&setup.bus).await?;
     let cache = Arc::new(Cache::new(config.cache_bytes, Arc::clone(&heads)));
     cache::tidy(&cache);
-    setup.bus.register_asking(&mut setup.registry.borrow_mut());
+    setup.bus.register_metrics(&mut setup.registry.borrow_mut());
     let (last_call, heard) = watch::channel(false);
     let asking =
         Asking::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config, heard);
@@ -102,7 +102,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
         Connections::accept(listeners, service, &grpc, &config, &metrics, access.as_ref(), ready);
     let lag = config.lag;
     let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
-    Ok(Running::new(is_ready, move |grace: Duration| async move {
+    Ok(Service::new(is_ready, move |grace: Duration| async move {
         tokio::spawn(async move {
             tokio::time::sleep(grace.saturating_sub(LAST_CALL)).await;
             last_call.send_replace(true);

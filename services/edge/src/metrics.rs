@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::Method;
-use mesh_telemetry::{By, Calls, Registry, bytes_histogram, list, seconds_histogram};
+use mesh_telemetry::{Calls, LabeledFamily, Registry, bytes_histogram, list, seconds_histogram};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -27,7 +27,7 @@ static ROUTES: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
 pub(crate) struct Metrics {
     seconds: Family<Labels, Histogram, fn() -> Histogram>,
     answer_bytes: Family<Labels, Histogram, fn() -> Histogram>,
-    body_bytes: By<1, Histogram>,
+    body_bytes: LabeledFamily<1, Histogram>,
     /// Requests that wait for their answer to begin.
     pub(crate) active: Gauge,
     calls: Calls,
@@ -106,7 +106,7 @@ impl Metrics {
             answer_bytes: Family::new_with_constructor(bytes_histogram),
             body_bytes: Family::new_with_constructor(bytes_histogram),
             active: Gauge::default(),
-            calls: Calls::of("grpc"),
+            calls: Calls::new("grpc"),
             reads: Family::default(),
             limited: Family::default(),
             shed: Family::default(),
@@ -122,7 +122,7 @@ impl Metrics {
         registry.add(&list::HTTP_SERVER_REQUEST_BODY_SIZE, metrics.body_bytes.clone());
         registry.add(&list::LOG_DROPPED, metrics.log_dropped.clone());
         registry.add(&list::HTTP_SERVER_ACTIVE_REQUESTS, metrics.active.clone());
-        metrics.calls.add_to(registry, &list::RPC_SERVER_CALL_DURATION);
+        metrics.calls.register(registry, &list::RPC_SERVER_CALL_DURATION);
         registry.add(&list::EDGE_READS, metrics.reads.clone());
         for limit in [Limited::Rate, Limited::Exports] {
             metrics.limited(limit);
@@ -174,7 +174,7 @@ impl Metrics {
 
     /// Counts a gRPC call by its method, or `none`, and code.
     pub(crate) fn called(&self, method: &'static str, code: u8, took: Duration) {
-        self.calls.counted(method, code).observe(took.as_secs_f64());
+        self.calls.histogram(method, code).observe(took.as_secs_f64());
     }
 
     /// The counter of requests that were refused by this limit.

@@ -11,7 +11,7 @@ use http::{
     HeaderValue,
     header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
 };
-use mesh_bus::{Bus, Census, EndpointStats, ReplicaStats};
+use mesh_bus::{Bus, EndpointStats, ReplicaStats, Survey};
 use proto_msgs::Contract;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -49,7 +49,7 @@ pub(crate) struct Now {
 struct Looked {
     at: Option<Instant>,
     taken_ns: u128,
-    census: Arc<Census>,
+    survey: Arc<Survey>,
 }
 
 /// The answer. Numbers of 64 bits are texts, as everywhere.
@@ -154,7 +154,7 @@ impl Now {
 
     /// The mesh as JSON.
     pub(crate) async fn answer(&self) -> Response {
-        let (census, taken_ns) = self.look().await;
+        let (survey, taken_ns) = self.look().await;
         let store = self.heads.store_news().map(|news| Store {
             is_there: news.is_there,
             height: news.head.map_or(0, |head| head.height).to_string(),
@@ -165,8 +165,8 @@ impl Now {
             store,
             node_height: self.heads.node().map(|height| height.to_string()),
             taken_at: taken_ns.to_string(),
-            services: self.workloads.iter().map(|name| service(name, &census, &self.bus)).collect(),
-            is_cut: census.is_cut,
+            services: self.workloads.iter().map(|name| service(name, &survey, &self.bus)).collect(),
+            is_cut: survey.is_cut,
         };
         // Texts and numbers can always be written.
         let mut response = Response::new(serde_json::to_vec(&shown).unwrap_or_default().into());
@@ -178,24 +178,24 @@ impl Now {
     }
 
     /// Who serves, and when that was asked. Who comes while the bus is being asked waits for that answer.
-    async fn look(&self) -> (Arc<Census>, u128) {
+    async fn look(&self) -> (Arc<Survey>, u128) {
         let mut looked = self.looked.lock().await;
         if looked.at.is_none_or(|at| at.elapsed() >= EVERY) {
             looked.at = Some(Instant::now());
             let taken_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-            let census = match self.bus.is_connected() {
-                true => self.bus.census(WITHIN).await.unwrap_or_default(),
+            let survey = match self.bus.is_connected() {
+                true => self.bus.survey(WITHIN).await.unwrap_or_default(),
                 // Asked later, when nobody waits for it any more, it would say nothing of this moment.
-                false => Census::default(),
+                false => Survey::default(),
             };
-            (looked.census, looked.taken_ns) = (Arc::new(census), taken_ns);
+            (looked.survey, looked.taken_ns) = (Arc::new(survey), taken_ns);
         }
-        (Arc::clone(&looked.census), looked.taken_ns)
+        (Arc::clone(&looked.survey), looked.taken_ns)
     }
 }
 
-fn service(name: &'static str, census: &Census, bus: &Bus) -> Service {
-    let replicas = census.replicas.iter().filter(|replica| replica.name == name);
+fn service(name: &'static str, survey: &Survey, bus: &Bus) -> Service {
+    let replicas = survey.replicas.iter().filter(|replica| replica.name == name);
     let mut operations = BTreeMap::<&str, Sums>::new();
     for endpoint in replicas.clone().flat_map(|replica| &replica.endpoints) {
         operations.entry(&endpoint.name).or_default().add(endpoint);

@@ -1,7 +1,7 @@
 //! Whose trace a request belongs to, and whether it is recorded from here on.
 
 use http::{HeaderMap, HeaderName, Method};
-use mesh_chassis::Sampling;
+use mesh_chassis::Sampler;
 use mesh_telemetry::{TraceContext, span};
 use proto_msgs::OperationInfo;
 use tracing::Span;
@@ -20,9 +20,10 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// Reads what the client says of it, and decides.
-    pub(crate) fn of(headers: &HeaderMap, sampling: &Sampling) -> Self {
+    pub(crate) fn of(headers: &HeaderMap, sampling: &Sampler) -> Self {
         let client = client(headers);
-        let is_recorded = span::is_on() && sampling.records(client.as_ref().map(TraceContext::is_sampled));
+        let is_recorded =
+            span::is_enabled() && sampling.should_sample(client.as_ref().map(TraceContext::is_sampled));
         Self { client, is_recorded }
     }
 

@@ -13,7 +13,7 @@ use actix::{
     WrapFuture,
 };
 use futures_util::StreamExt;
-use mesh_bus::{Bus, SegmentNews};
+use mesh_bus::{Bus, SegmentStatus};
 use mesh_history::{Held, HistoryError, SegmentStore, Unreadable};
 use tokio::sync::{oneshot, watch};
 
@@ -146,7 +146,7 @@ impl Actor for Catalogue {
         let Some(bus) = self.bus.clone() else { return };
         let myself = context.address();
         let hearing = async move {
-            match bus.hear::<SegmentNews>().await {
+            match bus.subscribe::<SegmentStatus>().await {
                 Ok(mut news) => while news.next().await.is_some() && myself.send(Refresh).await.is_ok() {},
                 Err(error) => tracing::error!(%error, "news of segments cannot be heard"),
             }

@@ -14,7 +14,7 @@ use std::{cell::RefCell, process::ExitCode, rc::Rc, sync::Arc};
 
 use actix::{Actor, Addr, Context, Supervisor};
 use mesh_bus::Limits;
-use mesh_chassis::{Failure, Running, Setup};
+use mesh_chassis::{Failure, Service, Setup};
 use mesh_history::{Deadlines, SegmentStore};
 use mesh_store::Store;
 use tokio::sync::watch;
@@ -83,7 +83,7 @@ pub fn main() -> ExitCode {
     mesh_chassis::run("export", env!("CARGO_PKG_VERSION"), start)
 }
 
-async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
+async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let Config { store: store_config, history_root, refresh, rules, scratch, in_flight } = setup.config;
     let limits = Limits { in_flight, per_operation: in_flight, timeout: store_config.query_timeout };
     let segments = SegmentStore::open(&history_root, Deadlines::default())?;
@@ -116,7 +116,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
         // It ends only with the process.
         let _ = first.wait_for(|listing| listing.held.is_some()).await;
     });
-    Ok(Running::serving(serving, move || {
+    Ok(Service::on_bus(serving, move || {
         let failure = listing.borrow().failure.clone();
         async move {
             match failure {

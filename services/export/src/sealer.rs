@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, StreamHandler, Supervised, WrapFuture};
 use futures_util::stream;
-use mesh_bus::{Bus, SegmentNews};
+use mesh_bus::{Bus, SegmentStatus};
 use mesh_store::Store;
 use tokio::sync::watch;
 
@@ -94,7 +94,7 @@ impl Sealer {
                     && let Some(newest) = names.last()
                 {
                     self.catalogue.do_send(Refresh);
-                    self.tell(SegmentNews { height_to: newest.height_to }, context);
+                    self.tell(SegmentStatus { height_to: newest.height_to }, context);
                 }
             }
             // A database that is away is told by everybody.
@@ -117,7 +117,7 @@ impl Sealer {
         context.run_later(pause, |sealer, context| sealer.look(context));
     }
 
-    fn tell(&self, news: SegmentNews, context: &mut Context<Self>) {
+    fn tell(&self, news: SegmentStatus, context: &mut Context<Self>) {
         let bus = self.bus.clone();
         context.spawn(async move { bus.announce(&news).await }.into_actor(self));
     }

@@ -1,6 +1,6 @@
 //! Configuration of the `node-info` workload; the table is in its README.
 
-use mesh_chassis::{Database, Env, Lag};
+use mesh_chassis::{Database, Env, LagLimit};
 use mesh_store::StoreConfig;
 use reqwest::Url;
 
@@ -10,7 +10,7 @@ use crate::node;
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
     pub(crate) node: Option<Url>,
-    pub(crate) lag: Lag,
+    pub(crate) lag: LagLimit,
     pub(crate) in_flight: usize,
 }
 
@@ -31,7 +31,7 @@ impl mesh_chassis::Config for Config {
                 env.mistake(format!("MESH_NODE_URL cannot be read: {mistake}"));
                 None
             }),
-            lag: Lag::read(env),
+            lag: LagLimit::read(env),
             in_flight: env.positive("MESH_NODE_INFO_IN_FLIGHT", 256),
         }
     }

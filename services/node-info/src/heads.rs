@@ -4,7 +4,7 @@
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, StreamHandler, Supervised, WrapFuture};
 use futures_util::{Stream, stream};
-use mesh_bus::{Bus, Head, News, NodeNews, REPEATED, StoreNews};
+use mesh_bus::{ANNOUNCE_INTERVAL, Announcement, Bus, Head, NodeStatus, StoreStatus};
 use mesh_store::StoreState;
 use tokio::sync::watch;
 
@@ -40,7 +40,7 @@ impl Heads {
         let StoreState { head, is_there } = *self.store.borrow();
         self.metrics.store(head.map(|(height, _)| height), is_there);
         let head = head.map(|(height, time_ns)| Head { height, time_ns });
-        self.announce(StoreNews { head, is_there }, context);
+        self.announce(StoreStatus { head, is_there }, context);
     }
 
     /// A node that does not answer is no news.
@@ -49,11 +49,11 @@ impl Heads {
         let state = node.borrow().state.clone();
         self.metrics.node(&state);
         if let Some(height) = state.height() {
-            self.announce(NodeNews { height }, context);
+            self.announce(NodeStatus { height }, context);
         }
     }
 
-    fn announce<N: News + Sync>(&self, news: N, context: &mut Context<Self>) {
+    fn announce<N: Announcement + Sync>(&self, news: N, context: &mut Context<Self>) {
         let bus = self.bus.clone();
         let told = async move { bus.announce(&news).await };
         context.spawn(told.into_actor(self).map(|(), _, _| ()));
@@ -69,7 +69,7 @@ impl Actor for Heads {
             context.add_stream(changes(node.clone(), Change::Node));
         }
         self.tell_store(context);
-        context.run_interval(REPEATED, |heads, context| {
+        context.run_interval(ANNOUNCE_INTERVAL, |heads, context| {
             heads.tell_store(context);
             heads.tell_node(context);
         });

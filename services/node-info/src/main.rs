@@ -10,8 +10,8 @@ mod subscription;
 use std::{cell::RefCell, process::ExitCode, rc::Rc};
 
 use actix::{Actor, Context, Supervisor};
-use mesh_bus::{Limits, NodeNews};
-use mesh_chassis::{Failure, Heard, Lag, Running, Setup};
+use mesh_bus::{Limits, NodeStatus};
+use mesh_chassis::{Failure, LagLimit, Latest, Service, Setup};
 use mesh_store::Store;
 use tokio::sync::watch;
 
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     mesh_chassis::run("node-info", env!("CARGO_PKG_VERSION"), start)
 }
 
-async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
+async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let Config { store, node, lag, in_flight } = setup.config;
     let limits = Limits { in_flight, per_operation: in_flight, timeout: store.query_timeout };
     let store = Store::open(&store)?;
@@ -46,14 +46,14 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let metrics = Metrics::register(&mut setup.registry.borrow_mut(), node.is_some());
     let (bus, states, told) = (setup.bus.clone(), store.watch(), node.clone());
     Supervisor::start(|_| Heads::new(bus, states, told, metrics));
-    let heard = Heard::<NodeNews>::on(&setup.bus);
+    let heard = Latest::<NodeStatus>::subscribe(&setup.bus);
     let node_info =
         NodeInfo { store: store.clone(), node: node.clone(), height: Rc::default(), mailbox: in_flight }
             .start();
     let router = ops::router(setup.bus, node_info, limits, &mut setup.registry.borrow_mut());
     let waiting = store.clone();
     let serving = router.serve(async move { waiting.until_ready().await });
-    Ok(Running::serving(serving, move || {
+    Ok(Service::on_bus(serving, move || {
         let (store, heard) = (store.clone(), heard.clone());
         let state = node.as_ref().map(|node| node.borrow().state.clone());
         async move {
@@ -61,7 +61,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
             if let Some(state) = state {
                 state.check()?;
             }
-            let node = heard.within(Lag::NEWS_COUNT_FOR).map(|news| news.height);
+            let node = heard.within(LagLimit::HEIGHT_MAX_AGE).map(|news| news.height);
             lag.check(node, store.state().head.map(|(height, _)| height))
         }
     }))

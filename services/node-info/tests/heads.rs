@@ -5,7 +5,9 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use mesh_bus::{Bus, Head, NewsStream, NodeNews, REPEATED, StoreNews, permissions::OPERATOR};
+use mesh_bus::{
+    ANNOUNCE_INTERVAL, AnnouncementStream, Bus, Head, NodeStatus, StoreStatus, permissions::OPERATOR,
+};
 use mesh_testbed::{Database, DevNode, Service, ServiceSetup, nats};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
@@ -40,7 +42,7 @@ async fn write_block(client: &Client, height: i64) {
 }
 
 /// Waits for news that are as wanted.
-async fn await_news<N>(heard: &mut NewsStream<N>, wanted: impl Fn(&N) -> bool) -> N {
+async fn await_news<N>(heard: &mut AnnouncementStream<N>, wanted: impl Fn(&N) -> bool) -> N {
     let hear = async {
         loop {
             let news = heard.next().await.expect("the bus stays");
@@ -75,7 +77,7 @@ async fn metric(service: &Service, name: &str) -> Option<i64> {
 async fn where_the_store_stands_is_told_at_each_block_and_again_and_again() {
     let database = Database::fresh().await;
     let (writer, bus) = (database.connect().await, bus(&database).await);
-    let mut heard = bus.hear::<StoreNews>().await.unwrap();
+    let mut heard = bus.subscribe::<StoreStatus>().await.unwrap();
     let service = node_info(&database).start().await;
     assert_eq!(await_news(&mut heard, |news| news.is_there).await.head, None);
     let started = Instant::now();
@@ -84,14 +86,14 @@ async fn where_the_store_stands_is_told_at_each_block_and_again_and_again() {
         let height = u64::try_from(height).unwrap();
         let news = await_news(&mut heard, |news| news.head.is_some_and(|head| head.height == height)).await;
         let time_ns = (1_704_067_200 + i64::try_from(height).unwrap()) * 1_000_000_000;
-        assert_eq!(news, StoreNews { head: Some(Head { height, time_ns }), is_there: true });
+        assert_eq!(news, StoreStatus { head: Some(Head { height, time_ns }), is_there: true });
     }
-    assert!(started.elapsed() < 9 * REPEATED / 2, "not at once: {:?}", started.elapsed());
+    assert!(started.elapsed() < 9 * ANNOUNCE_INTERVAL / 2, "not at once: {:?}", started.elapsed());
     let started = Instant::now();
     for _ in 0..4 {
         await_news(&mut heard, |news| news.head.is_some_and(|head| head.height == 9)).await;
     }
-    assert!(started.elapsed() < 8 * REPEATED, "not again and again: {:?}", started.elapsed());
+    assert!(started.elapsed() < 8 * ANNOUNCE_INTERVAL, "not again and again: {:?}", started.elapsed());
     assert_eq!(metric(&service, "mesh_store_height").await, Some(9));
     assert_eq!(metric(&service, "mesh_store_is_there").await, Some(1));
     assert_eq!(metric(&service, "mesh_node_height").await, None, "there is no node to ask");
@@ -111,7 +113,7 @@ async fn where_the_store_stands_is_told_at_each_block_and_again_and_again() {
 async fn where_the_node_stands_is_told_and_a_store_far_behind_it_makes_services_unready() {
     let database = Database::fresh().await;
     let (writer, bus) = (database.connect().await, bus(&database).await);
-    let mut heard = bus.hear::<NodeNews>().await.unwrap();
+    let mut heard = bus.subscribe::<NodeStatus>().await.unwrap();
     write_block(&writer, 10).await;
     let mut node = DevNode::start().await;
     grow(&node, 15).await;

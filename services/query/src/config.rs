@@ -1,12 +1,12 @@
 //! Configuration of the `query` workload; the table is in its README.
 
-use mesh_chassis::{Database, Env, Lag, Rows};
+use mesh_chassis::{Database, Env, LagLimit, PageLimits};
 use mesh_store::{PageSizes, StoreConfig};
 
 /// See the README's table.
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
-    pub(crate) lag: Lag,
+    pub(crate) lag: LagLimit,
     pub(crate) sizes: PageSizes,
     pub(crate) accounts_at_most: usize,
     pub(crate) in_flight: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Config {
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
-        let (database, rows) = (Database::read(env), Rows::read(env));
+        let (database, rows) = (Database::read(env), PageLimits::read(env));
         Self {
             store: StoreConfig {
                 url: database.url,
@@ -24,9 +24,9 @@ impl mesh_chassis::Config for Config {
                 list_connections: env.positive("MESH_QUERY_LIST_CONNECTIONS", 8),
                 name: "mesh query".to_owned(),
             },
-            lag: Lag::read(env),
-            sizes: PageSizes { default: rows.page_default, greatest: rows.page_greatest },
-            accounts_at_most: rows.accounts_greatest,
+            lag: LagLimit::read(env),
+            sizes: PageSizes { default: rows.page_default, greatest: rows.page_max },
+            accounts_at_most: rows.accounts_max,
             in_flight: env.positive("MESH_QUERY_IN_FLIGHT", 256),
         }
     }

@@ -9,8 +9,8 @@ mod paging;
 use std::process::ExitCode;
 
 use actix::{Actor, Context};
-use mesh_bus::{Limits, NodeNews};
-use mesh_chassis::{Failure, Heard, Lag, Running, Setup};
+use mesh_bus::{Limits, NodeStatus};
+use mesh_chassis::{Failure, LagLimit, Latest, Service, Setup};
 use mesh_store::{PageSizes, Store};
 
 use crate::config::Config;
@@ -44,23 +44,23 @@ pub fn main() -> ExitCode {
     mesh_chassis::run("query", env!("CARGO_PKG_VERSION"), start)
 }
 
-async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
+async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let Config { store, lag, sizes, accounts_at_most, in_flight } = setup.config;
     // One operation that became slow leaves room for the others; so do its statements in the store.
     let per_operation = in_flight - in_flight / 4;
     let limits = Limits { in_flight, per_operation, timeout: store.query_timeout };
     let store = Store::open(&store)?;
     store.register(&mut setup.registry.borrow_mut());
-    let heard = Heard::<NodeNews>::on(&setup.bus);
+    let heard = Latest::<NodeStatus>::subscribe(&setup.bus);
     let query = Query::new(store.clone(), sizes, accounts_at_most, in_flight).start();
     let router = ops::router(setup.bus, query, limits, &mut setup.registry.borrow_mut());
     let waiting = store.clone();
     let serving = router.serve(async move { waiting.until_ready().await });
-    Ok(Running::serving(serving, move || {
+    Ok(Service::on_bus(serving, move || {
         let (store, heard) = (store.clone(), heard.clone());
         async move {
             store.ready().await.map_err(|error| error.to_string())?;
-            let node = heard.within(Lag::NEWS_COUNT_FOR).map(|news| news.height);
+            let node = heard.within(LagLimit::HEIGHT_MAX_AGE).map(|news| news.height);
             lag.check(node, store.state().head.map(|(height, _)| height))
         }
     }))

@@ -13,8 +13,8 @@ use std::{process::ExitCode, time::Duration};
 
 use actix::{Actor, Addr};
 use bytes::Bytes;
-use mesh_bus::{Answering, Asked, Limits};
-use mesh_chassis::{Failure, Running, Setup};
+use mesh_bus::{AnswerFuture, Limits, RequestScope};
+use mesh_chassis::{Failure, Service, Setup};
 use mesh_problem::Problem;
 use mesh_telemetry::span;
 use mesh_transaction::TxHash;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     mesh_chassis::run(WORKLOAD, env!("CARGO_PKG_VERSION"), start)
 }
 
-async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
+async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let Config { nodes, rules, signatures, in_flight, commits } = setup.config;
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
     let nodes = Nodes::new(nodes, &metrics);
@@ -52,7 +52,7 @@ async fn start(setup: Setup<Config>) -> Result<Running, Failure> {
     let router = ops::router(setup.bus, relay, limits, &mut setup.registry.borrow_mut());
     // It answers without a node, too: that there is none.
     let serving = router.serve(std::future::ready(()));
-    Ok(Running::serving(serving, move || {
+    Ok(Service::on_bus(serving, move || {
         let condition = *condition.borrow();
         std::future::ready(match condition {
             Condition::Takes => Ok(()),
@@ -95,11 +95,11 @@ impl Relay {
         kind: i32,
         tx: Result<Bytes, Problem>,
         relay: Addr<Self>,
-        asked: Asked,
-    ) -> Answering<SubmitTransactionReply> {
+        scope: RequestScope,
+    ) -> AnswerFuture<SubmitTransactionReply> {
         let wanted = request::wanted(kind, &self.rules);
         let (nodes, signatures) = (self.nodes.clone(), self.signatures.clone());
-        asked.by(async move {
+        scope.run(async move {
             let (tx, wanted) = (tx?, wanted?);
             if let Some(signatures) = signatures {
                 request::verify(&tx, &signatures, &nodes).await?;

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use mesh_devnode::{Checks, Limits, Settings};
-use mesh_transaction::{ALGORITHM, Effort, Key, Network, Puzzle, SpamRules, TxHash, search};
+use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, TxHash, search};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -216,7 +216,7 @@ pub(crate) fn transaction(
     let Network { chain_id, algorithm, pow_prefix } = network;
     let tid = TxHash::of(format!("{party} {text}").as_bytes()).to_string().to_ascii_lowercase();
     let puzzle = Puzzle::new(pow_prefix, block_hash, &tid);
-    let nonce = search(&puzzle, rules.difficulty, &Effort::default());
+    let nonce = search(&puzzle, rules.difficulty, &SearchControl::default());
     let key = Key::from_seed(&[party; 32]);
     Transaction {
         signature: key.sign(TxVersion::V3, chain_id, text.as_bytes(), algorithm),

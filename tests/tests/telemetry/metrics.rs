@@ -97,7 +97,7 @@ async fn what_is_served_is_what_is_listed() {
     for (service, line) in shown {
         await_line(&mesh, service, &line).await;
     }
-    for service in list::EVERYBODY {
+    for service in list::ALL_WORKLOADS {
         let page = mesh.service(service).admin("/metrics").await;
         let served = families(page.text());
         for metric in list::ALL {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mesh_devnode::Limits;
 use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
 use mesh_tests::problem::assert_problem;
-use mesh_transaction::{ALGORITHM, Effort, Key, Puzzle, search};
+use mesh_transaction::{ALGORITHM, Key, Puzzle, SearchControl, search};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use serde_json::json;
 use tokio::time::sleep;
@@ -110,7 +110,7 @@ async fn what_is_signed_with_the_answer_of_this_moment_is_taken(kind: NodeKind) 
         let text = |name: &str| head[name].as_str().unwrap().to_owned();
         let (tid, input) = (format!("turn {turn}"), turn.to_string());
         // The store of this test knows no parameters; the node asks for as little as it is told to.
-        let nonce = search(&Puzzle::new("", &text("hash"), &tid), 2, &Effort::default());
+        let nonce = search(&Puzzle::new("", &text("hash"), &tid), 2, &SearchControl::default());
         let tx = Transaction {
             signature: key.sign(TxVersion::V3, &text("chainId"), input.as_bytes(), ALGORITHM),
             input_data: input.into(),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mesh_transaction::{Admission, Block, Candidate, Network, Refusal, Spam, SpamRules, TxHash};
+use mesh_transaction::{Admission, Block, Candidate, Network, Refusal, SpamFilter, SpamRules, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
@@ -43,9 +43,9 @@ struct Shared {
 struct State {
     places: Places,
     /// What the chain's blocks have made of the rules.
-    delivered: Spam,
+    delivered: SpamFilter,
     /// The same with what the node has had checked since.
-    checked: Spam,
+    checked: SpamFilter,
     rules: SpamRules,
     hash: AppHash,
     blocks: Blocks,
@@ -63,7 +63,7 @@ struct Blocks {
 #[derive(Clone, Debug)]
 struct Finalized {
     stored: StoredBlock,
-    spam: Spam,
+    spam: SpamFilter,
     hash: AppHash,
 }
 
@@ -111,7 +111,7 @@ impl Application {
         let (kept, hash, blocks) = opening.await.map_err(io::Error::other)??;
         let Kept { file, held, places } = kept;
         let mut delivered = replay(&prefix, held);
-        delivered.amend(blocks.newest(), rules);
+        delivered.amend_rules(blocks.newest(), rules);
         let checked = delivered.clone();
         let heads = watch::Sender::new(blocks.newest());
         let state = State { places, delivered, checked, rules, hash, blocks, finalized: None };
@@ -149,7 +149,7 @@ impl Application {
         let mut state = self.state();
         let State { delivered, checked, finalized, .. } = &mut *state;
         let finalized = finalized.as_mut().map(|finalized| &mut finalized.spam);
-        [delivered, checked].into_iter().chain(finalized).for_each(|spam| spam.amend(height, rules));
+        [delivered, checked].into_iter().chain(finalized).for_each(|spam| spam.amend_rules(height, rules));
         state.rules = rules;
     }
 
@@ -178,7 +178,7 @@ impl Application {
         }
         unless_replayed(&state.places, &candidate)?;
         // The node asks again what waits, and anybody may have a check repeated.
-        if state.checked.stands(&candidate.hash).is_ok() {
+        if state.checked.admission(&candidate.hash).is_ok() {
             return Ok(());
         }
         state.checked.admit(&candidate).map(|_| ())
@@ -238,7 +238,7 @@ impl Application {
         let mut state = self.state();
         if let Some(Finalized { spam, hash, .. }) = state.finalized.take() {
             let mut checked = spam.clone();
-            checked.bar_as(&state.checked);
+            checked.merge_bans(&state.checked);
             (state.delivered, state.checked, state.hash) = (spam, checked, hash);
         }
         note_places(&mut state.places, &stored, frame);

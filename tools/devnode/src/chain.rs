@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use mesh_transaction::{Admission, Block, Candidate, Refusal, Spam, SpamRules, TxHash};
+use mesh_transaction::{Admission, Block, Candidate, Refusal, SpamFilter, SpamRules, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex as Turn, Semaphore, watch};
@@ -304,8 +304,8 @@ pub(crate) fn outcomes(stored: &StoredBlock) -> HashMap<TxHash, bool> {
 pub(crate) fn replayed(
     prefix: &str,
     blocks: impl IntoIterator<Item = (Block, SpamRules, Vec<(Candidate, Admission)>)>,
-) -> Spam {
-    let mut spam = Spam::new(prefix);
+) -> SpamFilter {
+    let mut spam = SpamFilter::new(prefix);
     let mut taken = Vec::new();
     for (block, rules, txs) in blocks {
         spam.begin(block, rules);

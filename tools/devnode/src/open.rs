@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
 
-use mesh_transaction::{Admission, Block, Candidate, Spam, SpamRules};
+use mesh_transaction::{Admission, Block, Candidate, SpamFilter, SpamRules};
 
 use crate::chain::replayed;
 use crate::file::{BlockFile, StoredBlock};
@@ -86,7 +86,7 @@ impl Kept {
 }
 
 /// The state of the rules after these blocks.
-pub(crate) fn replay(prefix: &str, held: impl IntoIterator<Item = Read>) -> Spam {
+pub(crate) fn replay(prefix: &str, held: impl IntoIterator<Item = Read>) -> SpamFilter {
     replayed(prefix, held.into_iter().map(|Read { block, rules, taken, .. }| (block, rules, taken)))
 }
 

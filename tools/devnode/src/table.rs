@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use mesh_transaction::{Admission, Block, Candidate, Refusal, Spam, TxHash};
+use mesh_transaction::{Admission, Block, Candidate, Refusal, SpamFilter, TxHash};
 
 use crate::chain::outcomes;
 use crate::file::StoredBlock;
@@ -16,7 +16,7 @@ pub(crate) const BLOCKS_HELD: usize = 500;
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) mempool: Mempool,
-    pub(crate) spam: Spam,
+    pub(crate) spam: SpamFilter,
     pub(crate) catching_up: bool,
     checks: Checks,
     /// In rising height, each with the place of its frame when the file has it.
@@ -38,7 +38,7 @@ impl Table {
     pub(crate) fn new(
         checks: Checks,
         mempool: Mempool,
-        spam: Spam,
+        spam: SpamFilter,
         blocks: VecDeque<(Block, Option<u64>)>,
         places: Places,
     ) -> Self {
@@ -72,7 +72,7 @@ impl Table {
             return Ok(());
         }
         unless_replayed(&self.places, candidate)?;
-        self.spam.judge(candidate).map(|_| ())
+        self.spam.check(candidate).map(|_| ())
     }
 
     /// Judges a transaction and remembers that it is taken.
@@ -87,7 +87,7 @@ impl Table {
     /// Why a transaction that waits does not succeed any more, or the block of its work (0 without checks).
     pub(crate) fn stands(&self, hash: &TxHash) -> Result<Admission, Refusal> {
         match self.checks {
-            Checks::All => self.spam.stands(hash),
+            Checks::All => self.spam.admission(hash),
             Checks::None => Ok(Admission { height: 0, bits: 0 }),
         }
     }
@@ -97,7 +97,7 @@ impl Table {
         note_places(&mut self.places, stored, frame);
         hold(&mut self.blocks, block, Some(frame));
         let (checks, spam) = (self.checks, &self.spam);
-        let stands = |hash: &TxHash| checks == Checks::None || spam.stands(hash).is_ok();
+        let stands = |hash: &TxHash| checks == Checks::None || spam.admission(hash).is_ok();
         self.mempool.settle(&outcomes(stored), stands);
     }
 }

@@ -19,32 +19,32 @@ use futures_util::stream::BoxStream;
 use mesh_problem::Problem;
 use proto_msgs::{StreamingOperation, v2::ExportInfo};
 
-use crate::answering::Asked;
+use crate::answering::RequestScope;
 
 pub(crate) use bulk::{Bulk, Pulling};
-pub use pulled::{PullOptions, Pulled};
+pub use pulled::{PullOptions, PullStream};
 pub use puller::PullLimits;
 pub(crate) use serve::answers_by;
-pub use wire::Budget;
+pub use wire::PullBudget;
 
 /// Greatest length of one chunk in bytes (S1): with its envelope below a bus payload of 1 MiB.
-pub const CHUNK_AT_MOST: usize = 512 << 10;
+pub const MAX_CHUNK_BYTES: usize = 512 << 10;
 
 /// Greatest length of a position in bytes.
-pub const POSITION_AT_MOST: usize = 1 << 10;
+pub const MAX_POSITION_BYTES: usize = 1 << 10;
 
 /// How many pulls a reader may know the beginning of before the one in front of them is answered.
-pub const KNOWN_AHEAD: usize = 3;
+pub const MAX_POSITIONS_AHEAD: usize = 3;
 
 /// A place in a stream: self-contained and opaque to everybody but the operation that made it (S3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Position(Bytes);
 
 impl Position {
-    /// A position of these bytes; nothing when they are more than [`POSITION_AT_MOST`].
+    /// A position of these bytes; nothing when they are more than [`MAX_POSITION_BYTES`].
     pub fn new(bytes: impl Into<Bytes>) -> Option<Self> {
         let bytes = bytes.into();
-        (bytes.len() <= POSITION_AT_MOST).then_some(Self(bytes))
+        (bytes.len() <= MAX_POSITION_BYTES).then_some(Self(bytes))
     }
 
     /// The bytes it was made of.
@@ -70,20 +70,20 @@ pub struct Open<R> {
     /// Which byte of the file the first position should stand at. An operation that cannot seek answers with 0.
     pub from_byte: u64,
     /// How it was asked.
-    pub asked: Asked,
+    pub scope: RequestScope,
 }
 
 impl<R: StreamingOperation> Message for Open<R> {
-    type Result = Result<Opened, Problem>;
+    type Result = Result<OpenReply, Problem>;
 }
 
 /// A stream that can be pulled.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Opened {
+pub struct OpenReply {
     /// What is streamed. Known totals are checked against the end.
     #[prost(message, required, tag = "1")]
     pub info: ExportInfo,
-    /// Where pulling begins, at most [`POSITION_AT_MOST`] bytes.
+    /// Where pulling begins, at most [`MAX_POSITION_BYTES`] bytes.
     #[prost(bytes = "bytes", tag = "2")]
     pub first: Bytes,
     /// The byte of the file at which `first` stands.
@@ -100,7 +100,7 @@ pub struct Opened {
     pub crc32c: Option<u32>,
 }
 
-/// Pulls a few chunks. Asked again, it gives the same bytes (S4).
+/// Pulls a few chunks. RequestScope again, it gives the same bytes (S4).
 #[derive(Debug)]
 pub struct Pull<R> {
     /// The operation's request, the same as at the opening.
@@ -108,9 +108,9 @@ pub struct Pull<R> {
     /// Where to begin.
     pub position: Position,
     /// How much to give.
-    pub budget: Budget,
+    pub budget: PullBudget,
     /// How it was asked.
-    pub asked: Asked,
+    pub scope: RequestScope,
 }
 
 impl<R: StreamingOperation> Message for Pull<R> {
@@ -122,8 +122,8 @@ pub struct Chunks {
     /// Where the next pulls begin, as far as that is known before the chunks are there: the one behind this, and at most
     /// two more behind pulls that ask for as much as this one. The reader asks for those already while these come, and
     /// its pipe does not run dry.
-    pub then: Vec<Position>,
-    /// At most as many as the budget allows, each up to [`Budget::chunk_bytes`] long and none empty, except for an end.
+    pub next_positions: Vec<Position>,
+    /// At most as many as the budget allows, each up to [`PullBudget::chunk_bytes`] long and none empty, except for an end.
     /// Fewer are fine; none at all without an end counts as a failure.
     pub pieces: BoxStream<'static, Result<Piece, Problem>>,
 }

@@ -9,14 +9,14 @@ use futures_util::{Stream, stream};
 use mesh_problem::{NOT_MAPPED, Problem};
 use mesh_telemetry::{
     TraceContext,
-    span::{self, Recorded},
+    span::{self, SpanExt},
 };
 use prost::Message as _;
 use tokio::time::{Instant, timeout_at};
 use tracing::Span;
 
 use super::{
-    Opened, POSITION_AT_MOST, Position, PullLimits,
+    MAX_POSITION_BYTES, OpenReply, Position, PullLimits,
     bulk::{End, Lane},
     puller::{Action, Asked, Event, Plan, Puller},
     wire::{CHUNK, Chunk, FROM_BYTE, PULL, PullHeader},
@@ -46,7 +46,7 @@ pub struct PullOptions {
 
 /// A stream being read. Dropping it stops it.
 #[derive(Debug)]
-pub struct Pulled {
+pub struct PullStream {
     bus: Bus,
     target: Arc<Target>,
     request: Bytes,
@@ -77,13 +77,13 @@ impl Bus {
         request: Bytes,
         from_byte: u64,
         options: &AskOptions,
-    ) -> Result<Opened, Problem> {
+    ) -> Result<OpenReply, Problem> {
         // By the time that the stream is open, its chunks have a connection to come on.
         self.bulk().await.map_err(|error| no_bus().caused_by(error.to_string()))?;
         let further_on = (from_byte > 0).then(|| (FROM_BYTE, from_byte.to_string()));
         let reply = self.ask_saying(target, request, options, further_on).await?;
-        let opened = Opened::decode(reply.parts.concat().as_slice()).ok();
-        let opened = opened.filter(|opened| opened.first.len() <= POSITION_AT_MOST);
+        let opened = OpenReply::decode(reply.parts.concat().as_slice()).ok();
+        let opened = opened.filter(|opened| opened.first.len() <= MAX_POSITION_BYTES);
         opened.ok_or_else(|| Problem::internal(NOT_MAPPED, "the opened stream cannot be understood"))
     }
 
@@ -95,9 +95,9 @@ impl Bus {
         &self,
         target: &Arc<Target>,
         request: Bytes,
-        opened: &Opened,
+        opened: &OpenReply,
         options: PullOptions,
-    ) -> Result<Pulled, Problem> {
+    ) -> Result<PullStream, Problem> {
         let lane =
             self.bulk().await.map_err(|error| no_bus().caused_by(error.to_string()))?.lane(&target.workload);
         let plan = Plan {
@@ -110,11 +110,11 @@ impl Bus {
         };
         let span = span::stream(&target.workload, &target.operation);
         let from_byte = i64::try_from(opened.from_byte).unwrap_or(i64::MAX);
-        span.happened("opened", [("mesh.stream.from_byte", from_byte.into())]);
+        span.record_event("opened", [("mesh.stream.from_byte", from_byte.into())]);
         self.shared.pulling.active.inc();
         let until = options.to_byte.or(opened.info.total_bytes);
         let wanted = until.map(|until| until.saturating_sub(opened.from_byte));
-        Ok(Pulled {
+        Ok(PullStream {
             bus: self.clone(),
             target: Arc::clone(target),
             request,
@@ -132,7 +132,7 @@ impl Bus {
     }
 }
 
-impl Pulled {
+impl PullStream {
     /// The next bytes, at most 512 KiB; nothing when the stream is over and whole. Cancel-safe: a pull that was given
     /// up while it was being sent is sent again when nothing comes of it.
     ///
@@ -183,9 +183,9 @@ impl Pulled {
         self.bus.shared.pulling.ended(end).inc();
         let delivered = i64::try_from(self.delivered).unwrap_or(i64::MAX);
         self.span
-            .happened("ended", [("outcome", end.name().into()), ("mesh.stream.bytes", delivered.into())]);
+            .record_event("ended", [("outcome", end.name().into()), ("mesh.stream.bytes", delivered.into())]);
         if end == End::Broken {
-            self.span.failed(end.name());
+            self.span.record_failure(end.name());
         }
         self.span = Span::none();
     }
@@ -193,7 +193,7 @@ impl Pulled {
     /// The one place where a broken stream is logged.
     fn log(&self, problem: &Problem) {
         let (operation, request_id) = (&self.target.operation, &self.options.request_id);
-        let trace = self.span.passed_on().or_else(|| self.options.traceparent.clone());
+        let trace = self.span.trace_context().or_else(|| self.options.traceparent.clone());
         let trace_id = trace.as_ref().map(|trace| tracing::field::display(trace.trace_id()));
         let cause = problem.cause.as_deref().unwrap_or_default();
         tracing::warn!(operation, request_id, trace_id, %problem, cause, "a download broke");
@@ -202,7 +202,7 @@ impl Pulled {
     /// The trace that a pull is told of: a recorded one only where something begins, or else each pull would be a span
     /// of its own at its replica.
     fn told(&self, is_again: bool) -> Option<TraceContext> {
-        match self.span.passed_on() {
+        match self.span.trace_context() {
             Some(_) if self.has_begun && !is_again => None,
             None => self.options.traceparent.clone(),
             recorded => recorded,
@@ -232,7 +232,7 @@ impl Pulled {
         let group = &self.target.group;
         let replica = if is_again {
             pulling.again.inc();
-            self.span.happened(
+            self.span.record_event(
                 "resumed",
                 [("mesh.stream.bytes", i64::try_from(self.delivered).unwrap_or(i64::MAX).into())],
             );
@@ -282,7 +282,7 @@ impl Pulled {
     }
 }
 
-impl Drop for Pulled {
+impl Drop for PullStream {
     fn drop(&mut self) {
         for pull in self.puller.abandon() {
             self.cancel(pull);

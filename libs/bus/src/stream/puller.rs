@@ -12,9 +12,9 @@ use bytes::Bytes;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 
 use super::{
-    CHUNK_AT_MOST, Position, Totals,
+    MAX_CHUNK_BYTES, Position, Totals,
     stretch::{Came, Stretch},
-    wire::{Budget, Chunk},
+    wire::{Chunk, PullBudget},
 };
 
 /// A pull without a chunk for this many times the smoothed reply time is sent again …
@@ -123,7 +123,7 @@ pub(super) enum Action {
 pub(super) struct Asked {
     pub(super) pull: u32,
     pub(super) position: Position,
-    pub(super) budget: Budget,
+    pub(super) budget: PullBudget,
     /// Whether it has been asked for before in vain: better of another replica.
     pub(super) is_again: bool,
 }
@@ -160,7 +160,7 @@ pub(super) struct Puller {
 
 impl Puller {
     pub(super) fn new(plan: Plan, limits: PullLimits) -> Self {
-        let chunk_bytes = limits.chunk_bytes.clamp(1, CHUNK_AT_MOST as u32);
+        let chunk_bytes = limits.chunk_bytes.clamp(1, MAX_CHUNK_BYTES as u32);
         let first_bytes = limits.first_bytes.clamp(1, chunk_bytes);
         let (window_chunks, growth) = (limits.window_chunks.max(1), limits.growth.max(1));
         let limits = PullLimits { first_bytes, chunk_bytes, window_chunks, growth, ..limits };
@@ -342,7 +342,7 @@ impl Puller {
             return None;
         }
         let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let budget = Budget { chunks: narrow(chunks), bytes: narrow(chunks * chunk) };
+        let budget = PullBudget { chunks: narrow(chunks), bytes: narrow(chunks * chunk) };
         self.stretches.push_back(Stretch::new(from.clone(), budget, now));
         Some(self.ask(self.stretches.len() - 1, now, false))
     }

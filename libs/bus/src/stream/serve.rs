@@ -11,11 +11,11 @@ use prost::Message as _;
 use proto_msgs::StreamingOperation;
 
 use super::{
-    Bulk, Chunks, KNOWN_AHEAD, Open, POSITION_AT_MOST, Piece, Pull,
+    Bulk, Chunks, MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD, Open, Piece, Pull,
     wire::{CHUNK, Chunk, FROM_BYTE, Mark, PULL, PullHeader},
 };
 use crate::{
-    answering::Asked,
+    answering::RequestScope,
     connection::Bus,
     replying::Rendered,
     serve::{Router, Served, Work},
@@ -42,10 +42,10 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                     let from_byte = word(FROM_BYTE).map_or(Ok(0), str::parse);
                     let from_byte = from_byte.map_err(|_| malformed("the first byte is not a number"))?;
                     let opened = actor
-                        .send(Open { request, from_byte, asked: Asked::here(&mailbox) })
+                        .send(Open { request, from_byte, scope: RequestScope::queued(&mailbox) })
                         .await
                         .map_err(|error| unfinished(&error))??;
-                    if opened.first.len() > POSITION_AT_MOST {
+                    if opened.first.len() > MAX_POSITION_BYTES {
                         return Err(unfinished(&"a position is too long"));
                     }
                     return Ok(Some(Rendered::plain(opened.encode_to_vec())));
@@ -54,7 +54,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let reply_to = message.reply.ok_or_else(|| malformed("a pull needs a reply subject"))?;
                 let PullHeader { position, budget, .. } = pull.clone();
                 let chunks = actor
-                    .send(Pull { request, position, budget, asked: Asked::here(&mailbox) })
+                    .send(Pull { request, position, budget, scope: RequestScope::queued(&mailbox) })
                     .await
                     .map_err(|error| unfinished(&error))??;
                 send(bus.bulk().await.map_err(|error| unfinished(&error))?, &reply_to, pull, chunks).await?;
@@ -84,7 +84,7 @@ async fn send(bulk: &Bulk, reply_to: &Subject, pull: PullHeader, mut chunks: Chu
         if bytes.len() > budget.chunk_bytes() {
             return Err(unfinished(&"a chunk is too long"));
         }
-        let then = chunks.then.iter().take(KNOWN_AHEAD).cloned().collect();
+        let then = chunks.next_positions.iter().take(MAX_POSITIONS_AHEAD).cloned().collect();
         let chunk = Chunk { stream, index, position, after, then, mark, bytes };
         let mut headers = HeaderMap::new();
         headers.insert(CHUNK, chunk.write());

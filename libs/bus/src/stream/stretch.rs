@@ -7,7 +7,7 @@ use mesh_problem::Problem;
 
 use super::{
     Position, Totals,
-    wire::{Budget, Chunk, Mark},
+    wire::{Chunk, Mark, PullBudget},
 };
 
 /// Pulls of one stretch that may be unanswered at the same time: the one that is late, and the one that goes around it.
@@ -21,9 +21,9 @@ pub(super) struct Stretch {
     /// Where the next chunk of it must begin.
     pub(super) next: Position,
     /// What was asked for at first.
-    pub(super) budget: Budget,
+    pub(super) budget: PullBudget,
     /// What is still to come.
-    left: Budget,
+    left: PullBudget,
     /// Where the stretches behind it begin, as a chunk said; those behind the first of them, if each is as long.
     then: Vec<Position>,
     /// What has come and was not delivered.
@@ -69,7 +69,7 @@ pub(super) enum Came {
 }
 
 impl Stretch {
-    pub(super) fn new(from: Position, budget: Budget, now: Duration) -> Self {
+    pub(super) fn new(from: Position, budget: PullBudget, now: Duration) -> Self {
         Self {
             next: from.clone(),
             from,
@@ -117,7 +117,7 @@ impl Stretch {
     }
 
     /// Asks for what is missing; gives what to ask for, and the pull that is given up for it.
-    pub(super) fn ask(&mut self, pull: u32, now: Duration) -> (Position, Budget, Option<u32>) {
+    pub(super) fn ask(&mut self, pull: u32, now: Duration) -> (Position, PullBudget, Option<u32>) {
         let is_full = self.attempts.len() >= ATTEMPTS_AT_MOST;
         let given_up = is_full.then(|| self.attempts.remove(0).pull);
         self.attempts.push(Attempt { pull, sent: now, index: 0, is_whole: self.left == self.budget });

@@ -13,7 +13,7 @@ use async_nats::HeaderName;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 
-use super::{CHUNK_AT_MOST, KNOWN_AHEAD, POSITION_AT_MOST, Position, Totals};
+use super::{MAX_CHUNK_BYTES, MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD, Position, Totals};
 
 /// Header of a pull.
 pub(crate) const PULL: HeaderName = HeaderName::from_static("Mesh-Pull");
@@ -27,17 +27,17 @@ const CHUNKS_AT_MOST: u32 = 64;
 
 /// How much one pull may give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct PullBudget {
     /// Most chunks, at least one.
     pub chunks: u32,
     /// Most bytes, all chunks together.
     pub bytes: u32,
 }
 
-impl Budget {
+impl PullBudget {
     /// How long each chunk may be.
     pub fn chunk_bytes(&self) -> usize {
-        ((self.bytes / self.chunks.max(1)) as usize).clamp(1, CHUNK_AT_MOST)
+        ((self.bytes / self.chunks.max(1)) as usize).clamp(1, MAX_CHUNK_BYTES)
     }
 }
 
@@ -45,13 +45,13 @@ impl Budget {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PullHeader {
     pub(super) stream: u64,
-    pub(super) budget: Budget,
+    pub(super) budget: PullBudget,
     pub(super) position: Position,
 }
 
 impl PullHeader {
     pub(super) fn write(&self) -> String {
-        let Budget { chunks, bytes } = self.budget;
+        let PullBudget { chunks, bytes } = self.budget;
         let mut text = format!("{:x} {chunks} {bytes}", self.stream);
         write_position(&mut text, 'p', &self.position);
         text
@@ -63,7 +63,7 @@ impl PullHeader {
         let chunks = words.next()?.parse().ok().filter(|chunks| (1..=CHUNKS_AT_MOST).contains(chunks))?;
         let bytes = words.next()?.parse().ok().filter(|bytes| *bytes > 0)?;
         let position = read_position(words.next()?.strip_prefix("p=")?)?;
-        Some(Self { stream, budget: Budget { chunks, bytes }, position })
+        Some(Self { stream, budget: PullBudget { chunks, bytes }, position })
     }
 }
 
@@ -113,7 +113,7 @@ impl Chunk {
     /// Reads a chunk; nothing when a bit of it is not as it was sent.
     pub(super) fn read(text: &str, bytes: Bytes) -> Option<Self> {
         let (crc, said) = text.split_once(' ')?;
-        if bytes.len() > CHUNK_AT_MOST || u32::from_str_radix(crc, 16).ok()? != checksum(&bytes, said) {
+        if bytes.len() > MAX_CHUNK_BYTES || u32::from_str_radix(crc, 16).ok()? != checksum(&bytes, said) {
             return None;
         }
         let mut words = said.split(' ');
@@ -124,7 +124,9 @@ impl Chunk {
         let (mut then, mut mark) = (Vec::new(), Mark::More);
         for word in words {
             match word.split_once('=') {
-                Some(("t", position)) if then.len() < KNOWN_AHEAD => then.push(read_position(position)?),
+                Some(("t", position)) if then.len() < MAX_POSITIONS_AHEAD => {
+                    then.push(read_position(position)?);
+                }
                 Some(("end", totals)) => mark = Mark::End(read_totals(totals)?),
                 None if word == "stop" => mark = Mark::Stop,
                 _ => return None,
@@ -147,7 +149,7 @@ fn write_position(text: &mut String, name: char, position: &Position) {
 }
 
 fn read_position(text: &str) -> Option<Position> {
-    if text.len() > POSITION_AT_MOST * 4 / 3 + 4 {
+    if text.len() > MAX_POSITION_BYTES * 4 / 3 + 4 {
         return None;
     }
     Position::new(BASE64_URL_SAFE_NO_PAD.decode(text).ok()?)
@@ -178,14 +180,14 @@ mod tests {
     fn what_was_written_is_read() {
         let pull = PullHeader {
             stream: 0xab,
-            budget: Budget { chunks: 4, bytes: 2 << 20 },
-            position: position(&[0; POSITION_AT_MOST]),
+            budget: PullBudget { chunks: 4, bytes: 2 << 20 },
+            position: position(&[0; MAX_POSITION_BYTES]),
         };
         assert_eq!(PullHeader::read(&pull.write()), Some(pull));
         let ends =
             [Totals { bytes: u64::MAX, rows: None }, Totals { bytes: 0, rows: Some(3) }].map(Mark::End);
         for mark in [Mark::More, Mark::Stop].into_iter().chain(ends) {
-            for then in 0..=KNOWN_AHEAD {
+            for then in 0..=MAX_POSITIONS_AHEAD {
                 let chunk = chunk(vec![position(b"then"); then], mark);
                 assert_eq!(Chunk::read(&chunk.write(), chunk.bytes.clone()), Some(chunk));
             }
@@ -237,12 +239,12 @@ mod tests {
             assert_eq!(PullHeader::read(text), None, "{text}");
         }
         assert!(PullHeader::read("1 1 5 p=").is_some());
-        let long = "A".repeat(POSITION_AT_MOST * 4 / 3 + 2);
+        let long = "A".repeat(MAX_POSITION_BYTES * 4 / 3 + 2);
         assert_eq!(PullHeader::read(&format!("1 1 5 p={long}")), None);
-        let long = Bytes::from(vec![0; CHUNK_AT_MOST + 1]);
+        let long = Bytes::from(vec![0; MAX_CHUNK_BYTES + 1]);
         let too_long = Chunk { bytes: long.clone(), ..chunk(Vec::new(), Mark::More) };
         assert_eq!(Chunk::read(&too_long.write(), long), None);
-        let too_far = chunk(vec![position(b"then"); KNOWN_AHEAD + 1], Mark::More);
+        let too_far = chunk(vec![position(b"then"); MAX_POSITIONS_AHEAD + 1], Mark::More);
         assert_eq!(Chunk::read(&too_far.write(), too_far.bytes), None);
     }
 }

@@ -74,7 +74,7 @@ impl Telemetry {
     /// Who records spans, if anybody does.
     pub(crate) fn tracer(&self) -> Option<SdkTracer> {
         let tracer = self.export.as_ref()?.provider.tracer("mesh");
-        span::switch_on();
+        span::enable();
         Some(tracer)
     }
 

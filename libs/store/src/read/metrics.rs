@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh_telemetry::{By, Registry, list, seconds_histogram};
+use mesh_telemetry::{LabeledFamily, Registry, list, seconds_histogram};
 use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
 
 use super::{ReadError, Store};
@@ -34,14 +34,14 @@ impl Pool {
 /// Counts of one store. Cloning shares them.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
-    statements: By<3, Histogram>,
+    statements: LabeledFamily<3, Histogram>,
     /// Those that succeeded, in the order of the pools.
     succeeded: [Histogram; 2],
-    waits: By<1, Histogram>,
-    timeouts: By<1, Counter>,
-    pending: By<1, Gauge>,
-    most: By<1, Gauge>,
-    open: By<2, Gauge>,
+    waits: LabeledFamily<1, Histogram>,
+    timeouts: LabeledFamily<1, Counter>,
+    pending: LabeledFamily<1, Gauge>,
+    most: LabeledFamily<1, Gauge>,
+    open: LabeledFamily<2, Gauge>,
 }
 
 /// How many connections there are.
@@ -115,7 +115,7 @@ impl Store {
         registry.add(&list::DB_CLIENT_CONNECTION_PENDING, metrics.pending.clone());
         registry.add(&list::DB_CLIENT_CONNECTION_MAX, metrics.most.clone());
         registry.add(&list::DB_CLIENT_CONNECTION_COUNT, metrics.open.clone());
-        registry.before_each_look(move || {
+        registry.on_scrape(move || {
             for pool in Pool::ALL {
                 metrics.shows(pool, store.connections(pool));
             }

@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mesh_telemetry::span::{self, Recorded};
+use mesh_telemetry::span::{self, SpanExt};
 use tokio::sync::watch::Receiver;
 use tokio_postgres::{Row, types::ToSql};
 use tracing::Instrument;
@@ -155,7 +155,7 @@ impl Store {
         let error = result.as_ref().err();
         self.servers.metrics.ended(pool, error, begun.elapsed());
         if let Some(error) = error {
-            span.failed(error.kind());
+            span.record_failure(error.kind());
         }
         result
     }

@@ -22,8 +22,11 @@ fn table() -> String {
             Kind::Info => "info",
         };
         let labels: Vec<_> = metric.label_names().map(|label| format!("`{label}`")).collect();
-        let workloads =
-            if metric.workloads == list::EVERYBODY { "all".to_owned() } else { metric.workloads.join(", ") };
+        let workloads = if metric.workloads == list::ALL_WORKLOADS {
+            "all".to_owned()
+        } else {
+            metric.workloads.join(", ")
+        };
         let unit = if metric.unit.is_empty() { String::new() } else { format!(" ({})", metric.unit) };
         let _ = writeln!(
             text,
@@ -31,7 +34,7 @@ fn table() -> String {
             metric.name,
             metric.sample(),
             labels.join(", "),
-            metric.tells
+            metric.help
         );
     }
     text

@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng};
 use super::*;
 use crate::candidate::Proof;
 use crate::refusal::{SPAM, VALIDATION_FAILED};
-use crate::search::{Effort, search};
+use crate::search::{SearchControl, search};
 
 const PREFIX: &str = "Net";
 
@@ -18,8 +18,8 @@ fn rules(difficulty: u32, tx_per_block: u32, increasing: bool) -> SpamRules {
     SpamRules { difficulty, past_blocks: 5, tx_per_block, increasing, bar: Duration::from_secs(30) }
 }
 
-fn at_height(height: u64, rules: SpamRules) -> Spam {
-    let mut spam = Spam::new(PREFIX);
+fn at_height(height: u64, rules: SpamRules) -> SpamFilter {
+    let mut spam = SpamFilter::new(PREFIX);
     for height in height.saturating_sub(9).max(1)..=height {
         spam.begin(block(height), rules);
     }
@@ -67,16 +67,16 @@ fn work_counts_on_the_blocks_of_the_window_only() {
         }
     }
     // A smaller work than asked for, another prefix, no work at all.
-    refused(spam.judge(&exact("a", "small", 10, 2)), SPAM, "not good");
+    refused(spam.check(&exact("a", "small", 10, 2)), SPAM, "not good");
     let mut other = at_height(10, rules(3, 100, false));
     other.prefix.clear();
-    refused(other.judge(&exact("a", "t10", 10, 3)), SPAM, "not good");
+    refused(other.check(&exact("a", "t10", 10, 3)), SPAM, "not good");
     let without = Candidate { proof: None, ..exact("a", "t", 10, 3) };
-    refused(spam.judge(&without), SPAM, "missing");
+    refused(spam.check(&without), SPAM, "missing");
     for tid in [String::new(), "t".repeat(LONGEST_TID + 1)] {
-        refused(spam.judge(&candidate("a", &tid, 0)), SPAM, "1 to 256 bytes");
+        refused(spam.check(&candidate("a", &tid, 0)), SPAM, "1 to 256 bytes");
     }
-    refused(Spam::new(PREFIX).judge(&exact("a", "t", 1, 3)), SPAM, "not good");
+    refused(SpamFilter::new(PREFIX).check(&exact("a", "t", 1, 3)), SPAM, "not good");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn what_search_finds_is_taken() {
     for difficulty in [0, 1, 8, 11] {
         let mut spam = at_height(10, rules(difficulty, 1, false));
         let puzzle = Puzzle::new(PREFIX, &block(10).hash, "tid");
-        let nonce = search(&puzzle, difficulty, &Effort::default()).unwrap();
+        let nonce = search(&puzzle, difficulty, &SearchControl::default()).unwrap();
         let admission = spam.admit(&candidate("a", "tid", nonce)).unwrap();
         assert!(admission.height == 10 && admission.bits >= difficulty);
     }
@@ -99,12 +99,12 @@ fn a_tid_and_a_hash_are_used_once_inside_the_window() {
     refused(spam.admit(&exact("b", "t", 10, 2)), SPAM, "proof of work tid already used");
     // The block of the first one goes, and with it what it used.
     spam.begin(block(12), rules(2, 100, false));
-    refused(spam.judge(&exact("b", "t", 12, 2)), SPAM, "already used");
-    assert!(spam.stands(&tx.hash).is_ok());
+    refused(spam.check(&exact("b", "t", 12, 2)), SPAM, "already used");
+    assert!(spam.admission(&tx.hash).is_ok());
     spam.begin(block(13), rules(2, 100, false));
-    refused(spam.stands(&tx.hash), SPAM, "last 5 blocks");
+    refused(spam.admission(&tx.hash), SPAM, "last 5 blocks");
     spam.admit(&exact("b", "t", 13, 2)).unwrap();
-    refused(spam.judge(&tx), SPAM, "already used");
+    refused(spam.check(&tx), SPAM, "already used");
 }
 
 #[test]
@@ -116,14 +116,14 @@ fn one_more_than_the_quota_bars_the_party_for_a_time() {
     spam.admit(&exact("b", "4", 10, 2)).unwrap();
     let more = exact("a", "5", 10, 9);
     // Judging has no consequence.
-    refused(spam.judge(&more), SPAM, "more than 2");
-    spam.judge(&exact("a", "6", 8, 2)).unwrap();
+    refused(spam.check(&more), SPAM, "more than 2");
+    spam.check(&exact("a", "6", 8, 2)).unwrap();
     refused(spam.admit(&more), SPAM, "more than 2");
     refused(spam.admit(&exact("a", "6", 8, 2)), SPAM, "barred for 30 more seconds");
     spam.admit(&exact("b", "7", 10, 2)).unwrap();
     // 30 s, by the time of the blocks.
     spam.begin(Block { time: block(10).time + Duration::from_secs(29), ..block(11) }, rules(2, 2, false));
-    refused(spam.judge(&exact("a", "8", 11, 2)), SPAM, "barred for 1 more");
+    refused(spam.check(&exact("a", "8", 11, 2)), SPAM, "barred for 1 more");
     spam.begin(Block { time: block(10).time + Duration::from_secs(30), ..block(12) }, rules(2, 2, false));
     spam.admit(&exact("a", "8", 12, 2)).unwrap();
 }
@@ -178,9 +178,9 @@ fn what_is_restored_counts_as_if_it_had_been_admitted() {
     let mut second = at_height(10, rules(2, 1, false));
     second.restore(&tx, admission);
     second.restore(&tx, admission);
-    refused(second.judge(&tx), VALIDATION_FAILED, "before");
-    refused(second.judge(&exact("b", "t", 10, 2)), SPAM, "already used");
-    refused(second.judge(&exact("a", "u", 9, 2)), SPAM, "more than 1");
+    refused(second.check(&tx), VALIDATION_FAILED, "before");
+    refused(second.check(&exact("b", "t", 10, 2)), SPAM, "already used");
+    refused(second.check(&exact("a", "u", 9, 2)), SPAM, "more than 1");
     let gone = Admission { height: 5, bits: 2 };
     let other = exact("b", "v", 10, 2);
     second.restore(&other, gone);
@@ -192,7 +192,7 @@ fn work_is_judged_by_the_rules_of_its_block() {
     let mut spam = at_height(10, rules(4, 1, false));
     spam.begin(block(11), rules(6, 2, false));
     spam.admit(&exact("a", "old", 10, 4)).unwrap();
-    refused(spam.judge(&exact("a", "small", 11, 5)), SPAM, "not good");
+    refused(spam.check(&exact("a", "small", 11, 5)), SPAM, "not good");
     spam.admit(&exact("a", "1", 11, 6)).unwrap();
     spam.admit(&exact("a", "2", 11, 6)).unwrap();
     // A lower block is passed over.
@@ -268,7 +268,7 @@ fn random_traffic_is_judged_as_by_a_plain_model() {
             }
             let party = ["a", "b", "c"][rng.random_range(0..3)];
             let tx = candidate(party, &format!("t{}", rng.random_range(0..200)), rng.random_range(0..50));
-            let judged = spam.judge(&tx);
+            let judged = spam.check(&tx);
             let admitted = spam.admit(&tx);
             assert_eq!(judged, admitted);
             barred += usize::from(admitted.as_ref().is_err_and(|refusal| refusal.reason.contains("barred")));
@@ -287,12 +287,12 @@ fn random_traffic_is_judged_as_by_a_plain_model() {
 fn rules_that_come_late_hold_for_their_block_and_for_those_after_it() {
     let mut spam = at_height(20, rules(6, 100, false));
     let tx = on_newest("a", "t", 20, 4);
-    refused(spam.judge(&tx), SPAM, "not good");
-    spam.amend(19, rules(4, 100, false));
-    refused(spam.judge(&tx), SPAM, "not good");
+    refused(spam.check(&tx), SPAM, "not good");
+    spam.amend_rules(19, rules(4, 100, false));
+    refused(spam.check(&tx), SPAM, "not good");
     assert_eq!(spam.rules().difficulty, 6);
-    spam.amend(20, rules(4, 100, false));
-    assert_eq!(spam.judge(&tx).unwrap().height, 20);
+    spam.amend_rules(20, rules(4, 100, false));
+    assert_eq!(spam.check(&tx).unwrap().height, 20);
     assert_eq!(spam.rules().difficulty, 4);
 }
 
@@ -302,9 +302,9 @@ fn a_bar_is_taken_over_from_another_state_and_ends_at_its_time() {
     let mut other = strict.clone();
     strict.admit(&candidate("a", "1", 0)).unwrap();
     refused(strict.admit(&candidate("a", "2", 0)), SPAM, "barred");
-    other.bar_as(&strict);
-    refused(other.judge(&candidate("a", "3", 0)), SPAM, "barred for 30");
-    other.judge(&candidate("b", "3", 0)).unwrap();
+    other.merge_bans(&strict);
+    refused(other.check(&candidate("a", "3", 0)), SPAM, "barred for 30");
+    other.check(&candidate("b", "3", 0)).unwrap();
     other.begin(Block { time: Duration::from_secs(1050), ..block(21) }, rules(0, 1, false));
-    other.judge(&candidate("a", "3", 0)).unwrap();
+    other.check(&candidate("a", "3", 0)).unwrap();
 }

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use mesh_bus::{Encoding, Format};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
-use mesh_telemetry::{TraceContext, code_name, span::Recorded};
+use mesh_telemetry::{TraceContext, code_name, span::SpanExt};
 use proto_msgs::{Method, OperationInfo};
 use tokio::time;
 use tonic::{
@@ -76,13 +76,13 @@ pub(crate) async fn answer(shared: &Shared, mut call: Call) -> Response<Body> {
     let mut response = answered.unwrap_or_else(|problem| status::refused(&problem));
     response.headers_mut().insert(X_REQUEST_ID, call.id.into_value());
     response.headers_mut().insert(GRPC_ACCEPT_ENCODING, IDENTITY);
-    if let Some(recorded) = span.passed_on() {
+    if let Some(recorded) = span.trace_context() {
         response.extensions_mut().insert(recorded);
     }
     shared.metrics.called(&call.operation.name, code, started.elapsed());
-    span.notes("rpc.response.status_code", code_name(code));
+    span.record_attribute("rpc.response.status_code", code_name(code));
     if answered_badly(code) {
-        span.failed(code_name(code));
+        span.record_failure(code_name(code));
     }
     response
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use mesh_bus::{Opened, Pulled};
+use mesh_bus::{OpenReply, PullStream};
 use mesh_problem::Problem;
 use prost_reflect::{prost::Message, prost_types::Any};
 use proto_msgs::google::api::HttpBody;
@@ -17,7 +17,7 @@ const INFO_TYPE: &str = "type.googleapis.com/api.v2.ExportInfo";
 const DATA_BYTES: usize = 64 << 10;
 
 struct State {
-    pulled: Pulled,
+    pulled: PullStream,
     content_type: String,
     extensions: Vec<Any>,
     rest: Bytes,
@@ -28,8 +28,8 @@ struct State {
 
 /// The messages of a download; it breaks off at a client's own deadline. The place is free when nobody reads them any more.
 pub(super) fn messages(
-    opened: Opened,
-    pulled: Pulled,
+    opened: OpenReply,
+    pulled: PullStream,
     until: Option<Instant>,
     place: ExportPlace,
 ) -> impl Stream<Item = Result<Vec<Bytes>, Problem>> + Send + 'static {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mesh_bus::PullLimits;
 use proto_msgs::{
-    COMMIT_MS, LIST_AT_MOST, NODE_CALL_MS,
+    COMMIT_MS, MAX_LIST_LENGTH, NODE_CALL_MS,
     v2::{LimitsReply, RateLimits, RequestLimits, RowLimits, TimeLimits},
 };
 
@@ -23,12 +23,12 @@ pub(super) fn in_force(config: &Config) -> LimitsReply {
             url_bytes: count(limits.url_bytes),
             head_bytes: count(limits.head_bytes),
             headers: limits::HEADERS,
-            list_elements: count(LIST_AT_MOST),
+            list_elements: count(MAX_LIST_LENGTH),
         }),
         rows: Some(RowLimits {
             page_default: count(config.rows.page_default),
-            page_greatest: count(config.rows.page_greatest),
-            accounts_greatest: count(config.rows.accounts_greatest),
+            page_greatest: count(config.rows.page_max),
+            accounts_greatest: count(config.rows.accounts_max),
         }),
         rate: Some(RateLimits {
             requests_per_s: config.rate.map_or(0, |rate| rate.per_s.get()),

@@ -2,7 +2,7 @@
 
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::FieldDescriptor;
-use proto_msgs::{Contract, LIST_AT_MOST};
+use proto_msgs::{Contract, MAX_LIST_LENGTH};
 
 /// The number of the refusal of a list with too many elements (contract section 7).
 const LIST_TOO_LONG: u32 = 10_029;
@@ -23,10 +23,10 @@ pub(super) fn malformed(way: &[FieldDescriptor], expected: &str, text: &str) -> 
 
 /// Refuses a list that has too many elements.
 pub(super) fn check_length(way: &[FieldDescriptor], length: usize) -> Result<(), Problem> {
-    if length <= LIST_AT_MOST {
+    if length <= MAX_LIST_LENGTH {
         return Ok(());
     }
-    let reason = format!("a list takes at most {LIST_AT_MOST} elements");
+    let reason = format!("a list takes at most {MAX_LIST_LENGTH} elements");
     Err(Problem::invalid(LIST_TOO_LONG, reason).with_inner(shown_way(way)))
 }
 

@@ -6,7 +6,7 @@ use actix::{Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
-use mesh_bus::{Chunks, Open, Opened, Pull, WhileAwaited};
+use mesh_bus::{CancelOnDrop, Chunks, Open, OpenReply, Pull};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, TimeUs, head_of};
 use proto_msgs::{
@@ -76,19 +76,19 @@ fn read(request: &ExportLedgerEntriesRequest) -> Result<Range, Problem> {
 }
 
 impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
-    type Result = WhileAwaited<Result<Opened, Problem>>;
+    type Result = CancelOnDrop<Result<OpenReply, Problem>>;
 
     fn handle(&mut self, open: Open<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
-        let Open { request, asked, .. } = open;
+        let Open { request, scope, .. } = open;
         let store = self.store.clone();
-        asked.by(async move {
+        scope.run(async move {
             let failed = |error: ReadError| error.problem(LEDGER);
             let range = read(&request)?;
             let row = store.point(include_str!("../../sql/ledger_bound.sql"), &[]).await.map_err(failed)?;
             let bound = head_of(&row).map_err(failed)?.map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
             let first = Place::start(bound, range.start_ns.map(TimeUs::at_or_after_ns)).write()?;
             let ExportLedgerEntriesRequest { party_id, asset_id, .. } = request;
-            Ok(Opened {
+            Ok(OpenReply {
                 info: ExportInfo {
                     file_name: format!("ledger_entries_{party_id}_{asset_id}{}.csv", range.in_name()),
                     chain_id: row.try_get("chain_id").map_err(ReadError::from).map_err(failed)?,
@@ -105,14 +105,14 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
 }
 
 impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
-    type Result = WhileAwaited<Result<Chunks, Problem>>;
+    type Result = CancelOnDrop<Result<Chunks, Problem>>;
 
     fn handle(&mut self, pull: Pull<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
-        let Pull { request, position, budget, asked } = pull;
+        let Pull { request, position, budget, scope } = pull;
         let from = (self.store.clone(), Arc::clone(&self.ledger_accounts));
         let kept = Arc::clone(&self.ledger_walks);
         let pulled = self.metrics.pulled("ExportLedgerEntries");
-        asked.by(async move {
+        scope.run(async move {
             let range = read(&request)?;
             let place = Place::read(&position)?;
             let until = range.until(place.bound);
@@ -142,7 +142,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
                     Ok(Some((piece, None)))
                 }
             });
-            Ok(Chunks { then: Vec::new(), pieces: pieces.boxed() })
+            Ok(Chunks { next_positions: Vec::new(), pieces: pieces.boxed() })
         })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use actix::{Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use mesh_bus::{Chunks, KNOWN_AHEAD, Open, Opened, Piece, Position, Pull, Totals, WhileAwaited};
+use mesh_bus::{CancelOnDrop, Chunks, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece, Position, Pull, Totals};
 use mesh_history::{Held, HistoryError, Layout, LayoutError, TABLES};
 use mesh_problem::{Code, MALFORMED, Problem, error_chain};
 use proto_msgs::{
@@ -60,13 +60,13 @@ impl Wanted {
 }
 
 impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
-    type Result = WhileAwaited<Result<Opened, Problem>>;
+    type Result = CancelOnDrop<Result<OpenReply, Problem>>;
 
     fn handle(&mut self, open: Open<ExportNetworkHistoryRequest>, _: &mut Context<Self>) -> Self::Result {
-        let Open { request, from_byte, asked } = open;
+        let Open { request, from_byte, scope } = open;
         let (listing, layouts, catalogue) =
             (self.listing.borrow().clone(), self.layouts.clone(), self.catalogue.clone());
-        asked.by(async move {
+        scope.run(async move {
             let wanted = Wanted::read(&request)?;
             let lay_out = |listing: &Listing| {
                 let held = listing.held.as_ref().ok_or_else(|| away("nothing was listed yet"))?;
@@ -79,7 +79,7 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
                 Err(_) => lay_out(&catalogue.send(Refresh).await.map_err(|error| away(&error.to_string()))?)?,
             };
             let from_byte = from_byte.min(layout.length);
-            Ok(Opened {
+            Ok(OpenReply {
                 info: ExportInfo {
                     file_name: layout.file_name.clone(),
                     chain_id: layout.chain_id.clone(),
@@ -98,14 +98,14 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
 }
 
 impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
-    type Result = WhileAwaited<Result<Chunks, Problem>>;
+    type Result = CancelOnDrop<Result<Chunks, Problem>>;
 
     fn handle(&mut self, pull: Pull<ExportNetworkHistoryRequest>, _: &mut Context<Self>) -> Self::Result {
-        let Pull { request, position: at, budget, asked } = pull;
+        let Pull { request, position: at, budget, scope } = pull;
         let (layouts, catalogue) = (self.layouts.clone(), self.catalogue.clone());
         let segments = self.segments.clone();
         let pulled = self.metrics.pulled("ExportNetworkHistory");
-        asked.by(async move {
+        scope.run(async move {
             let wanted = Wanted::read(&request)?;
             let (fingerprint, offset) = read_position(&at)?;
             let known = layouts.borrow_mut().known(wanted.key(), &fingerprint);
@@ -142,9 +142,10 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
             }
             let next = |at: u64| (at < layout.length).then_some(at);
             let then = std::iter::successors(next(end), |at| next(layout.read_end(*at, most)));
-            let then = then.take(KNOWN_AHEAD).map(|at| position(&layout, at)).collect::<Result<_, _>>()?;
+            let then =
+                then.take(MAX_POSITIONS_AHEAD).map(|at| position(&layout, at)).collect::<Result<_, _>>()?;
             let pieces = cut(&layout, offset, &bytes, chunk);
-            Ok(Chunks { then, pieces: stream::iter(pieces).boxed() })
+            Ok(Chunks { next_positions: then, pieces: stream::iter(pieces).boxed() })
         })
     }
 }

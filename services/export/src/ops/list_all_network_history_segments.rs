@@ -1,7 +1,7 @@
 //! ListAllNetworkHistorySegments: what is held, newest first, from the object store alone.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answering, Ask};
+use mesh_bus::{AnswerFuture, Ask};
 use mesh_history::Segment;
 use mesh_problem::Problem;
 use proto_msgs::{
@@ -12,15 +12,15 @@ use proto_msgs::{
 use crate::{Export, Listing};
 
 impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
-    type Result = Answering<ListAllNetworkHistorySegmentsReply>;
+    type Result = AnswerFuture<ListAllNetworkHistorySegmentsReply>;
 
     fn handle(
         &mut self,
-        Ask(_, asked): Ask<ListAllNetworkHistorySegmentsRequest>,
+        Ask(_, scope): Ask<ListAllNetworkHistorySegmentsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let Listing { held, failure } = self.listing.borrow().clone();
-        asked.by(async move {
+        scope.run(async move {
             let failed = |cause: &str| {
                 Problem::internal(SEGMENTS, "the segments cannot be listed").caused_by(cause.to_owned())
             };

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::stage::{Stage, Whole, Worker, copied};
 use flate2::read::DeflateDecoder;
-use mesh_bus::{Ask, Asked, Budget, Position};
+use mesh_bus::{Ask, Position, PullBudget, RequestScope};
 use mesh_export::{Refresh, Until};
 use mesh_problem::Code;
 use proto_msgs::v2::{
@@ -12,7 +12,7 @@ use proto_msgs::v2::{
     Table,
 };
 
-const WINDOW: Budget = Budget { chunks: 8, bytes: 4 << 20 };
+const WINDOW: PullBudget = PullBudget { chunks: 8, bytes: 4 << 20 };
 
 fn history(table: Table, from: i64, to: i64) -> ExportNetworkHistoryRequest {
     ExportNetworkHistoryRequest { from_block: Some(from), to_block: Some(to), table: table.into() }
@@ -73,11 +73,11 @@ async fn any_replica_gives_the_same_bytes_from_any_place_also_without_the_databa
     let request = history(Table::MarketData, 1, 150);
     let whole = Worker::whole(&[&one], &request, 0, &[WINDOW]).await.bytes;
     assert!(whole.len() > 10_000, "{} bytes are too few to try", whole.len());
-    let etag = |opened: mesh_bus::Opened| (opened.etag, opened.crc32c);
+    let etag = |opened: mesh_bus::OpenReply| (opened.etag, opened.crc32c);
     let etags = (one.open(&request, 0).await.unwrap(), other.open(&request, 7).await.unwrap());
     assert_eq!(etag(etags.0), etag(etags.1));
     let length = whole.len() as u64;
-    let budgets = [(3, 999), (1, 1), (2, 5000)].map(|(chunks, bytes)| Budget { chunks, bytes });
+    let budgets = [(3, 999), (1, 1), (2, 5000)].map(|(chunks, bytes)| PullBudget { chunks, bytes });
     for from in [0, 1, 29, 30, 1000, length / 2, length - 23, length - 1, length] {
         let rest = Worker::whole(&[&other, &one], &request, from, &budgets).await;
         assert!(rest.bytes == whole[usize::try_from(from).unwrap()..], "from {from}");
@@ -85,7 +85,7 @@ async fn any_replica_gives_the_same_bytes_from_any_place_also_without_the_databa
     }
     let listed = other
         .export
-        .send(Ask(ListAllNetworkHistorySegmentsRequest {}, Asked::default()))
+        .send(Ask(ListAllNetworkHistorySegmentsRequest {}, RequestScope::default()))
         .await
         .unwrap()
         .unwrap()
@@ -222,7 +222,7 @@ async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
     assert!(pairs.len() > 10 && pairs.iter().any(|(party, _)| party == "network"));
     let times = "SELECT (extract(epoch FROM block_time) * 1000000)::int8 * 1000 FROM blocks ORDER BY height";
     let times: Vec<i64> = client.query(times, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
-    let budgets = [Budget { chunks: 2, bytes: 3000 }, WINDOW, Budget { chunks: 1, bytes: 70 }];
+    let budgets = [PullBudget { chunks: 2, bytes: 3000 }, WINDOW, PullBudget { chunks: 1, bytes: 70 }];
     let mut rows = 0;
     for (at, (party, asset)) in pairs.iter().enumerate() {
         let ranges =
@@ -272,7 +272,7 @@ async fn the_shapes_of_entries_and_the_edges_of_ranges_are_exact() {
     let two = "2024-01-01 00:00:01.5+00,7,7,\"\",X,,q,UNSPECIFIED,1,\"\",p,GENERAL,2\n";
     let three = "2024-01-01 00:00:01.5+00,-3,3,\"x,\"\"y\"\"\",X,m,p,MARGIN,-1,,q,UNSPECIFIED,0\n";
     let four = "2024-01-01 00:00:02+00,0,0,\"line\r\nbreak\",X,\"\",p,GENERAL,1,,q,UNSPECIFIED,2\n";
-    for budget in [WINDOW, Budget { chunks: 1, bytes: 1 }, Budget { chunks: 3, bytes: 100 }] {
+    for budget in [WINDOW, PullBudget { chunks: 1, bytes: 1 }, PullBudget { chunks: 3, bytes: 100 }] {
         assert_eq!(text(0, 0, budget).await, format!("{one}{two}{three}{four}"));
     }
     assert_eq!(text(at, at + 1, WINDOW).await, format!("{one}{two}{three}"), "the end is rounded up");
@@ -304,7 +304,7 @@ async fn before(rows: &[&str]) -> (Stage, Worker, Whole) {
 }
 
 /// Pulls the beginning of the ledger of `p`, and gives it with the position behind it; then nobody has a ledger any more.
-async fn begun(stage: &Stage, worker: &Worker, budget: Budget) -> (Vec<u8>, Position) {
+async fn begun(stage: &Stage, worker: &Worker, budget: PullBudget) -> (Vec<u8>, Position) {
     let request = ledger("p", "X", 0, 0);
     let first = Position::new(worker.open(&request, 0).await.unwrap().first).unwrap();
     let (head, after, end) = worker.pull(&request, &first, budget).await.unwrap();
@@ -316,7 +316,7 @@ async fn begun(stage: &Stage, worker: &Worker, budget: Budget) -> (Vec<u8>, Posi
 #[actix::test]
 async fn a_pull_begins_with_what_was_read_behind_the_one_before_it() {
     let (stage, worker, whole) = before(&[TRAPS]).await;
-    let (mut bytes, after) = begun(&stage, &worker, Budget { chunks: 1, bytes: 300 }).await;
+    let (mut bytes, after) = begun(&stage, &worker, PullBudget { chunks: 1, bytes: 300 }).await;
     let request = ledger("p", "X", 0, 0);
     let (rest, _, end) = worker.pull(&request, &after, WINDOW).await.unwrap();
     bytes.extend(rest);
@@ -336,7 +336,7 @@ const CROWD: &str = "
 async fn a_walk_that_has_met_a_crowd_begins_anew() {
     let (stage, worker, whole) = before(&[TRAPS, CROWD]).await;
     let most = u32::try_from(whole.bytes.len()).unwrap() - 50;
-    let (head, after) = begun(&stage, &worker, Budget { chunks: 4, bytes: most }).await;
+    let (head, after) = begun(&stage, &worker, PullBudget { chunks: 4, bytes: most }).await;
     assert!(whole.bytes.starts_with(&head));
     let (rest, ..) = worker.pull(&ledger("p", "X", 0, 0), &after, WINDOW).await.unwrap();
     assert!(rest.is_empty(), "what it knew has gone");

@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use actix::{Actor, Addr};
 use futures_util::TryStreamExt;
-use mesh_bus::{Asked, Budget, Open, Opened, Position, Pull, Totals};
+use mesh_bus::{Open, OpenReply, Position, Pull, PullBudget, RequestScope, Totals};
 use mesh_chassis::Registry;
 use mesh_demo::{Plan, write_history};
 use mesh_export::{Catalogue, Export, Listing, Metrics, Refresh, Rules, Sealed, Sealing};
@@ -114,12 +114,15 @@ pub(crate) struct Whole {
 }
 
 impl Worker {
-    pub(crate) async fn open<R>(&self, request: &R, from_byte: u64) -> Result<Opened, Problem>
+    pub(crate) async fn open<R>(&self, request: &R, from_byte: u64) -> Result<OpenReply, Problem>
     where
         R: StreamingOperation + Clone,
         Export: actix::Handler<Open<R>>,
     {
-        self.export.send(Open { request: request.clone(), from_byte, asked: Asked::default() }).await.unwrap()
+        self.export
+            .send(Open { request: request.clone(), from_byte, scope: RequestScope::default() })
+            .await
+            .unwrap()
     }
 
     /// One pull: its bytes, where the next begins, and the totals at the end.
@@ -127,26 +130,30 @@ impl Worker {
         &self,
         request: &R,
         position: &Position,
-        budget: Budget,
+        budget: PullBudget,
     ) -> Result<(Vec<u8>, Position, Option<Totals>), Problem>
     where
         R: StreamingOperation + Clone,
         Export: actix::Handler<Pull<R>>,
     {
-        let pull =
-            Pull { request: request.clone(), position: position.clone(), budget, asked: Asked::default() };
+        let pull = Pull {
+            request: request.clone(),
+            position: position.clone(),
+            budget,
+            scope: RequestScope::default(),
+        };
         let chunks = self.export.send(pull).await.unwrap()?;
         let pieces: Vec<_> = chunks.pieces.try_collect().await?;
         assert!(pieces.len() <= budget.chunks as usize && !pieces.is_empty());
         let (last, others) = pieces.split_last().unwrap();
         assert!(others.iter().all(|piece| piece.end.is_none() && !piece.bytes.is_empty()));
         assert!(pieces.iter().all(|piece| piece.bytes.len() <= budget.chunk_bytes()));
-        if let Some(then) = chunks.then.first() {
+        if let Some(then) = chunks.next_positions.first() {
             assert_eq!(*then, last.after, "the next pull begins where this one ended");
         }
-        if let [next, behind, ..] = &chunks.then[..] {
+        if let [next, behind, ..] = &chunks.next_positions[..] {
             let (request, position) = (request.clone(), next.clone());
-            let pull = Pull { request, position, budget, asked: Asked::default() };
+            let pull = Pull { request, position, budget, scope: RequestScope::default() };
             let pieces: Vec<_> = self.export.send(pull).await.unwrap()?.pieces.try_collect().await?;
             assert_eq!(pieces.last().map(|last| &last.after), Some(behind), "as does the one behind it");
         }
@@ -159,7 +166,7 @@ impl Worker {
         workers: &[&Worker],
         request: &R,
         from_byte: u64,
-        budgets: &[Budget],
+        budgets: &[PullBudget],
     ) -> Whole
     where
         R: StreamingOperation + Clone,

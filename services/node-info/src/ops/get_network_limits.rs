@@ -1,7 +1,7 @@
 //! GetNetworkLimits: what the network allows at present.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answered, Answering, Ask};
+use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, Row, TimeUs, head_of};
 use proto_msgs::{
@@ -12,18 +12,18 @@ use proto_msgs::{
 use crate::NodeInfo;
 
 impl Handler<Ask<GetNetworkLimitsRequest>> for NodeInfo {
-    type Result = Answering<GetNetworkLimitsReply>;
+    type Result = AnswerFuture<GetNetworkLimitsReply>;
 
-    fn handle(&mut self, Ask(_, asked): Ask<GetNetworkLimitsRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(&mut self, Ask(_, scope): Ask<GetNetworkLimitsRequest>, _: &mut Context<Self>) -> Self::Result {
         let store = self.store.clone();
-        asked.by(async move {
+        scope.run(async move {
             let failed = |error: ReadError| error.problem(LIMITS);
             let row =
                 store.point(include_str!("../../sql/get_network_limits.sql"), &[]).await.map_err(failed)?;
             let limits = limits(&row).map_err(failed)?;
             let limits =
                 limits.ok_or_else(|| Problem::not_found(LIMITS, "no network limits are recorded"))?;
-            Ok(Answered::at(head_of(&row).map_err(failed)?, GetNetworkLimitsReply { limits: Some(limits) }))
+            Ok(Answer::at(head_of(&row).map_err(failed)?, GetNetworkLimitsReply { limits: Some(limits) }))
         })
     }
 }

@@ -2,22 +2,22 @@
 //! is published. The flag is in the store, so it survives restarts and is the same on all replicas.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answering, Ask};
+use mesh_bus::{AnswerFuture, Ask};
 use mesh_store::ReadError;
 use proto_msgs::v2::{GetProtocolUpgradeStatusReply, GetProtocolUpgradeStatusRequest};
 
 use crate::NodeInfo;
 
 impl Handler<Ask<GetProtocolUpgradeStatusRequest>> for NodeInfo {
-    type Result = Answering<GetProtocolUpgradeStatusReply>;
+    type Result = AnswerFuture<GetProtocolUpgradeStatusReply>;
 
     fn handle(
         &mut self,
-        Ask(_, asked): Ask<GetProtocolUpgradeStatusRequest>,
+        Ask(_, scope): Ask<GetProtocolUpgradeStatusRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let store = self.store.clone();
-        asked.by(async move {
+        scope.run(async move {
             let row = store.point(include_str!("../../sql/get_protocol_upgrade_status.sql"), &[]).await?;
             let ready = row.try_get("ready").map_err(ReadError::from)?;
             Ok(GetProtocolUpgradeStatusReply { ready }.into())

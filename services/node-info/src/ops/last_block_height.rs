@@ -4,7 +4,7 @@
 use std::{fmt::Debug, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use actix::{Context, Handler};
-use mesh_bus::{Answering, Ask};
+use mesh_bus::{AnswerFuture, Ask};
 use mesh_problem::{Code, Problem};
 use mesh_store::{ReadError, Row, head_of};
 use proto_msgs::{
@@ -39,11 +39,11 @@ pub(crate) struct View {
 }
 
 impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
-    type Result = Answering<LastBlockHeightReply>;
+    type Result = AnswerFuture<LastBlockHeightReply>;
 
-    fn handle(&mut self, Ask(_, asked): Ask<LastBlockHeightRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(&mut self, Ask(_, scope): Ask<LastBlockHeightRequest>, _: &mut Context<Self>) -> Self::Result {
         let (store, node, held) = (self.store.clone(), self.node.clone(), self.height.clone());
-        asked.by(async move {
+        scope.run(async move {
             let newest = || node.as_ref().map(|node| newest(&node.borrow())).transpose();
             let mut block = newest()?;
             let stands = store.state();

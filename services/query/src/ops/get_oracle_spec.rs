@@ -1,7 +1,7 @@
 //! GetOracleSpec: the latest version of one oracle spec.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answered, Answering, Ask};
+use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, Row, TimeUs, head_of};
 use proto_msgs::{
@@ -19,15 +19,15 @@ use serde_json::Value;
 use crate::Query;
 
 impl Handler<Ask<GetOracleSpecRequest>> for Query {
-    type Result = Answering<GetOracleSpecReply>;
+    type Result = AnswerFuture<GetOracleSpecReply>;
 
     fn handle(
         &mut self,
-        Ask(request, asked): Ask<GetOracleSpecRequest>,
+        Ask(request, scope): Ask<GetOracleSpecRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let store = self.store.clone();
-        asked.by(async move {
+        scope.run(async move {
             let failed = |error: ReadError| error.problem(ORACLE_SPEC);
             let id = request.oracle_spec_id;
             let row =
@@ -37,7 +37,7 @@ impl Handler<Ask<GetOracleSpecRequest>> for Query {
                 spec.ok_or_else(|| Problem::not_found(ORACLE_SPEC, "no such oracle spec").with_inner(id))?;
             let head = head_of(&row).map_err(failed)?;
             let external_data_source_spec = Some(ExternalDataSourceSpec { spec: Some(spec) });
-            Ok(Answered::at(
+            Ok(Answer::at(
                 head,
                 GetOracleSpecReply { oracle_spec: Some(OracleSpec { external_data_source_spec }) },
             ))

@@ -1,7 +1,7 @@
 //! GetWithdrawal: one withdrawal by its id.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answered, Answering, Ask};
+use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, Row, TimeUs, head_of};
 use proto_msgs::{
@@ -16,15 +16,15 @@ use serde_json::Value;
 use crate::Query;
 
 impl Handler<Ask<GetWithdrawalRequest>> for Query {
-    type Result = Answering<GetWithdrawalReply>;
+    type Result = AnswerFuture<GetWithdrawalReply>;
 
     fn handle(
         &mut self,
-        Ask(request, asked): Ask<GetWithdrawalRequest>,
+        Ask(request, scope): Ask<GetWithdrawalRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let store = self.store.clone();
-        asked.by(async move {
+        scope.run(async move {
             let failed = |error: ReadError| error.problem(WITHDRAWAL);
             let row = store
                 .point(include_str!("../../sql/get_withdrawal.sql"), &[&request.id])
@@ -34,7 +34,7 @@ impl Handler<Ask<GetWithdrawalRequest>> for Query {
             let withdrawal = withdrawal
                 .ok_or_else(|| Problem::not_found(WITHDRAWAL, "no such withdrawal").with_inner(request.id))?;
             let head = head_of(&row).map_err(failed)?;
-            Ok(Answered::at(head, GetWithdrawalReply { withdrawal: Some(withdrawal) }))
+            Ok(Answer::at(head, GetWithdrawalReply { withdrawal: Some(withdrawal) }))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! ListAccounts: all accounts that match the filters, with their balances, unpaged.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answered, Answering, Ask};
+use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::{Code, Problem};
 use mesh_store::{ReadError, Row, head_of};
 use proto_msgs::{
@@ -12,15 +12,15 @@ use proto_msgs::{
 use crate::Query;
 
 impl Handler<Ask<ListAccountsRequest>> for Query {
-    type Result = Answering<ListAccountsReply>;
+    type Result = AnswerFuture<ListAccountsReply>;
 
     fn handle(
         &mut self,
-        Ask(request, asked): Ask<ListAccountsRequest>,
+        Ask(request, scope): Ask<ListAccountsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let (store, at_most) = (self.store.clone(), self.accounts_at_most);
-        asked.by(async move {
+        scope.run(async move {
             let failed = |error: ReadError| error.problem(ACCOUNTS);
             let one_more = i64::try_from(at_most).unwrap_or(i64::MAX - 1) + 1;
             let sql = include_str!("../../sql/list_accounts.sql");
@@ -33,7 +33,7 @@ impl Handler<Ask<ListAccountsRequest>> for Query {
             }
             let head = rows.first().map_or(Ok(None), head_of).map_err(failed)?;
             let accounts = rows.iter().filter_map(|row| account(row).transpose()).collect::<Result<_, _>>();
-            Ok(Answered::at(head, ListAccountsReply { accounts: accounts.map_err(failed)? }))
+            Ok(Answer::at(head, ListAccountsReply { accounts: accounts.map_err(failed)? }))
         })
     }
 }

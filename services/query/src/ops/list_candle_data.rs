@@ -1,7 +1,7 @@
 //! ListCandleData: candles of one market and interval.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answered, Answering, Ask};
+use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ListKey, ReadError, Row, TimeUs};
 use proto_msgs::{
@@ -34,15 +34,15 @@ impl ListKey for Start {
 }
 
 impl Handler<Ask<ListCandleDataRequest>> for Query {
-    type Result = Answering<ListCandleDataReply>;
+    type Result = AnswerFuture<ListCandleDataReply>;
 
     fn handle(
         &mut self,
-        Ask(request, asked): Ask<ListCandleDataRequest>,
+        Ask(request, scope): Ask<ListCandleDataRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
-        asked.by(async move {
+        scope.run(async move {
             let failed = |error: ReadError| error.problem(CANDLES);
             let (interval, market) = parts(&request.candle_id)
                 .ok_or_else(|| Problem::invalid(CANDLE_ID_INVALID, "the candle id is malformed"))?;
@@ -69,7 +69,7 @@ impl Handler<Ask<ListCandleDataRequest>> for Query {
                 .into_iter()
                 .map(|(cursor, node)| CandleEdge { node: Some(node), cursor })
                 .collect();
-            Ok(Answered::at(head, ListCandleDataReply { candles: Some(CandlePage { edges, page_info }) }))
+            Ok(Answer::at(head, ListCandleDataReply { candles: Some(CandlePage { edges, page_info }) }))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! ListCandleIntervals: the intervals of a market's candles with their ids. A closed list; the market need not exist.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answering, Ask};
+use mesh_bus::{AnswerFuture, Ask};
 use proto_msgs::{
     CANDLE_INTERVALS,
     v2::{IntervalToCandleId, ListCandleIntervalsReply, ListCandleIntervalsRequest},
@@ -10,11 +10,11 @@ use proto_msgs::{
 use crate::Query;
 
 impl Handler<Ask<ListCandleIntervalsRequest>> for Query {
-    type Result = Answering<ListCandleIntervalsReply>;
+    type Result = AnswerFuture<ListCandleIntervalsReply>;
 
     fn handle(
         &mut self,
-        Ask(request, asked): Ask<ListCandleIntervalsRequest>,
+        Ask(request, scope): Ask<ListCandleIntervalsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let row = |interval: &str| IntervalToCandleId {
@@ -22,6 +22,6 @@ impl Handler<Ask<ListCandleIntervalsRequest>> for Query {
             candle_id: format!("trades_candle_{interval}_{}", request.market_id),
         };
         let reply = ListCandleIntervalsReply { interval_to_candle_id: CANDLE_INTERVALS.map(row).to_vec() };
-        asked.by(async move { Ok(reply.into()) })
+        scope.run(async move { Ok(reply.into()) })
     }
 }

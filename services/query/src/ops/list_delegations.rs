@@ -1,7 +1,7 @@
 //! ListDelegations: the latest amount per party, node and epoch.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answered, Answering, Ask};
+use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_store::{ListKey, ReadError, Row};
 use proto_msgs::{
     numbers::list_delegations::DELEGATIONS,
@@ -39,15 +39,15 @@ impl ListKey for Key {
 }
 
 impl Handler<Ask<ListDelegationsRequest>> for Query {
-    type Result = Answering<ListDelegationsReply>;
+    type Result = AnswerFuture<ListDelegationsReply>;
 
     fn handle(
         &mut self,
-        Ask(request, asked): Ask<ListDelegationsRequest>,
+        Ask(request, scope): Ask<ListDelegationsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
-        asked.by(async move {
+        scope.run(async move {
             let failed = |error: ReadError| error.problem(DELEGATIONS);
             let window = window::<Key>(request.pagination.as_ref(), sizes)?;
             let position = window.position();
@@ -74,7 +74,7 @@ impl Handler<Ask<ListDelegationsRequest>> for Query {
             let page_info = Some(page_info(&page));
             let edge = |(cursor, node)| DelegationEdge { node: Some(node), cursor };
             let edges = page.edges.into_iter().map(edge).collect();
-            Ok(Answered::at(
+            Ok(Answer::at(
                 head,
                 ListDelegationsReply { delegations: Some(DelegationPage { edges, page_info }) },
             ))

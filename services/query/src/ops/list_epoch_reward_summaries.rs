@@ -1,7 +1,7 @@
 //! ListEpochRewardSummaries: rewards summed over parties per epoch, market, asset and reward type.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answered, Answering, Ask};
+use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
 use mesh_store::{ListKey, Parameter, ReadError, Row};
 use proto_msgs::{
@@ -47,15 +47,15 @@ impl ListKey for Key {
 }
 
 impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
-    type Result = Answering<ListEpochRewardSummariesReply>;
+    type Result = AnswerFuture<ListEpochRewardSummariesReply>;
 
     fn handle(
         &mut self,
-        Ask(request, asked): Ask<ListEpochRewardSummariesRequest>,
+        Ask(request, scope): Ask<ListEpochRewardSummariesRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
-        asked.by(async move {
+        scope.run(async move {
             let failed = |error: ReadError| error.problem(SUMMARIES);
             let filter = request.filter.unwrap_or_default();
             let window = window::<Key>(request.pagination.as_ref(), sizes)?;
@@ -89,7 +89,7 @@ impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
             let edge = |(cursor, node)| EpochRewardSummaryEdge { node: Some(node), cursor };
             let edges = page.edges.into_iter().map(edge).collect();
             let summaries = Some(EpochRewardSummaryPage { edges, page_info });
-            Ok(Answered::at(head, ListEpochRewardSummariesReply { summaries }))
+            Ok(Answer::at(head, ListEpochRewardSummariesReply { summaries }))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! ListProtocolUpgradeProposals: the latest state of each proposal, by status and approver.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answered, Answering, Ask};
+use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_store::{ListKey, ReadError, Row};
 use proto_msgs::{
     numbers::list_protocol_upgrade_proposals::PROPOSALS,
@@ -39,15 +39,15 @@ impl ListKey for Key {
 }
 
 impl Handler<Ask<ListProtocolUpgradeProposalsRequest>> for Query {
-    type Result = Answering<ListProtocolUpgradeProposalsReply>;
+    type Result = AnswerFuture<ListProtocolUpgradeProposalsReply>;
 
     fn handle(
         &mut self,
-        Ask(request, asked): Ask<ListProtocolUpgradeProposalsRequest>,
+        Ask(request, scope): Ask<ListProtocolUpgradeProposalsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
-        asked.by(async move {
+        scope.run(async move {
             let failed = |error: ReadError| error.problem(PROPOSALS);
             let window = window::<Key>(request.pagination.as_ref(), sizes)?;
             let status = match request.status() {
@@ -77,7 +77,7 @@ impl Handler<Ask<ListProtocolUpgradeProposalsRequest>> for Query {
             let edge = |(cursor, node)| ProtocolUpgradeProposalEdge { node: Some(node), cursor };
             let edges = page.edges.into_iter().map(edge).collect();
             let protocol_upgrade_proposals = Some(ProtocolUpgradeProposalPage { edges, page_info });
-            Ok(Answered::at(head, ListProtocolUpgradeProposalsReply { protocol_upgrade_proposals }))
+            Ok(Answer::at(head, ListProtocolUpgradeProposalsReply { protocol_upgrade_proposals }))
         })
     }
 }

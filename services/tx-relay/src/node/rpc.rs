@@ -11,7 +11,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use mesh_problem::error_chain;
-use mesh_telemetry::span::{self, Recorded};
+use mesh_telemetry::span::{self, SpanExt};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -123,14 +123,14 @@ impl Rpc {
         let kind = answered.as_ref().err().map_or("", Failed::kind);
         self.metrics.called(node, method, kind, begun.elapsed());
         if !kind.is_empty() {
-            span.failed(kind);
+            span.record_failure(kind);
         }
         read(&answered?)
     }
 
     async fn exchange(&self, node: &Uri, request: String) -> Result<Vec<u8>, Failed> {
         let mut call = Request::post(node.clone()).header(CONTENT_TYPE, "application/json");
-        if let Some(trace) = span::passed_on() {
+        if let Some(trace) = span::current_context() {
             call = call.header("traceparent", trace.traceparent());
             if let Some(state) = trace.tracestate() {
                 call = call.header("tracestate", state);

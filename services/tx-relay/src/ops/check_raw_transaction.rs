@@ -1,21 +1,21 @@
 //! CheckRawTransaction: the node's dry check of an encoded transaction; nothing is submitted.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answering, Ask};
+use mesh_bus::{AnswerFuture, Ask};
 use proto_msgs::v2::{CheckRawTransactionRequest, CheckTransactionReply};
 
 use crate::{Relay, request};
 
 impl Handler<Ask<CheckRawTransactionRequest>> for Relay {
-    type Result = Answering<CheckTransactionReply>;
+    type Result = AnswerFuture<CheckTransactionReply>;
 
     fn handle(
         &mut self,
-        Ask(wanted, asked): Ask<CheckRawTransactionRequest>,
+        Ask(wanted, scope): Ask<CheckRawTransactionRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let nodes = self.nodes.clone();
-        asked.by(async move {
+        scope.run(async move {
             let tx = request::raw(wanted.tx)?;
             Ok(super::check(&nodes, &tx).await?.into())
         })

@@ -1,21 +1,21 @@
 //! CheckTransaction: the node's dry check of a transaction; nothing is submitted.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answering, Ask};
+use mesh_bus::{AnswerFuture, Ask};
 use proto_msgs::v2::{CheckTransactionReply, CheckTransactionRequest};
 
 use crate::{Relay, request};
 
 impl Handler<Ask<CheckTransactionRequest>> for Relay {
-    type Result = Answering<CheckTransactionReply>;
+    type Result = AnswerFuture<CheckTransactionReply>;
 
     fn handle(
         &mut self,
-        Ask(wanted, asked): Ask<CheckTransactionRequest>,
+        Ask(wanted, scope): Ask<CheckTransactionRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let nodes = self.nodes.clone();
-        asked.by(async move {
+        scope.run(async move {
             let tx = request::encoded(wanted.tx)?;
             Ok(super::check(&nodes, &tx).await?.into())
         })

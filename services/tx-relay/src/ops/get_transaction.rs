@@ -2,7 +2,7 @@
 //! hold. A block has the last word.
 
 use actix::{AsyncContext, Context, Handler};
-use mesh_bus::{Answering, Ask};
+use mesh_bus::{AnswerFuture, Ask};
 use mesh_problem::{MALFORMED, Problem};
 use mesh_transaction::TxHash;
 use proto_msgs::v2::{
@@ -18,15 +18,15 @@ use crate::{
 };
 
 impl Handler<Ask<GetTransactionRequest>> for Relay {
-    type Result = Answering<GetTransactionReply>;
+    type Result = AnswerFuture<GetTransactionReply>;
 
     fn handle(
         &mut self,
-        Ask(wanted, asked): Ask<GetTransactionRequest>,
+        Ask(wanted, scope): Ask<GetTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
         let (nodes, relay) = (self.nodes.clone(), context.address());
-        asked.by(async move {
+        scope.run(async move {
             let hash = wanted
                 .hash
                 .parse::<TxHash>()

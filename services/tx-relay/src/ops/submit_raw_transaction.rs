@@ -1,19 +1,19 @@
 //! SubmitRawTransaction: an encoded transaction, taken to the node as it is.
 
 use actix::{AsyncContext, Context, Handler};
-use mesh_bus::{Answering, Ask};
+use mesh_bus::{AnswerFuture, Ask};
 use proto_msgs::v2::{SubmitRawTransactionRequest, SubmitTransactionReply};
 
 use crate::{Relay, request};
 
 impl Handler<Ask<SubmitRawTransactionRequest>> for Relay {
-    type Result = Answering<SubmitTransactionReply>;
+    type Result = AnswerFuture<SubmitTransactionReply>;
 
     fn handle(
         &mut self,
-        Ask(wanted, asked): Ask<SubmitRawTransactionRequest>,
+        Ask(wanted, scope): Ask<SubmitRawTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
-        self.submit(wanted.r#type, request::raw(wanted.tx), context.address(), asked)
+        self.submit(wanted.r#type, request::raw(wanted.tx), context.address(), scope)
     }
 }

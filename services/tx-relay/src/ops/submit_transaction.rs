@@ -1,19 +1,19 @@
 //! SubmitTransaction: a signed transaction, checked, encoded and taken to the node.
 
 use actix::{AsyncContext, Context, Handler};
-use mesh_bus::{Answering, Ask};
+use mesh_bus::{AnswerFuture, Ask};
 use proto_msgs::v2::{SubmitTransactionReply, SubmitTransactionRequest};
 
 use crate::{Relay, request};
 
 impl Handler<Ask<SubmitTransactionRequest>> for Relay {
-    type Result = Answering<SubmitTransactionReply>;
+    type Result = AnswerFuture<SubmitTransactionReply>;
 
     fn handle(
         &mut self,
-        Ask(wanted, asked): Ask<SubmitTransactionRequest>,
+        Ask(wanted, scope): Ask<SubmitTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
-        self.submit(wanted.r#type, request::encoded(wanted.tx), context.address(), asked)
+        self.submit(wanted.r#type, request::encoded(wanted.tx), context.address(), scope)
     }
 }

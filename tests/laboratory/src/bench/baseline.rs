@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use actix::{Actor as _, Addr, System};
 use listenfd::ListenFd;
-use mesh_bus::{Ask, Asked, Encoding, Format};
+use mesh_bus::{Ask, Encoding, Format, RequestScope};
 use mesh_query::Query;
 use mesh_store::{PageSizes, Store, StoreConfig};
 use proto_msgs::v2::GetWithdrawalRequest;
@@ -89,7 +89,7 @@ fn direct(query: Addr<Query>) -> impl Filter<Extract: warp::Reply, Error = warp:
 
 async fn read(query: &Addr<Query>, id: String) -> Result<Response, String> {
     let asked = query
-        .send(Ask(GetWithdrawalRequest { id }, Asked::default()))
+        .send(Ask(GetWithdrawalRequest { id }, RequestScope::default()))
         .await
         .map_err(|error| error.to_string())?;
     let answered = asked.map_err(|problem| problem.to_string())?;

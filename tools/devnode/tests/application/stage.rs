@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use mesh_devnode::{Application, Checks, serve_application};
-use mesh_transaction::{ALGORITHM, Effort, Key, Network, Puzzle, SpamRules, encode, search};
+use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, encode, search};
 use prost::Message as _;
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use sha2::{Digest as _, Sha256};
@@ -172,7 +172,7 @@ fn time_of(height: u64) -> Option<Timestamp> {
 pub(crate) fn transaction(height: u64, party: u8, input: &'static str) -> Bytes {
     let tid = format!("tid of {party} {input}");
     let puzzle = Puzzle::new("", &hex::encode(hash_of(height)), &tid);
-    let nonce = search(&puzzle, rules().difficulty, &Effort::default()).unwrap();
+    let nonce = search(&puzzle, rules().difficulty, &SearchControl::default()).unwrap();
     with_work(party, input, tid, nonce)
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mesh_devnode::Checks;
-use mesh_transaction::{Block, Effort, Puzzle, SpamRules, encode, search};
+use mesh_transaction::{Block, Puzzle, SearchControl, SpamRules, encode, search};
 use proto_msgs::v2::ProofOfWork;
 use serde_json::json;
 use tokio::time::sleep;
@@ -86,7 +86,7 @@ async fn with_oldest_work(stage: &Stage) -> Bytes {
         chain.commit(Block { height, hash: format!("{height:064x}"), time }, hard).await.unwrap();
     }
     let puzzle = Puzzle::new("", &format!("{:064x}", 11), "old");
-    let nonce = search(&puzzle, 12, &Effort::default()).unwrap();
+    let nonce = search(&puzzle, 12, &SearchControl::default()).unwrap();
     Bytes::from(encode(&signed(1, "old", Some(ProofOfWork { tid: "old".into(), nonce }))))
 }
 

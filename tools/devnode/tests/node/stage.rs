@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use mesh_devnode::{DevNode, Settings};
-use mesh_transaction::{ALGORITHM, Effort, Key, Network, Puzzle, SpamRules, TxHash, encode, search};
+use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, TxHash, encode, search};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -83,7 +83,7 @@ impl Stage {
     pub(crate) fn transaction_on(&self, block_hash: &str, party: u8, input: &str) -> Bytes {
         let tid = format!("tid of {party} {input}");
         let puzzle = Puzzle::new("", block_hash, &tid);
-        let nonce = search(&puzzle, rules().difficulty, &Effort::default()).unwrap();
+        let nonce = search(&puzzle, rules().difficulty, &SearchControl::default()).unwrap();
         Bytes::from(encode(&signed(party, input, Some(ProofOfWork { tid, nonce }))))
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use mesh_transaction::{ALGORITHM, MOST_BITS, TxHash};
+use mesh_transaction::{ALGORITHM, MAX_BITS, TxHash};
 use proto_msgs::v2::{SubmissionType, TxVersion};
 use reqwest::Url;
 
@@ -107,7 +107,7 @@ pub(crate) struct WorkArgs {
     #[arg(long, value_name = "DIGITS", value_parser = block_hash)]
     pub(crate) block_hash: Option<String>,
     /// Zero bits to find, 0 to 256 [default: the network's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_BITS)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_BITS)))]
     pub(crate) difficulty: Option<u32>,
     /// The id that the work is done for, usable once [default: a random one]
     #[arg(long, value_name = "TEXT")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mesh_transaction::{Effort, Puzzle, search};
+use mesh_transaction::{Puzzle, SearchControl, search};
 use tokio::task::spawn_blocking;
 
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub(super) struct Found {
 /// Finds a nonce on all cores, until asked to stop.
 pub(super) async fn find(puzzle: Puzzle, difficulty: u32, signals: &mut Signals) -> Result<Found, Failure> {
     let begun = Instant::now();
-    let effort = Arc::new(Effort::default());
+    let effort = Arc::new(SearchControl::default());
     let searched = Arc::clone(&effort);
     let mut searching = spawn_blocking(move || search(&puzzle, difficulty, &searched));
     let watching = async {

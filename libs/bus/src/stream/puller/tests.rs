@@ -44,7 +44,7 @@ fn grown() -> (Puller, Asked, Duration) {
         now += ms(1);
         match puller.next(now, FAR) {
             Action::Pull(asked)
-                if asked.budget.chunks == 2 && asked.budget.chunk_bytes() == CHUNK_AT_MOST =>
+                if asked.budget.chunks == 2 && asked.budget.chunk_bytes() == MAX_CHUNK_BYTES =>
             {
                 return (puller, asked, now);
             }
@@ -68,7 +68,7 @@ fn grown() -> (Puller, Asked, Duration) {
 fn a_stream_begins_with_one_small_chunk_and_grows_to_its_window() {
     let mut puller = puller(PullLimits::default());
     let first = asked(&mut puller, ms(0)).budget;
-    assert_eq!(first, Budget { chunks: 1, bytes: 64 << 10 });
+    assert_eq!(first, PullBudget { chunks: 1, bytes: 64 << 10 });
     assert!(matches!(puller.next(ms(0), FAR), Action::Wait(until) if until == PATIENCE_AT_LEAST));
     let (mut puller, last, now) = grown();
     while let Action::Pull(_) | Action::Deliver(_) = puller.next(now, FAR) {}
@@ -177,5 +177,5 @@ fn when_others_have_the_room_little_is_asked_for() {
             _ => break,
         }
     }
-    assert_eq!(pulled, [Budget { chunks: 1, bytes: 64 << 10 }]);
+    assert_eq!(pulled, [PullBudget { chunks: 1, bytes: 64 << 10 }]);
 }

@@ -7,7 +7,7 @@ use mesh_problem::{Code, NOT_MAPPED, Problem};
 
 use super::{
     super::{
-        KNOWN_AHEAD, Totals,
+        MAX_POSITIONS_AHEAD, Totals,
         puller::Event,
         wire::{Chunk, Mark, PullHeader},
     },
@@ -289,7 +289,8 @@ impl World {
         if self.rng.chance(self.faults.strange) {
             ahead -= self.rng.below(ahead);
         }
-        let known = if self.source.is_arithmetic { self.rng.below(KNOWN_AHEAD as u64 + 1) } else { 0 };
+        let known =
+            if self.source.is_arithmetic { self.rng.below(MAX_POSITIONS_AHEAD as u64 + 1) } else { 0 };
         let then = (1..=known).map(|pulls| from + ahead * pulls).take_while(|then| *then < length);
         let then: Vec<_> = then.map(|then| self.source.position(then)).collect();
         for index in 0..budget.chunks {

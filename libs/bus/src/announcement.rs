@@ -1,4 +1,4 @@
-//! News: what everybody on the bus may hear, under `<prefix>.events.<topic>`. Nobody waits for news, and missing
+//! Announcements: what everybody on the bus may hear, under `<prefix>.events.<topic>`. Nobody waits for news, and missing
 //! some does no harm: each one says the whole state, and is said again.
 
 use std::{pin::Pin, time::Duration};
@@ -13,59 +13,59 @@ use crate::{
 };
 
 /// How often news are said again. Who has heard none for several times this long knows nothing any more.
-pub const REPEATED: Duration = Duration::from_millis(250);
+pub const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Something that is announced.
-pub trait News: Serialize + DeserializeOwned + Send + 'static {
+pub trait Announcement: Serialize + DeserializeOwned + Send + 'static {
     /// The end of its subject, e.g. `head.store`.
     const TOPIC: &'static str;
 }
 
-/// Where the store stands: announced when it changes and every [`REPEATED`] all the same.
+/// Where the store stands: announced when it changes and every [`ANNOUNCE_INTERVAL`] all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StoreNews {
+pub struct StoreStatus {
     /// Its newest block, when it has one.
     pub head: Option<Head>,
     /// Whether it answers. The head is then that of this moment, otherwise the last that was seen.
     pub is_there: bool,
 }
 
-impl News for StoreNews {
+impl Announcement for StoreStatus {
     const TOPIC: &'static str = "head.store";
 }
 
-/// Where the consensus node stands: announced when it changes and every [`REPEATED`] all the same,
+/// Where the consensus node stands: announced when it changes and every [`ANNOUNCE_INTERVAL`] all the same,
 /// as long as the node answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeNews {
+pub struct NodeStatus {
     /// Height of its newest block.
     pub height: u64,
 }
 
-impl News for NodeNews {
+impl Announcement for NodeStatus {
     const TOPIC: &'static str = "head.node";
 }
 
 /// Told by a sealer when the segments of the history have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SegmentNews {
+pub struct SegmentStatus {
     /// Last height of the newest segment.
     pub height_to: u64,
 }
 
-impl News for SegmentNews {
+impl Announcement for SegmentStatus {
     const TOPIC: &'static str = "history.segments";
 }
 
-/// News as they come.
-pub type NewsStream<N> = Pin<Box<dyn Stream<Item = N> + Send>>;
+/// Announcements as they come.
+pub type AnnouncementStream<N> = Pin<Box<dyn Stream<Item = N> + Send>>;
 
 impl Bus {
     /// Tells everybody. A bus that is away is nobody's loss: the next news say it again.
-    pub async fn announce<N: News>(&self, news: &N) {
+    pub async fn announce<N: Announcement>(&self, news: &N) {
         self.tell(N::TOPIC, news).await;
     }
 
@@ -83,7 +83,7 @@ impl Bus {
     ///
     /// # Errors
     /// When the connection is closed for good.
-    pub async fn hear<N: News>(&self) -> Result<NewsStream<N>, BusError> {
+    pub async fn subscribe<N: Announcement>(&self) -> Result<AnnouncementStream<N>, BusError> {
         let subscribed = self.shared.client.subscribe(self.topic(N::TOPIC)).await;
         let heard = subscribed.map_err(|error| BusError::Closed(error.into()))?;
         Ok(Box::pin(

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 /// A page of OpenMetrics as text format 0.0.4.
-pub fn classic(page: &str) -> String {
+pub fn prometheus_text(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut help = None;
     for line in page.lines() {
@@ -42,7 +42,7 @@ mod tests {
                     # HELP load Now.\n# TYPE load gauge\nload 2\n\
                     # TYPE took histogram\ntook_bucket{le=\"+Inf\"} 1\ntook_sum 3\ntook_count 1\n# EOF\n";
         assert_eq!(
-            classic(page),
+            prometheus_text(page),
             "# HELP target_info Who.\n# TYPE target_info gauge\ntarget_info{a=\"b\"} 1\n\
              # HELP cpu_total Used # so far.\n# TYPE cpu_total counter\ncpu_total 1.5\n\
              # HELP load Now.\n# TYPE load gauge\nload 2\n\

@@ -6,13 +6,13 @@ use crate::Env;
 
 /// How many blocks the store may be behind the consensus node until a service is unready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lag {
+pub struct LagLimit {
     at_most: u64,
 }
 
-impl Lag {
+impl LagLimit {
     /// How long the news of a height count.
-    pub const NEWS_COUNT_FOR: Duration = Duration::from_secs(10);
+    pub const HEIGHT_MAX_AGE: Duration = Duration::from_secs(10);
 
     /// Reads `MESH_MAX_LAG_BLOCKS`; 0, the default, lets any lag pass.
     pub fn read(env: &mut Env) -> Self {
@@ -38,8 +38,8 @@ impl Lag {
 mod tests {
     use super::*;
 
-    fn lag(at_most: &str) -> Lag {
-        Lag::read(&mut Env::of([("MESH_MAX_LAG_BLOCKS".to_owned(), at_most.to_owned())]))
+    fn lag(at_most: &str) -> LagLimit {
+        LagLimit::read(&mut Env::of([("MESH_MAX_LAG_BLOCKS".to_owned(), at_most.to_owned())]))
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub struct EndpointStats {
 
 /// The replicas that answered in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct Survey {
     /// In the order of their answers.
     pub replicas: Vec<ReplicaStats>,
     /// Whether there were more than are told of.
@@ -66,17 +66,17 @@ impl Bus {
     ///
     /// # Errors
     /// When the bus cannot be asked.
-    pub async fn census(&self, within: Duration) -> Result<Census, BusError> {
+    pub async fn survey(&self, within: Duration) -> Result<Survey, BusError> {
         let client = &self.shared.client;
         let closed = |error: Box<dyn std::error::Error + Send + Sync>| BusError::Closed(error);
         let deadline = Instant::now() + within;
         // An inbox of its own: one question has many answers, and nobody knows how many. Workloads are asked one by one,
         // because each may reply only where the asker expects it.
         let inbox = client.new_inbox();
-        let answers = client.subscribe(format!("{inbox}.*.census")).await;
+        let answers = client.subscribe(format!("{inbox}.*.survey")).await;
         let answers = answers.map_err(|error| closed(error.into()))?;
         for workload in permissions::workloads() {
-            let (subject, reply) = (format!("$SRV.STATS.{workload}"), format!("{inbox}.{workload}.census"));
+            let (subject, reply) = (format!("$SRV.STATS.{workload}"), format!("{inbox}.{workload}.survey"));
             let asked = client.publish_with_reply(subject, reply, Bytes::new()).await;
             asked.map_err(|error| closed(error.into()))?;
         }
@@ -90,10 +90,10 @@ async fn gather(
     mut answers: impl Stream<Item = Bytes> + Unpin,
     beginning: &str,
     deadline: Instant,
-) -> Census {
-    let mut census = Census::default();
+) -> Survey {
+    let mut survey = Survey::default();
     for _ in 0..ANSWERS_AT_MOST {
-        let Ok(Some(payload)) = timeout_at(deadline, answers.next()).await else { return census };
+        let Ok(Some(payload)) = timeout_at(deadline, answers.next()).await else { return survey };
         // Empty when nobody serves at all.
         if payload.is_empty() || payload.len() > ANSWER_AT_MOST {
             continue;
@@ -102,13 +102,13 @@ async fn gather(
         if !replica.endpoints.iter().any(|endpoint| endpoint.subject.starts_with(beginning)) {
             continue;
         }
-        if census.replicas.len() == REPLICAS_AT_MOST {
+        if survey.replicas.len() == REPLICAS_AT_MOST {
             break;
         }
-        census.replicas.push(replica);
+        survey.replicas.push(replica);
     }
-    census.is_cut = true;
-    census
+    survey.is_cut = true;
+    survey
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
         stats.to_string().into()
     }
 
-    async fn gathered(answers: Vec<Bytes>) -> Census {
+    async fn gathered(answers: Vec<Bytes>) -> Survey {
         gather(stream::iter(answers), "mesh.", Instant::now() + Duration::from_secs(60)).await
     }
 
@@ -140,9 +140,9 @@ mod tests {
         let others = [answer("b", "mesh2.query.GetWithdrawal"), Bytes::new(), Bytes::from_static(b"{"), long];
         let mut answers = vec![answer("a", "mesh.query.GetWithdrawal")];
         answers.extend(others);
-        let census = gathered(answers).await;
-        assert!(!census.is_cut);
-        let [replica] = census.replicas.as_slice() else { panic!("{census:?}") };
+        let survey = gathered(answers).await;
+        assert!(!survey.is_cut);
+        let [replica] = survey.replicas.as_slice() else { panic!("{survey:?}") };
         assert_eq!((replica.name.as_str(), replica.id.as_str()), ("query", "a"));
         let [endpoint] = replica.endpoints.as_slice() else { panic!("{replica:?}") };
         assert_eq!((endpoint.num_requests, endpoint.num_errors, endpoint.processing_time), (7, 1, 900));
@@ -152,14 +152,14 @@ mod tests {
     async fn too_many_are_cut_and_said_to_be() {
         let all = |count| (0..count).map(|id: usize| answer(&id.to_string(), "mesh.query.X")).collect();
         assert!(!gathered(all(REPLICAS_AT_MOST)).await.is_cut);
-        let census = gathered(all(REPLICAS_AT_MOST + 1)).await;
-        assert_eq!((census.replicas.len(), census.is_cut), (REPLICAS_AT_MOST, true));
+        let survey = gathered(all(REPLICAS_AT_MOST + 1)).await;
+        assert_eq!((survey.replicas.len(), survey.is_cut), (REPLICAS_AT_MOST, true));
     }
 
     #[tokio::test]
     async fn silence_ends_in_time() {
         let silence = stream::pending::<Bytes>();
-        let census = gather(silence, "mesh.", Instant::now() + Duration::from_millis(1)).await;
-        assert_eq!(census, Census::default());
+        let survey = gather(silence, "mesh.", Instant::now() + Duration::from_millis(1)).await;
+        assert_eq!(survey, Survey::default());
     }
 }

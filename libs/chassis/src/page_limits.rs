@@ -4,24 +4,24 @@ use crate::Env;
 
 /// Limits of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rows {
+pub struct PageLimits {
     /// Rows of a page when a request does not say.
     pub page_default: usize,
     /// Greatest page; larger requests are cut to it.
-    pub page_greatest: usize,
+    pub page_max: usize,
     /// Most accounts in one unpaged listing.
-    pub accounts_greatest: usize,
+    pub accounts_max: usize,
 }
 
-impl Rows {
+impl PageLimits {
     /// Reads `MESH_PAGE_DEFAULT`, `MESH_PAGE_MAX` and `MESH_ACCOUNTS_MAX_ROWS`.
     pub fn read(env: &mut Env) -> Self {
         let rows = Self {
             page_default: env.positive("MESH_PAGE_DEFAULT", 1000),
-            page_greatest: env.positive("MESH_PAGE_MAX", 5000),
-            accounts_greatest: env.positive("MESH_ACCOUNTS_MAX_ROWS", 100_000),
+            page_max: env.positive("MESH_PAGE_MAX", 5000),
+            accounts_max: env.positive("MESH_ACCOUNTS_MAX_ROWS", 100_000),
         };
-        if rows.page_default > rows.page_greatest {
+        if rows.page_default > rows.page_max {
             env.mistake("MESH_PAGE_DEFAULT must not exceed MESH_PAGE_MAX");
         }
         rows
@@ -36,7 +36,7 @@ mod tests {
     fn a_default_above_the_greatest_is_a_mistake() {
         let read = |greatest: &str| {
             let mut env = Env::of([("MESH_PAGE_MAX".to_owned(), greatest.to_owned())]);
-            (Rows::read(&mut env).page_greatest, env.mistakes().len())
+            (PageLimits::read(&mut env).page_max, env.mistakes().len())
         };
         assert_eq!(read("1000"), (1000, 0));
         assert_eq!(read("999"), (999, 1));

@@ -7,21 +7,21 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use mesh_bus::{Bus, News};
+use mesh_bus::{Announcement, Bus};
 
 /// What was heard last. Cloning shares it.
 #[derive(Clone)]
-pub struct Heard<N> {
+pub struct Latest<N> {
     last: Rc<Cell<Option<(N, Instant)>>>,
 }
 
-impl<N: News + Copy> Heard<N> {
+impl<N: Announcement + Copy> Latest<N> {
     /// Hears from now on. Must be called inside an actix system.
-    pub fn on(bus: &Bus) -> Self {
+    pub fn subscribe(bus: &Bus) -> Self {
         let last = Rc::new(Cell::new(None));
         let (bus, heard) = (bus.clone(), Rc::clone(&last));
         actix::spawn(async move {
-            match bus.hear::<N>().await {
+            match bus.subscribe::<N>().await {
                 Ok(mut news) => {
                     while let Some(news) = news.next().await {
                         heard.set(Some((news, Instant::now())));
