@@ -52,6 +52,24 @@ impl SchemaState {
     }
 }
 
+/// Columns of a table in the order in which this build's migrations declare them; empty for an unknown table.
+#[must_use]
+pub fn columns(table: &str) -> Vec<String> {
+    let runner = embedded::migrations::runner();
+    let scripts = runner.get_migrations().iter().filter_map(|migration| migration.sql());
+    let head = format!("CREATE TABLE {table} (\n");
+    let Some((_, declaration)) = scripts.filter_map(|script| script.split_once(&head)).next() else {
+        return Vec::new();
+    };
+    let lines = declaration.lines().take_while(|line| !line.starts_with(')'));
+    let names = lines.filter_map(|line| Some(line.split_whitespace().next()?.trim_matches('"')));
+    // Constraints begin with a key word in capitals, comments with dashes.
+    names
+        .filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))
+        .map(str::to_owned)
+        .collect()
+}
+
 /// What [`migrate`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {

@@ -1,8 +1,6 @@
 //! A finished block, and the block in the making.
 
-use crate::dice::Dice;
-use crate::moment::Moment;
-use crate::rows::Rows;
+use crate::{moment::Moment, random::Random, rows::Rows};
 
 /// A block of the demo network with every row that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,16 +19,16 @@ pub struct Block {
 pub(crate) struct Draft {
     pub(crate) height: u64,
     pub(crate) time: Moment,
-    pub(crate) dice: Dice,
+    pub(crate) random: Random,
     pub(crate) rows: Rows,
     next_position: i64,
     transactions: Vec<String>,
 }
 
 impl Draft {
-    pub(crate) fn new(height: u64, time: Moment, mut dice: Dice) -> Self {
-        let first = dice.id();
-        Draft { height, time, dice, rows: Rows::default(), next_position: 0, transactions: vec![first] }
+    pub(crate) fn new(height: u64, time: Moment, mut random: Random) -> Self {
+        let first = random.id();
+        Draft { height, time, random, rows: Rows::default(), next_position: 0, transactions: vec![first] }
     }
 
     /// Gives the next event its position in the block.
@@ -41,7 +39,7 @@ impl Draft {
 
     /// Begins a transaction: the events from here on carry its hash.
     pub(crate) fn begin_transaction(&mut self) {
-        let hash = self.dice.id();
+        let hash = self.random.id();
         self.transactions.push(hash);
     }
 

@@ -61,8 +61,8 @@ impl DemoError {
 
 fn passes(error: &tokio_postgres::Error) -> bool {
     match error.code() {
-        // Connection trouble, lack of resources, a database that is closed for a while, a server that shuts down,
-        // internal trouble, a transaction that was rolled back.
+        // Connection trouble, lack of resources, a database that is closed for a while, a server that shuts
+        // down, internal trouble, a transaction that was rolled back.
         Some(code) => ["08", "40", "53", "55", "57", "58"].contains(&&code.code()[..2]),
         None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()),
     }

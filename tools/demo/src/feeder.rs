@@ -1,17 +1,20 @@
 //! Writes live blocks one by one, and knows after any interruption whether a block was stored or not.
 
 use std::path::Path;
+
 use tokio::task::spawn_blocking;
 
-use crate::block::Block;
-use crate::error::DemoError;
-use crate::history::{catch_up, fill};
-use crate::live::Decision;
-use crate::moment::Moment;
-use crate::plan::Plan;
-use crate::session::{Head, Session};
-use crate::simulator::Simulator;
-use crate::state_file::StateFile;
+use crate::{
+    block::Block,
+    decision::Decision,
+    error::DemoError,
+    history::{catch_up, fill},
+    moment::Moment,
+    plan::Plan,
+    session::{Head, Session},
+    simulator::Simulator,
+    state_file::StateFile,
+};
 
 /// Blocks between two writings of the state file.
 const SAVE_EVERY: u64 = 50;
@@ -31,8 +34,8 @@ pub struct Feeder {
 }
 
 impl Feeder {
-    /// Connects to a store and finds the place to go on from: what is missing of the history is written first.
-    /// Refuses a store with blocks of another network ([`DemoError::Foreign`]).
+    /// Connects to a store and finds the place to go on from: what is missing of the history is written
+    /// first. Refuses a store with blocks of another network ([`DemoError::Foreign`]).
     pub async fn open(url: &str, plan: &Plan, state_file: &Path) -> Result<Self, DemoError> {
         plan.check()?;
         let state = StateFile::new(state_file);
@@ -61,13 +64,14 @@ impl Feeder {
     }
 
     /// Writes the next block, with the given time, in one transaction. After an error that is passing
-    /// ([`DemoError::is_passing`]), or when the caller stopped waiting, the next call connects anew and sees the same
-    /// block stored, whatever time it is given; [`Feeder::height`] tells whether one is still under way.
+    /// ([`DemoError::is_passing`]), or when the caller stopped waiting, the next call connects again and sees
+    /// the same block stored, whatever time it is given; [`Feeder::height`] tells whether one is still under
+    /// way.
     pub async fn write_next(&mut self, time: Moment) -> Result<Head, DemoError> {
         self.write(&Decision { height: self.height() + 1, time, hash: None }).await
     }
 
-    /// Does the same with a block of which somebody else has decided time and hash.
+    /// Writes the next block with a time, and a hash, that are decided elsewhere.
     pub(crate) async fn write(&mut self, decision: &Decision) -> Result<Head, DemoError> {
         let mut session = match self.session.take() {
             Some(session) => session,
@@ -90,7 +94,7 @@ impl Feeder {
                 None => self.simulator.next_block(decision.time),
             },
         };
-        // Should this call end here, by an error or because nobody waits for it any more, the block stays
+        // Should this call end here, by an error or because the caller stops waiting, the block stays
         // pending and the session is gone.
         let block = self.pending.insert(block);
         session.write(&block.rows).await?;
@@ -124,7 +128,7 @@ impl Feeder {
         self.session = None;
     }
 
-    /// Connects anew and finds out what the store holds by now.
+    /// Connects again and finds out what the store holds by now.
     async fn reconnect(&mut self) -> Result<Session, DemoError> {
         let mut session = Session::connect(&self.url).await?;
         let head = session.head().await?.map(|head| (head.height, head.hash));

@@ -3,15 +3,17 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::block::Draft;
-use crate::catalogue::{ODD_TEXTS, VOTE, units};
-use crate::json::jsonb;
-use crate::moment::Moment;
-use crate::plan::Plan;
-use crate::tables::Table;
-use crate::world::{Key, Kind, World, reason};
+use crate::{
+    block::Draft,
+    catalogue::{ODD_TEXTS, VOTE, units},
+    json::jsonb,
+    moment::Moment,
+    plan::Plan,
+    tables::Table,
+    world::{Key, Kind, World, reason},
+};
 
-/// The largest number that 256 bits hold: somebody tried.
+/// The largest number that 256 bits hold.
 const LARGEST: &str = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,17 +63,17 @@ impl Funding {
         self.finish(world, draft);
         self.first_deposits(world, draft);
         let rate = 35 * pace / 1_000 + 1;
-        let party = draft.dice.between(2, i64::from(world.party_count()) - 1) as u16;
-        let asset = draft.dice.below(3) as u8;
-        if draft.dice.chance(rate) {
-            let amount = units(asset, 100) * i128::from(draft.dice.between(1, 500));
+        let party = draft.random.between(2, i64::from(world.party_count()) - 1) as u16;
+        let asset = draft.random.below(3) as u8;
+        if draft.random.chance(rate) {
+            let amount = units(asset, 100) * i128::from(draft.random.between(1, 500));
             self.open_deposit(world, draft, party, asset, amount);
         }
-        if draft.dice.chance(rate) {
+        if draft.random.chance(rate) {
             self.open_withdrawal(world, draft, party, asset);
         }
-        if draft.dice.chance(rate) {
-            let other = draft.dice.between(0, i64::from(world.party_count()) - 1) as u16;
+        if draft.random.chance(rate) {
+            let other = draft.random.between(0, i64::from(world.party_count()) - 1) as u16;
             let amount = world.balance(Key::general(asset, party)) / 50;
             self.send(world, draft, party, Key::general(asset, other), amount);
         }
@@ -80,7 +82,7 @@ impl Funding {
         }
     }
 
-    /// Everybody brings money in the first blocks: providers a lot, some others very little.
+    /// Deposits of every party in the first blocks: large ones of providers, very small ones of some others.
     fn first_deposits(&mut self, world: &mut World, draft: &mut Draft) {
         let parties = world.party_count();
         for party in 0..parties {
@@ -91,10 +93,10 @@ impl Funding {
                 let whole = match party {
                     0 | 1 => 250_000_000,
                     2 => 4_000_000,
-                    _ if party >= parties - parties / 8 => draft.dice.between(900, 6_000),
-                    _ => draft.dice.between(20_000, 900_000),
+                    _ if party >= parties - parties / 8 => draft.random.between(900, 6_000),
+                    _ => draft.random.between(20_000, 900_000),
                 };
-                let crumbs = i128::from(draft.dice.between(0, 99_999));
+                let crumbs = i128::from(draft.random.between(0, 99_999));
                 self.open_deposit(world, draft, party, asset, units(asset, i128::from(whole)) + crumbs);
             }
         }
@@ -102,8 +104,8 @@ impl Funding {
 
     fn open_deposit(&mut self, world: &World, draft: &mut Draft, party: u16, asset: u8, amount: i128) {
         draft.begin_transaction();
-        let due = draft.height + draft.dice.between(2, 6) as u64;
-        let deposit = Deposit { id: draft.dice.id(), party, asset, amount, created: draft.time, due };
+        let due = draft.height + draft.random.between(2, 6) as u64;
+        let deposit = Deposit { id: draft.random.id(), party, asset, amount, created: draft.time, due };
         write_deposit(world, draft, &deposit, "STATUS_OPEN", "", Moment::UNSET);
         self.deposits.push(deposit);
     }
@@ -111,7 +113,7 @@ impl Funding {
     /// A deposit of more money than there is: it is cancelled at once.
     fn try_the_largest(world: &World, draft: &mut Draft) {
         draft.begin_transaction();
-        let (id, hash) = (draft.dice.id(), draft.hash());
+        let (id, hash) = (draft.random.id(), draft.hash());
         let row = draft.rows.row(Table::Deposits).text(&id).text("STATUS_CANCELLED").text(world.party_id(3));
         let row = row.text(world.asset_id(0)).text(LARGEST).text("").time(Moment::UNSET);
         row.time(draft.time).text(&hash).time(draft.time).end();
@@ -120,31 +122,31 @@ impl Funding {
     fn open_withdrawal(&mut self, world: &World, draft: &mut Draft, party: u16, asset: u8) {
         draft.begin_transaction();
         let available = world.balance(Key::general(asset, party));
-        let refused = draft.dice.chance(150);
-        let part = draft.dice.between(1, 120);
+        let refused = draft.random.chance(150);
+        let part = draft.random.between(1, 120);
         let amount = if refused { available * 3 + 1 } else { available * i128::from(part) / 1_000 };
-        let receiver = format!("0x{}", draft.dice.hex(40));
-        let plain = draft.dice.chance(60);
+        let receiver = format!("0x{}", draft.random.hex(40));
+        let plain = draft.random.chance(60);
         let ext = if plain { json!({}) } else { json!({"erc20": {"receiverAddress": receiver}}) };
-        let reference = match draft.dice.below(10) {
-            0 => (*draft.dice.pick(ODD_TEXTS)).to_owned(),
+        let reference = match draft.random.below(10) {
+            0 => (*draft.random.pick(ODD_TEXTS)).to_owned(),
             1 => String::new(),
-            _ => draft.dice.below(4_000_000_000).to_string(),
+            _ => draft.random.below(4_000_000_000).to_string(),
         };
         let withdrawal = Withdrawal {
-            id: draft.dice.id(),
+            id: draft.random.id(),
             party,
             asset,
             amount: amount.max(1),
             reference,
             ext: jsonb(&ext),
             created: draft.time,
-            due: draft.height + draft.dice.between(3, 60) as u64,
+            due: draft.height + draft.random.between(3, 60) as u64,
             refused,
         };
         write_withdrawal(world, draft, &withdrawal, "STATUS_OPEN", "", Moment::UNSET);
-        // One in eight is never heard of again.
-        if !draft.dice.chance(125) {
+        // One in eight stays open for ever.
+        if !draft.random.chance(125) {
             self.withdrawals.push(withdrawal);
         }
     }
@@ -158,7 +160,7 @@ impl Funding {
         draft.begin_transaction();
         let pending = Key::global(to.asset, Kind::PendingTransfers);
         world.transfer(draft, general, pending, amount, reason::TRANSFER_FUNDS_SEND);
-        let due = draft.height + draft.dice.between(1, 4) as u64;
+        let due = draft.height + draft.random.between(1, 4) as u64;
         self.transfers.push(Transfer { to, amount, due });
     }
 
@@ -168,13 +170,13 @@ impl Funding {
         for deposit in take_due(&mut self.deposits, |deposit| deposit.due <= height) {
             draft.begin_transaction();
             // The first deposits all arrive; later ones may be cancelled or hang.
-            let luck = if deposit.due < 60 { 0 } else { draft.dice.below(100) };
+            let luck = if deposit.due < 60 { 0 } else { draft.random.below(100) };
             match luck {
                 0..85 => {
                     let external = Key::global(deposit.asset, Kind::External);
                     let general = Key::general(deposit.asset, deposit.party);
                     world.transfer(draft, external, general, deposit.amount, reason::DEPOSIT);
-                    let foreign = format!("0x{}", draft.dice.id());
+                    let foreign = format!("0x{}", draft.random.id());
                     write_deposit(world, draft, &deposit, "STATUS_FINALIZED", &foreign, draft.time);
                 }
                 85..94 => write_deposit(world, draft, &deposit, "STATUS_CANCELLED", "", Moment::UNSET),
@@ -190,7 +192,7 @@ impl Funding {
             }
             let external = Key::global(withdrawal.asset, Kind::External);
             world.transfer(draft, general, external, withdrawal.amount, reason::WITHDRAW);
-            let foreign = format!("0x{}", draft.dice.id());
+            let foreign = format!("0x{}", draft.random.id());
             write_withdrawal(world, draft, &withdrawal, "STATUS_FINALIZED", &foreign, draft.time);
         }
         for transfer in take_due(&mut self.transfers, |transfer| transfer.due <= height) {
@@ -211,7 +213,7 @@ fn take_due<T>(list: &mut Vec<T>, due: impl Fn(&T) -> bool) -> Vec<T> {
 fn restore(world: &mut World, draft: &mut Draft) {
     draft.begin_transaction();
     for party in 0..world.party_count() {
-        let whole = if party < 2 { 180_000_000 } else { draft.dice.between(500, 90_000) };
+        let whole = if party < 2 { 180_000_000 } else { draft.random.between(500, 90_000) };
         let (external, general) = (Key::global(VOTE, Kind::External), Key::general(VOTE, party));
         let amount = units(VOTE, i128::from(whole));
         world.transfer(draft, external, general, amount, reason::CHECKPOINT_BALANCE_RESTORE);

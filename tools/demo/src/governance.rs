@@ -1,14 +1,17 @@
 //! What the network decides about itself: parameters, limits, and protocol upgrades; also its checkpoints.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use crate::block::Draft;
-use crate::catalogue::{PARAMETER_CHANGES, PARAMETERS};
-use crate::dice::Dice;
-use crate::moment::Moment;
-use crate::plan::Plan;
-use crate::tables::Table;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    block::Draft,
+    catalogue::{PARAMETER_CHANGES, PARAMETERS},
+    moment::Moment,
+    plan::Plan,
+    random::Random,
+    tables::Table,
+};
 
 /// What is decided about an upgrade in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,17 +83,18 @@ const UPGRADES: &[(&str, u64, u64, u64, Outcome)] = &[
 
 impl Governance {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let mut dice = Dice::new(plan.seed, 0x766f_7465);
+        let mut random = Random::new(plan.seed, 0x766f_7465);
         let upgrade = |&(tag, proposed, target, most, outcome): &(&str, u64, u64, u64, Outcome)| {
             let (proposed, target) = (plan.at(proposed), plan.at(target));
-            // The block of an approved upgrade ends a history segment (H7); a round height keeps those of the demo even.
+            // The block of an approved upgrade ends a history segment (H7); a round height keeps those of the
+            // demo even.
             let round = [1_000, 100].map(|step| target / step * step).into_iter().find(|at| *at > proposed);
             let round = round.filter(|_| outcome == Outcome::Approved);
             let height = round.unwrap_or(target + 1);
             new_upgrade(tag.to_owned(), proposed, height, (plan.blocks / 125).max(1), most, outcome)
         };
         Governance {
-            validators: (0..13).map(|_| dice.id()).collect(),
+            validators: (0..13).map(|_| random.id()).collect(),
             upgrades: UPGRADES.iter().map(upgrade).collect(),
             live_upgrades: 0,
         }
@@ -212,8 +216,8 @@ fn set_parameters(draft: &mut Draft, plan: &Plan) {
     }
 }
 
-/// What may be proposed, from which thousandth of the history on: proposing markets and assets, whether each is
-/// enabled, and whether the first block has been taken in.
+/// What may be proposed, from which thousandth of the history on: proposing markets and assets, whether each
+/// is enabled, and whether the first block has been taken in.
 const LIMITS: &[(u64, [bool; 5])] = &[
     (0, [false, false, false, false, false]),
     (1, [false, false, false, false, true]),
@@ -242,7 +246,7 @@ fn set_limits(draft: &mut Draft, plan: &Plan) {
 /// Writes a checkpoint of the network's state as the block before this one left it.
 pub(crate) fn write_checkpoint(draft: &mut Draft, block_hash: &str) {
     draft.begin_transaction();
-    let (position, hash, transaction) = (draft.next_position(), draft.dice.id(), draft.hash());
+    let (position, hash, transaction) = (draft.next_position(), draft.random.id(), draft.hash());
     // Networks write the block's hash in upper case here, and in lower case everywhere else.
     let row = draft.rows.row(Table::Checkpoints).text(&hash).text(&block_hash.to_uppercase());
     row.number(draft.height as i64 - 1).text(&transaction).time(draft.time).number(position).end();

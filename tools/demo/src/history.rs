@@ -1,15 +1,16 @@
 //! Writes the history of a plan into a store, and finds the place from where a store's network goes on.
 
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
-use tokio::time::sleep;
 
-use crate::error::DemoError;
-use crate::plan::{CHAIN_ID, Plan};
-use crate::rows::Rows;
-use crate::session::{Head, Session};
-use crate::simulator::Simulator;
+use tokio::{sync::mpsc, task::spawn_blocking, time::sleep};
+
+use crate::{
+    error::DemoError,
+    plan::{CHAIN_ID, Plan},
+    rows::Rows,
+    session::{Head, Session},
+    simulator::Simulator,
+};
 
 /// Blocks that go into one transaction of the bulk load.
 const BATCH: u64 = 500;
@@ -18,7 +19,7 @@ const BATCH: u64 = 500;
 const PAGE: i64 = 10_000;
 
 /// How often a bulk load asks for a store that another session holds, five times a second.
-const PATIENCE: u32 = 50;
+const LOCK_ATTEMPTS: u32 = 50;
 
 /// What a bulk load wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,24 +30,24 @@ pub struct Written {
     pub rows: u64,
 }
 
-/// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that holds the
-/// first part of the same history gets the rest; any other store is refused and left as it is. `progress` hears
-/// the heights done and to do.
+/// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that holds
+/// the first part of the same history gets the rest; any other store is refused and left as it is. `progress`
+/// hears the heights done and to do.
 pub async fn write_history(
     url: &str,
     plan: &Plan,
     progress: impl FnMut(u64, u64),
 ) -> Result<Written, DemoError> {
     plan.check()?;
-    let mut session = connect_patiently(url).await?;
+    let mut session = connect_with_retry(url).await?;
     let simulator = catch_up(&session, plan, None).await?;
     let (written, _) = fill(&mut session, simulator, progress).await?;
     Ok(written)
 }
 
 /// Connects; a feeder that has just ended may hold the store for a moment longer.
-async fn connect_patiently(url: &str) -> Result<Session, DemoError> {
-    for _ in 0..PATIENCE {
+async fn connect_with_retry(url: &str) -> Result<Session, DemoError> {
+    for _ in 0..LOCK_ATTEMPTS {
         match Session::connect(url).await {
             Err(DemoError::Busy) => sleep(Duration::from_millis(200)).await,
             outcome => return outcome,
@@ -92,7 +93,8 @@ pub(crate) async fn fill(
     Ok((written, simulator))
 }
 
-/// Brings a simulator to the height of the store, by the saved one when it fits, from the first block otherwise.
+/// Brings a simulator to the height of the store, by the saved one when it fits, from the first block
+/// otherwise.
 pub(crate) async fn catch_up(
     session: &Session,
     plan: &Plan,

@@ -1,28 +1,32 @@
 //! A demo network: a simulated trading network with a history that looks real, made from a seed. It fills an
 //! empty database so that a newcomer has something to look at, and keeps it living with a block every second.
 //!
-//! [`Simulator`] makes blocks as rows of text, without any I/O: the same [`Plan`] gives the same rows to the byte.
-//! [`write_history`] loads the history, [`run_live`] and [`Feeder`] go on from there.
+//! [`Simulator`] makes blocks as rows of text, without any I/O: the same [`Plan`] gives the same rows to the
+//! byte. [`write_history`] loads the history, [`run_live`] and [`Feeder`] go on from there.
 
-mod agents;
 mod block;
-mod book;
 mod catalogue;
-mod dice;
+mod decision;
 mod error;
 mod feeder;
 mod funding;
 mod governance;
 mod history;
 mod json;
+mod labels;
+mod lifecycle;
 mod liquidity;
 mod live;
 mod market;
 mod market_rows;
 mod moment;
 mod oracles;
+mod order;
 mod plan;
 mod position;
+mod price;
+mod provision;
+mod random;
 mod rows;
 mod session;
 mod settlement;
@@ -31,13 +35,15 @@ mod staking;
 mod state_file;
 mod tables;
 mod trading;
+mod traffic;
 mod world;
 
 pub use block::Block;
+pub use decision::{Decision, Decisions};
 pub use error::DemoError;
 pub use feeder::Feeder;
 pub use history::{Written, write_history};
-pub use live::{Decision, Decisions, Event, run_decided, run_live};
+pub use live::{Event, run_decided, run_live};
 pub use moment::Moment;
 pub use plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan};
 pub use rows::Rows;

@@ -1,16 +1,17 @@
 //! Keeps the demo network living: a block about every second, through restarts of the database and of itself.
 
-use std::future::Future;
-use std::path::Path;
-use std::pin::pin;
-use std::time::Duration;
+use std::{future::Future, path::Path, pin::pin, time::Duration};
+
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
-use crate::error::DemoError;
-use crate::feeder::Feeder;
-use crate::moment::Moment;
-use crate::plan::Plan;
-use crate::session::Head;
+use crate::{
+    decision::{Decision, Decisions},
+    error::DemoError,
+    feeder::Feeder,
+    moment::Moment,
+    plan::Plan,
+    session::Head,
+};
 
 /// First wait after trouble with the database, doubled up to [`LONGEST_WAIT`].
 const SHORTEST_WAIT: Duration = Duration::from_millis(200);
@@ -31,23 +32,6 @@ pub enum Event<'a> {
         /// Time until the next try.
         wait: Duration,
     },
-}
-
-/// What is decided of a block before its rows are made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// Its height.
-    pub height: u64,
-    /// Its time.
-    pub time: Moment,
-    /// Its hash, when a consensus node has decided the block; otherwise it follows from the rows.
-    pub hash: Option<String>,
-}
-
-/// Whoever decides blocks.
-pub trait Decisions: Send {
-    /// Waits until there is to be a block of a height. May be asked for the same one again, and dropped.
-    fn decide(&mut self, height: u64) -> impl Future<Output = Decision> + Send;
 }
 
 /// A block at each tick.
@@ -74,9 +58,9 @@ pub async fn run_live(
     run_decided(url, plan, state_file, Ticks(ticks), tell, stop).await
 }
 
-/// Writes one block after the other as they are decided, until `stop` is done. Waits out everything that passes, such
-/// as a database that restarts, and ends with an error only for what does not: a store of another network, a state
-/// file that cannot be written.
+/// Writes one block after the other as they are decided, until `stop` is done. Waits out everything that
+/// passes, such as a database that restarts, and ends with an error only for what does not: a store of
+/// another network, a state file that cannot be written.
 pub async fn run_decided(
     url: &str,
     plan: &Plan,

@@ -1,20 +1,26 @@
-//! The rows that tell of a market itself: its definition with its state, and its data from block to block.
+//! The rows of a market: its definition with its state, its data from block to block, positions and margins.
+
+use std::mem::take;
 
 use serde_json::{Value, json};
 
-use crate::block::Draft;
-use crate::catalogue::TEMPLATES;
-use crate::json::jsonb;
-use crate::market::{Market, State, Trigger};
-use crate::moment::Moment;
-use crate::oracles;
-use crate::plan::Plan;
-use crate::tables::Table;
-use crate::world::World;
+use crate::{
+    block::Draft,
+    catalogue::{ASSETS, TEMPLATES},
+    json::jsonb,
+    market::{Market, State, Trigger},
+    moment::Moment,
+    oracles,
+    plan::Plan,
+    position::{Distress, Holding, Position, quotient},
+    settlement::levels_above,
+    tables::Table,
+    world::{Kind, World},
+};
 
 impl Market {
     fn trading_mode(&self) -> &'static str {
-        match (self.state, self.trigger) {
+        match (self.state, self.auction.trigger) {
             (State::Active, _) => "TRADING_MODE_CONTINUOUS",
             (State::Pending, _) => "TRADING_MODE_OPENING_AUCTION",
             (State::Suspended, Trigger::Batch) => "TRADING_MODE_BATCH_AUCTION",
@@ -24,20 +30,76 @@ impl Market {
     }
 
     /// Writes what the block changed in this market.
-    pub(crate) fn flush(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan) {
-        self.flush_orders(world, draft);
-        self.flush_positions(world, draft);
-        self.flush_levels(world, draft);
-        self.flush_provisions(world, draft);
+    pub(crate) fn write_changes(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan) {
+        self.book.write_changes(world, draft, self.number);
+        self.write_positions(world, draft);
+        self.write_margins(world, draft);
+        self.write_provisions(world, draft);
         if let Some(transaction) = self.changed.take() {
             self.write_definition(world, draft, plan, transaction);
         }
         let turn = (draft.height + u64::from(self.number)).is_multiple_of(2);
-        let lives = self.times.proposed != Moment::UNSET && (!self.state.is_final() || self.stirred);
-        if lives && (turn && self.stirred || (draft.height + u64::from(self.number)).is_multiple_of(10)) {
+        let lives = self.times.proposed != Moment::UNSET && (!self.state.is_final() || self.data_changed);
+        let tenth = (draft.height + u64::from(self.number)).is_multiple_of(10);
+        if lives && (turn && self.data_changed || tenth) {
             self.write_data(world, draft);
-            self.stirred = false;
+            self.data_changed = false;
             self.traded = self.traded * 9 / 10;
+        }
+    }
+
+    /// Writes one row for every position that the block changed.
+    fn write_positions(&mut self, world: &World, draft: &mut Draft) {
+        let mut positions = take(&mut self.positions);
+        for (&party, position) in &mut positions {
+            let Some(transaction) = position.changed.take() else { continue };
+            if take(&mut position.settles) {
+                position.settled = position.pending;
+                position.has_settled = true;
+            }
+            // Networks name no transaction before the first settlement.
+            let hash = if position.has_settled { draft.hash_of(transaction) } else { String::new() };
+            self.write_position(world, draft, party, position, &hash);
+            if position.distress == Distress::ClosedOut && position.pending.open == 0 {
+                position.distress = Distress::None;
+            }
+        }
+        self.positions = positions;
+    }
+
+    fn write_position(&self, world: &World, draft: &mut Draft, party: u16, position: &Position, hash: &str) {
+        let (scale, template) = (self.scale(), self.template());
+        let asset_scale = 10i128.pow(ASSETS[usize::from(template.asset)].decimals - template.decimals);
+        let figures = |holding: &Holding| {
+            let volume = i128::from(holding.open.abs());
+            [
+                (holding.realised * scale).to_string(),
+                (holding.unrealised(self.mark) * scale).to_string(),
+                quotient(holding.entry * asset_scale, volume),
+                quotient(holding.entry, volume),
+            ]
+        };
+        let mut row = draft.rows.row(Table::Positions).text(world.market_id(self.number));
+        row = row.text(world.party_id(party)).number(position.settled.open);
+        for figure in figures(&position.settled) {
+            row = row.text(&figure);
+        }
+        row = row.number(position.loss).number(-position.socialised).text(hash).time(draft.time);
+        row = row.number(position.pending.open);
+        for figure in figures(&position.pending) {
+            row = row.text(&figure);
+        }
+        row.number(position.socialised).text(position.distress.label()).end();
+    }
+
+    /// Writes the margin levels that the block computed.
+    fn write_margins(&mut self, world: &mut World, draft: &mut Draft) {
+        for (party, (maintenance, transaction)) in take(&mut self.margins) {
+            let id = world.account_id(draft, self.party_key(party, Kind::Margin));
+            let hash = draft.hash_of(transaction);
+            let row = draft.rows.row(Table::MarginLevels).text(&id).time(draft.time).number(maintenance);
+            let row = levels_above(maintenance).into_iter().fold(row, |row, level| row.number(level));
+            row.text(&hash).time(draft.time).end();
         }
     }
 
@@ -70,7 +132,7 @@ impl Market {
         let fees = json!({"factors": {"makerFee": "0.0002", "infrastructureFee": "0.0005", "liquidityFee": "0.001"}});
         let row = row.text(&jsonb(&fees)).text(&jsonb(&json!({"duration": 600})));
         let row = row.text(&jsonb(&monitoring)).text(&jsonb(&liquidity));
-        let row = row.text(self.trading_mode()).text(self.state.name()).text(&jsonb(&times));
+        let row = row.text(self.trading_mode()).text(self.state.label()).text(&jsonb(&times));
         let row = row.number(template.position_decimals);
         let row = row.text(["0.95", "0.5", "1", "0.8"][usize::from(self.number % 4)]);
         // Releases from before the slippage factors write nothing there.
@@ -118,10 +180,11 @@ impl Market {
     fn write_data(&self, world: &World, draft: &mut Draft) {
         let position = draft.next_position();
         let hash = draft.hash();
-        let (bid, ask) = (self.best_level(true, true), self.best_level(false, true));
-        let (static_bid, static_ask) = (self.best_level(true, false), self.best_level(false, false));
+        let (bid, ask) = (self.book.best_level(true, true), self.book.best_level(false, true));
+        let (static_bid, static_ask) =
+            (self.book.best_level(true, false), self.book.best_level(false, false));
         let middle = |bid: i64, ask: i64| if bid > 0 && ask > 0 { (bid + ask) / 2 } else { 0 };
-        let auction = self.in_auction();
+        let open_interest: i64 = self.positions.values().map(|position| position.pending.open.max(0)).sum();
         let row = draft.rows.row(Table::MarketData).time(draft.time.plus_us(position)).text(&hash);
         let row = row.time(draft.time).number(position).text(world.market_id(self.number));
         let mut row = row.number(self.mark);
@@ -129,11 +192,12 @@ impl Market {
             row = row.number(price).number(volume);
         }
         row = row.number(middle(bid.0, ask.0)).number(middle(static_bid.0, static_ask.0));
-        row = row.number(self.open_interest());
-        row = row.number(self.auction_end.ns()).number(self.auction_start.ns());
-        let (price, volume) = if auction { self.indicative() } else { (0, 0) };
-        row = row.number(price).number(volume).text(self.trading_mode()).text(self.trigger.name());
-        row = row.text(self.extension.name());
+        row = row.number(open_interest);
+        row = row.number(self.auction.end.ns()).number(self.auction.start.ns());
+        let volume = if self.in_auction() { self.indicative_volume() } else { 0 };
+        let price = if volume > 0 { self.price() } else { 0 };
+        row = row.number(price).number(volume).text(self.trading_mode()).text(self.auction.trigger.label());
+        row = row.text(self.auction.extension.label());
         let supplied: i128 = self.shares().iter().map(|(_, commitment, _)| commitment).sum();
         row = row.number(self.value(self.mark, self.traded) / 20).number(supplied);
         row = match (self.number % 3, self.mark) {
@@ -144,7 +208,7 @@ impl Market {
             State::Active | State::Suspended => row.text(&supplied.to_string()),
             _ => row.text("0"),
         };
-        row = row.text(&self.fee_shares(world)).text(self.state.name());
+        row = row.text(&self.fee_shares(world)).text(self.state.label());
         row.time(self.next_mark_to_market(draft.time)).end();
     }
 
@@ -152,7 +216,7 @@ impl Market {
     fn next_mark_to_market(&self, now: Moment) -> Moment {
         let last = match self.state {
             State::Active => now,
-            State::Suspended => self.auction_start,
+            State::Suspended => self.auction.start,
             State::TradingTerminated | State::Settled => self.times.close,
             _ => Moment::ZERO_TIME,
         };
@@ -176,8 +240,8 @@ impl Market {
     }
 }
 
-/// The prices beyond which an auction would begin, in the normal form of `jsonb`. Durations in seconds are numbers, prices
-/// and probabilities texts, as in the other lists of market data.
+/// The prices beyond which an auction would begin, in the normal form of `jsonb`. Durations in seconds are
+/// numbers, prices and probabilities texts, as in the other lists of market data.
 fn bounds(mark: i64) -> String {
     let (low, high) = (mark * 92 / 100, mark * 108 / 100);
     format!(

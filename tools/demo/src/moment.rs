@@ -1,8 +1,12 @@
 //! A point in time as the database keeps it: whole microseconds since 1970, UTC.
 
+use std::{
+    fmt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Microseconds since 1970-01-01 00:00:00 UTC. Prints as PostgreSQL prints a `timestamptz` in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -13,8 +17,8 @@ impl Moment {
     /// The first moment of 1970, which stands for "not set" where a column may not be NULL.
     pub const UNSET: Moment = Moment(0);
 
-    /// What a time that was never set becomes in a real network: the zero time of its clock, in year 1, as 64-bit
-    /// nanoseconds, which it overflows.
+    /// What a time that was never set becomes in a real network: the zero time of its clock, in year 1, as
+    /// 64-bit nanoseconds, which it overflows.
     pub const ZERO_TIME: Moment = Moment(-6_795_364_578_871_346);
 
     /// Takes microseconds since 1970.
@@ -69,36 +73,10 @@ impl From<SystemTime> for Moment {
     }
 }
 
-/// Year, month and day of a number of days since 1970 (Howard Hinnant's `civil_from_days`).
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil_from_days(self.0.div_euclid(86_400_000_000));
-        let us_of_day = self.0.rem_euclid(86_400_000_000);
-        let seconds = us_of_day / 1_000_000;
-        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-        write!(f, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")?;
-        let mut fraction = us_of_day % 1_000_000;
-        if fraction != 0 {
-            let mut digits = 6;
-            while fraction % 10 == 0 {
-                fraction /= 10;
-                digits -= 1;
-            }
-            write!(f, ".{fraction:0digits$}")?;
-        }
-        f.write_str("+00")
+        let time = Timestamp::from_microsecond(self.0).map_err(|_| fmt::Error)?;
+        write!(f, "{}+00", time.strftime("%Y-%m-%d %H:%M:%S%.f"))
     }
 }
 

@@ -1,17 +1,21 @@
-//! Oracle specifications: two for each market, and some more so that every form that the contract knows is there.
+//! Oracle specifications: two for each market, and some more so that every form that the contract knows is
+//! there.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
-use crate::block::Draft;
-use crate::catalogue::TEMPLATES;
-use crate::dice::Dice;
-use crate::json::jsonb;
-use crate::market::{Market, State};
-use crate::moment::Moment;
-use crate::plan::Plan;
-use crate::tables::Table;
+use crate::{
+    block::Draft,
+    catalogue::TEMPLATES,
+    json::jsonb,
+    market::{Market, State},
+    moment::Moment,
+    plan::Plan,
+    random::Random,
+    tables::Table,
+};
 
 /// Number of specifications that belong to no market.
 const FREE: u64 = 14;
@@ -19,7 +23,7 @@ const FREE: u64 = 14;
 const MARKET_BASE: u64 = 1_000;
 
 fn id_of(plan: &Plan, number: u64) -> String {
-    Dice::new(plan.seed, 0x6f72_6163_6c65 + number).id()
+    Random::new(plan.seed, 0x6f72_6163_6c65 + number).id()
 }
 
 /// Ids of the specifications that settle a market and end its trading.
@@ -120,9 +124,9 @@ fn condition(operator: &str, value: &str) -> Value {
 }
 
 fn form_of(plan: &Plan, number: u64) -> Form {
-    let mut dice = Dice::new(plan.seed, 0x7369_676e + number);
-    let key = json!({"pubKey": {"key": dice.id()}});
-    let address = json!({"ethAddress": {"address": format!("0x{}", dice.hex(40))}});
+    let mut random = Random::new(plan.seed, 0x7369_676e + number);
+    let key = json!({"pubKey": {"key": random.id()}});
+    let address = json!({"ethAddress": {"address": format!("0x{}", random.hex(40))}});
     if number >= MARKET_BASE {
         let market = (number - MARKET_BASE) / 2;
         let template = &TEMPLATES[market as usize % TEMPLATES.len()];
@@ -143,93 +147,97 @@ fn form_of(plan: &Plan, number: u64) -> Form {
             }
         };
     }
-    free_form(number, &key, &address, &mut dice)
+    free_form(number, &key, &address, &mut random)
 }
 
-/// The forms that no market of the demo network needs, but a client must know.
-fn free_form(number: u64, key: &Value, address: &Value, dice: &mut Dice) -> Form {
-    let typed = |name: &str, kind: Value| json!({"name": name, "type": kind});
-    match number {
-        0 => clock(json!([
-            condition("OPERATOR_GREATER_THAN_OR_EQUAL", "1767571200"),
-            {"operator": 4, "value": "1798761600"},
-        ])),
-        1 => outside(
-            json!([address]),
-            json!([filter(
-                typed("eth.block.time", json!("TYPE_TIMESTAMP")),
-                json!([condition("OPERATOR_LESS_THAN", "1798761600")])
-            )]),
-        ),
-        2 => outside(
-            json!([key, address, {"pubKey": {"key": dice.id()}}]),
-            json!([
-                filter(
-                    json!({"name": "index.value", "type": "TYPE_DECIMAL", "numberDecimalPlaces": 0}),
-                    json!([
-                        condition("OPERATOR_GREATER_THAN", "0.5"),
-                        condition("OPERATOR_LESS_THAN_OR_EQUAL", "99.5")
-                    ]),
-                ),
-                filter(
-                    typed("index.name", json!("TYPE_STRING")),
-                    json!([condition("OPERATOR_EQUALS", "DAX")])
-                ),
+/// Forms that no market of the demo network needs, but a client must know: by number, the signers (`k` the
+/// key, `a` the address, `o` another key) and the filters. The numbers that are missing are clocks.
+const FREE_FORMS: [(u64, &str, &str); 12] = [
+    (
+        1,
+        "a",
+        r#"[{"key": {"name": "eth.block.time", "type": "TYPE_TIMESTAMP"},
+             "conditions": [{"operator": "OPERATOR_LESS_THAN", "value": "1798761600"}]}]"#,
+    ),
+    (
+        2,
+        "kao",
+        r#"[{"key": {"name": "index.value", "type": "TYPE_DECIMAL", "numberDecimalPlaces": 0},
+             "conditions": [{"operator": "OPERATOR_GREATER_THAN", "value": "0.5"},
+                            {"operator": "OPERATOR_LESS_THAN_OR_EQUAL", "value": "99.5"}]},
+            {"key": {"name": "index.name", "type": "TYPE_STRING"},
+             "conditions": [{"operator": "OPERATOR_EQUALS", "value": "DAX"}]}]"#,
+    ),
+    (3, "k", r#"[{"key": {"name": "ping", "type": "TYPE_EMPTY"}, "conditions": []}]"#),
+    (
+        4,
+        "k",
+        r#"[{"key": {"name": "temperature", "type": 2, "numberDecimalPlaces": 18},
+             "conditions": [{"operator": 2, "value": "-40"}, {"operator": 5, "value": "60"}]}]"#,
+    ),
+    (5, "k", r#"[{"key": {"name": "open", "type": 4}, "conditions": [{"operator": 1, "value": "true"}]}]"#),
+    (
+        6,
+        "a",
+        r#"[{"key": {"name": "comment, \"quoted\"", "type": "TYPE_STRING"},
+             "conditions": [{"operator": "OPERATOR_EQUALS",
+                             "value": "Zürich,\r\n\"naïve\" \\N NULL 価格"}]}]"#,
+    ),
+    (7, "k", r#"[{"key": {"name": "anything", "type": 0}, "conditions": [{"operator": 0, "value": ""}]}]"#),
+    (
+        8,
+        "k",
+        r#"[{"key": {"name": "anything", "type": "TYPE_UNSPECIFIED"},
+             "conditions": [{"operator": "OPERATOR_UNSPECIFIED", "value": "x"}]}]"#,
+    ),
+    (9, "k", r#"[{"key": {"name": "ping", "type": 1}, "conditions": [{"operator": 3, "value": "1"}]}]"#),
+    (
+        10,
+        "k",
+        r#"[{"key": {"name": "name", "type": 3},
+             "conditions": [{"operator": "OPERATOR_EQUALS", "value": ""}]},
+            {"key": {"name": "rate", "type": 5},
+             "conditions": [{"operator": "OPERATOR_GREATER_THAN_OR_EQUAL", "value": "0.0"}]},
+            {"key": {"name": "at", "type": 6},
+             "conditions": [{"operator": "OPERATOR_LESS_THAN_OR_EQUAL", "value": "1798761600"}]}]"#,
+    ),
+    (11, "", "[]"),
+    (
+        13,
+        "ak",
+        r#"[{"key": {"name": "volume", "type": "TYPE_INTEGER"},
+             "conditions": [{"operator": "OPERATOR_LESS_THAN",
+                             "value": "340282366920938463463374607431768211456"}]}]"#,
+    ),
+];
+
+/// The form of a specification that belongs to no market.
+fn free_form(number: u64, key: &Value, address: &Value, random: &mut Random) -> Form {
+    let Some((_, signers, filters)) = FREE_FORMS.iter().find(|(known, _, _)| *known == number) else {
+        return clock(match number {
+            0 => json!([
+                condition("OPERATOR_GREATER_THAN_OR_EQUAL", "1767571200"),
+                {"operator": 4, "value": "1798761600"},
             ]),
-        ),
-        3 => outside(json!([key]), json!([filter(typed("ping", json!("TYPE_EMPTY")), json!([]))])),
-        4 => outside(
-            json!([key]),
-            json!([filter(
-                json!({"name": "temperature", "type": 2, "numberDecimalPlaces": 18}),
-                json!([{"operator": 2, "value": "-40"}, {"operator": 5, "value": "60"}]),
-            )]),
-        ),
-        5 => outside(
-            json!([key]),
-            json!([filter(typed("open", json!(4)), json!([{"operator": 1, "value": "true"}]))]),
-        ),
-        6 => outside(
-            json!([address]),
-            json!([filter(
-                typed("comment, \"quoted\"", json!("TYPE_STRING")),
-                json!([condition("OPERATOR_EQUALS", "Zürich,\r\n\"naïve\" \\N NULL 価格")]),
-            )]),
-        ),
-        7 => outside(
-            json!([key]),
-            json!([filter(typed("anything", json!(0)), json!([{"operator": 0, "value": ""}]))]),
-        ),
-        8 => outside(
-            json!([key]),
-            json!([filter(
-                typed("anything", json!("TYPE_UNSPECIFIED")),
-                json!([condition("OPERATOR_UNSPECIFIED", "x")])
-            )]),
-        ),
-        9 => outside(
-            json!([key]),
-            json!([filter(typed("ping", json!(1)), json!([{"operator": 3, "value": "1"}]))]),
-        ),
-        10 => outside(
-            json!([key]),
-            json!([
-                filter(typed("name", json!(3)), json!([condition("OPERATOR_EQUALS", "")])),
-                filter(typed("rate", json!(5)), json!([condition("OPERATOR_GREATER_THAN_OR_EQUAL", "0.0")])),
-                filter(
-                    typed("at", json!(6)),
-                    json!([condition("OPERATOR_LESS_THAN_OR_EQUAL", "1798761600")])
-                ),
-            ]),
-        ),
-        11 => outside(json!([]), json!([])),
-        12 => clock(json!([])),
-        _ => outside(
-            json!([address, key]),
-            json!([filter(
-                json!({"name": "volume", "type": "TYPE_INTEGER"}),
-                json!([condition("OPERATOR_LESS_THAN", "340282366920938463463374607431768211456")])
-            )]),
-        ),
+            _ => json!([]),
+        });
+    };
+    let signers = signers.chars().map(|signer| match signer {
+        'k' => key.clone(),
+        'a' => address.clone(),
+        _ => json!({"pubKey": {"key": random.id()}}),
+    });
+    outside(signers.collect(), serde_json::from_str(filters).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filters_of_every_form_are_json() {
+        for (number, _, filters) in FREE_FORMS {
+            assert!(serde_json::from_str::<Value>(filters).is_ok_and(|value| value.is_array()), "{number}");
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! What a demo network is made from: a few numbers, out of which everything else follows.
 
-use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
-use crate::dice::Dice;
-use crate::error::DemoError;
-use crate::moment::Moment;
+use serde::{Deserialize, Serialize};
+
+use crate::{error::DemoError, moment::Moment, random::Random};
 
 /// The smallest distance of two blocks in microseconds. The events of a block carry its time plus their
 /// position in microseconds, so the next block must stay clear of them.
@@ -84,7 +83,7 @@ impl Plan {
         let spacing_us = self.block_spacing_ms * 1_000;
         let jitter = match height {
             0 | 1 => 0,
-            _ => Dice::new(self.seed, height ^ 0x7469_6d65).below(spacing_us / 2),
+            _ => Random::new(self.seed, height ^ 0x7469_6d65).below(spacing_us / 2),
         };
         let offset = height.saturating_sub(1) * spacing_us + jitter;
         Moment::from_us(self.start_us.saturating_add_unsigned(offset))

@@ -1,53 +1,64 @@
-//! What a party holds in a market, and the rows that tell of it.
+//! What a party holds in a market, what it cost and what it brought.
 
 use serde::{Deserialize, Serialize};
 
-use crate::block::Draft;
-use crate::catalogue::ASSETS;
-use crate::market::Market;
-use crate::tables::Table;
-use crate::world::World;
+use crate::labels::labelled;
 
-/// How a holder stands towards the margin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Standing {
-    #[default]
-    Sound,
-    OrdersClosed,
-    Distressed,
-    ClosedOut,
-}
-
-impl Standing {
-    fn name(self) -> &'static str {
-        match self {
-            Standing::Sound => "POSITION_STATUS_UNSPECIFIED",
-            Standing::OrdersClosed => "POSITION_STATUS_ORDERS_CLOSED",
-            Standing::Distressed => "POSITION_STATUS_DISTRESSED",
-            Standing::ClosedOut => "POSITION_STATUS_CLOSED_OUT",
-        }
+labelled! {
+    /// How far the network has gone with a holder whose margin is too small.
+    Distress {
+        None = "POSITION_STATUS_UNSPECIFIED",
+        OrdersClosed = "POSITION_STATUS_ORDERS_CLOSED",
+        Distressed = "POSITION_STATUS_DISTRESSED",
+        ClosedOut = "POSITION_STATUS_CLOSED_OUT",
     }
 }
 
-/// Volume with what it cost and what it brought.
+/// Volume with its cost and its profit, in price times size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stake {
+pub(crate) struct Holding {
     /// Volume, negative when short.
     pub(crate) open: i64,
-    /// Price times size of the open volume, never negative.
+    /// Cost of the open volume, never negative.
     pub(crate) entry: i128,
-    /// Profit and loss taken, in price times size.
+    /// Profit and loss taken.
     pub(crate) realised: i128,
 }
 
+impl Holding {
+    /// Profit and loss that closing the open volume at a price would bring.
+    pub(crate) fn unrealised(&self, price: i64) -> i128 {
+        let worth = i128::from(self.open.abs()) * i128::from(price);
+        i128::from(self.open.signum()) * (worth - self.entry)
+    }
+
+    /// Takes a trade of the given size, negative when sold.
+    fn trade(&mut self, size: i64, price: i64) {
+        let closing = if self.open.signum() == -size.signum() { size.abs().min(self.open.abs()) } else { 0 };
+        if closing > 0 {
+            let cost = self.entry * i128::from(closing) / i128::from(self.open.abs());
+            let proceeds = i128::from(closing) * i128::from(price);
+            self.realised += i128::from(self.open.signum()) * (proceeds - cost);
+            self.entry -= cost;
+        }
+        self.entry += i128::from(size.abs() - closing) * i128::from(price);
+        self.open += size;
+    }
+
+    /// Closes the open volume at a price.
+    pub(crate) fn close(&mut self, price: i64) {
+        self.realised += self.unrealised(price);
+        (self.open, self.entry) = (0, 0);
+    }
+}
+
 /// A party's position in a market.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Position {
-    pub(crate) open: i64,
     /// The position with all trades so far.
-    pub(crate) pending: Stake,
+    pub(crate) pending: Holding,
     /// The position as of the last settlement.
-    pub(crate) settled: Stake,
+    pub(crate) settled: Holding,
     /// What the open volume was worth at the last settlement plus what was paid in trades since, in price
     /// times size. The difference to its worth now is what the next settlement moves.
     pub(crate) basis: i128,
@@ -55,34 +66,38 @@ pub(crate) struct Position {
     pub(crate) loss: i128,
     /// What the party did not get because others could not pay.
     pub(crate) socialised: i128,
-    pub(crate) standing: Standing,
-    /// Whether a settlement ever touched it. Absent from the state files of earlier releases.
-    #[serde(default)]
+    pub(crate) distress: Distress,
+    /// Whether a settlement ever changed the position.
     pub(crate) has_settled: bool,
-    /// Transaction of the present block that touched the position.
+    /// Transaction of the present block that changed the position.
     #[serde(skip)]
     pub(crate) changed: Option<usize>,
-    /// Whether that was a settlement.
+    /// Whether the change of the present block is a settlement.
     #[serde(skip)]
-    pub(crate) was_settled: bool,
+    pub(crate) settles: bool,
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Position {
+            pending: Holding::default(),
+            settled: Holding::default(),
+            basis: 0,
+            loss: 0,
+            socialised: 0,
+            distress: Distress::None,
+            has_settled: false,
+            changed: None,
+            settles: false,
+        }
+    }
 }
 
 impl Position {
     /// Takes a trade of the given size, negative when sold.
     pub(crate) fn trade(&mut self, size: i64, price: i64, transaction: usize) {
         self.basis += i128::from(size) * i128::from(price);
-        let stake = &mut self.pending;
-        let closing =
-            if stake.open.signum() == -size.signum() { size.abs().min(stake.open.abs()) } else { 0 };
-        if closing > 0 {
-            let cost = stake.entry * i128::from(closing) / i128::from(stake.open.abs());
-            let proceeds = i128::from(closing) * i128::from(price);
-            stake.realised += i128::from(stake.open.signum()) * (proceeds - cost);
-            stake.entry -= cost;
-        }
-        stake.entry += i128::from(size.abs() - closing) * i128::from(price);
-        stake.open += size;
-        self.open = stake.open;
+        self.pending.trade(size, price);
         self.changed = Some(transaction);
     }
 }
@@ -101,57 +116,6 @@ pub(crate) fn quotient(dividend: i128, divisor: i128) -> String {
     format!("{sign}{}.{:016}", whole + fraction / UNIT, fraction % UNIT)
 }
 
-impl Market {
-    /// Writes one row for every position that the block touched.
-    pub(crate) fn flush_positions(&mut self, world: &World, draft: &mut Draft) {
-        let mut positions = std::mem::take(&mut self.positions);
-        for (&party, position) in &mut positions {
-            let Some(transaction) = position.changed.take() else { continue };
-            if std::mem::take(&mut position.was_settled) {
-                position.settled = position.pending;
-                position.has_settled = true;
-            }
-            // Networks name no transaction before the first settlement.
-            let hash = if position.has_settled { draft.hash_of(transaction) } else { String::new() };
-            self.write_position(world, draft, party, position, &hash);
-            if position.standing == Standing::ClosedOut && position.open == 0 {
-                position.standing = Standing::Sound;
-            }
-        }
-        self.positions = positions;
-    }
-
-    fn write_position(&self, world: &World, draft: &mut Draft, party: u16, position: &Position, hash: &str) {
-        let scale = self.scale();
-        let template = self.template();
-        let asset_scale = 10i128.pow(ASSETS[usize::from(template.asset)].decimals - template.decimals);
-        let unrealised = |stake: &Stake| {
-            let worth = i128::from(stake.open.abs()) * i128::from(self.mark);
-            (i128::from(stake.open.signum()) * (worth - stake.entry) * scale).to_string()
-        };
-        let figures = |stake: &Stake| {
-            let volume = i128::from(stake.open.abs());
-            [
-                (stake.realised * scale).to_string(),
-                unrealised(stake),
-                quotient(stake.entry * asset_scale, volume),
-                quotient(stake.entry, volume),
-            ]
-        };
-        let mut row = draft.rows.row(Table::Positions).text(world.market_id(self.number));
-        row = row.text(world.party_id(party)).number(position.settled.open);
-        for figure in figures(&position.settled) {
-            row = row.text(&figure);
-        }
-        row = row.number(position.loss).number(-position.socialised).text(hash).time(draft.time);
-        row = row.number(position.pending.open);
-        for figure in figures(&position.pending) {
-            row = row.text(&figure);
-        }
-        row.number(position.socialised).text(position.standing.name()).end();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,9 +127,9 @@ mod tests {
         position.trade(5, 130, 0);
         assert_eq!(quotient(position.pending.entry, 15), "110");
         position.trade(-20, 120, 0);
-        assert_eq!(position.pending, Stake { open: -5, entry: 600, realised: 150 });
+        assert_eq!(position.pending, Holding { open: -5, entry: 600, realised: 150 });
         position.trade(5, 110, 0);
-        assert_eq!(position.pending, Stake { open: 0, entry: 0, realised: 200 });
+        assert_eq!(position.pending, Holding { open: 0, entry: 0, realised: 200 });
         assert_eq!(position.basis, -200);
     }
 

@@ -1,10 +1,9 @@
-//! Rows as text: PostgreSQL's CSV, byte for byte as `COPY ... TO STDOUT (FORMAT csv)` would print them, so that
-//! what goes in can be compared with what comes out. NULL is nothing, the empty text is `""`.
+//! Rows as text: PostgreSQL's CSV, byte for byte as `COPY ... TO STDOUT (FORMAT csv)` would print them, so
+//! that what goes in can be compared with what comes out. NULL is nothing, the empty text is `""`.
 
 use std::fmt::Write;
 
-use crate::moment::Moment;
-use crate::tables::Table;
+use crate::{moment::Moment, tables::Table};
 
 /// The rows of one or more blocks, per table, without header lines.
 #[derive(Clone, Debug, PartialEq, Eq)]

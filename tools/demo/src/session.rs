@@ -1,15 +1,18 @@
 //! A connection to the store: reads how far it is, and writes blocks by `COPY`, all rows of a block in one
 //! transaction.
 
+use std::pin::pin;
+
 use bytes::Bytes;
 use futures_util::SinkExt;
-use std::pin::pin;
 use tokio_postgres::Client;
 
-use crate::error::{DemoError, Step};
-use crate::moment::Moment;
-use crate::rows::Rows;
-use crate::tables::Table;
+use crate::{
+    error::{DemoError, Step},
+    moment::Moment,
+    rows::Rows,
+    tables::Table,
+};
 
 /// Key of the database lock that keeps a second feeder out.
 const LOCK: i64 = 0x6465_6d6f_6665_6564;

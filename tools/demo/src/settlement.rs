@@ -1,129 +1,103 @@
-//! Money of positions: margins, marking to market, close-outs of those who cannot pay, and the last settlement.
+//! Money of positions: margins, marking to market, close-outs of those who cannot pay, and the last
+//! settlement.
 
-use crate::block::Draft;
-use crate::book::Status;
-use crate::market::Market;
-use crate::position::Standing;
-use crate::tables::Table;
-use crate::world::{Key, Kind, World, reason};
+use crate::{
+    block::Draft,
+    market::Market,
+    order::Status,
+    position::Distress,
+    world::{Key, Kind, World, reason},
+};
 
-/// Margin levels of a party in a market, in the asset's smallest unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Levels {
-    maintenance: i128,
-    search: i128,
-    initial: i128,
-    release: i128,
-}
-
-impl Levels {
-    fn of(maintenance: i128) -> Levels {
-        Levels {
-            maintenance,
-            search: maintenance * 11 / 10,
-            initial: maintenance * 12 / 10,
-            release: maintenance * 14 / 10,
-        }
-    }
-}
-
-/// Share of the exposure that must be held, in thousandths.
+/// Share of the exposure that is the maintenance margin, in thousandths.
 const MARGIN_PER_MILLE: i128 = 50;
 
-impl Market {
-    fn reference_price(&self) -> i64 {
-        if self.mark > 0 { self.mark } else { self.fair() }
-    }
+/// The search, initial and release levels that follow from a maintenance margin.
+pub(crate) fn levels_above(maintenance: i128) -> [i128; 3] {
+    [11, 12, 14].map(|tenths| maintenance * tenths / 10)
+}
 
+impl Market {
     /// Greatest volume that a party would hold if one side of its orders traded, and more of that side came.
     fn exposure(&self, party: u16, more: Option<(bool, i64)>) -> i64 {
-        let open = self.positions.get(&party).map_or(0, |position| position.open);
+        let open = self.open_volume(party);
         let resting = |buy: bool| {
-            let own = self.orders.iter().filter(|order| order.party == party && order.buy == buy);
+            let own = self.book.orders.iter().filter(|order| order.party == party && order.buy == buy);
             let extra = more.filter(|(side, _)| *side == buy).map_or(0, |(_, size)| size);
             own.map(|order| order.remaining).sum::<i64>() + extra
         };
         (open + resting(true)).abs().max((open - resting(false)).abs())
     }
 
-    fn levels_for(&self, volume: i64) -> Levels {
-        Levels::of(self.value(self.reference_price(), volume) * MARGIN_PER_MILLE / 1_000)
+    fn maintenance(&self, volume: i64) -> i128 {
+        self.value(self.settlement_price(), volume) * MARGIN_PER_MILLE / 1_000
     }
 
-    /// Whether a party could carry an order of this size, with its fees.
-    pub(crate) fn can_carry(&self, world: &World, party: u16, buy: bool, size: i64) -> bool {
-        let needed = self.levels_for(self.exposure(party, Some((buy, size)))).initial
-            + self.value(self.reference_price(), size) / 400;
-        world.balance(Key::general(self.asset(), party)) + world.balance(self.margin_key(party)) >= needed
+    /// Whether a party could pay the margin and the fees of an order of this size.
+    pub(crate) fn can_afford(&self, world: &World, party: u16, buy: bool, size: i64) -> bool {
+        let [_, initial, _] = levels_above(self.maintenance(self.exposure(party, Some((buy, size)))));
+        let needed = initial + self.value(self.settlement_price(), size) / 400;
+        let margin = self.party_key(party, Kind::Margin);
+        world.balance(self.general_key(party)) + world.balance(margin) >= needed
     }
 
-    /// Brings a party's margin account to where its exposure wants it. Says whether that worked out.
+    /// Brings a party's margin account to the level of its exposure. Returns whether its money was enough.
     pub(crate) fn rebalance(&mut self, world: &mut World, draft: &mut Draft, party: u16) -> bool {
-        let levels = self.levels_for(self.exposure(party, None));
-        let (margin, general) = (self.margin_key(party), Key::general(self.asset(), party));
+        let maintenance = self.maintenance(self.exposure(party, None));
+        let [search, initial, release] = levels_above(maintenance);
+        let (margin, general) = (self.party_key(party, Kind::Margin), self.general_key(party));
         let held = world.balance(margin);
-        if held < levels.search {
-            world.take(draft, general, margin, levels.initial - held, reason::MARGIN_LOW);
-        } else if held > levels.release {
-            world.take(draft, margin, general, held - levels.initial, reason::MARGIN_HIGH);
+        if held < search {
+            world.take(draft, general, margin, initial - held, reason::MARGIN_LOW);
+        } else if held > release {
+            world.take(draft, margin, general, held - initial, reason::MARGIN_HIGH);
         }
-        if levels.maintenance > 0 || held > 0 {
-            self.levels.insert(party, (levels, draft.transaction()));
+        if maintenance > 0 || held > 0 {
+            self.margins.insert(party, (maintenance, draft.transaction()));
         }
-        world.balance(margin) >= levels.maintenance
+        world.balance(margin) >= maintenance
     }
 
-    /// Settles all positions at the present price, and closes out those who cannot go on.
+    /// Settles all positions at the present price, and closes out those whose margin is not enough.
     pub(crate) fn mark_to_market(&mut self, world: &mut World, draft: &mut Draft) {
         draft.begin_transaction();
-        let ((bid, _), (ask, _)) = (self.best_level(true, true), self.best_level(false, true));
-        if bid > 0 && ask > 0 {
-            self.mark = (bid + ask) / 2;
-        }
+        self.mark = self.price();
         self.move_profit(world, draft, reason::MTM_LOSS, reason::MTM_WIN);
         let parties: Vec<u16> = self.positions.keys().copied().collect();
-        for &party in &parties {
+        for party in parties {
             if !self.rebalance(world, draft, party) {
-                self.relieve(world, draft, party);
+                self.step_distress(world, draft, party);
             } else if let Some(position) = self.positions.get_mut(&party) {
-                position.standing = Standing::Sound;
+                position.distress = Distress::None;
             }
         }
-        self.positions.retain(|_, position| position.open != 0 || position.changed.is_some());
-        self.stirred = true;
+        self.positions.retain(|_, position| position.pending.open != 0 || position.changed.is_some());
+        self.data_changed = true;
     }
 
-    /// Moves what positions won and lost since the last settlement, by way of the settlement account.
+    /// Moves what positions won and lost since the last settlement, through the settlement account.
     fn move_profit(&mut self, world: &mut World, draft: &mut Draft, loss: &str, win: &str) {
         let (settlement, scale) = (self.network_key(Kind::Settlement), self.scale());
-        let mut wins: Vec<(u16, i128)> = Vec::new();
-        let mut losses: Vec<(u16, i128)> = Vec::new();
+        let mut flows: Vec<(u16, i128)> = Vec::new();
         for (&party, position) in &mut self.positions {
-            let worth = i128::from(position.open) * i128::from(self.mark);
+            let worth = i128::from(position.pending.open) * i128::from(self.mark);
             let flow = (worth - position.basis) * scale;
-            if flow == 0 && position.open == 0 {
+            if flow == 0 && position.pending.open == 0 {
                 continue;
             }
             position.basis = worth;
             position.changed = Some(draft.transaction());
-            position.was_settled = true;
-            match flow {
-                0 => {}
-                1.. => wins.push((party, flow)),
-                _ => losses.push((party, -flow)),
-            }
+            position.settles = true;
+            flows.push((party, flow));
         }
-        for (party, owed) in losses {
-            self.collect(world, draft, party, owed, loss);
+        for &(party, flow) in flows.iter().filter(|(_, flow)| *flow < 0) {
+            self.collect(world, draft, party, -flow, loss);
         }
-        let total: i128 = wins.iter().map(|(_, amount)| amount).sum();
-        let available = world.balance(settlement);
-        let share = if available < total { available as f64 / total as f64 } else { 1.0 };
-        for (party, amount) in wins {
-            let due = if share < 1.0 { (amount as f64 * share) as i128 } else { amount };
-            let paid = world.take(draft, settlement, self.margin_key(party), due.min(amount), win);
+        // The flows sum to zero; what losers could not pay is missing from the last wins.
+        for (party, flow) in flows.into_iter().filter(|(_, flow)| *flow > 0) {
+            let paid = world.take(draft, settlement, self.party_key(party, Kind::Margin), flow, win);
             if let Some(position) = self.positions.get_mut(&party) {
-                position.socialised += amount - paid;
+                position.socialised += flow - paid;
             }
         }
     }
@@ -132,90 +106,63 @@ impl Market {
     fn collect(&mut self, world: &mut World, draft: &mut Draft, party: u16, owed: i128, reason: &str) {
         let settlement = self.network_key(Kind::Settlement);
         let mut left = owed;
-        left -= world.take(draft, self.margin_key(party), settlement, left, reason);
-        left -= world.take(draft, Key::general(self.asset(), party), settlement, left, reason);
+        for from in [self.party_key(party, Kind::Margin), self.general_key(party)] {
+            left -= world.take(draft, from, settlement, left, reason);
+        }
         if let Some(position) = self.positions.get_mut(&party) {
             position.loss += left;
         }
         world.take(draft, self.network_key(Kind::Insurance), settlement, left, reason);
     }
 
-    /// Deals with a party whose margin does not do: first its orders go, then its position.
-    fn relieve(&mut self, world: &mut World, draft: &mut Draft, party: u16) {
-        let has_orders = self.orders.iter().any(|order| order.party == party);
-        let standing = self.positions.get(&party).map_or(Standing::Sound, |position| position.standing);
-        if has_orders {
-            self.stop_orders(draft, Status::Stopped, |order| order.party == party);
-            self.stand(draft, party, Standing::OrdersClosed);
+    /// Takes the next step with a party whose margin is not enough: at one settlement its orders are stopped,
+    /// at the next it is distressed, and then its position is closed out and the rest of its margin
+    /// confiscated.
+    fn step_distress(&mut self, world: &mut World, draft: &mut Draft, party: u16) {
+        let has_orders = self.book.orders.iter().any(|order| order.party == party);
+        let Some(position) = self.positions.get_mut(&party) else { return };
+        if has_orders || position.distress != Distress::Distressed {
+            position.distress = if has_orders { Distress::OrdersClosed } else { Distress::Distressed };
+            position.changed = Some(draft.transaction());
+            self.book.end(draft, Status::Stopped, |order| order.party == party);
             self.rebalance(world, draft, party);
-            return;
-        }
-        if standing != Standing::Distressed {
-            self.stand(draft, party, Standing::Distressed);
             return;
         }
         draft.begin_transaction();
         if !self.close_out(world, draft, party) {
             return;
         }
-        let scale = self.scale();
+        let (margin, scale) = (self.party_key(party, Kind::Margin), self.scale());
         let mut flow = 0;
         if let Some(position) = self.positions.get_mut(&party) {
-            flow = -position.basis * scale;
-            position.basis = 0;
-            position.was_settled = true;
+            flow = -std::mem::take(&mut position.basis) * scale;
+            (position.settles, position.distress) = (true, Distress::ClosedOut);
         }
-        if flow < 0 {
-            self.collect(world, draft, party, -flow, reason::MTM_LOSS);
-        }
-        let (margin, settlement) = (self.margin_key(party), self.network_key(Kind::Settlement));
-        if flow > 0 {
-            world.take(draft, settlement, margin, flow, reason::MTM_WIN);
-        }
+        self.collect(world, draft, party, (-flow).max(0), reason::MTM_LOSS);
+        world.take(draft, self.network_key(Kind::Settlement), margin, flow, reason::MTM_WIN);
         let rest = world.balance(margin);
-        let insurance = self.network_key(Kind::Insurance);
-        world.transfer(draft, margin, insurance, rest, reason::MARGIN_CONFISCATED);
-        self.levels.remove(&party);
-    }
-
-    fn stand(&mut self, draft: &Draft, party: u16, standing: Standing) {
-        if let Some(position) = self.positions.get_mut(&party) {
-            position.standing = standing;
-            position.changed = Some(draft.transaction());
-        }
+        world.transfer(draft, margin, self.network_key(Kind::Insurance), rest, reason::MARGIN_CONFISCATED);
+        self.margins.remove(&party);
     }
 
     /// Pays all positions out for good and empties the market's accounts.
     pub(crate) fn settle_finally(&mut self, world: &mut World, draft: &mut Draft) {
+        self.mark = self.price();
         self.move_profit(world, draft, reason::LOSS, reason::WIN);
+        let clear = |world: &mut World, draft: &mut Draft, from: Key, to: Key| {
+            let held = world.balance(from);
+            world.transfer(draft, from, to, held, reason::CLEAR_ACCOUNT);
+        };
         for party in 0..world.party_count() {
-            let (margin, general) = (self.margin_key(party), Key::general(self.asset(), party));
-            let held = world.balance(margin);
-            world.transfer(draft, margin, general, held, reason::CLEAR_ACCOUNT);
+            clear(world, draft, self.party_key(party, Kind::Margin), self.general_key(party));
         }
         for position in self.positions.values_mut() {
-            let stake = &mut position.pending;
-            let worth = i128::from(stake.open.abs()) * i128::from(self.mark);
-            stake.realised += i128::from(stake.open.signum()) * (worth - stake.entry);
-            (stake.open, stake.entry) = (0, 0);
-            (position.open, position.basis) = (0, 0);
+            position.pending.close(self.mark);
+            position.basis = 0;
         }
         let pool = Key::global(self.asset(), Kind::GlobalInsurance);
         for kind in [Kind::Insurance, Kind::Settlement] {
-            let key = self.network_key(kind);
-            let held = world.balance(key);
-            world.transfer(draft, key, pool, held, reason::CLEAR_ACCOUNT);
-        }
-    }
-
-    /// Writes the margin levels that the block worked out.
-    pub(crate) fn flush_levels(&mut self, world: &mut World, draft: &mut Draft) {
-        for (party, (levels, transaction)) in std::mem::take(&mut self.levels) {
-            let id = world.account_id(draft, self.margin_key(party));
-            let hash = draft.hash_of(transaction);
-            let row = draft.rows.row(Table::MarginLevels).text(&id).time(draft.time);
-            let row = row.number(levels.maintenance).number(levels.search).number(levels.initial);
-            row.number(levels.release).text(&hash).time(draft.time).end();
+            clear(world, draft, self.network_key(kind), pool);
         }
     }
 }

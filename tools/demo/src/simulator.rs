@@ -3,18 +3,21 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::block::{Block, Draft};
-use crate::dice::Dice;
-use crate::error::DemoError;
-use crate::funding::Funding;
-use crate::governance::{self, Governance};
-use crate::market::{Fate, Market, State, Trigger};
-use crate::moment::Moment;
-use crate::oracles::Oracles;
-use crate::plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan};
-use crate::staking::Staking;
-use crate::tables::Table;
-use crate::world::World;
+use crate::{
+    block::{Block, Draft},
+    error::DemoError,
+    funding::Funding,
+    governance::{self, Governance},
+    lifecycle::suspend_a_market,
+    market::{Fate, Market},
+    moment::Moment,
+    oracles::Oracles,
+    plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan},
+    random::Random,
+    staking::Staking,
+    tables::Table,
+    world::World,
+};
 
 /// A demo network at some height. The same plan and the same block times give the same blocks to the byte,
 /// also after the state went through a file.
@@ -32,7 +35,8 @@ pub struct Simulator {
     funding: Funding,
 }
 
-/// Markets besides those of the plan: one loses its vote, one finds no liquidity, one is closed before it opens.
+/// Markets in addition to those of the plan: one loses its vote, one finds no liquidity, one is closed before it
+/// opens.
 const NEVER_OPEN: [Fate; 3] = [Fate::Rejected, Fate::Cancelled, Fate::Closed];
 
 impl Simulator {
@@ -109,7 +113,7 @@ impl Simulator {
         let time = if self.height == 0 { time } else { time.max(self.time.plus_us(MIN_BLOCK_GAP_US)) };
         self.height += 1;
         self.time = time;
-        let mut draft = Draft::new(self.height, time, Dice::new(self.plan.seed, self.height));
+        let mut draft = Draft::new(self.height, time, Random::new(self.plan.seed, self.height));
         self.step(&mut draft, elapsed_us.max(0));
         let mut rows = draft.rows;
         let mut hasher = Sha256::new();
@@ -134,13 +138,13 @@ impl Simulator {
         self.funding.step(world, draft, plan, pace);
         let nodes = self.governance.validators();
         self.staking.step(world, draft, plan, nodes, &mut self.markets, &mut self.funding);
-        suspend_some_market(world, draft, plan, &mut self.markets);
+        suspend_a_market(world, draft, plan, &mut self.markets);
         for market in &mut self.markets {
-            market.live(world, draft, plan);
-            market.walk(draft, elapsed_us);
-            market.tend_provisions(world, draft, plan);
-            market.act(world, draft, pace);
-            market.flush(world, draft, plan);
+            market.step_state(world, draft, plan);
+            market.walk.step(draft, market.template(), elapsed_us);
+            market.step_provisions(world, draft, plan);
+            market.trade(world, draft, pace);
+            market.write_changes(world, draft, plan);
         }
         self.oracles.step(draft, plan, &self.markets);
         if draft.height.is_multiple_of(50) {
@@ -152,31 +156,5 @@ impl Simulator {
     /// Makes ready what a state file leaves out.
     pub(crate) fn rebuild(&mut self) {
         self.world.rebuild();
-    }
-}
-
-/// Reasons for an auction, in turn.
-const TRIGGERS: [Trigger; 5] = [
-    Trigger::Price,
-    Trigger::LiquidityTargetNotMet,
-    Trigger::UnableToDeployLpOrders,
-    Trigger::Batch,
-    Trigger::Liquidity,
-];
-
-/// Five times over the length of the history, and at the same pace later, a market leaves continuous trading.
-fn suspend_some_market(world: &mut World, draft: &mut Draft, plan: &Plan, markets: &mut [Market]) {
-    let cycle = (plan.blocks / 5).max(20);
-    let turn = (draft.height / cycle) as usize;
-    let into = draft.height % cycle;
-    let length = (cycle / 60).max(3);
-    let trading: Vec<usize> = (0..markets.len()).filter(|&at| markets[at].state == State::Active).collect();
-    if into == cycle * 45 / 100 && !trading.is_empty() {
-        let at = trading[(turn * 2) % trading.len()];
-        markets[at].suspend(world, draft, TRIGGERS[turn % TRIGGERS.len()], length);
-    } else if into == cycle * 45 / 100 + length / 2 {
-        for market in markets.iter_mut().filter(|market| market.state == State::Suspended) {
-            market.extend_auction(draft);
-        }
     }
 }

@@ -1,16 +1,19 @@
 //! Epochs, what is delegated in them, and the rewards that their end brings.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use crate::block::Draft;
-use crate::catalogue::{VOTE, units};
-use crate::funding::Funding;
-use crate::market::Market;
-use crate::moment::Moment;
-use crate::plan::Plan;
-use crate::tables::Table;
-use crate::world::{Key, Kind, NO_MARKET, World, reason};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    block::Draft,
+    catalogue::{VOTE, units},
+    funding::Funding,
+    market::Market,
+    moment::Moment,
+    plan::Plan,
+    tables::Table,
+    world::{Key, Kind, NO_MARKET, World, reason},
+};
 
 /// The running epoch and the stake that counts in it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -67,10 +70,10 @@ impl Staking {
 
     fn first_stakes(&mut self, world: &World, draft: &mut Draft, nodes: &[String]) {
         for party in 0..world.party_count() {
-            let count = 1 + draft.dice.below(2);
+            let count = 1 + draft.random.below(2);
             let stakes = self.stakes.entry(party).or_default();
             for _ in 0..count {
-                let node = draft.dice.below(nodes.len() as u64) as u16;
+                let node = draft.random.below(nodes.len() as u64) as u16;
                 stakes.insert(node, stake(draft));
             }
         }
@@ -79,9 +82,9 @@ impl Staking {
     /// Between two epochs some stake more, some less, and some turn to another node.
     fn move_stakes(&mut self, draft: &mut Draft, nodes: &[String]) {
         for stakes in self.stakes.values_mut() {
-            match draft.dice.below(100) {
+            match draft.random.below(100) {
                 0..6 => {
-                    let node = draft.dice.below(nodes.len() as u64) as u16;
+                    let node = draft.random.below(nodes.len() as u64) as u16;
                     let amount = stake(draft);
                     *stakes.entry(node).or_default() += amount;
                 }
@@ -104,7 +107,7 @@ impl Staking {
     /// In the middle of an epoch a party takes a part back at once: a second row for the same epoch.
     fn change_mind(&mut self, world: &World, draft: &mut Draft, nodes: &[String]) {
         for _ in 0..2 {
-            let party = draft.dice.below(u64::from(world.party_count())) as u16;
+            let party = draft.random.below(u64::from(world.party_count())) as u16;
             let Some(stakes) = self.stakes.get_mut(&party) else { continue };
             for amount in stakes.values_mut() {
                 *amount -= *amount / 8;
@@ -138,7 +141,7 @@ impl Staking {
     /// The treasury and a sponsor put money into the pools that the end of the epoch pays out.
     fn fund_pools(&self, world: &mut World, draft: &mut Draft, markets: &[Market], funding: &mut Funding) {
         let stake_pool = Key::global(VOTE, Kind::GlobalReward);
-        let amount = units(VOTE, 7_000) + i128::from(draft.dice.between(0, 999_999_999));
+        let amount = units(VOTE, 7_000) + i128::from(draft.random.between(0, 999_999_999));
         funding.send(world, draft, 0, stake_pool, amount);
         let kinds = [
             Kind::RewardMakerPaidFees,
@@ -155,7 +158,7 @@ impl Staking {
             let everywhere = (self.epoch + turn as i64) % 5 == 0;
             let market = if everywhere { NO_MARKET } else { market.number };
             let pool = Key { market, ..Key::global(asset, kind) };
-            let amount = units(asset, 40) * i128::from(draft.dice.between(3, 30)) + 7;
+            let amount = units(asset, 40) * i128::from(draft.random.between(3, 30)) + 7;
             funding.send(world, draft, 1, pool, amount);
         }
     }
@@ -205,7 +208,7 @@ impl Staking {
         }
     }
 
-    /// Pays a pool out by weight and writes a reward for everybody who gets something.
+    /// Pays a pool out by weight and writes a reward for each party that gets something.
     fn pay(&self, world: &mut World, draft: &mut Draft, pool: Key, weights: &[(u16, i128)]) {
         let total: i128 = weights.iter().map(|(_, weight)| weight).sum();
         let available = world.balance(pool);
@@ -232,7 +235,7 @@ impl Staking {
 }
 
 fn stake(draft: &mut Draft) -> i128 {
-    units(VOTE, i128::from(draft.dice.between(10, 40_000))) / 10 * i128::from(draft.dice.between(1, 20))
+    units(VOTE, i128::from(draft.random.between(10, 40_000))) / 10 * i128::from(draft.random.between(1, 20))
 }
 
 /// The five with the greatest weight, added up per party, greatest first.

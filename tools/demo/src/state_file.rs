@@ -1,16 +1,19 @@
-//! Keeps the simulator in a file, so that a restart need not go through the whole history again. The file is a
-//! convenience: without it, or with one that does not fit the store, the way is longer and the end the same.
+//! Keeps the simulator in a file, so that a restart need not go through the whole history again. The file is
+//! a convenience: without it, or with one that does not fit the store, the way is longer and the end the
+//! same.
+
+use std::{
+    fs::{self, File},
+    io::{ErrorKind, Write},
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
 
-use crate::error::DemoError;
-use crate::simulator::Simulator;
+use crate::{error::DemoError, simulator::Simulator};
 
 /// Form of the file; another form is not read.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 #[derive(Deserialize)]
 struct Stored {
@@ -62,13 +65,13 @@ impl StateFile {
         if let Some(folder) = folder {
             fs::create_dir_all(folder).map_err(self.failed("written"))?;
         }
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".new");
+        let mut temporary = self.path.clone().into_os_string();
+        temporary.push(".new");
         let write = || {
-            let mut file = File::create(&beside)?;
+            let mut file = File::create(&temporary)?;
             file.write_all(&bytes)?;
             file.sync_all()?;
-            fs::rename(&beside, &self.path)?;
+            fs::rename(&temporary, &self.path)?;
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         };
         write().map_err(self.failed("written"))

@@ -1,15 +1,19 @@
-//! What all parts of the network share: who takes part, and every account with its balance. Money moves only by
-//! [`World::transfer`], so for every movement there is a ledger row with the running balances of both sides.
+//! What all parts of the network share: who takes part, and every account with its balance. Money moves only
+//! by [`World::transfer`], so for every movement there is a ledger row with the running balances of both
+//! sides.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 
-use crate::block::Draft;
-use crate::catalogue::{ASSETS, VOTE};
-use crate::dice::Dice;
-use crate::plan::Plan;
-use crate::tables::Table;
+use crate::{
+    block::Draft,
+    catalogue::{ASSETS, VOTE},
+    plan::Plan,
+    random::Random,
+    tables::Table,
+};
 
 /// The network as a party.
 pub(crate) const NETWORK: u16 = u16::MAX;
@@ -133,11 +137,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(plan: &Plan, markets: usize) -> Self {
-        let mut dice = Dice::new(plan.seed, 0x6e_616d_6573);
+        let mut random = Random::new(plan.seed, 0x6e_616d_6573);
         let asset_id = |symbol: &str| hex::encode(Sha256::digest(format!("demo asset {symbol}")));
         World {
-            party_ids: (0..plan.parties).map(|_| dice.id()).collect(),
-            market_ids: (0..markets).map(|_| dice.id()).collect(),
+            party_ids: (0..plan.parties).map(|_| random.id()).collect(),
+            market_ids: (0..markets).map(|_| random.id()).collect(),
             asset_ids: (0..)
                 .zip(ASSETS)
                 .map(|(at, asset)| if at == VOTE { asset.symbol.to_owned() } else { asset_id(asset.symbol) })

@@ -1,14 +1,10 @@
-//! What the default history must hold: every status, every kind, and every trap, so that whoever looks at the
-//! demo network has seen the contract.
-
-#![allow(clippy::unwrap_used)]
-
-mod shared;
+//! What the default history must hold: every status, every kind, and every trap of the contract.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh_demo::{Plan, Rows, Table};
-use shared::{Parsed, Value, history, rows_of};
+
+use crate::parsed::{Parsed, Value, history, rows_of};
 
 #[test]
 fn the_default_history_covers_the_contract() {

@@ -1,20 +1,21 @@
-//! The demo network writes what a real one writes: column by column, the forms that values have in a recorded network
-//! (NULL, empty, number, time, the kinds of a JSON column's parts) are held against those of the default history. The
-//! recording is `../shared/data/smoketest-5000` beside the workspace; where it is not there the test says so and passes.
+//! The demo network writes what a real one writes: column by column, the forms that values have in a recorded
+//! network (NULL, empty, number, time, the kinds of a JSON column's parts) are held against those of the
+//! default history. The recording is `../shared/data/smoketest-5000` beside the workspace; where it is not
+//! there the test says so and passes.
 
-#![allow(clippy::unwrap_used)]
-
-mod shared;
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write as _,
+    path::Path,
+};
 
 use mesh_demo::{Plan, Table};
 use serde_json::Value as Json;
-use shared::{Parsed, Value, history, parse, rows_of};
 
-/// Text that clients or votes choose, so that it may be anything but NULL. The recorded ones always gave texts of one kind.
+use crate::parsed::{Parsed, Value, history, parse, rows_of};
+
+/// Text that clients or votes choose, so that it may be anything but NULL. The recorded ones always gave
+/// texts of one kind.
 const FREE_TEXT: [(&str, &str); 4] = [
     ("orders", "reference"),
     ("liquidity_provisions", "reference"),
@@ -22,12 +23,13 @@ const FREE_TEXT: [(&str, &str); 4] = [
     ("network_parameters", "value"),
 ];
 
-/// Columns whose shapes the data model gives (3.1); the demo network shows all that a reader must take, while the recorded
-/// network has external oracles only.
+/// Columns whose shapes the data model gives (3.1); the demo network shows all that a reader must take, while
+/// the recorded network has external oracles only.
 const GIVEN_SHAPES: [(&str, &str); 3] =
     [("withdrawals", "ext"), ("oracle_specs", "signers"), ("oracle_specs", "filters")];
 
-/// Columns that the recorded network had no occasion to fill: rewards of single markets, withdrawals that are finalised.
+/// Columns that the recorded network had no occasion to fill: rewards of single markets, withdrawals that are
+/// finalised.
 const MORE_THAN_EMPTY: [(&str, &str); 2] = [("rewards", "market_id"), ("withdrawals", "foreign_tx_hash")];
 
 /// The form of a value as far as a reader must care.
@@ -88,7 +90,8 @@ fn scale<'a>(values: impl Iterator<Item = &'a str>) -> Option<usize> {
     scales.first().copied().filter(|scale| *scale > 0 && scales.len() == 1)
 }
 
-/// The kinds of each part of a JSON value: `number`, `text of a number` and so on, by the path of names that leads there.
+/// The kinds of each part of a JSON value: `number`, `text of a number` and so on, by the path of names that
+/// leads there.
 fn kinds(value: &Json, path: &str, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
     let kind = match value {
         Json::Null => "null",
@@ -138,7 +141,8 @@ impl Column<'_> {
             let is_fine = match form {
                 Form::Null => self.is_in(&GIVEN_SHAPES),
                 Form::Empty | Form::UnsetTime | Form::TimeBefore1970 => false,
-                // One recorded network does not show every value: a time that was always unset may be set, and so on.
+                // One recorded network does not show every value: a time that was always unset may be set,
+                // and so on.
                 Form::Time => recorded.contains(&Form::UnsetTime),
                 Form::Json => recorded.contains(&Form::JsonNull) || self.is_in(&GIVEN_SHAPES),
                 Form::LowerHash => recorded.contains(&Form::Text) || self.is_in(&MORE_THAN_EMPTY),
@@ -217,8 +221,8 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
     say(&format!("{compared} columns have the forms of the recorded ones"));
 }
 
-/// Numbers in the bounds of prices are numbers where they count something, as in the recorded parameters of markets; the
-/// recorded network had no bounds.
+/// Numbers in the bounds of prices are numbers where they count something, as in the recorded parameters of
+/// markets; the recorded network had no bounds.
 #[test]
 fn bounds_of_prices_count_in_numbers() {
     let rows = rows_of(&history(Plan { blocks: 400, ..Plan::default() }));

@@ -1,11 +1,6 @@
 //! The feeder: it goes on where it was, whatever ended it, and keeps its hands off other networks.
 
-#![allow(clippy::unwrap_used)]
-
-mod shared;
-
-use std::path::Path;
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use futures_util::TryStreamExt;
 use mesh_demo::{
@@ -13,8 +8,7 @@ use mesh_demo::{
     write_history,
 };
 use mesh_testbed::Database;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::{sync::oneshot, time::timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -284,7 +278,8 @@ async fn blocks_that_a_node_has_decided_are_written_once_with_its_hashes() {
     write_history(database.url(), &plan(), |_, _| {}).await.unwrap();
     let begun = plan().blocks;
     follow(&database, &state, begun + 60).await;
-    // The node has gone on meanwhile, and the state is lost: the network is made again out of the stored blocks.
+    // The node has gone on meanwhile, and the state is lost: the network is made again out of the stored
+    // blocks.
     std::fs::remove_file(&state).unwrap();
     follow(&database, &state, begun + 80).await;
     // From here on the blocks are our own again.

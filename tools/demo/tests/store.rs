@@ -1,15 +1,13 @@
 //! The demo network against a real PostgreSQL with the real schema.
 
-#![allow(clippy::unwrap_used)]
-
-mod shared;
-
 use std::time::Instant;
 
 use futures_util::TryStreamExt;
 use mesh_demo::{DemoError, Plan, Table, write_history};
 use mesh_testbed::Database;
 use tokio_postgres::Client;
+
+use crate::parsed::{history, rows_of};
 
 /// What `COPY ... TO STDOUT` prints of a table, in an order that the primary key gives.
 async fn copy_out(client: &Client, table: Table, order: &str) -> String {
@@ -32,7 +30,7 @@ async fn the_default_history_loads_and_comes_out_as_it_went_in() {
     assert_eq!(written.blocks, plan.blocks);
     assert_eq!((steps[0], steps[steps.len() - 1]), ((0, 5_000), (5_000, 5_000)));
 
-    let rows = shared::rows_of(&shared::history(plan.clone()));
+    let rows = rows_of(&history(plan.clone()));
     assert_eq!(rows.total(), written.rows);
     let client = database.connect().await;
     client.batch_execute("SET TIME ZONE 'UTC'").await.unwrap();

@@ -3,7 +3,7 @@
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice {
+pub(crate) struct Random {
     state: u64,
 }
 
@@ -15,10 +15,10 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Dice {
+impl Random {
     /// Opens one of the many streams of a seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        Dice { state: mix(mix(seed.wrapping_add(GOLDEN)) ^ stream.wrapping_mul(GOLDEN)) }
+        Random { state: mix(mix(seed.wrapping_add(GOLDEN)) ^ stream.wrapping_mul(GOLDEN)) }
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -1,6 +1,4 @@
 //! What the tests of the demo network share: reading rows back out of their text.
-#![allow(dead_code, clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 
 use mesh_demo::{Block, Plan, Rows, Simulator, Table};

@@ -1,0 +1,238 @@
+//! The orders that parties send to a market: each is drawn from a few templates, trades or rests, and is
+//! amended, cancelled or expires later.
+
+use crate::{
+    block::Draft,
+    catalogue::ODD_TEXTS,
+    market::{Market, State},
+    order::{Force, Order, OrderKind, Peg, Status},
+    price::activity_at,
+    world::World,
+};
+
+/// Order errors of continuous trading: wrong market or id, missing account, margin, size, price, fees, pegs
+/// and so on.
+const ERRORS: [i64; 15] = [1, 2, 7, 14, 14, 15, 17, 18, 21, 25, 27, 36, 47, 49, 50];
+
+/// The first of the parties that trade with more than they can afford and never close a position themselves.
+fn first_reckless(world: &World) -> u16 {
+    world.party_count() - world.party_count() / 8
+}
+
+impl Market {
+    /// Lets parties act for the length of one block. `pace` is that length in thousandths of the usual.
+    pub(crate) fn trade(&mut self, world: &mut World, draft: &mut Draft, pace: u64) {
+        if !self.in_auction() && self.state != State::Active {
+            return;
+        }
+        self.quote(draft, pace);
+        self.age_orders(world, draft, pace);
+        if self.state == State::Active {
+            self.fill_passed_orders(world, draft);
+        }
+        let mean = self.template().activity as f64 * activity_at(draft.time) / 1_000.0 * self.walk.activity();
+        let arrivals = (mean * pace as f64 / 1_000.0) as u64;
+        let mut count = arrivals / 1_000 + u64::from(draft.random.chance(arrivals % 1_000));
+        if count > 0 && draft.random.chance(40) {
+            count += draft.random.below(4);
+        }
+        for _ in 0..count {
+            self.send_order(world, draft);
+        }
+        if self.state == State::Active {
+            if draft.height.is_multiple_of(20) {
+                self.place_pegged(draft);
+            }
+            if (draft.height + u64::from(self.number) * 9).is_multiple_of(60) {
+                self.mark_to_market(world, draft);
+            }
+        }
+    }
+
+    /// Expires, cancels and amends resting orders of traders.
+    fn age_orders(&mut self, world: &mut World, draft: &mut Draft, pace: u64) {
+        let (now, height) = (draft.time, draft.height);
+        let expired = |order: &Order| order.expires.is_some_and(|time| time <= now);
+        let cancelled = |order: &Order| order.cancelled_at <= height;
+        if self.book.orders.iter().any(expired) {
+            draft.begin_transaction();
+            self.book.end(draft, Status::Expired, expired);
+        }
+        while let Some(order) = self.book.orders.iter().find(|order| cancelled(order)) {
+            let (id, party) = (order.id.clone(), order.party);
+            draft.begin_transaction();
+            self.book.end(draft, Status::Cancelled, |order| order.id == id);
+            self.rebalance(world, draft, party);
+            self.data_changed = true;
+        }
+        let step = (self.price() / 2_000).max(1);
+        for order in &mut self.book.orders {
+            let fixed = order.provision.is_some() || order.peg.is_some();
+            if fixed || !draft.random.chance(4 * pace / 1_000 + 1) {
+                continue;
+            }
+            draft.begin_transaction();
+            if order.remaining > 3 && draft.random.chance(500) {
+                let less = order.remaining / 3;
+                order.amend(draft, order.price, order.size - less, order.remaining - less);
+            } else {
+                let away = if order.buy { -step } else { step };
+                order.amend(draft, order.price + away, order.size, order.remaining);
+            }
+        }
+    }
+
+    /// Trades resting orders that the price has passed, each with a market order of another party.
+    fn fill_passed_orders(&mut self, world: &mut World, draft: &mut Draft) {
+        let price = self.price();
+        let passed = |order: &Order| {
+            let passed = if order.buy { order.price >= price } else { order.price <= price };
+            order.status == Status::Active && passed && order.provision.is_none()
+        };
+        for _ in 0..self.book.orders.len() {
+            let Some(order) = self.book.orders.iter().find(|order| passed(order)) else { return };
+            let (buy, size, owner) = (order.buy, order.remaining, order.party);
+            let party = draft.random.between(3, i64::from(world.party_count()) - 1) as u16;
+            if party != owner {
+                draft.begin_transaction();
+                let order = Order::market(draft, party, !buy, size);
+                self.execute(world, draft, order);
+            }
+        }
+    }
+
+    /// Moves pegged orders to the price that they follow, or parks them for an auction.
+    pub(crate) fn place_pegged(&mut self, draft: &Draft) {
+        let (price, parked) = (self.price(), self.in_auction());
+        for order in &mut self.book.orders {
+            let Some(peg) = order.peg else { continue };
+            let follows = if order.buy { price - peg.offset } else { price + peg.offset };
+            let placed = if parked { 0 } else { follows.max(1) };
+            if order.price != placed || (order.status == Status::Parked) != parked {
+                order.price = placed;
+                order.status = if parked { Status::Parked } else { Status::Active };
+                order.change(draft);
+            }
+        }
+    }
+
+    /// Sends one order of a random party.
+    fn send_order(&mut self, world: &mut World, draft: &mut Draft) {
+        let party = draft.random.between(3, i64::from(world.party_count()) - 1) as u16;
+        let reckless = party >= first_reckless(world);
+        let (usual, open) = (self.template().size, self.open_volume(party));
+        let mut size = (usual / 4 + draft.random.below(usual.unsigned_abs()) as i64).max(1);
+        size *= if reckless { 4 } else { 1 + 4 * i64::from(draft.random.chance(40)) };
+        let mut buy = draft.random.chance(500);
+        if reckless && open != 0 && draft.random.chance(800) {
+            buy = open > 0;
+        } else if !reckless && open.abs() > usual * 12 && draft.random.chance(850) {
+            buy = open < 0;
+        }
+        if !self.can_afford(world, party, buy, size) {
+            return;
+        }
+        draft.begin_transaction();
+        let price = self.price();
+        let mut order = Order::limit(draft, party, buy, price, size);
+        order.reference = reference(draft);
+        order.cancelled_at = draft.height + draft.random.between(20, 200) as u64;
+        if draft.random.chance(40) {
+            order.batch = world.next_serial() as i64;
+        }
+        if self.in_auction() {
+            auction_template(draft, &mut order);
+        } else if reckless && draft.random.chance(400) {
+            // Far from the price, and there until the network stops it.
+            let distance = price * draft.random.between(60, 300) / 10_000;
+            order.price = (if buy { price - distance } else { price + distance }).max(1);
+            order.cancelled_at = u64::MAX;
+        } else {
+            trading_template(draft, &mut order, open);
+        }
+        order.remaining = order.size;
+        if order.reason != 0 {
+            order.status = Status::Rejected;
+        } else if order.peg.is_some() {
+            (order.status, order.price) = (Status::Parked, 0);
+        }
+        self.data_changed = true;
+        if order.status == Status::Active && self.state == State::Active {
+            return self.execute(world, draft, order);
+        }
+        let pegged = order.peg.is_some();
+        self.book.add(draft, order);
+        if pegged {
+            self.place_pegged(draft);
+        }
+        self.rebalance(world, draft, party);
+    }
+}
+
+/// Gives an order for continuous trading its kind and price.
+fn trading_template(draft: &mut Draft, order: &mut Order, open: i64) {
+    let price = order.price;
+    let mut away = |low: i64, high: i64| price * draft.random.between(low, high) / 10_000;
+    let sign = if order.buy { 1 } else { -1 };
+    let (passive, eager) = ((price - sign * away(5, 60)).max(1), (price + sign * away(20, 50)).max(1));
+    order.price = passive;
+    match draft.random.below(1_000) {
+        0..330 => (order.kind, order.force, order.price) = (OrderKind::Market, Force::Ioc, 0),
+        330..370 => {
+            (order.kind, order.force, order.price) = (OrderKind::Market, Force::Fok, 0);
+            order.size *= draft.random.between(1, 60);
+        }
+        370..540 => order.price = eager,
+        540..720 => {}
+        720..800 => {
+            order.force = Force::Gtt;
+            order.expires = Some(draft.time.plus_seconds(draft.random.between(60, 1_800)));
+        }
+        800..850 => {
+            (order.force, order.price) = (Force::Ioc, if draft.random.chance(700) { eager } else { passive });
+            order.size *= draft.random.between(1, 30);
+        }
+        850..885 => (order.force, order.price) = (Force::Fok, eager),
+        885..930 => order.force = Force::Gfn,
+        930..955 => order.peg = Some(peg(draft, order)),
+        955..970 => order.post_only = true,
+        970..985 => {
+            (order.kind, order.force, order.price) = (OrderKind::Market, Force::Ioc, 0);
+            (order.reduce_only, order.buy) = (true, open < 0);
+            order.reason = if open == 0 { 50 } else { 0 };
+            order.size = order.size.min(open.abs().max(1));
+        }
+        _ => order.reason = *draft.random.pick(&ERRORS),
+    }
+}
+
+/// Gives an order for an auction its kind and price; immediate orders are rejected there.
+fn auction_template(draft: &mut Draft, order: &mut Order) {
+    let price = order.price;
+    order.price = (price + price * draft.random.between(-30, 30) / 10_000).max(1);
+    match draft.random.below(1_000) {
+        0..650 => {}
+        650..850 => order.force = Force::Gfa,
+        850..890 => (order.force, order.reason) = (Force::Ioc, 32),
+        890..920 => (order.force, order.reason) = (Force::Fok, 33),
+        920..940 => (order.force, order.reason) = (Force::Gfn, 24),
+        _ => order.peg = Some(peg(draft, order)),
+    }
+}
+
+fn peg(draft: &mut Draft, order: &Order) -> Peg {
+    let own_side = if order.buy { 2 } else { 3 };
+    let reference = if draft.random.chance(400) { 1 } else { own_side };
+    Peg { reference, offset: (order.price * draft.random.between(2, 20) / 10_000).max(1) }
+}
+
+/// A client's own name for an order: usual ones, none, empty ones, and some that careless readers get wrong.
+fn reference(draft: &mut Draft) -> Option<String> {
+    match draft.random.below(100) {
+        0..10 => None,
+        10..20 => Some(String::new()),
+        20..23 => Some((*draft.random.pick(ODD_TEXTS)).to_owned()),
+        23..60 => Some(format!("{}-{}", draft.random.hex(8), draft.random.hex(4))),
+        _ => Some(format!("strategy-{}/{}", draft.random.below(9) + 1, draft.random.below(100_000))),
+    }
+}

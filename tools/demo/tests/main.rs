@@ -1,0 +1,10 @@
+//! The demo network: its rows alone, against the forms of a recorded network, and in a real PostgreSQL.
+
+#![allow(clippy::unwrap_used)]
+
+mod coverage;
+mod forms;
+mod history;
+mod live;
+mod parsed;
+mod store;
