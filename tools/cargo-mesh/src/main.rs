@@ -1,16 +1,18 @@
-//! `cargo mesh …`: builds what the command needs, in one call of cargo, and becomes the command line. It has no
-//! dependencies, so it is there at once.
+//! `cargo mesh …`: builds what the command needs, in one call of cargo, and becomes the command line. It has
+//! no dependencies, so it is there at once.
 //!
-//! Comes in: the arguments. Goes out: `mesh` with the same arguments, as the same process. What people work with is the
-//! release build. The tests are built without optimisation, and so is the `mesh` that runs them: an optimised one
-//! would cost a fresh machine many minutes and test nothing.
+//! Comes in: the arguments. Goes out: `mesh` with the same arguments, as the same process. What people work
+//! with is the release build. The tests are built without optimisation, and so is the `mesh` that runs them:
+//! an optimised one would cost a fresh machine many minutes and test nothing.
 
-use std::env;
-use std::ffi::OsString;
-use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _},
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
 
 use cargo_mesh::{cargo, forget_package};
 
@@ -42,9 +44,9 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Builds programs of the project, and shows what cargo says but for its last line, so that a command of which nothing
-/// has to be built shows only its own words. No `-p`: cargo then resolves features for the whole workspace, so that every
-/// build of a profile shares the same libraries.
+/// Builds programs of the project, and shows what cargo says but for its last line, so that a command of
+/// which nothing has to be built shows only its own words. No `-p`: cargo then resolves features for the
+/// whole workspace, so that every build of a profile shares the same libraries.
 fn build(profile: &str, programs: &[&str]) -> io::Result<bool> {
     let mut build = cargo();
     build.args(["build", "--profile", profile]).stderr(Stdio::piped());

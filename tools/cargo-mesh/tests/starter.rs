@@ -1,11 +1,13 @@
-//! `cargo mesh …` with a cargo and a `mesh` that only tell how they were called. One test: a file that is written while
-//! another test starts a process cannot be run.
+//! `cargo mesh …` with a cargo and a `mesh` that only tell how they were called. One test: a file that is
+//! written while another test starts a process cannot be run.
 #![allow(clippy::unwrap_used)]
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::{Command, Output},
+};
 
 use mesh_launcher::services::SERVICES;
 

@@ -36,6 +36,10 @@ pub struct Feeder {
 impl Feeder {
     /// Connects to a store and finds the place to go on from: what is missing of the history is written
     /// first. Refuses a store with blocks of another network ([`DemoError::Foreign`]).
+    ///
+    /// # Errors
+    ///
+    /// When the store is of another network or cannot be used, or the state file cannot be read or written.
     pub async fn open(url: &str, plan: &Plan, state_file: &Path) -> Result<Self, DemoError> {
         plan.check()?;
         let state = StateFile::new(state_file);
@@ -67,6 +71,10 @@ impl Feeder {
     /// ([`DemoError::is_passing`]), or when the caller stopped waiting, the next call connects again and sees
     /// the same block stored, whatever time it is given; [`Feeder::height`] tells whether one is still under
     /// way.
+    ///
+    /// # Errors
+    ///
+    /// When the block is not known to be stored, or the state file cannot be written.
     pub async fn write_next(&mut self, time: Moment) -> Result<Head, DemoError> {
         self.write(&Decision { height: self.height() + 1, time, hash: None }).await
     }
@@ -114,6 +122,10 @@ impl Feeder {
     }
 
     /// Writes the state file, unless a block is under way.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
     pub async fn save(&mut self) -> Result<(), DemoError> {
         if self.pending.is_some() {
             return Ok(());

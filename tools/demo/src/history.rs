@@ -33,6 +33,10 @@ pub struct Written {
 /// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that holds
 /// the first part of the same history gets the rest; any other store is refused and left as it is. `progress`
 /// hears the heights done and to do.
+///
+/// # Errors
+///
+/// When the plan is not usable, the store is of another network, or the database fails.
 pub async fn write_history(
     url: &str,
     plan: &Plan,

@@ -45,6 +45,10 @@ impl Decisions for Ticks {
 }
 
 /// Writes a block about every `every` until `stop` is done; see [`run_decided`].
+///
+/// # Errors
+///
+/// As [`run_decided`].
 pub async fn run_live(
     url: &str,
     plan: &Plan,
@@ -61,6 +65,10 @@ pub async fn run_live(
 /// Writes one block after the other as they are decided, until `stop` is done. Waits out everything that
 /// passes, such as a database that restarts, and ends with an error only for what does not: a store of
 /// another network, a state file that cannot be written.
+///
+/// # Errors
+///
+/// When the store is of another network, or the state file cannot be written.
 pub async fn run_decided(
     url: &str,
     plan: &Plan,

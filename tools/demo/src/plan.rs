@@ -57,6 +57,10 @@ impl Plan {
     }
 
     /// Says what is wrong with the numbers, if anything is.
+    ///
+    /// # Errors
+    ///
+    /// [`DemoError::Plan`] when a number is out of its range.
     pub fn check(&self) -> Result<(), DemoError> {
         let wrong = |what: &str| Err(DemoError::Plan(what.to_owned()));
         if self.blocks == 0 || self.blocks > 100_000_000 {

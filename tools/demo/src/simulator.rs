@@ -41,6 +41,10 @@ const NEVER_OPEN: [Fate; 3] = [Fate::Rejected, Fate::Cancelled, Fate::Closed];
 
 impl Simulator {
     /// Makes a network that has no block yet.
+    ///
+    /// # Errors
+    ///
+    /// [`DemoError::Plan`] when the plan is not usable.
     pub fn new(plan: Plan) -> Result<Self, DemoError> {
         plan.check()?;
         let fate = |number: usize| match number.checked_sub(plan.markets) {

@@ -1,29 +1,32 @@
-//! The application's side of ABCI 2.0 as CometBFT 0.38 speaks it over a socket: requests in protobuf, each after its
-//! length, answered in their order. One node comes with four connections.
+//! The application's side of ABCI 2.0 as CometBFT 0.38 speaks it over a socket: requests in protobuf, each
+//! after its length, answered in their order. One node comes with four connections.
 
-use std::convert::Infallible;
-use std::io;
-use std::time::Duration;
+use std::{convert::Infallible, io, time::Duration};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use mesh_transaction::{Block, Refusal};
-use prost::Message as _;
-use prost::encoding::decode_varint;
-use tendermint_proto::google::protobuf::Timestamp;
-use tendermint_proto::v0_38::abci::{
-    ExecTxResult, Request, RequestFinalizeBlock, RequestProcessProposal, Response, ResponseCheckTx,
-    ResponseCommit, ResponseEcho, ResponseException, ResponseExtendVote, ResponseFinalizeBlock,
-    ResponseFlush, ResponseInfo, ResponseInitChain, ResponseListSnapshots, ResponseLoadSnapshotChunk,
-    ResponsePrepareProposal, ResponseProcessProposal, ResponseQuery, ResponseVerifyVoteExtension,
-    request::Value as Asked, response::Value as Said, response_process_proposal::ProposalStatus,
-    response_verify_vote_extension::VerifyStatus,
+use prost::{Message as _, encoding::decode_varint};
+use tendermint_proto::{
+    google::protobuf::Timestamp,
+    v0_38::abci::{
+        ExecTxResult, Request, RequestFinalizeBlock, RequestProcessProposal, Response, ResponseCheckTx,
+        ResponseCommit, ResponseEcho, ResponseException, ResponseExtendVote, ResponseFinalizeBlock,
+        ResponseFlush, ResponseInfo, ResponseInitChain, ResponseListSnapshots, ResponseLoadSnapshotChunk,
+        ResponsePrepareProposal, ResponseProcessProposal, ResponseQuery, ResponseVerifyVoteExtension,
+        request::Value as Asked, response::Value as Said, response_process_proposal::ProposalStatus,
+        response_verify_vote_extension::VerifyStatus,
+    },
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
 
-use crate::accept::accept;
-use crate::application::{Application, ApplicationError};
+use crate::{
+    accept::accept,
+    application::{Application, ApplicationError},
+};
 
 /// Four of a node, and those of its life before that have not ended yet.
 const MOST_CONNECTIONS: usize = 16;
@@ -187,8 +190,9 @@ fn within(mut txs: Vec<Bytes>, most_bytes: i64) -> Vec<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tendermint_proto::v0_38::abci::{RequestCheckTx, RequestFlush};
+
+    use super::*;
 
     #[test]
     fn requests_are_read_however_they_are_cut() {

@@ -1,13 +1,13 @@
 //! Taking connections: so many at a time, all of them gone with whoever takes them.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::sleep,
+};
 
 /// After a connection could not be accepted, as when there are too many open files.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -1,8 +1,7 @@
-//! Answers in the shapes and encodings of CometBFT 0.38: hashes upper-case hex, heights and gas as text, `data` hex at
-//! the top of a broadcast's answer and base64 elsewhere.
+//! Answers in the shapes and encodings of CometBFT 0.38: hashes upper-case hex, heights and gas as text,
+//! `data` hex at the top of a broadcast's answer and base64 elsewhere.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mesh_transaction::{Block, Refusal, TxHash};

@@ -1,24 +1,23 @@
-//! The application behind a real consensus node: judges transactions by the network's rules and keeps the blocks that
-//! the node has decided, in the same file as a development node.
+//! The application behind a real consensus node: judges transactions by the network's rules and keeps the
+//! blocks that the node has decided, in the same file as a development node.
 //!
-//! Two states of the rules: that of the chain, which only blocks change, and that of the checks, which begins anew as
-//! the chain's at each block and knows, too, what waits in the node's mempool.
+//! Two states of the rules: that of the chain, which only blocks change, and that of the checks, which begins
+//! anew as the chain's at each block and knows, too, what waits in the node's mempool.
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::{io, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use mesh_transaction::{Admission, Block, Candidate, Network, Refusal, SpamFilter, SpamRules, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
-use tokio::sync::watch;
-use tokio::task::spawn_blocking;
+use tokio::{sync::watch, task::spawn_blocking};
 
-use crate::file::{BlockFile, BlockReader, StoredBlock, StoredTx};
-use crate::open::{Kept, replay};
-use crate::settings::Checks;
-use crate::table::{Places, note_places, unless_replayed};
+use crate::{
+    file::{BlockFile, BlockReader, StoredBlock, StoredTx},
+    open::{Kept, replay},
+    settings::Checks,
+    table::{Places, note_places, unless_replayed},
+};
 
 /// A digest over all blocks: their heights and the hashes of their transactions. Empty before the first.
 pub(crate) type AppHash = Vec<u8>;
@@ -168,8 +167,8 @@ impl Application {
         }
     }
 
-    /// Judges a transaction that the node would keep in its mempool. It cannot be told from one that is only to be
-    /// checked: until the next block, that one counts, too.
+    /// Judges a transaction that the node would keep in its mempool. It cannot be told from one that is only
+    /// to be checked: until the next block, that one counts, too.
     pub(crate) fn check(&self, tx: &Bytes) -> Result<(), Refusal> {
         let candidate = self.read(tx)?;
         let mut state = self.state();
@@ -191,7 +190,8 @@ impl Application {
         state.checked.begin(block, rules);
     }
 
-    /// A block is decided: what becomes of its transactions, in order, and the hash after it. Nothing is kept yet.
+    /// A block is decided: what becomes of its transactions, in order, and the hash after it. Nothing is kept
+    /// yet.
     pub(crate) fn finalize(
         &self,
         block: &Block,

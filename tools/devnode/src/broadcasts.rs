@@ -1,15 +1,17 @@
 //! The record of broadcast calls, for drills that count how often each transaction came in.
 
-use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::{
+    collections::HashMap,
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    path::Path,
+};
 
 use mesh_transaction::TxHash;
 use parking_lot::Mutex;
 
-/// The open record: one line per call, the method and the hash. Each line is with the system before the call goes
-/// on, so that it survives the process.
+/// The open record: one line per call, the method and the hash. Each line is with the system before the call
+/// goes on, so that it survives the process.
 #[derive(Debug)]
 pub(crate) struct Broadcasts {
     file: Mutex<File>,

@@ -1,8 +1,7 @@
-//! A call of the RPC as CometBFT takes it: JSON-RPC 2.0 in a POST, or method and parameters in a URI. What is wrong
-//! with it is said in CometBFT's words and numbers.
+//! A call of the RPC as CometBFT takes it: JSON-RPC 2.0 in a POST, or method and parameters in a URI. What is
+//! wrong with it is said in CometBFT's words and numbers.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -197,8 +196,9 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     fn posted(params: &Value) -> Result<Params, RpcError> {
         let mut posted: Posted = serde_json::from_value(json!({"id": 1, "params": params})).unwrap();

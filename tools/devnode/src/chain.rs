@@ -1,25 +1,31 @@
-//! The chain of one node: blocks are given to it from outside, transactions come in by broadcast, and each block
-//! takes those that wait. The table is locked for moments and never across a wait or a write to disk.
+//! The chain of one node: blocks are given to it from outside, transactions come in by broadcast, and each
+//! block takes those that wait. The table is locked for moments and never across a wait or a write to disk.
 
-use std::collections::HashMap;
-use std::io;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::HashMap,
+    io,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use bytes::Bytes;
 use mesh_transaction::{Admission, Block, Candidate, Refusal, SpamFilter, SpamRules, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
-use tokio::sync::{Mutex as Turn, Semaphore, watch};
-use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::{Mutex as Turn, Semaphore, watch},
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 
-use crate::broadcasts::Broadcasts;
-use crate::file::{BlockFile, BlockReader, StoredBlock, StoredTx};
-use crate::mempool::{Pending, Turned};
-use crate::open::Opened;
-use crate::settings::{Checks, Settings};
-use crate::table::Table;
+use crate::{
+    broadcasts::Broadcasts,
+    file::{BlockFile, BlockReader, StoredBlock, StoredTx},
+    mempool::{Pending, Turned},
+    open::Opened,
+    settings::{Checks, Settings},
+    table::Table,
+};
 
 /// A handle on the chain; clones share it.
 #[derive(Clone, Debug)]
@@ -77,8 +83,8 @@ pub(crate) struct Held {
 }
 
 impl Chain {
-    /// Opens the file and goes on where it ends. `recent` are the newest blocks as the store has them, in rising
-    /// order, and may be empty; a file that does not fit to them is set aside. `rules` hold for them.
+    /// Opens the file and goes on where it ends. `recent` are the newest blocks as the store has them, in
+    /// rising order, and may be empty; a file that does not fit to them is set aside. `rules` hold for them.
     pub async fn open(settings: Settings, recent: Vec<Block>, rules: SpamRules) -> io::Result<Self> {
         let opening = spawn_blocking(move || {
             let broadcasts = settings.broadcasts.as_deref().map(Broadcasts::open).transpose()?;
@@ -99,8 +105,8 @@ impl Chain {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// A block was made, and these rules hold from it on: the transactions that wait come into it. Returns once
-    /// they are safe on disk, with their number.
+    /// A block was made, and these rules hold from it on: the transactions that wait come into it. Returns
+    /// once they are safe on disk, with their number.
     pub async fn commit(&self, block: Block, rules: SpamRules) -> Result<usize, CommitError> {
         let file = self.shared.file.lock().await;
         let stored = self.deliver(&block, rules)?;
@@ -147,7 +153,8 @@ impl Chain {
         self.table().catching_up = catching_up;
     }
 
-    /// Takes a broadcast transaction: the hash, and why it is refused when it is. What passes waits for a block.
+    /// Takes a broadcast transaction: the hash, and why it is refused when it is. What passes waits for a
+    /// block.
     pub async fn broadcast(&self, method: &str, tx: Bytes) -> Result<(TxHash, Option<Refusal>), Turned> {
         let hash = TxHash::of(&tx);
         if let Some(broadcasts) = &self.shared.broadcasts {
@@ -160,7 +167,8 @@ impl Chain {
             }
             table.mempool.enter(hash, tx.len())?;
         }
-        // From here on the hash is in the cache, so it has to be judged, whether or not the caller still waits.
+        // From here on the hash is in the cache, so it has to be judged, whether or not the caller still
+        // waits.
         let delay = self.shared.settings.check_delay;
         if delay.is_zero() {
             return Ok((hash, self.take(hash, tx)));

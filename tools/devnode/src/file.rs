@@ -1,14 +1,16 @@
-//! The file of the blocks: one frame per block with its transactions and what became of them, appended and synced
-//! before anybody hears of the block. A torn tail is cut off when the file is opened.
+//! The file of the blocks: one frame per block with its transactions and what became of them, appended and
+//! synced before anybody hears of the block. A torn tail is cut off when the file is opened.
 //!
-//! A frame is the length of its message (4 bytes), the message's CRC-32 (4 bytes), both little-endian, and the
-//! message. The first frame names the chain.
+//! A frame is the length of its message (4 bytes), the message's CRC-32 (4 bytes), both little-endian, and
+//! the message. The first frame names the chain.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufReader, Read as _};
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, BufReader, Read as _},
+    os::unix::fs::FileExt as _,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use mesh_transaction::{Admission, Block, Refusal, SpamRules};
@@ -122,8 +124,8 @@ pub(crate) struct BlockFile {
 }
 
 impl BlockFile {
-    /// Opens or makes the file of a chain and shows each of its blocks with the place of its frame. Nothing when it
-    /// is the file of another chain.
+    /// Opens or makes the file of a chain and shows each of its blocks with the place of its frame. Nothing
+    /// when it is the file of another chain.
     pub(crate) fn open(
         path: &Path,
         chain_id: &str,
@@ -160,8 +162,8 @@ impl BlockFile {
         Ok(Some(open))
     }
 
-    /// Appends a block, safe from a crash when this returns, and tells the place of its frame. After an error the
-    /// file is as it was before.
+    /// Appends a block, safe from a crash when this returns, and tells the place of its frame. After an error
+    /// the file is as it was before.
     pub(crate) fn push(&mut self, block: &StoredBlock) -> io::Result<u64> {
         self.append(block)
     }
@@ -180,7 +182,8 @@ impl BlockFile {
         let at = self.length;
         let written = self.file.write_all_at(&frame, at).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // What cannot be cut off now is cut off when the file is opened, or written over by the next block.
+            // What cannot be cut off now is cut off when the file is opened, or written over by the next
+            // block.
             let _ = self.file.set_len(at);
             return Err(error);
         }

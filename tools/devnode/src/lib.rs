@@ -1,8 +1,9 @@
-//! A development node: the RPC of a consensus node (CometBFT 0.38) over a chain of one, whose blocks somebody else
-//! makes.
+//! A development node: the RPC of a consensus node (CometBFT 0.38) over a chain of one, whose blocks somebody
+//! else makes.
 //!
-//! Transactions come in by broadcast, are judged by the network's rules (`mesh-transaction`), wait for the next block
-//! and are kept with it in a file that survives a crash. For `mesh up` and for tests; no consensus.
+//! Transactions come in by broadcast, are judged by the network's rules (`mesh-transaction`), wait for the
+//! next block and are kept with it in a file that survives a crash. For `mesh up` and for tests; no
+//! consensus.
 //!
 //! And the [`Application`] of a real node, which judges and keeps in the same way what CometBFT decides.
 

@@ -1,5 +1,5 @@
-//! Transactions that wait for a block, and the hashes of those seen: what CometBFT calls mempool and cache, with its
-//! order of refusals and its words.
+//! Transactions that wait for a block, and the hashes of those seen: what CometBFT calls mempool and cache,
+//! with its order of refusals and its words.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -80,8 +80,8 @@ impl Mempool {
         if self.cache.push(hash) { Ok(()) } else { Err(Turned::Cached) }
     }
 
-    /// Keeps a transaction that passed its check. Others may have come meanwhile: without room it is forgotten,
-    /// though its sender hears that it passed, as CometBFT has it.
+    /// Keeps a transaction that passed its check. Others may have come meanwhile: without room it is
+    /// forgotten, though its sender hears that it passed, as CometBFT has it.
     pub(crate) fn keep(&mut self, pending: Pending) -> bool {
         if self.room_for(pending.tx.len()).is_err() {
             self.cache.remove(&pending.hash);
@@ -109,8 +109,8 @@ impl Mempool {
         self.waiting.iter().take_while(fits).cloned().collect()
     }
 
-    /// A block holds these: those that succeeded stay known, the others may be sent again. Of those that wait on,
-    /// only what still stands remains.
+    /// A block holds these: those that succeeded stay known, the others may be sent again. Of those that wait
+    /// on, only what still stands remains.
     pub(crate) fn settle(
         &mut self,
         delivered: &HashMap<TxHash, bool>,

@@ -1,17 +1,15 @@
 //! A running node: its chain, and its RPC on a port of this machine.
 
-use std::io;
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{io, net::SocketAddr, time::Duration};
 
 use mesh_transaction::{Block, SpamRules};
-use tokio::net::{TcpListener, TcpSocket};
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 
-use crate::chain::Chain;
-use crate::server::serve;
-use crate::settings::Settings;
+use crate::{chain::Chain, server::serve, settings::Settings};
 
 const BACKLOG: u32 = 1024;
 /// How long a port may still be in use, as by connections of the life before.

@@ -1,17 +1,21 @@
 //! Opening a chain: the file's blocks, or none of them when the store has others, and the store's newest. An
 //! application has the file's blocks alone.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    path::Path,
+};
 
 use mesh_transaction::{Admission, Block, Candidate, SpamFilter, SpamRules};
 
-use crate::chain::replayed;
-use crate::file::{BlockFile, StoredBlock};
-use crate::mempool::Mempool;
-use crate::settings::Settings;
-use crate::table::{BLOCKS_HELD, Places, Table, hold, note_places};
+use crate::{
+    chain::replayed,
+    file::{BlockFile, StoredBlock},
+    mempool::Mempool,
+    settings::Settings,
+    table::{BLOCKS_HELD, Places, Table, hold, note_places},
+};
 
 /// What is there when a chain begins.
 #[derive(Debug)]
@@ -65,7 +69,8 @@ impl Opened {
 }
 
 impl Kept {
-    /// Reads a file, and shows each of its blocks with the place of its frame; nothing when it is of another chain.
+    /// Reads a file, and shows each of its blocks with the place of its frame; nothing when it is of another
+    /// chain.
     pub(crate) fn read(
         file: &Path,
         chain_id: &str,

@@ -1,12 +1,11 @@
 //! A port that stays the same through restarts of whoever listens on it.
 
-use std::io;
-use std::net::SocketAddr;
+use std::{io, net::SocketAddr};
 
 use tokio::net::TcpSocket;
 
-/// A port of this machine that nobody else is given as long as this value lives. Nothing listens here: while the node
-/// is down, whoever connects is turned away at once, as by any node that is down.
+/// A port of this machine that nobody else is given as long as this value lives. Nothing listens here: while
+/// the node is down, whoever connects is turned away at once, as by any node that is down.
 #[derive(Debug)]
 pub struct ReservedPort {
     address: SocketAddr,
@@ -31,8 +30,9 @@ impl ReservedPort {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use tokio::net::TcpStream;
+
+    use super::*;
 
     #[tokio::test]
     async fn one_after_the_other_can_listen_and_in_between_nobody_answers() {

@@ -3,9 +3,11 @@
 use mesh_transaction::TxHash;
 use serde_json::{Value, json};
 
-use crate::answers;
-use crate::call::{Answer, Params, Posted, RpcError};
-use crate::chain::Chain;
+use crate::{
+    answers,
+    call::{Answer, Params, Posted, RpcError},
+    chain::Chain,
+};
 
 /// As many transactions `unconfirmed_txs` shows, and as many at most.
 const USUAL_PAGE: i64 = 30;

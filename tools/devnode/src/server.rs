@@ -1,26 +1,25 @@
-//! The RPC over HTTP/1.1, which may become a websocket: bounded connections and bodies, and a time limit on everything
-//! that a client sends.
+//! The RPC over HTTP/1.1, which may become a websocket: bounded connections and bodies, and a time limit on
+//! everything that a client sends.
 
-use std::convert::Infallible;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
 
-use crate::accept::accept;
-use crate::call::{Answer, Body, Params, RpcError, URI_ID};
-use crate::chain::Chain;
-use crate::{rpc, subscription};
+use crate::{
+    accept::accept,
+    call::{Answer, Body, Params, RpcError, URI_ID},
+    chain::Chain,
+    rpc, subscription,
+};
 
 /// How long a head may take, and a body.
 const READ_WITHIN: Duration = Duration::from_secs(10);

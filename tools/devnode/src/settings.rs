@@ -1,7 +1,6 @@
 //! What a development node is told when it starts.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use mesh_transaction::Network;
 
@@ -67,7 +66,8 @@ pub struct Limits {
     pub commits: usize,
     /// Connections; one more waits until another ends.
     pub connections: usize,
-    /// Bytes of a request: 2 MiB, so that the largest transaction fits in base64, where a consensus node has 1 MB.
+    /// Bytes of a request: 2 MiB, so that the largest transaction fits in base64, where a consensus node has
+    /// 1 MB.
     pub body_bytes: usize,
 }
 

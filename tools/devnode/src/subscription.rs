@@ -3,21 +3,29 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
-use http::{HeaderMap, HeaderValue};
+use http::{
+    HeaderMap, HeaderValue,
+    header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE},
+};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval_at, timeout};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Error, Message,
+        handshake::derive_accept_key,
+        protocol::{Role, WebSocketConfig},
+    },
+};
 
-use crate::answers;
-use crate::call::{Answer, Posted, RpcError};
-use crate::chain::Chain;
-use crate::rpc;
+use crate::{
+    answers,
+    call::{Answer, Posted, RpcError},
+    chain::Chain,
+    rpc,
+};
 
 /// Subscriptions of one client, as many as a consensus node allows.
 const MOST_SUBSCRIPTIONS: usize = 5;

@@ -1,13 +1,11 @@
-//! What a chain knows at a moment: the blocks held, where transactions are, what waits, what the rules remember.
+//! What a chain knows at a moment: the blocks held, where transactions are, what waits, what the rules
+//! remember.
 
 use std::collections::{HashMap, VecDeque};
 
 use mesh_transaction::{Admission, Block, Candidate, Refusal, SpamFilter, TxHash};
 
-use crate::chain::outcomes;
-use crate::file::StoredBlock;
-use crate::mempool::Mempool;
-use crate::settings::Checks;
+use crate::{chain::outcomes, file::StoredBlock, mempool::Mempool, settings::Checks};
 
 /// As many blocks are held as the window of the rules can be long.
 pub(crate) const BLOCKS_HELD: usize = 500;
@@ -110,8 +108,8 @@ pub(crate) fn unless_replayed(places: &Places, candidate: &Candidate) -> Result<
     }
 }
 
-/// Remembers where the transactions of a block are. One that has succeeded stays so, whatever comes of it when a
-/// proposer puts it into a block again.
+/// Remembers where the transactions of a block are. One that has succeeded stays so, whatever comes of it
+/// when a proposer puts it into a block again.
 pub(crate) fn note_places(places: &mut Places, stored: &StoredBlock, frame: u64) {
     for (tx, index) in stored.txs.iter().zip(0..) {
         let place = Place { frame, index, has_succeeded: tx.code == 0 };

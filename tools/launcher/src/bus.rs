@@ -1,7 +1,9 @@
 //! Where the bus is and how each of its users is let in.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use mesh_bus::{BusConfig, Credentials};
 

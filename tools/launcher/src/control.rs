@@ -4,20 +4,23 @@
 //! Comes in: requests of the command line. Goes out: what the supervisor answers. The socket may be used by
 //! whoever may write in the home, nobody else.
 
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    fs::File,
+    io,
+    os::fd::AsRawFd as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{UnixListener, UnixStream};
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{UnixListener, UnixStream},
+    time::timeout,
+};
 
-use crate::home::Home;
-use crate::supervisor::Supervisor;
+use crate::{home::Home, supervisor::Supervisor};
 
 const SOCKET: &str = "control.sock";
 /// The length that fits into a socket address everywhere, its final zero not counted.

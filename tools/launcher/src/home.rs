@@ -3,9 +3,11 @@
 //! Comes in: the folder given with `--home`. Goes out: paths, the lock that keeps a second launcher away,
 //! and the small memory by which a second `up` picks up its data.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -79,8 +81,8 @@ pub struct HomeLock {
 
 impl Drop for HomeLock {
     fn drop(&mut self) {
-        // Closing would not be enough: a child that another thread is just starting holds the file, too, until
-        // it has become its program.
+        // Closing would not be enough: a child that another thread is just starting holds the file, too,
+        // until it has become its program.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }

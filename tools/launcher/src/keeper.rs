@@ -1,20 +1,22 @@
 //! One process kept alive: started, started again by the restart rule when it dies, held down, released,
 //! ended.
 //!
-//! Comes in: a recipe, and what is wanted of the process. Goes out: what is the case. Both are watched values,
-//! so that asking twice for the same thing is asking once, and nobody misses an answer.
+//! Comes in: a recipe, and what is wanted of the process. Goes out: what is the case. Both are watched
+//! values, so that asking twice for the same thing is asking once, and nobody misses an answer.
 
-use std::convert::Infallible;
-use std::process::ExitStatus;
-use std::time::Duration;
+use std::{convert::Infallible, process::ExitStatus, time::Duration};
 
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep_until, timeout, timeout_at},
+};
 
-use crate::process::{Process, ProcessSpec, Signal};
-use crate::ready::Ready;
-use crate::restart::{Backoff, RestartRule};
+use crate::{
+    process::{Process, ProcessSpec, Signal},
+    ready::Ready,
+    restart::{Backoff, RestartRule},
+};
 
 /// How one process is made and recognised.
 #[derive(Clone, Debug)]
@@ -214,8 +216,9 @@ impl Keeping {
         std::future::pending().await
     }
 
-    /// Stops the process within its own grace, or sooner when it has to be gone sooner; a more urgent wish may
-    /// still come while it stops. The stop signal is sent once: to many programs a second one means haste.
+    /// Stops the process within its own grace, or sooner when it has to be gone sooner; a more urgent wish
+    /// may still come while it stops. The stop signal is sent once: to many programs a second one means
+    /// haste.
     async fn stop(&self, process: &Process) {
         let own_end = Instant::now() + self.recipe.spec.grace;
         let mut wishes = self.wanted.clone();

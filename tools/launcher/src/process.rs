@@ -1,19 +1,20 @@
 //! A child process: as data (`ProcessSpec`) and as a running thing (`Process`).
 //!
-//! Every child runs in a process group of its own, so that a Ctrl-C at the terminal reaches only the launcher,
-//! which then stops its children in order. On Linux a child is killed by the kernel when the launcher dies, even
-//! by `kill -9`.
+//! Every child runs in a process group of its own, so that a Ctrl-C at the terminal reaches only the
+//! launcher, which then stops its children in order. On Linux a child is killed by the kernel when the
+//! launcher dies, even by `kill -9`.
 
-use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+use std::{
+    fmt,
+    fs::{File, OpenOptions},
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use command_fds::{CommandFdExt, FdMapping};
 use parking_lot::Mutex;
@@ -154,8 +155,8 @@ pub struct Process {
     pid: Pid,
     stop_signal: Signal,
     grace: Duration,
-    /// The status once the child has ended. Signals are sent under the lock behind which the child is reaped, so
-    /// that none can reach a stranger who was given the same pid.
+    /// The status once the child has ended. Signals are sent under the lock behind which the child is reaped,
+    /// so that none can reach a stranger who was given the same pid.
     ended: Arc<Mutex<Option<ExitStatus>>>,
     exit: watch::Receiver<Option<ExitStatus>>,
 }
@@ -253,10 +254,9 @@ fn await_end(mut child: Child, ended: &Mutex<Option<ExitStatus>>, tell: &watch::
 
 #[cfg(test)]
 mod tests {
+    use std::{net::TcpListener, os::unix::process::ExitStatusExt, time::Instant};
+
     use super::*;
-    use std::net::TcpListener;
-    use std::os::unix::process::ExitStatusExt;
-    use std::time::Instant;
 
     fn shell(folder: &tempfile::TempDir, script: &str) -> ProcessSpec {
         ProcessSpec::new("shell", "/bin/sh", folder.path().join("logs/shell.log")).arg("-c").arg(script)

@@ -1,15 +1,17 @@
 //! How one sees that a process serves: by its admin address, by a question of its own kind, or by its mere
 //! being there.
 //!
-//! Comes in: the file into which a service writes its admin address, or a probe. Goes out: the moment at which
-//! the process is ready.
+//! Comes in: the file into which a service writes its admin address, or a probe. Goes out: the moment at
+//! which the process is ready.
 
-use std::fmt;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    fmt,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::time::sleep;
 

@@ -6,8 +6,10 @@
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use crate::keeper::{Condition, Wanted};
-use crate::supervisor::{Crew, Member, READY_DEADLINE, Role, STOP_SLACK, Supervisor};
+use crate::{
+    keeper::{Condition, Wanted},
+    supervisor::{Crew, Member, READY_DEADLINE, Role, STOP_SLACK, Supervisor},
+};
 
 /// The most replicas of one service on one machine.
 pub const MOST_REPLICAS: u32 = 64;

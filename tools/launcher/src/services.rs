@@ -3,19 +3,23 @@
 //! Comes in: where the servers are. Goes out: groups for the supervisor. A new service is one row of
 //! [`SERVICES`].
 
-use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, TcpListener},
+    os::fd::OwnedFd,
+    path::PathBuf,
+    sync::Arc,
+};
 
-use crate::bus::Bus;
-use crate::database::Database;
-use crate::home::Home;
-use crate::keeper::Recipe;
-use crate::process::ProcessSpec;
-use crate::ready::Ready;
-use crate::supervisor::{Group, Tier};
+use crate::{
+    bus::Bus,
+    database::Database,
+    home::Home,
+    keeper::Recipe,
+    process::ProcessSpec,
+    ready::Ready,
+    supervisor::{Group, Tier},
+};
 
 /// Something that a service is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,22 +1,21 @@
 //! Every process of one mesh: started in order, kept alive, held down, counted up and down, stopped in order.
 //!
 //! Comes in: groups of like processes, and the requests of a command line. Goes out: rows of what runs. Each
-//! process belongs to a keeper, which is a task of its own; here is only the table of them, locked for moments
-//! and never across a wait.
+//! process belongs to a keeper, which is a task of its own; here is only the table of them, locked for
+//! moments and never across a wait.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Mutex as Turn;
-use tokio::time::Instant;
+use tokio::{sync::Mutex as Turn, time::Instant};
 
-use crate::control::{Answer, Request, Row};
-use crate::keeper::{Condition, Keeper, Recipe, Wanted};
-use crate::ready;
-use crate::restart::RestartRule;
+use crate::{
+    control::{Answer, Request, Row},
+    keeper::{Condition, Keeper, Recipe, Wanted},
+    ready,
+    restart::RestartRule,
+};
 
 /// How long a process may take to be ready before one says that it is not.
 pub const READY_DEADLINE: Duration = Duration::from_secs(30);
@@ -40,8 +39,8 @@ pub enum Tier {
     Server,
 }
 
-/// By when each tier has to be gone, counted from the beginning of a shutdown. A front that lets a long answer
-/// end leaves less to those behind it, who by then have nobody left to answer.
+/// By when each tier has to be gone, counted from the beginning of a shutdown. A front that lets a long
+/// answer end leaves less to those behind it, who by then have nobody left to answer.
 const SHUTDOWN_PLAN: [(Tier, Duration); 5] = [
     (Tier::Front, Duration::from_millis(10_300)),
     (Tier::Service, Duration::from_millis(11_800)),

@@ -3,8 +3,10 @@
 //! Comes in: the path of the running program and the current folder. Goes out: the root of the workspace,
 //! and the folder and profile into which its binaries are built.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// A folder into which cargo builds binaries of this workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

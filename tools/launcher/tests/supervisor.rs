@@ -1,16 +1,15 @@
 //! The supervisor seen as a command line sees it: short-lived children, waits on what happens.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
-use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::time::Duration;
+use std::{collections::BTreeMap, os::unix::process::CommandExt as _, path::Path, time::Duration};
 
-use mesh_launcher::control::{Answer, ControlError, ControlSocket, Request, Row, ask};
-use mesh_launcher::home::Home;
-use mesh_launcher::process::ProcessSpec;
-use mesh_launcher::supervisor::{Group, NotReady, Supervisor, Tier};
-use mesh_launcher::{Ready, Recipe, RestartRule};
+use mesh_launcher::{
+    Ready, Recipe, RestartRule,
+    control::{Answer, ControlError, ControlSocket, Request, Row, ask},
+    home::Home,
+    process::ProcessSpec,
+    supervisor::{Group, NotReady, Supervisor, Tier},
+};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 

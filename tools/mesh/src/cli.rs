@@ -3,21 +3,24 @@
 mod database;
 mod history;
 
-use std::ffi::OsString;
-use std::io::{self, Write as _};
-use std::net::IpAddr;
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::{
+    ffi::OsString,
+    io::{self, Write as _},
+    net::IpAddr,
+    path::PathBuf,
+    str::FromStr,
+};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use mesh_launcher::home::Home;
-use mesh_launcher::{MOST_REPLICAS, services};
+use mesh_launcher::{MOST_REPLICAS, home::Home, services};
 
-use crate::export::args::ExportArgs;
-use crate::failure::Failure;
-use crate::processes::{APPLICATION, COMETBFT, DEVNODE, NATS, POSTGRES};
-use crate::tx::args::TxArgs;
+use crate::{
+    export::args::ExportArgs,
+    failure::Failure,
+    processes::{APPLICATION, COMETBFT, DEVNODE, NATS, POSTGRES},
+    tx::args::TxArgs,
+};
 pub(crate) use database::{MigrateArgs, NodeArgs};
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 
@@ -177,8 +180,8 @@ pub(crate) struct DemoArgs {
     /// Parties that trade
     #[arg(long, value_name = "N")]
     pub(crate) demo_parties: Option<usize>,
-    /// Begin the history at this time (seconds since 1970) instead of ending it now, so that the same seed gives
-    /// the same history to the byte
+    /// Begin the history at this time (seconds since 1970) instead of ending it now, so that the same seed
+    /// gives the same history to the byte
     #[arg(long, value_name = "SECONDS")]
     pub(crate) demo_start: Option<u32>,
 }

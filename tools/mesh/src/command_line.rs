@@ -1,7 +1,9 @@
 //! Reading a command line, for all programs of the project in the same way.
 
-use clap::Parser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{
+    Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 use crate::failure::Failure;
 

@@ -2,11 +2,15 @@
 
 use std::io::{self, Write as _};
 
-use mesh_launcher::control::{Answer, ControlError, Request, Row, ask};
-use mesh_launcher::home::Home;
+use mesh_launcher::{
+    control::{Answer, ControlError, Request, Row, ask},
+    home::Home,
+};
 
-use crate::cli::{DrillArgs, PsArgs, RestartArgs, ScaleArgs};
-use crate::failure::{Failure, as_typed};
+use crate::{
+    cli::{DrillArgs, PsArgs, RestartArgs, ScaleArgs},
+    failure::{Failure, as_typed},
+};
 
 /// Lists the processes.
 pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {

@@ -1,8 +1,6 @@
 //! How a command fails: one sentence that says what to do next, and an exit code.
 
-use std::error::Error;
-use std::fmt;
-use std::process::ExitCode;
+use std::{error::Error, fmt, process::ExitCode};
 
 use mesh_history::HistoryError;
 use mesh_problem::error_chain;

@@ -1,13 +1,12 @@
 //! A step done by another program, such as cargo: run to its end, or stopped with all its children.
 
-use std::io;
-use std::process::ExitStatus;
+use std::{io, process::ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// Runs a command in a process group of its own. When the future is dropped, the whole group is asked to stop:
-/// a compiler would otherwise go on without its cargo.
+/// Runs a command in a process group of its own. When the future is dropped, the whole group is asked to
+/// stop: a compiler would otherwise go on without its cargo.
 pub(crate) async fn run(command: Command) -> io::Result<ExitStatus> {
     run_with(command, async |_| ()).await.map(|(status, ())| status)
 }

@@ -1,11 +1,8 @@
 //! `mesh bench` and `mesh rig`: the program `laboratory`, which is no part of what users install, takes over.
 
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::{os::unix::process::CommandExt as _, process::Command};
 
-use crate::cli::LaboratoryArgs;
-use crate::failure::Failure;
-use crate::programs;
+use crate::{cli::LaboratoryArgs, failure::Failure, programs};
 
 /// Becomes the laboratory, with the same arguments. Returns only when that fails.
 pub(crate) fn run(command: &str, args: LaboratoryArgs) -> Result<(), Failure> {

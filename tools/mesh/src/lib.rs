@@ -1,5 +1,5 @@
-//! The one command line: starts a mesh, drives it, loads and downloads data, runs what CI runs. What it is made of is a
-//! library, because the laboratory (drills and benchmarks) starts servers in the same way.
+//! The one command line: starts a mesh, drives it, loads and downloads data, runs what CI runs. What it is
+//! made of is a library, because the laboratory (drills and benchmarks) starts servers in the same way.
 
 mod cli;
 mod command_line;

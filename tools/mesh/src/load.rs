@@ -5,12 +5,10 @@ use std::path::Path;
 use mesh_problem::error_chain;
 use mesh_store::load::{LoadReport, load_folder};
 
-use crate::cli::LoadArgs;
-use crate::failure::Failure;
-use crate::migrate::migrate;
-use crate::seal::variables;
-use crate::terminal::print_line;
-use crate::up::backing::reach_postgres;
+use crate::{
+    cli::LoadArgs, failure::Failure, migrate::migrate, seal::variables, terminal::print_line,
+    up::backing::reach_postgres,
+};
 
 /// Migrates the database and loads a folder into it.
 pub(crate) async fn load(args: &LoadArgs) -> Result<(), Failure> {
@@ -53,8 +51,9 @@ fn told(report: &LoadReport) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use mesh_store::load::{LoadedTable, SkipReason, SkippedFile};
+
+    use super::*;
 
     #[test]
     fn what_was_left_out_is_named() {

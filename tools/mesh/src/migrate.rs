@@ -4,11 +4,13 @@ use mesh_export::{Sealing, Until};
 use mesh_history::Segment;
 use mesh_store::migrate::migrate_after;
 
-use crate::cli::MigrateArgs;
-use crate::failure::Failure;
-use crate::seal::{seal_in_turn, variables};
-use crate::terminal::print_line;
-use crate::up::backing::reach_postgres;
+use crate::{
+    cli::MigrateArgs,
+    failure::Failure,
+    seal::{seal_in_turn, variables},
+    terminal::print_line,
+    up::backing::reach_postgres,
+};
 
 /// Migrates alone: a job of its own before the services of a new release, which find everything done.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
@@ -19,8 +21,8 @@ pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Brings the database at `url` to the newest schema. `closing` are the variables of whoever seals it, when it has
-/// a history.
+/// Brings the database at `url` to the newest schema. `closing` are the variables of whoever seals it, when
+/// it has a history.
 pub(crate) async fn migrate(url: &str, closing: Option<Vec<(String, String)>>) -> Result<(), Failure> {
     let before = async |_: &_| {
         let Some(variables) = closing else { return Ok(()) };

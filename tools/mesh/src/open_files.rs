@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises it as far as it goes: thousands of clients need thousands of open files, and what this process may have, its
-/// children may have.
+/// Raises it as far as it goes: thousands of clients need thousands of open files, and what this process may
+/// have, its children may have.
 pub fn raise() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

@@ -3,24 +3,30 @@
 //! A mesh that runs says with what variables its replicas are started; without one the home's own database
 //! server runs for the time.
 
-use std::io::{self, Write as _};
-use std::time::Duration;
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
 
 use mesh_export::{Sealed, Sealing, Until};
 use mesh_history::Segment;
-use mesh_launcher::RestartRule;
-use mesh_launcher::control::{Answer, ControlError, Request, ask};
-use mesh_launcher::home::Home;
-use mesh_launcher::supervisor::Supervisor;
+use mesh_launcher::{
+    RestartRule,
+    control::{Answer, ControlError, Request, ask},
+    home::Home,
+    supervisor::Supervisor,
+};
 use mesh_problem::error_chain;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use crate::cli::SealArgs;
-use crate::failure::{Failure, cannot};
-use crate::signals::Signals;
-use crate::terminal::print_line;
-use crate::up::backing;
+use crate::{
+    cli::SealArgs,
+    failure::{Failure, cannot},
+    signals::Signals,
+    terminal::print_line,
+    up::backing,
+};
 
 /// How long another writer may be at it before one gives up.
 const ANOTHERS_TURN: Duration = Duration::from_secs(600);
@@ -160,8 +166,9 @@ pub(crate) async fn seal_in_turn(
     }
 }
 
-/// Seals every complete span of a database, with the variables of a replica of `export`, and says how far it is. History
-/// that cannot be sealed is no reason not to start: reads go on without it, and the replicas try again and log why not.
+/// Seals every complete span of a database, with the variables of a replica of `export`, and says how far it
+/// is. History that cannot be sealed is no reason not to start: reads go on without it, and the replicas try
+/// again and log why not.
 pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, String)>) {
     let sealed = async {
         let sealing = Sealing::configured(variables).map_err(Failure::configuration)?;

@@ -1,4 +1,5 @@
-//! What is written on standard error for people: lines that stay, and one line at a terminal that is kept fresh.
+//! What is written on standard error for people: lines that stay, and one line at a terminal that is kept
+//! fresh.
 
 use std::io::{self, IsTerminal as _, Write as _};
 

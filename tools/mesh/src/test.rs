@@ -1,31 +1,32 @@
 //! `mesh test`: everything that CI runs, step by step, stopping at the first that fails.
 //!
 //! Comes in: the checkout. Goes out: the words of cargo itself, with a heading and the time of each step. The
-//! tests share one private PostgreSQL and one private nats-server, started for the run and thrown away after it.
+//! tests share one private PostgreSQL and one private nats-server, started for the run and thrown away after
+//! it.
 
 mod cometbft;
 mod deny;
 mod searched;
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::{
+    fs::Permissions,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use mesh_bus::permissions;
-use mesh_launcher::process::Process;
-use mesh_launcher::servers::{
-    Durability, Nats, NatsSettings, Postgres, find_or_install_nats, find_or_install_postgres, start,
+use mesh_launcher::{
+    process::Process,
+    servers::{
+        Durability, Nats, NatsSettings, Postgres, find_or_install_nats, find_or_install_postgres, start,
+    },
+    workspace,
 };
-use mesh_launcher::workspace;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::failure::Failure;
-use crate::group;
-use crate::signals::Signals;
-use crate::terminal::print_line;
-use crate::up::backing::failure;
+use crate::{failure::Failure, group, signals::Signals, terminal::print_line, up::backing::failure};
 
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 /// Whatever mesh, as the permissions of the bus have it.

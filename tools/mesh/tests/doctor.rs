@@ -1,11 +1,7 @@
 //! `mesh doctor` in broken set-ups: it names the cause and what to do.
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
-use std::net::TcpListener;
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::{fs, net::TcpListener, os::unix::fs::symlink, path::PathBuf, process::Stdio};
 
 use mesh_bus::Credentials;
 use mesh_testbed::{Database, nats};

@@ -1,10 +1,12 @@
 //! Sealed history as it is handled by hand: sealed, verified, imported, sealed again.
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+    time::Duration,
+};
 
 use futures_util::TryStreamExt as _;
 use mesh_demo::{Plan, write_history};
@@ -12,9 +14,11 @@ use mesh_store::load::load_folder;
 use mesh_testbed::Database;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::Command;
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+    time::timeout,
+};
 use tokio_postgres::Client;
 
 const PATIENCE: Duration = Duration::from_secs(60);

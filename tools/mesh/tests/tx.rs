@@ -1,13 +1,15 @@
 //! `mesh tx` as it is typed: what it signs is taken by a node, and what a gateway answers is told.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::VecDeque;
-use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::VecDeque,
+    fs,
+    io::Write as _,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::{Arc, Mutex},
+};
 
 use bytes::Bytes;
 use mesh_testbed::DevNode;
@@ -15,9 +17,11 @@ use mesh_transaction::{SpamRules, TxHash, encode};
 use proto_msgs::v2::CheckTransactionRequest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpListener,
+    task::{JoinHandle, spawn_blocking},
+};
 
 /// A folder with a key.
 struct Desk(TempDir);

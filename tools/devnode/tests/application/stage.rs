@@ -9,15 +9,19 @@ use prost::Message as _;
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
-use tendermint_proto::google::protobuf::Timestamp;
-use tendermint_proto::v0_38::abci::{
-    Request, RequestCheckTx, RequestCommit, RequestFinalizeBlock, RequestFlush, RequestInfo,
-    RequestInitChain, RequestProcessProposal, Response, ResponseFinalizeBlock, request::Value as Asked,
-    response::Value as Said,
+use tendermint_proto::{
+    google::protobuf::Timestamp,
+    v0_38::abci::{
+        Request, RequestCheckTx, RequestCommit, RequestFinalizeBlock, RequestFlush, RequestInfo,
+        RequestInitChain, RequestProcessProposal, Response, ResponseFinalizeBlock, request::Value as Asked,
+        response::Value as Said,
+    },
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
 
 const CHAIN: &str = "net-1";
 

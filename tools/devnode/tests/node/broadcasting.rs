@@ -1,14 +1,16 @@
 //! Good transactions on their way into a block.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_devnode::received;
 use mesh_transaction::TxHash;
 use serde_json::json;
-use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 
 use crate::stage::{PATIENCE, Stage};
 

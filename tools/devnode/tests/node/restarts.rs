@@ -1,8 +1,6 @@
 //! What a node knows after it was killed.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{fs, net::SocketAddr, time::Duration};
 
 use mesh_devnode::{DevNode, Settings};
 use mesh_transaction::Block;

@@ -1,19 +1,19 @@
 //! A node with a few blocks, and whoever talks to it.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use mesh_devnode::{DevNode, Settings};
 use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, TxHash, encode, search};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const CHAIN: &str = "net-1";

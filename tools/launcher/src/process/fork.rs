@@ -1,12 +1,14 @@
-//! How children come into being so that they die with us: on Linux the kernel is asked to kill them, and the thread
-//! that forks them lives as long as this process.
+//! How children come into being so that they die with us: on Linux the kernel is asked to kill them, and the
+//! thread that forks them lives as long as this process.
 
 use std::io;
 #[cfg(target_os = "linux")]
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
-use std::sync::{OnceLock, mpsc};
-use std::thread;
+use std::{
+    process::{Child, Command},
+    sync::{OnceLock, mpsc},
+    thread,
+};
 
 /// Has the kernel kill the child when this process ends, however it ends.
 #[cfg(target_os = "linux")]
@@ -20,8 +22,8 @@ pub(super) fn die_with_parent(command: &mut Command) {
             false => Err(rustix::io::Errno::SRCH.into()),
         }
     };
-    // SAFETY: between fork and exec the closure makes two system calls and builds an `io::Error` from a number;
-    // it neither allocates nor takes a lock.
+    // SAFETY: between fork and exec the closure makes two system calls and builds an `io::Error` from a
+    // number; it neither allocates nor takes a lock.
     #[allow(unsafe_code)]
     unsafe {
         command.pre_exec(arm);
@@ -36,8 +38,8 @@ type SpawnOrder = (Command, mpsc::SyncSender<io::Result<Child>>);
 
 /// Starts a command from one thread that lives as long as this process.
 ///
-/// Linux sends the parent-death signal when the *thread* that forked ends, so a child forked by a worker of some
-/// runtime would die with that worker.
+/// Linux sends the parent-death signal when the *thread* that forked ends, so a child forked by a worker of
+/// some runtime would die with that worker.
 pub(super) fn spawn_on_lasting_thread(command: Command) -> io::Result<Child> {
     static ORDERS: OnceLock<mpsc::Sender<SpawnOrder>> = OnceLock::new();
     let orders = ORDERS.get_or_init(|| {

@@ -1,15 +1,16 @@
-//! A private CometBFT: one validator without peers over an application on this machine. Its folder, how to start it
-//! and where it stands.
+//! A private CometBFT: one validator without peers over an application on this machine. Its folder, how to
+//! start it and where it stands.
 
-use std::ffi::OsString;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+use std::{
+    ffi::OsString,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
-use tokio::process::Command;
-use tokio::time::timeout;
+use tokio::{process::Command, time::timeout};
 
 use super::{ServerError, files};
 use crate::process::ProcessSpec;
@@ -130,7 +131,8 @@ impl Cometbft {
     }
 }
 
-/// Where a node stands, by its RPC: its newest height, 0 before the first block. Nothing when it does not answer.
+/// Where a node stands, by its RPC: its newest height, 0 before the first block. Nothing when it does not
+/// answer.
 pub async fn cometbft_height(rpc: SocketAddr) -> Option<u64> {
     let client = crate::ready::client().ok()?;
     let answer: Value = client.get(format!("http://{rpc}/status")).send().await.ok()?.json().await.ok()?;

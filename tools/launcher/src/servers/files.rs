@@ -1,17 +1,19 @@
 //! The small files beside a private server: its kept port, its secrets, the end of its log.
 
-use std::fs::{self, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::{
+    fs::{self, OpenOptions},
+    io::{Read, Seek, SeekFrom, Write},
+    net::{Ipv4Addr, TcpListener},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
 
 use rand::Rng;
 
 use super::ServerError;
 
-/// Ports that are tried first. They lie below what systems hand out to outgoing connections, so that none takes
-/// the port of a server that is being restarted.
+/// Ports that are tried first. They lie below what systems hand out to outgoing connections, so that none
+/// takes the port of a server that is being restarted.
 const QUIET_PORTS: std::ops::Range<u16> = 20_000..32_000;
 const QUIET_TRIES: usize = 64;
 
@@ -61,8 +63,8 @@ pub(super) fn keep_secret(file: &Path) -> Result<String, ServerError> {
     Ok(secret)
 }
 
-/// Returns the password in the one line `user:password` kept in `file`, or makes one up and keeps it, readable by the
-/// owner only.
+/// Returns the password in the one line `user:password` kept in `file`, or makes one up and keeps it,
+/// readable by the owner only.
 pub(super) fn keep_credentials(file: &Path, user: &str) -> Result<String, ServerError> {
     let kept = fs::read_to_string(file).unwrap_or_default();
     match kept.trim().split_once(':') {
@@ -108,8 +110,9 @@ pub(super) fn tail(log: &Path, bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
 
     #[test]
     fn a_port_is_kept_while_it_is_free() {

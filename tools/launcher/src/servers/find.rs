@@ -1,19 +1,20 @@
 //! Where PostgreSQL and nats-server are on this machine.
 
-use std::collections::BTreeSet;
-use std::env;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// The oldest major version of PostgreSQL that the mesh runs on.
 pub const OLDEST_POSTGRES: u32 = 15;
 /// The oldest nats-server that the mesh is tested with: Debian 12's, as major and minor version.
 pub const OLDEST_NATS: (u32, u32) = (2, 9);
 
-/// Folders that hold one subfolder per installed version of PostgreSQL: the folder, how a subfolder's name begins,
-/// and where in it the programs are.
+/// Folders that hold one subfolder per installed version of PostgreSQL: the folder, how a subfolder's name
+/// begins, and where in it the programs are.
 const VERSIONED: [(&str, &str, &str); 5] = [
     ("/usr/lib/postgresql", "", "bin"),
     ("/usr", "pgsql-", "bin"),
@@ -88,8 +89,8 @@ fn installed_elsewhere() -> Vec<PostgresPrograms> {
     folders.iter().filter_map(|folder| programs_in(folder)).collect()
 }
 
-/// Takes both programs from the folder in which the server really is: links to them from elsewhere may lead to two
-/// different versions.
+/// Takes both programs from the folder in which the server really is: links to them from elsewhere may lead
+/// to two different versions.
 fn programs_in(folder: &Path) -> Option<PostgresPrograms> {
     let postgres = folder.join("postgres");
     if !is_program(&postgres) {

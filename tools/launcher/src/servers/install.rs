@@ -1,12 +1,17 @@
-//! Installing what is missing: Debian packages through apt-get, where that is possible without asking anybody.
+//! Installing what is missing: Debian packages through apt-get, where that is possible without asking
+//! anybody.
 
-use std::fs::OpenOptions;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::{
+    fs::OpenOptions,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
-use super::find::{OLDEST_POSTGRES, PostgresPrograms, find_nats, find_postgres};
-use super::{ServerError, files};
+use super::{
+    ServerError, files,
+    find::{OLDEST_POSTGRES, PostgresPrograms, find_nats, find_postgres},
+};
 
 const INSTALL_ON_DEBIAN: &str = include_str!("install-debian.sh");
 
@@ -17,8 +22,8 @@ enum Rights {
     Sudo,
 }
 
-/// Finds PostgreSQL 15 or later, installing it when it is missing. `progress` is told about steps that take time;
-/// what the package manager says goes to `log`.
+/// Finds PostgreSQL 15 or later, installing it when it is missing. `progress` is told about steps that take
+/// time; what the package manager says goes to `log`.
 pub async fn find_or_install_postgres(
     log: &Path,
     progress: &(dyn Fn(&str) + Send + Sync),
@@ -80,8 +85,8 @@ fn install_now(package: &str, log: &Path) -> Result<(), String> {
             sudo
         }
     };
-    // In a process group of its own and writing to a file, it finishes and cleans up after itself even when we are
-    // interrupted: a package manager should not be killed half way.
+    // In a process group of its own and writing to a file, it finishes and cleans up after itself even when
+    // we are interrupted: a package manager should not be killed half way.
     command.args(["-c", INSTALL_ON_DEBIAN, "install", package]).process_group(0);
     let status = command.stdin(Stdio::null()).stdout(output).stderr(errors).status();
     match status.map_err(|error| error.to_string())? {

@@ -1,8 +1,8 @@
-//! The two servers that the mesh leans on, PostgreSQL and nats-server: finding or installing their programs and
-//! running private ones. And CometBFT, where one is wanted and found.
+//! The two servers that the mesh leans on, PostgreSQL and nats-server: finding or installing their programs
+//! and running private ones. And CometBFT, where one is wanted and found.
 //!
-//! Each server is prepared once (`Postgres::prepare`, `Nats::prepare`), which writes its folder and chooses its
-//! port; from then on it is a `ProcessSpec` that can be started and stopped at will, and a `ready` probe.
+//! Each server is prepared once (`Postgres::prepare`, `Nats::prepare`), which writes its folder and chooses
+//! its port; from then on it is a `ProcessSpec` that can be started and stopped at will, and a `ready` probe.
 
 mod cometbft;
 mod files;
@@ -11,11 +11,13 @@ mod install;
 mod nats;
 mod postgres;
 
-use std::future::Future;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
-use std::time::Duration;
+use std::{
+    future::Future,
+    io,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    time::Duration,
+};
 
 pub use cometbft::{
     COMETBFT_PACKAGE, Cometbft, CometbftSettings, Genesis, cometbft_folder, cometbft_height,
@@ -32,8 +34,8 @@ pub use postgres::{Durability, Postgres};
 
 use crate::process::{Process, ProcessSpec};
 
-/// How often a server that ends before it is ready is started again, and how long to wait in between. A server
-/// killed a moment ago may leave workers that hold its memory for some milliseconds.
+/// How often a server that ends before it is ready is started again, and how long to wait in between. A
+/// server killed a moment ago may leave workers that hold its memory for some milliseconds.
 const START_ATTEMPTS: u32 = 6;
 const START_PAUSE: Duration = Duration::from_millis(250);
 

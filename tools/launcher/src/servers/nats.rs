@@ -1,17 +1,23 @@
 //! A private nats-server: its folder, its configuration, how to start it and how to know that it answers.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use mesh_bus::permissions;
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    io::AsyncReadExt,
+    net::TcpStream,
+    time::{Instant, sleep, timeout_at},
+};
 
 use super::{ServerError, files};
-use crate::bus::{Bus, BusCredentials};
-use crate::process::ProcessSpec;
+use crate::{
+    bus::{Bus, BusCredentials},
+    process::ProcessSpec,
+};
 
 const PROBE_PAUSE: Duration = Duration::from_millis(20);
 
@@ -46,8 +52,8 @@ pub struct NatsTls {
     pub ca: PathBuf,
 }
 
-/// A private nats-server that was prepared and can be started. It lets the users of [`permissions`] in, each with a
-/// password of its own, and nobody else.
+/// A private nats-server that was prepared and can be started. It lets the users of [`permissions`] in, each
+/// with a password of its own, and nobody else.
 #[derive(Debug, Clone)]
 pub struct Nats {
     program: PathBuf,
@@ -59,8 +65,8 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// Writes the folder of a nats-server, or takes up the one that is there. Call it while the server is down:
-    /// the kept port changes when somebody else has taken it.
+    /// Writes the folder of a nats-server, or takes up the one that is there. Call it while the server is
+    /// down: the kept port changes when somebody else has taken it.
     pub async fn prepare(
         program: &Path,
         folder: &Path,
@@ -93,8 +99,8 @@ impl Nats {
             .arg(self.config_file().display().to_string());
         spec.directory = Some(self.folder.clone());
         spec.grace = Duration::from_secs(5);
-        // It shares the machine with those whom it serves. On few cores, passing a message from one of its threads
-        // to another costs more than it gains.
+        // It shares the machine with those whom it serves. On few cores, passing a message from one of its
+        // threads to another costs more than it gains.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         spec.env("GOMAXPROCS", (cores / 2).max(1).to_string())
     }
@@ -178,12 +184,15 @@ impl Nats {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::process::{Process, Signal};
-    use crate::servers::{find_nats, start};
-    use std::collections::HashSet;
-    use std::os::unix::fs::PermissionsExt;
+    use std::{collections::HashSet, os::unix::fs::PermissionsExt};
+
     use tokio::io::AsyncWriteExt;
+
+    use super::*;
+    use crate::{
+        process::{Process, Signal},
+        servers::{find_nats, start},
+    };
 
     const LONG: Duration = Duration::from_secs(20);
 

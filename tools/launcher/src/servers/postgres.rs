@@ -1,16 +1,22 @@
 //! A private PostgreSQL: its folder, its settings, how to start it and how to know that it answers.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::NoTls;
 
-use super::find::{PostgresPrograms, find_postgres_version};
-use super::{ServerError, files};
-use crate::database::Database;
-use crate::process::{Process, ProcessSpec, Signal};
+use super::{
+    ServerError, files,
+    find::{PostgresPrograms, find_postgres_version},
+};
+use crate::{
+    database::Database,
+    process::{Process, ProcessSpec, Signal},
+};
 
 mod leftovers;
 mod owner;
@@ -26,7 +32,8 @@ const PROBE_PAUSE: Duration = Duration::from_millis(30);
 pub enum Durability {
     /// Every commit is on disk when it is answered.
     Durable,
-    /// Commits survive a kill of the server but not a crash of the machine: for tests, whose data is thrown away.
+    /// Commits survive a kill of the server but not a crash of the machine: for tests, whose data is thrown
+    /// away.
     Throwaway,
 }
 
@@ -42,13 +49,13 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Makes the data of a new server in `folder`, or takes up the data that is there. Call it while the server is
-    /// down, from the one launcher that owns the folder: a server left over from a killed launcher is stopped, and
-    /// the kept port changes when somebody else has taken it.
+    /// Makes the data of a new server in `folder`, or takes up the data that is there. Call it while the
+    /// server is down, from the one launcher that owns the folder: a server left over from a killed launcher
+    /// is stopped, and the kept port changes when somebody else has taken it.
     ///
-    /// PostgreSQL refuses to run as root. Started by root, the server and its data belong to the user `postgres`
-    /// (or `nobody`), and where that user cannot reach `folder` the data goes below `/var/lib/mesh-postgres`, with
-    /// a link in the place of `folder`.
+    /// PostgreSQL refuses to run as root. Started by root, the server and its data belong to the user
+    /// `postgres` (or `nobody`), and where that user cannot reach `folder` the data goes below
+    /// `/var/lib/mesh-postgres`, with a link in the place of `folder`.
     pub async fn prepare(
         programs: &PostgresPrograms,
         folder: &Path,
@@ -153,7 +160,8 @@ impl Postgres {
         }
     }
 
-    /// Lets initdb work beside the place of the data, so that an interrupted one leaves no half of a cluster there.
+    /// Lets initdb work beside the place of the data, so that an interrupted one leaves no half of a cluster
+    /// there.
     async fn make_data(
         &self,
         folder: &Path,
@@ -241,9 +249,10 @@ fn version_of(data: &Path) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::servers::{find_postgres, start};
-    use std::os::unix::fs::PermissionsExt;
 
     const LONG: Duration = Duration::from_secs(30);
 

@@ -1,7 +1,7 @@
-//! The forms of the commands that work on a database of somebody else's: in a container, beside services that run.
+//! The forms of the commands that work on a database of somebody else's: in a container, beside services that
+//! run.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 use mesh_chassis::{Database, Env};

@@ -15,7 +15,8 @@ pub(crate) struct SealArgs {
     /// Seal this database instead of that of the home
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: Option<String>,
-    /// Put the segments there instead of into the home; a folder or a file: URL, in which they lie in segments/
+    /// Put the segments there instead of into the home; a folder or a file: URL, in which they lie in
+    /// segments/
     #[arg(long, value_name = "URL")]
     pub(crate) history: Option<String>,
     /// Blocks of a segment [default: as the mesh of the home does, else 1000]

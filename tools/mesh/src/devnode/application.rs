@@ -1,5 +1,5 @@
-//! The application of a real consensus node: a process of its own that judges transactions for CometBFT and writes
-//! the blocks that it decides into the store, as the development node writes its own.
+//! The application of a real consensus node: a process of its own that judges transactions for CometBFT and
+//! writes the blocks that it decides into the store, as the development node writes its own.
 
 use std::time::UNIX_EPOCH;
 
@@ -7,14 +7,14 @@ use mesh_demo::{Decision, Decisions, Moment};
 use mesh_devnode::{Application, serve_application};
 use mesh_problem::error_chain;
 use mesh_transaction::{Block, Network};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::time::{Duration, sleep};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    time::{Duration, sleep},
+};
 
-use super::config::Config;
-use super::{follow, grow};
-use crate::failure::Failure;
-use crate::signals::Signals;
+use super::{config::Config, follow, grow};
+use crate::{failure::Failure, signals::Signals};
 
 /// Before a block that could not be read is read again.
 const READ_PAUSE: Duration = Duration::from_secs(1);

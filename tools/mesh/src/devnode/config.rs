@@ -1,9 +1,6 @@
 //! What the development node is told, by variables; the table is in the README.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use mesh_demo::Plan;
 use mesh_devnode::{Checks, Limits};

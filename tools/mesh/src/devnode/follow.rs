@@ -1,15 +1,19 @@
-//! The node's RPC over the blocks of the store: each block that the store has got is given to the chain, with the
-//! rules that the store has at that moment. An application is told the rules alone.
+//! The node's RPC over the blocks of the store: each block that the store has got is given to the chain, with
+//! the rules that the store has at that moment. An application is told the rules alone.
 
-use std::collections::HashMap;
-use std::convert::Infallible;
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use mesh_devnode::{Application, DevNode, Settings};
 use mesh_problem::error_chain;
 use mesh_transaction::{Block, Network, SpamRules};
-use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 use tokio_postgres::{Client, Row};
 
 use super::config::Config;
@@ -27,8 +31,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Answers the RPC for ever. Fails when the store turns out to be another one than before, and when the node cannot
-/// be started.
+/// Answers the RPC for ever. Fails when the store turns out to be another one than before, and when the node
+/// cannot be started.
 pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Failure {
     let Beginning { chain_id, blocks, rules } = beginning(config).await;
     let network =
@@ -228,8 +232,9 @@ async fn patiently<T>(mut attempt: impl AsyncFnMut() -> Result<T, AnyError>) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use mesh_testbed::Database;
+
+    use super::*;
 
     #[tokio::test]
     async fn blocks_come_with_the_rules_of_their_moment() {

@@ -1,20 +1,25 @@
-//! Writes blocks into the store: those of the demo network, or empty ones; at times of its own, or those that a
-//! consensus node has decided.
+//! Writes blocks into the store: those of the demo network, or empty ones; at times of its own, or those that
+//! a consensus node has decided.
 
-use std::convert::Infallible;
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    convert::Infallible,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use mesh_demo::{DemoError, Event, run_decided, run_live};
 use mesh_devnode::Application;
 use mesh_problem::error_chain;
-use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval, sleep, timeout},
+};
 use tokio_postgres::Client;
 
-use super::application::{Decided, decided};
-use super::config::Config;
-use crate::failure::Failure;
-use crate::signals::Signals;
+use super::{
+    application::{Decided, decided},
+    config::Config,
+};
+use crate::{failure::Failure, signals::Signals};
 
 /// A database that takes longer for one block is gone or frozen; a new connection finds out which.
 const BLOCK_DEADLINE: Duration = Duration::from_secs(10);
@@ -23,8 +28,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const NEXT_BLOCK: &str = include_str!("../../sql/next_block.sql");
 const DECIDED_BLOCK: &str = include_str!("../../sql/decided_block.sql");
 
-/// Writes blocks until asked to stop, and says each time that one is stored. With an application they are those of
-/// its node.
+/// Writes blocks until asked to stop, and says each time that one is stored. With an application they are
+/// those of its node.
 pub(super) async fn write(
     config: &Config,
     application: Option<&Application>,
@@ -124,8 +129,9 @@ async fn write_decided(client: &Client, application: &Application) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use mesh_testbed::Database;
+
+    use super::*;
 
     #[tokio::test]
     async fn empty_blocks_follow_each_other_in_height_time_and_hash() {

@@ -1,8 +1,8 @@
-//! The development node: a process of its own that keeps the chain of a mesh growing, a block about every second, and
-//! answers as a consensus node does.
+//! The development node: a process of its own that keeps the chain of a mesh growing, a block about every
+//! second, and answers as a consensus node does.
 //!
-//! Comes in: where the database is, and what lives in it, by variables; transactions over its RPC. Goes out: new
-//! blocks; on the demo network with everything that happens in them, otherwise empty ones.
+//! Comes in: where the database is, and what lives in it, by variables; transactions over its RPC. Goes out:
+//! new blocks; on the demo network with everything that happens in them, otherwise empty ones.
 //!
 //! With a real consensus node there is its application instead, which does the same with the blocks of that.
 
@@ -11,34 +11,38 @@ mod config;
 mod follow;
 mod grow;
 
-use std::io;
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-
-use listenfd::ListenFd;
-use mesh_launcher::home::Home;
-use mesh_launcher::process::ProcessSpec;
-use mesh_launcher::supervisor::{Group, Tier};
-use mesh_launcher::{Ready, Recipe};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-
-use crate::failure::Failure;
-use crate::http::local_client;
-use crate::processes::{APPLICATION, DEVNODE};
-use crate::signals::Signals;
+use std::{
+    io,
+    net::SocketAddr,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use config::Config;
+use listenfd::ListenFd;
+use mesh_launcher::{
+    Ready, Recipe,
+    home::Home,
+    process::ProcessSpec,
+    supervisor::{Group, Tier},
+};
+use tokio::{net::TcpListener, sync::watch};
+
+use crate::{
+    failure::Failure,
+    http::local_client,
+    processes::{APPLICATION, DEVNODE},
+    signals::Signals,
+};
 pub(crate) use config::{DATABASE_URL, DEMO_PLAN, DEMO_STATE};
 
 /// How long it has to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How it is started and kept: this program again, at work on a database. It answers on `listen`, else on any free
-/// port; `more` is for what only some give it.
+/// How it is started and kept: this program again, at work on a database. It answers on `listen`, else on any
+/// free port; `more` is for what only some give it.
 pub fn group(
     program: impl Into<PathBuf>,
     home: &Home,
@@ -55,7 +59,8 @@ pub fn group(
     one(DEVNODE, Tier::Node, Recipe { spec, ready })
 }
 
-/// The same of the application of a real node, which comes over an inherited socket and keeps its blocks in a file.
+/// The same of the application of a real node, which comes over an inherited socket and keeps its blocks in a
+/// file.
 pub(crate) fn application_group(
     program: impl Into<PathBuf>,
     home: &Home,

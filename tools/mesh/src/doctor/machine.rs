@@ -1,16 +1,19 @@
 //! What a mesh needs of the machine it runs on: programs, a home that can be written, room on the disk.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use mesh_launcher::home::{Home, HomeError};
-use mesh_launcher::servers::{
-    OLDEST_NATS, OLDEST_POSTGRES, Postgres, find_cometbft, find_nats, find_postgres, find_postgres_version,
-    how_to_get_cometbft,
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
 };
 
-use super::Running;
-use super::finding::Finding;
+use mesh_launcher::{
+    home::{Home, HomeError},
+    servers::{
+        OLDEST_NATS, OLDEST_POSTGRES, Postgres, find_cometbft, find_nats, find_postgres,
+        find_postgres_version, how_to_get_cometbft,
+    },
+};
+
+use super::{Running, finding::Finding};
 
 /// Less than this, and a mesh soon stops: the database alone keeps up to 2 GB of its log.
 const DISK_AT_LEAST: u64 = 500 << 20;
@@ -189,8 +192,7 @@ fn existing(folder: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
-    use super::*;
+    use super::{super::finding::State, *};
 
     #[test]
     fn versions_are_read_as_nats_server_prints_them() {

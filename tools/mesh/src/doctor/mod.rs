@@ -1,7 +1,7 @@
 //! `mesh doctor`: what is missing or wrong on this machine or in a running mesh, and what to do.
 //!
-//! Comes in: a home, ports, and the addresses of servers that are not the mesh's own. Goes out: one finding per thing
-//! looked at. It starts nothing, changes nothing and waits for nobody longer than some seconds.
+//! Comes in: a home, ports, and the addresses of servers that are not the mesh's own. Goes out: one finding
+//! per thing looked at. It starts nothing, changes nothing and waits for nobody longer than some seconds.
 
 mod finding;
 mod machine;
@@ -10,12 +10,16 @@ mod servers;
 
 use std::io::{self, Write as _};
 
-use mesh_launcher::control::{Answer, ControlError, Request, Row, ask};
-use mesh_launcher::home::Home;
-
-use crate::cli::{DoctorArgs, PortArgs};
-use crate::failure::{Failure, as_typed};
 use finding::{State, told};
+use mesh_launcher::{
+    control::{Answer, ControlError, Request, Row, ask},
+    home::Home,
+};
+
+use crate::{
+    cli::{DoctorArgs, PortArgs},
+    failure::{Failure, as_typed},
+};
 
 /// Looks at everything, and fails when something is wrong.
 pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
@@ -50,7 +54,8 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
 #[derive(Default)]
 struct Running {
     rows: Vec<Row>,
-    /// The variables of a service that reads the database, of the one that seals, and of the one that asks the node.
+    /// The variables of a service that reads the database, of the one that seals, and of the one that asks
+    /// the node.
     variables: Vec<(String, String)>,
     /// Why a mesh that seems to run does not answer.
     silent: Option<String>,

@@ -1,12 +1,12 @@
 //! Whether the ports of the edge are free, and who has them.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::io;
-use std::net::{IpAddr, TcpListener};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    net::{IpAddr, TcpListener},
+};
 
-use super::Running;
-use super::finding::Finding;
+use super::{Running, finding::Finding};
 
 /// A port that `mesh up` would open.
 pub(super) fn free(host: IpAddr, port: u16, running: &Running) -> Finding {

@@ -1,28 +1,28 @@
-//! The servers that a mesh leans on, those that were named or those of the mesh that runs: whether they answer, let us in
-//! and are what is needed; what time they have; and whether each service says that it is ready.
+//! The servers that a mesh leans on, those that were named or those of the mesh that runs: whether they
+//! answer, let us in and are what is needed; what time they have; and whether each service says that it is
+//! ready.
 
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use async_nats::ConnectErrorKind;
 use mesh_bus::Credentials;
-use mesh_launcher::control::Row;
-use mesh_launcher::servers::OLDEST_NATS;
+use mesh_launcher::{control::Row, servers::OLDEST_NATS};
 use mesh_problem::error_chain;
-use mesh_store::error::StoreError;
-use mesh_store::migrate;
+use mesh_store::{error::StoreError, migrate};
 use reqwest::header::DATE;
 use serde_json::Value;
 use tokio::time::timeout;
-use tokio_postgres::Client;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, error::SqlState};
 
-use super::Running;
-use super::finding::Finding;
-use super::machine::version;
-use crate::cli::{DoctorArgs, node_url};
-use crate::http::local_client;
-use crate::up::backing::parts_of_bus;
+use super::{Running, finding::Finding, machine::version};
+use crate::{
+    cli::{DoctorArgs, node_url},
+    http::local_client,
+    up::backing::parts_of_bus,
+};
 
 /// What a server may take to answer.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -321,8 +321,7 @@ async fn service(row: &Row) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
-    use super::*;
+    use super::{super::finding::State, *};
 
     #[test]
     fn clocks_that_differ_are_told_with_whose_and_which_way() {

@@ -1,11 +1,11 @@
 //! What `mesh export` is asked for, as it is typed.
 
-use std::path::PathBuf;
-use std::str::FromStr;
-use std::sync::LazyLock;
+use std::{path::PathBuf, str::FromStr, sync::LazyLock};
 
-use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use proto_msgs::v2::Table;
 use reqwest::Url;
 
@@ -111,8 +111,9 @@ pub(crate) fn gateway(text: &str) -> Result<Url, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use clap::Parser;
+
+    use super::*;
 
     #[derive(Debug, Parser)]
     struct Typed {

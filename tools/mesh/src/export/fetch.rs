@@ -1,16 +1,17 @@
-//! The download itself: asks, writes, and asks again from where it is until the file is whole and its checksum right.
+//! The download itself: asks, writes, and asks again from where it is until the file is whole and its
+//! checksum right.
 
-use std::cell::RefCell;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{cell::RefCell, path::PathBuf, time::Duration};
 
 use proto_msgs::v2::HistorySegment;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
-use super::patience::Patience;
-use super::progress::{PERIOD, Progress, size};
-use super::sink::{Found, Paths, Sink};
-use super::source::{Answer, Missed, Offer, Source, Wanted};
+use super::{
+    patience::Patience,
+    progress::{PERIOD, Progress, size},
+    sink::{Found, Paths, Sink},
+    source::{Answer, Missed, Offer, Source, Wanted},
+};
 use crate::failure::Failure;
 
 /// What would be left if it ended now, for whoever has to say so.

@@ -1,4 +1,5 @@
-//! Which blocks are meant: the ends of what is held by name, and whole segments instead of heights inside them.
+//! Which blocks are meant: the ends of what is held by name, and whole segments instead of heights inside
+//! them.
 
 use proto_msgs::v2::HistorySegment;
 
@@ -20,8 +21,8 @@ pub(super) fn named(from: Height, to: Height, held: &[HistorySegment]) -> Result
         .ok_or_else(|| "no segment of the history is sealed yet; wait for it, or name the blocks".to_owned())
 }
 
-/// The smallest run of whole segments that covers the heights. A height that no segment holds stays as it is, for the
-/// gateway to refuse: never are there fewer blocks than asked for.
+/// The smallest run of whole segments that covers the heights. A height that no segment holds stays as it is,
+/// for the gateway to refuse: never are there fewer blocks than asked for.
 pub(super) fn snapped((from, to): Span, held: &[HistorySegment]) -> Span {
     let holding = |height| held.iter().filter_map(span).find(|(from, to)| (*from..=*to).contains(&height));
     let start = holding(from).map_or(from, |(start, _)| start);

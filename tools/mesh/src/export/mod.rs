@@ -1,5 +1,5 @@
-//! `mesh export`: brings a table of the sealed history home. What is fetched lies in a `.part` file until length and
-//! checksum are right; a later call goes on where this one ends.
+//! `mesh export`: brings a table of the sealed history home. What is fetched lies in a `.part` file until
+//! length and checksum are right; a later call goes on where this one ends.
 
 pub(crate) mod args;
 mod fetch;
@@ -9,21 +9,23 @@ mod progress;
 mod sink;
 pub(crate) mod source;
 
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use serde::Serialize;
 
-use self::args::{ExportArgs, Height};
-use self::fetch::{Fetch, Fetched, Kept};
-use self::heights::{named, snapped};
-use self::progress::size;
-use self::sink::{Paths, plain_name};
-use self::source::{Source, Wanted};
-use crate::failure::Failure;
-use crate::signals::Signals;
-use crate::terminal::print_line;
+use self::{
+    args::{ExportArgs, Height},
+    fetch::{Fetch, Fetched, Kept},
+    heights::{named, snapped},
+    progress::size,
+    sink::{Paths, plain_name},
+    source::{Source, Wanted},
+};
+use crate::{failure::Failure, signals::Signals, terminal::print_line};
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]

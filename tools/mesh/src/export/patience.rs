@@ -31,8 +31,8 @@ impl Patience {
         }
     }
 
-    /// A try has failed: the pause before the next one, or nothing when it was the last. The gateway may have said
-    /// when it wants to be asked again.
+    /// A try has failed: the pause before the next one, or nothing when it was the last. The gateway may have
+    /// said when it wants to be asked again.
     pub(super) fn pause(&mut self, wish: Option<Duration>) -> Option<Duration> {
         if self.fruitless >= self.most {
             return None;

@@ -1,7 +1,10 @@
-//! How far a download is, as one line for somebody at a terminal and nobody else; and figures as people read them.
+//! How far a download is, as one line for somebody at a terminal and nobody else; and figures as people read
+//! them.
 
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use crate::terminal::{self, is_interactive, print_line};
 

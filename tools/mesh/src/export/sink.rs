@@ -1,13 +1,17 @@
-//! Where a download goes: a `.part` file beside its later name, with a note beside it of what it is part of, or
-//! standard output. Knows how far it is and the checksum of that.
+//! Where a download goes: a `.part` file beside its later name, with a note beside it of what it is part of,
+//! or standard output. Knows how far it is and the checksum of that.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, ErrorKind, Read as _, Seek as _, Write as _},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
@@ -259,7 +263,8 @@ fn checksum(file: &mut File) -> io::Result<(u64, u32)> {
     }
 }
 
-/// A name that is safe in any folder, from one that somebody else chose: its last part, plain characters only.
+/// A name that is safe in any folder, from one that somebody else chose: its last part, plain characters
+/// only.
 pub(super) fn plain_name(given: &str) -> Option<String> {
     const LONGEST: usize = 200;
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();

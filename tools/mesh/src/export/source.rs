@@ -1,24 +1,26 @@
-//! The gateway as a source of downloads: asks for the list of segments and for files, and reads what the answers
-//! say of themselves. What may be otherwise next time is told apart from what stays refused.
+//! The gateway as a source of downloads: asks for the list of segments and for files, and reads what the
+//! answers say of themselves. What may be otherwise next time is told apart from what stays refused.
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_problem::{NOT_MAPPED, Problem, error_chain, sources};
-use proto_msgs::v2::{
-    ExportNetworkHistoryRequest, HistorySegment, ListAllNetworkHistorySegmentsReply,
-    ListAllNetworkHistorySegmentsRequest, Table,
+use proto_msgs::{
+    Contract, Operation, StreamingOperation,
+    v2::{
+        ExportNetworkHistoryRequest, HistorySegment, ListAllNetworkHistorySegmentsReply,
+        ListAllNetworkHistorySegmentsRequest, Table,
+    },
 };
-use proto_msgs::{Contract, Operation, StreamingOperation};
-use reqwest::header::{
-    CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE, RETRY_AFTER,
+use reqwest::{
+    Client, RequestBuilder, Response, StatusCode, Url,
+    header::{
+        CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE, RETRY_AFTER,
+    },
 };
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use tokio::time::timeout;
 
-use crate::failure::Failure;
-use crate::http::client_for;
+use crate::{failure::Failure, http::client_for};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// More of an error or of a list of segments is not read.
@@ -269,8 +271,9 @@ fn crc32c_of(digests: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use reqwest::header::{HeaderName, HeaderValue};
+
+    use super::*;
 
     const GOOD: [(&str, &str); 5] = [
         ("content-length", "10"),

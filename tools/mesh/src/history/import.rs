@@ -6,16 +6,20 @@ use std::collections::BTreeSet;
 use futures_util::stream;
 use mesh_history::{Deadlines, Held, Segment, SegmentStore};
 use mesh_problem::error_chain;
-use mesh_store::TimeUs;
-use mesh_store::import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken};
+use mesh_store::{
+    TimeUs,
+    import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken},
+};
 use serde_json::json;
 
-use crate::cli::ImportArgs;
-use crate::failure::Failure;
-use crate::migrate::migrate;
-use crate::seal::{print, variables};
-use crate::terminal::{self, print_line};
-use crate::up::backing::reach_postgres;
+use crate::{
+    cli::ImportArgs,
+    failure::Failure,
+    migrate::migrate,
+    seal::{print, variables},
+    terminal::{self, print_line},
+    up::backing::reach_postgres,
+};
 
 /// Imports a folder of segments.
 pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {

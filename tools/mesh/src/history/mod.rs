@@ -3,8 +3,10 @@
 mod import;
 mod verify;
 
-use crate::cli::{HistoryArgs, HistoryCommand};
-use crate::failure::Failure;
+use crate::{
+    cli::{HistoryArgs, HistoryCommand},
+    failure::Failure,
+};
 
 /// Does what was asked for.
 pub(crate) async fn history(args: &HistoryArgs) -> Result<(), Failure> {

@@ -3,10 +3,12 @@
 use mesh_history::{Deadlines, SegmentStore, Verification};
 use serde_json::json;
 
-use crate::cli::VerifyArgs;
-use crate::failure::Failure;
-use crate::seal::print;
-use crate::terminal::{self, print_line};
+use crate::{
+    cli::VerifyArgs,
+    failure::Failure,
+    seal::print,
+    terminal::{self, print_line},
+};
 
 /// Verifies a folder of segments.
 pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {

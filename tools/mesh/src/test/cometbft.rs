@@ -1,24 +1,27 @@
 //! CometBFT for the tests: the one on this machine, or installed where there is Go.
 
-use std::env;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use mesh_launcher::servers::{COMETBFT_PACKAGE, cometbft_folder, find_cometbft};
-use mesh_launcher::workspace::build_place;
-use tokio::process::Command;
-use tokio::time::timeout;
+use mesh_launcher::{
+    servers::{COMETBFT_PACKAGE, cometbft_folder, find_cometbft},
+    workspace::build_place,
+};
+use tokio::{process::Command, time::timeout};
 
-use crate::group;
-use crate::terminal::print_line;
+use crate::{group, terminal::print_line};
 
 /// It is some minutes of work for a slow machine, and its sources have to come over the network.
 const WITHIN: Duration = Duration::from_secs(8 * 60);
 /// Where Go usually is when it is not on the path.
 const USUAL_GO: &str = "/usr/local/go/bin";
 
-/// Finds the program, or installs it beneath the target folder. Otherwise says why not, as a clause of a sentence.
+/// Finds the program, or installs it beneath the target folder. Otherwise says why not, as a clause of a
+/// sentence.
 pub(super) async fn find_or_install(root: &Path) -> Result<PathBuf, String> {
     if let Some(found) = find_cometbft() {
         return Ok(found);

@@ -5,8 +5,7 @@ use std::path::Path;
 use tokio::process::Command;
 
 use super::step;
-use crate::failure::Failure;
-use crate::group;
+use crate::{failure::Failure, group};
 
 /// Licences, sources and versions, which need no network.
 const OFFLINE: [&str; 7] = ["deny", "--all-features", "--offline", "check", "bans", "licenses", "sources"];

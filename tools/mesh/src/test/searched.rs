@@ -1,15 +1,19 @@
 //! The words of a step, passed on line by line and searched for credentials, which nothing may show.
 
-use std::cell::Cell;
-use std::io::{self, IsTerminal as _, Write};
-use std::pin::pin;
-use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::{
+    cell::Cell,
+    io::{self, IsTerminal as _, Write},
+    pin::pin,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
 
 use futures_util::future::join;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
-use tokio::process::Command;
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, BufReader},
+    process::Command,
+    time::timeout,
+};
 
 use crate::group;
 

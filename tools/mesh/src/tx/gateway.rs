@@ -1,22 +1,25 @@
-//! The gateway as one that takes transactions. Nothing that submits is ever asked twice: the first time may have
-//! worked.
+//! The gateway as one that takes transactions. Nothing that submits is ever asked twice: the first time may
+//! have worked.
 
 use std::time::Duration;
 
 use mesh_problem::{Problem, error_chain};
 use mesh_transaction::TxHash;
-use proto_msgs::Operation;
-use proto_msgs::v2::{
-    CheckTransactionReply, CheckTransactionRequest, GetTransactionReply, GetTransactionRequest,
-    LastBlockHeightReply, LastBlockHeightRequest, SubmitTransactionReply, SubmitTransactionRequest,
+use proto_msgs::{
+    Operation,
+    v2::{
+        CheckTransactionReply, CheckTransactionRequest, GetTransactionReply, GetTransactionRequest,
+        LastBlockHeightReply, LastBlockHeightRequest, SubmitTransactionReply, SubmitTransactionRequest,
+    },
 };
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
-use crate::export::source::{path_of, root_of, said};
-use crate::failure::Failure;
-use crate::http::client_for;
+use crate::{
+    export::source::{path_of, root_of, said},
+    failure::Failure,
+    http::client_for,
+};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longer than the gateway waits for a block.

@@ -1,9 +1,11 @@
 //! The file of a key: a JSON object that only its owner may read.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+};
 
 use mesh_transaction::Key;
 use rand::Rng as _;
@@ -77,8 +79,9 @@ fn write(path: &Path, text: &str, replace: bool) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
 
     #[test]
     fn a_key_is_read_back_and_belongs_to_its_owner() {

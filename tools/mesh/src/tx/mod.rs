@@ -6,25 +6,30 @@ mod key;
 mod sign;
 mod work;
 
-use std::io::{self, Write as _};
-use std::path::Path;
-use std::time::Duration;
+use std::{
+    io::{self, Write as _},
+    path::Path,
+    time::Duration,
+};
 
 use mesh_transaction::{TxHash, encode};
-use proto_msgs::v2::get_transaction_reply::Status;
 use proto_msgs::v2::{
     CheckTransactionRequest, GetTransactionReply, SubmissionType, SubmitTransactionReply,
-    SubmitTransactionRequest, Transaction,
+    SubmitTransactionRequest, Transaction, get_transaction_reply::Status,
 };
 use reqwest::Url;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use self::args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand};
-use self::gateway::{Gateway, Missed, line};
-use crate::failure::Failure;
-use crate::signals::Signals;
-use crate::terminal::{self, print_line};
+use self::{
+    args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand},
+    gateway::{Gateway, Missed, line},
+};
+use crate::{
+    failure::Failure,
+    signals::Signals,
+    terminal::{self, print_line},
+};
 
 /// What `sign` prints is at most so long: a transaction of 1 MiB in base64, and a little.
 const LONGEST_BODY: u64 = 2 << 20;

@@ -1,7 +1,9 @@
 //! `mesh tx sign`: from a command to a transaction that a node takes.
 
-use std::io::{self, Read};
-use std::path::Path;
+use std::{
+    io::{self, Read},
+    path::Path,
+};
 
 use bytes::Bytes;
 use mesh_transaction::{Puzzle, TxHash, encode};
@@ -11,12 +13,12 @@ use proto_msgs::v2::{
 };
 use rand::Rng as _;
 
-use super::args::{InputArgs, SignArgs, WorkArgs};
-use super::gateway::{Gateway, line};
-use super::{key, print, unreachable, work};
-use crate::failure::Failure;
-use crate::signals::Signals;
-use crate::terminal::print_line;
+use super::{
+    args::{InputArgs, SignArgs, WorkArgs},
+    gateway::{Gateway, line},
+    key, print, unreachable, work,
+};
+use crate::{failure::Failure, signals::Signals, terminal::print_line};
 
 /// The only hash function there is.
 const HASH_FUNCTION: &str = "sha3_24_rounds";

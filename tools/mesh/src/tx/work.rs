@@ -1,14 +1,14 @@
 //! The proof of work, with a line for somebody who waits for it.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use mesh_transaction::{Puzzle, SearchControl, search};
 use tokio::task::spawn_blocking;
 
-use crate::failure::Failure;
-use crate::signals::Signals;
-use crate::terminal;
+use crate::{failure::Failure, signals::Signals, terminal};
 
 const PERIOD: Duration = Duration::from_millis(250);
 const BAR: f64 = 24.0;

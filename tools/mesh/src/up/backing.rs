@@ -1,29 +1,28 @@
 //! The two servers that the services lean on: private ones under the home, or running ones that were named.
 
-use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{io, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
 
-use mesh_launcher::bus::{Bus, BusCredentials};
-use mesh_launcher::database::Database;
-use mesh_launcher::home::Home;
-use mesh_launcher::process::ProcessSpec;
-use mesh_launcher::servers::{
-    Durability, Nats, NatsSettings, Postgres, PostgresPrograms, ServerError, find_or_install_nats,
-    find_or_install_postgres,
+use mesh_launcher::{
+    Ready, Recipe,
+    bus::{Bus, BusCredentials},
+    database::Database,
+    home::Home,
+    process::ProcessSpec,
+    servers::{
+        Durability, Nats, NatsSettings, Postgres, PostgresPrograms, ServerError, find_or_install_nats,
+        find_or_install_postgres,
+    },
+    supervisor::{Group, NotReady, Supervisor, Tier},
 };
-use mesh_launcher::supervisor::{Group, NotReady, Supervisor, Tier};
-use mesh_launcher::{Ready, Recipe};
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, roles};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::{io::AsyncReadExt as _, net::TcpStream, time::timeout};
 
-use crate::failure::Failure;
-use crate::processes::{NATS, POSTGRES};
-use crate::terminal::print_line;
+use crate::{
+    failure::Failure,
+    processes::{NATS, POSTGRES},
+    terminal::print_line,
+};
 
 /// A server that recovers after a crash may take its time.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
@@ -82,7 +81,8 @@ pub async fn start_postgres(
     Ok(database)
 }
 
-/// Starts a private bus server for meshes whose subjects begin with `prefix`, and returns where it is once it answers.
+/// Starts a private bus server for meshes whose subjects begin with `prefix`, and returns where it is once it
+/// answers.
 pub async fn start_nats(
     home: &Home,
     supervisor: &Supervisor,

@@ -1,34 +1,39 @@
 //! A real CometBFT as the consensus node of a mesh, with its application.
 //!
-//! Comes in: what the store holds. Goes out: both processes. The chain of the node begins after the newest block of the
-//! store; what an earlier run left is taken up when the store has gone on with its blocks, and set aside otherwise.
+//! Comes in: what the store holds. Goes out: both processes. The chain of the node begins after the newest
+//! block of the store; what an earlier run left is taken up when the store has gone on with its blocks, and
+//! set aside otherwise.
 
-use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use mesh_devnode::{Application, Checks, ReservedPort};
-use mesh_launcher::control::{Answer, Request};
-use mesh_launcher::home::Home;
-use mesh_launcher::servers::{
-    Cometbft, CometbftSettings, Genesis, cometbft_height, find_cometbft, how_to_get_cometbft,
+use mesh_launcher::{
+    Ready, Recipe,
+    control::{Answer, Request},
+    home::Home,
+    servers::{Cometbft, CometbftSettings, Genesis, cometbft_height, find_cometbft, how_to_get_cometbft},
+    supervisor::{Group, Supervisor, Tier},
 };
-use mesh_launcher::supervisor::{Group, Supervisor, Tier};
-use mesh_launcher::{Ready, Recipe};
 use mesh_problem::error_chain;
 use mesh_transaction::{ALGORITHM, Network, SpamRules};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
 use super::backing;
-use crate::devnode;
-use crate::failure::Failure;
-use crate::processes::{APPLICATION, COMETBFT};
-use crate::terminal::print_line;
+use crate::{
+    devnode,
+    failure::Failure,
+    processes::{APPLICATION, COMETBFT},
+    terminal::print_line,
+};
 
 /// Between two blocks, most of it.
 const PAUSE: Duration = Duration::from_millis(1000);
@@ -76,8 +81,8 @@ impl Place {
         format!("http://{}", self.rpc)
     }
 
-    /// Makes the node ready for what the store holds, and describes its processes: the application, then the node.
-    /// `more` is for the application alone, `env` for both.
+    /// Makes the node ready for what the store holds, and describes its processes: the application, then the
+    /// node. `more` is for the application alone, `env` for both.
     pub(super) async fn groups(
         &self,
         program: &Path,
@@ -106,8 +111,8 @@ impl Place {
     }
 }
 
-/// CometBFT ends when its application is gone. When that happens in the middle of a call, 0.38 may hang on its way out
-/// for ever: then it is ended here, and started again.
+/// CometBFT ends when its application is gone. When that happens in the middle of a call, 0.38 may hang on
+/// its way out for ever: then it is ended here, and started again.
 pub(super) async fn watch(supervisor: &Supervisor) -> Infallible {
     let pids = || {
         let rows = supervisor.rows();
@@ -234,10 +239,11 @@ fn unread(error: &dyn std::error::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use mesh_devnode::serve_application;
     use mesh_testbed::Database;
     use serde_json::json;
+
+    use super::*;
 
     /// The folder of a chain, with no block so far.
     fn make(folder: &Path, genesis: &Genesis) {

@@ -1,7 +1,7 @@
 //! What the database of a mesh holds: what is there stays, and what is empty is filled once.
 //!
-//! Comes in: the options and what the home remembers. Goes out: a database with blocks, and what the development
-//! node has to know about it.
+//! Comes in: the options and what the home remembers. Goes out: a database with blocks, and what the
+//! development node has to know about it.
 
 use std::path::Path;
 
@@ -9,11 +9,7 @@ use mesh_demo::{Plan, write_history};
 use mesh_launcher::home::{Data, Home, Memory};
 use mesh_problem::error_chain;
 
-use crate::cli::DemoArgs;
-use crate::devnode;
-use crate::failure::Failure;
-use crate::load::load_into;
-use crate::terminal::print_line;
+use crate::{cli::DemoArgs, devnode, failure::Failure, load::load_into, terminal::print_line};
 
 /// What the database holds.
 pub(super) enum Held {

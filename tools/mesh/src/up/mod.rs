@@ -1,7 +1,7 @@
 //! `mesh up`: everything for the main job on this machine, until it is asked to stop.
 //!
-//! Comes in: the options. Goes out: one line on standard output when every service is ready; steps and status on
-//! standard error. Whatever happens on the way, at the end nothing is left running.
+//! Comes in: the options. Goes out: one line on standard output when every service is ready; steps and status
+//! on standard error. Whatever happens on the way, at the end nothing is left running.
 
 pub mod backing;
 mod cometbft;
@@ -9,32 +9,38 @@ mod data;
 pub(crate) mod node;
 mod status;
 
-use std::io::{self, Write as _};
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    io::{self, Write as _},
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use mesh_devnode::ReservedPort;
-use mesh_launcher::RestartRule;
-use mesh_launcher::bus::Bus;
-use mesh_launcher::control::ControlSocket;
-use mesh_launcher::database::Database;
-use mesh_launcher::home::Home;
-use mesh_launcher::services::{SERVICES, Sockets, Surroundings};
-use mesh_launcher::supervisor::{Group, Supervisor};
+use mesh_launcher::{
+    RestartRule,
+    bus::Bus,
+    control::ControlSocket,
+    database::Database,
+    home::Home,
+    services::{SERVICES, Sockets, Surroundings},
+    supervisor::{Group, Supervisor},
+};
 use mesh_problem::error_chain;
 
-use crate::cli::{Consensus, PortArgs, UpArgs};
-use crate::devnode;
-use crate::failure::Failure;
-use crate::migrate::migrate;
-use crate::open_files;
-use crate::processes::{APPLICATION, COMETBFT, DEVNODE};
-use crate::programs;
-use crate::seal::{seal_complete, variables};
-use crate::signals::Signals;
-use crate::terminal::{self, is_interactive, print_line};
+use crate::{
+    cli::{Consensus, PortArgs, UpArgs},
+    devnode,
+    failure::Failure,
+    migrate::migrate,
+    open_files,
+    processes::{APPLICATION, COMETBFT, DEVNODE},
+    programs,
+    seal::{seal_complete, variables},
+    signals::Signals,
+    terminal::{self, is_interactive, print_line},
+};
 
 /// How long the services may take from their start to readiness.
 const SERVICES_PATIENCE: Duration = Duration::from_secs(60);

@@ -1,24 +1,25 @@
-//! `mesh node`: the consensus node of a mesh whose services run elsewhere, with what it needs in the database.
+//! `mesh node`: the consensus node of a mesh whose services run elsewhere, with what it needs in the
+//! database.
 //!
-//! Comes in: a database that is migrated by somebody else and may be empty. Goes out: a node that answers, and its blocks in
-//! the database. What the development node says goes to standard error; CometBFT and its application have their logs in the
-//! home.
+//! Comes in: a database that is migrated by somebody else and may be empty. Goes out: a node that answers,
+//! and its blocks in the database. What the development node says goes to standard error; CometBFT and its
+//! application have their logs in the home.
 
 use std::time::Duration;
 
-use mesh_launcher::RestartRule;
-use mesh_launcher::home::Home;
-use mesh_launcher::supervisor::Supervisor;
+use mesh_launcher::{RestartRule, home::Home, supervisor::Supervisor};
 use mesh_problem::error_chain;
 use mesh_store::migrate::pending;
 use tokio::time::{sleep, timeout};
 
 use super::{cometbft, data};
-use crate::cli::{Consensus, NodeArgs};
-use crate::devnode;
-use crate::failure::Failure;
-use crate::signals::Signals;
-use crate::terminal::print_line;
+use crate::{
+    cli::{Consensus, NodeArgs},
+    devnode,
+    failure::Failure,
+    signals::Signals,
+    terminal::print_line,
+};
 
 /// As long as a migration may take that seals before.
 const MIGRATED_WITHIN: Duration = Duration::from_secs(3600);

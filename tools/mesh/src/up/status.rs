@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use mesh_launcher::supervisor::Supervisor;
 
-use crate::failure::Failure;
-use crate::terminal::{self, is_interactive};
+use crate::{
+    failure::Failure,
+    terminal::{self, is_interactive},
+};
 
 const PERIOD: Duration = Duration::from_secs(1);
 

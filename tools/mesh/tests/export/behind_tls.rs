@@ -1,18 +1,25 @@
 //! A gateway behind TLS, as an ingress makes one.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use mesh_testbed::certify;
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        ServerConfig,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    },
+};
 
-/// Takes TLS away before a gateway, until the test ends. Gives the address for clients, and the file with the authority
-/// that they have to know.
+/// Takes TLS away before a gateway, until the test ends. Gives the address for clients, and the file with the
+/// authority that they have to know.
 pub(crate) async fn behind_tls(gateway: &str, folder: &Path) -> (String, PathBuf) {
     mesh_chassis::install_tls_provider();
     let tls = certify(folder);

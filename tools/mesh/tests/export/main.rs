@@ -4,22 +4,25 @@
 mod behind_tls;
 mod faulty;
 
-use std::ffi::OsString;
-use std::fs;
-use std::path::Path;
-use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::{
+    ffi::OsString,
+    fs,
+    path::Path,
+    process::{Output, Stdio},
+    time::Duration,
+};
 
+use behind_tls::behind_tls;
+use faulty::{Fault, Faulty};
 use mesh_testbed::{Database, Mesh, eventually, http_client};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::process::Command;
-use tokio::sync::OnceCell;
-use tokio::time::{Instant, sleep, timeout};
-
-use behind_tls::behind_tls;
-use faulty::{Fault, Faulty};
+use tokio::{
+    process::Command,
+    sync::OnceCell,
+    time::{Instant, sleep, timeout},
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "test_net-trades-1-4.zip";

@@ -1,15 +1,19 @@
-//! Every command that the documents show: run against a mesh of this machine where it can be, and otherwise held against
-//! the help of the command line.
+//! Every command that the documents show: run against a mesh of this machine where it can be, and otherwise
+//! held against the help of the command line.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use mesh_testbed::{Database, http_client};
 use serde_json::{Map, Value};
-use tokio::process::Command;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    process::Command,
+    time::{Instant, sleep, timeout},
+};
 
 use crate::installed::{Installed, PATIENCE, Up, hash_of};
 
@@ -54,7 +58,8 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The commands of a document's plain blocks: lines that begin with a program, or with `$` where answers are shown.
+/// The commands of a document's plain blocks: lines that begin with a program, or with `$` where answers are
+/// shown.
 fn shown(document: &Path) -> Vec<Shown> {
     let text = fs::read_to_string(document).unwrap();
     let (mut found, mut is_inside, mut is_plain) = (Vec::<Shown>::new(), false, false);

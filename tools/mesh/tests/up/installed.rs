@@ -1,20 +1,23 @@
 //! The programs of the mesh in a folder of their own, and a mesh that they run.
 
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+use std::{
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
-use mesh_launcher::control::Row;
-use mesh_launcher::services::SERVICES;
+use mesh_launcher::{control::Row, services::SERVICES};
 use mesh_testbed::{eventually, http_client};
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::CheckTransactionRequest;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
+    process::{Child, Command},
+    time::{Instant, sleep, timeout},
+};
 
 pub(crate) const START: Duration = Duration::from_secs(60);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
@@ -30,8 +33,8 @@ impl Installed {
         let open = std::fs::Permissions::from_mode(0o755);
         let folder = tempfile::Builder::new().prefix("mesh-up-").permissions(open).tempdir().unwrap();
         let mesh = Path::new(env!("CARGO_BIN_EXE_mesh"));
-        // Not by this process: a child that another test forks meanwhile would hold the file open for writing,
-        // and a file open for writing cannot be run.
+        // Not by this process: a child that another test forks meanwhile would hold the file open for
+        // writing, and a file open for writing cannot be run.
         let copied = std::process::Command::new("cp").arg(mesh).arg(folder.path()).status().unwrap();
         assert!(copied.success());
         for service in SERVICES {

@@ -4,18 +4,17 @@
 mod documents;
 mod installed;
 
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
+use std::{path::Path, process::Stdio, time::Duration};
 
+use installed::{Installed, PATIENCE, START, Up, asked, hash_of, runs, send};
 use jiff::Timestamp;
 use mesh_launcher::services::SERVICES;
 use mesh_testbed::{NodeKind, eventually};
 use rustix::process::Signal;
-use tokio::process::Command;
-use tokio::time::{Instant, sleep, timeout};
-
-use installed::{Installed, PATIENCE, START, Up, asked, hash_of, runs, send};
+use tokio::{
+    process::Command,
+    time::{Instant, sleep, timeout},
+};
 
 /// Signs a transaction with what the gateway tells, submits it there, and follows it into a block.
 async fn submits(up: &Up, node: &str) {

@@ -1,8 +1,7 @@
-//! What a killed launcher may have left in PostgreSQL's folder: a lock file, on some systems a running server.
+//! What a killed launcher may have left in PostgreSQL's folder: a lock file, on some systems a running
+//! server.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::{fs, path::Path, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tokio::time::{Instant, sleep};
@@ -13,8 +12,9 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// Makes sure that `postmaster.pid` does not stand in the way of a start.
 ///
-/// PostgreSQL itself removes a lock file whose process is gone. It refuses to start while any process has that id,
-/// also one that has nothing to do with it, which is common in containers, where ids begin at 1 again.
+/// PostgreSQL itself removes a lock file whose process is gone. It refuses to start while any process has
+/// that id, also one that has nothing to do with it, which is common in containers, where ids begin at 1
+/// again.
 pub(super) async fn clear(data: &Path) -> Result<(), ServerError> {
     let file = data.join("postmaster.pid");
     let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
@@ -50,8 +50,8 @@ async fn stop(pid: Pid, data: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a living process is a server of this data: its command line, readable by everybody, names the folder.
-/// Where there is no `/proc` every living process counts as one.
+/// Whether a living process is a server of this data: its command line, readable by everybody, names the
+/// folder. Where there is no `/proc` every living process counts as one.
 fn serves(pid: Pid, data: &Path) -> bool {
     let about = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
     if !Path::new("/proc/self").exists() {

@@ -1,12 +1,15 @@
-//! Whose data it is: PostgreSQL refuses to run as root, so root hands its data to an ordinary user, in a place that
-//! this user can reach.
+//! Whose data it is: PostgreSQL refuses to run as root, so root hands its data to an ordinary user, in a
+//! place that this user can reach.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::{MetadataExt, chown, symlink};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::{
+    fs, io,
+    os::unix::{
+        fs::{MetadataExt, chown, symlink},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use sha2::{Digest, Sha256};
 
@@ -102,8 +105,8 @@ fn id(user: &str, which: &str) -> Option<u32> {
     String::from_utf8(said.stdout).ok()?.trim().parse().ok()
 }
 
-/// Moves a folder to where everybody can go and leaves a link. A folder of the same name from a home that has been
-/// removed since is set aside once, in case it was not removed but moved.
+/// Moves a folder to where everybody can go and leaves a link. A folder of the same name from a home that has
+/// been removed since is set aside once, in case it was not removed but moved.
 fn move_within_reach(folder: &Path, real: &Path, reachable: &Path) -> Result<PathBuf, ServerError> {
     let digest = Sha256::digest(real.as_os_str().as_encoded_bytes());
     let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -140,8 +143,9 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
 
     fn folder_with_mode(mode: u32) -> tempfile::TempDir {
         tempfile::Builder::new().permissions(fs::Permissions::from_mode(mode)).tempdir().unwrap()
