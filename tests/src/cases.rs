@@ -16,6 +16,58 @@ pub struct File {
     pub examples: Option<Value>,
     /// The cases; the first one with status 200 that asks the usual mesh shows a full answer.
     pub cases: Vec<Case>,
+    /// Requests that are refused with 400 and `InvalidArgument`.
+    #[serde(default)]
+    pub refusals: Vec<Refusals>,
+}
+
+/// Requests that are refused alike: paths with their queries, or JSON bodies posted to the operation's own path. In both,
+/// `{ab*3}` stands for `ababab`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusals {
+    /// Application number of the error.
+    pub number: i64,
+    /// The whole message of its detail, where it is fixed.
+    pub reason: Option<String>,
+    /// Whether the offending value is repeated, at most 256 bytes of it.
+    #[serde(default)]
+    pub names_value: bool,
+    /// A field that the error must name.
+    pub names: Option<String>,
+    /// What is asked for by GET.
+    #[serde(default)]
+    paths: Vec<String>,
+    /// What is posted.
+    #[serde(default)]
+    bodies: Vec<String>,
+}
+
+impl Refusals {
+    /// What is asked for by GET.
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        self.paths.iter().map(|path| expand(path))
+    }
+
+    /// What is posted.
+    pub fn bodies(&self) -> impl Iterator<Item = String> {
+        self.bodies.iter().map(|body| expand(body))
+    }
+}
+
+/// Writes `{ab*3}` out as `ababab`.
+fn expand(text: &str) -> String {
+    let repeated = |inner: &str| {
+        let (unit, count) = inner.rsplit_once('*')?;
+        Some(unit.repeat(count.parse().ok()?))
+    };
+    let mut parts = text.split('{');
+    let mut expanded = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let found = part.split_once('}').and_then(|(inner, rest)| Some(repeated(inner)? + rest));
+        expanded.push_str(&found.unwrap_or_else(|| format!("{{{part}")));
+    }
+    expanded
 }
 
 /// What a client sends and what it sees.

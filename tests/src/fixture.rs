@@ -34,31 +34,47 @@ pub async fn database() -> Database {
     database
 }
 
-/// The address of a mesh over the fixture that all tests of this process share. They only read.
-pub async fn mesh_url() -> &'static str {
-    static SHARED: OnceCell<(Database, Mesh, String)> = OnceCell::const_new();
-    let start = || async {
-        let database = database().await;
-        let mesh = Mesh::start(&database).await;
-        let url = mesh.url();
-        (database, mesh, url)
-    };
-    &SHARED.get_or_init(start).await.2
+/// A mesh that all tests of this process share. They only read.
+#[derive(Debug)]
+pub struct SharedMesh {
+    /// Its database.
+    pub database: Database,
+    /// Its services.
+    pub mesh: Mesh,
 }
 
-/// The spans in which [`sealed_mesh_url`] seals the fixture.
+/// The mesh over the fixture.
+pub async fn mesh() -> &'static SharedMesh {
+    static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
+    let start = async || {
+        let database = database().await;
+        SharedMesh { mesh: Mesh::start(&database).await, database }
+    };
+    SHARED.get_or_init(start).await
+}
+
+/// The mesh over a store without any row.
+pub async fn empty_mesh() -> &'static SharedMesh {
+    static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
+    let start = async || {
+        let database = Database::fresh().await;
+        SharedMesh { mesh: Mesh::start(&database).await, database }
+    };
+    SHARED.get_or_init(start).await
+}
+
+/// The spans in which [`sealed_mesh`] seals the fixture.
 pub const SEALED: [(u64, u64); 3] = [(1, 1), (2, 2), (3, 3)];
 
-/// The address of a mesh over the fixture that seals a segment for each block; shared like [`mesh_url`].
-pub async fn sealed_mesh_url() -> &'static str {
-    static SHARED: OnceCell<(Database, Mesh, String)> = OnceCell::const_new();
-    let start = || async {
+/// The mesh over the fixture that seals a segment for each block.
+pub async fn sealed_mesh() -> &'static SharedMesh {
+    static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
+    let start = async || {
         let database = database().await;
-        let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", "1").start().await;
-        let url = mesh.url();
-        (database, mesh, url)
+        let setup = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", "1");
+        SharedMesh { mesh: setup.start().await, database }
     };
-    &SHARED.get_or_init(start).await.2
+    SHARED.get_or_init(start).await
 }
 
 /// A table that nobody can read: whoever tries waits. Free again when this is dropped.

@@ -18,23 +18,24 @@ pub struct Outside {
 impl Outside {
     /// A client of the mesh over the fixture.
     pub async fn fixture() -> Self {
-        Self::at(fixture::mesh_url().await)
+        Self::of(&fixture::mesh().await.mesh)
     }
 
     /// A client of the mesh over the fixture whose history is sealed.
     pub async fn sealed_fixture() -> Self {
-        let sealed = Self::at(fixture::sealed_mesh_url().await);
+        let sealed = Self::of(&fixture::sealed_mesh().await.mesh);
         sealed.until_sealed(&fixture::SEALED).await;
         sealed
     }
 
-    /// A client of this mesh.
-    pub fn of(mesh: &Mesh) -> Self {
-        Self::at(&mesh.url())
+    /// A client of the mesh over a store without any row.
+    pub async fn empty() -> Self {
+        Self::of(&fixture::empty_mesh().await.mesh)
     }
 
-    fn at(url: &str) -> Self {
-        Self { url: url.to_owned(), client: http_client() }
+    /// A client of this mesh.
+    pub fn of(mesh: &Mesh) -> Self {
+        Self { url: mesh.url(), client: http_client() }
     }
 
     /// The address of the mesh.

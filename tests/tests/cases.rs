@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use mesh_testbed::Answer;
 use mesh_tests::{
-    cases::{Case, Expected, file_name, files},
+    cases::{Case, Expected, Refusals, file_name, files},
     outside::Outside,
+    problem,
 };
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
-use proto_msgs::{Contract, Format, Method, OperationInfo};
+use proto_msgs::{Contract, Format, Method, OperationInfo, Segment};
 use serde_json::Value;
 
 /// What is wrong with an answer.
@@ -82,6 +83,55 @@ async fn every_case_holds() {
         }
     }
     assert!(wrong.is_empty(), "{} of {count} cases do not hold:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn every_refusal_holds() {
+    let mesh = Outside::fixture().await;
+    let operations = Contract::get().operations();
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for (name, file) in files() {
+        let operation = operations.iter().find(|row| file_name(&row.name) == name).expect("it is declared");
+        for refusals in &file.refusals {
+            for path in refusals.paths() {
+                count += 1;
+                let complaint = not_refused(refusals, &mesh.get(&path).await);
+                wrong.extend(complaint.map(|complaint| format!("{path}: {complaint}")));
+            }
+            for body in refusals.bodies() {
+                count += 1;
+                let complaint = not_refused(refusals, &mesh.post(&path_of(operation), &body).await);
+                wrong.extend(complaint.map(|complaint| format!("{name}: {body}: {complaint}")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} refusals do not hold:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 200, "only {count} requests were refused");
+}
+
+/// The path of an operation that has no parameters in it.
+fn path_of(operation: &OperationInfo) -> String {
+    let text = |segment: &Segment| match segment {
+        Segment::Fixed(text) => format!("/{text}"),
+        Segment::Field(_) => panic!("{} has parameters in its path", operation.name),
+    };
+    operation.path.iter().map(text).collect()
+}
+
+/// What is wrong with the answer to a request that must be refused.
+fn not_refused(refusals: &Refusals, answer: &Answer) -> Option<String> {
+    if answer.status != 400 {
+        return Some(format!("the status is {}", answer.status));
+    }
+    let seen = match problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body)
+    {
+        Ok(seen) => seen,
+        Err(complaint) => return Some(complaint),
+    };
+    let is_said = refusals.reason.as_ref().is_none_or(|reason| *reason == seen.message)
+        && refusals.names.as_ref().is_none_or(|field| seen.inner.contains(field))
+        && (!refusals.names_value || (1..=256).contains(&seen.inner.len()));
+    ((seen.code, seen.number) != (3, refusals.number) || !is_said).then(|| format!("{seen:?}"))
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Answer, Database, Mesh, Signal, nats};
+use mesh_testbed::{Answer, Mesh, Signal, nats};
 use mesh_tests::{
     NO_CACHE,
     fixture::{self, Locked, MARKET, NOBODY, ORACLE_SPEC, WITHDRAWAL},
@@ -49,9 +49,7 @@ async fn what_is_not_there_is_not_found() {
 
 #[tokio::test]
 async fn a_store_without_blocks_has_no_limits_and_no_height() {
-    let database = Database::fresh().await;
-    let mesh = Mesh::start(&database).await;
-    let outside = Outside::of(&mesh);
+    let outside = Outside::empty().await;
     assert_problem(&outside.get("/api/v2/network/limits").await, 404, 5, 100_001);
     assert_problem(&outside.get("/blockchain/height").await, 503, 14, 90001);
 }

@@ -1,4 +1,4 @@
-//! What is refused by the head of a request alone: path, method, sizes.
+//! What is refused by the head of a request alone: path and method. Sizes are in `http_hardening/sizes.rs`.
 
 use mesh_testbed::Answer;
 use mesh_tests::{
@@ -9,10 +9,8 @@ use mesh_tests::{
 };
 use proto_msgs::{Contract, Method, Segment};
 
-/// Greatest body, URL and header block (contract section 7).
+/// Greatest body, bytes (contract section 7).
 const BODY_AT_MOST: usize = 2 << 20;
-const URL_AT_MOST: usize = 8 << 10;
-const HEAD_AT_MOST: usize = 16 << 10;
 
 #[tokio::test]
 async fn an_unknown_path_is_not_found() {
@@ -96,28 +94,6 @@ fn assert_raw_problem(answer: &RawAnswer, status: u16, code: i64) {
 }
 
 #[tokio::test]
-async fn a_body_that_is_announced_too_large_is_refused_before_it_comes() {
-    let mesh = Outside::fixture().await;
-    let head =
-        format!("POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", BODY_AT_MOST + 1);
-    assert_raw_problem(&raw(&mesh, &head).await, 413, 8);
-}
-
-#[tokio::test]
-async fn a_body_that_grows_too_large_is_refused_while_it_comes() {
-    let mesh = Outside::fixture().await;
-    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
-    let head = "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let fits = format!("{head}{}", chunk.repeat(BODY_AT_MOST / 0x10000));
-    assert_raw_problem(&raw(&mesh, &format!("{fits}1\r\n \r\n0\r\n\r\n")).await, 413, 8);
-    assert_eq!(
-        raw(&mesh, &format!("{fits}0\r\n\r\n")).await.status,
-        400,
-        "two MiB of spaces are taken, and no JSON"
-    );
-}
-
-#[tokio::test]
 async fn a_client_that_sends_all_of_a_refused_body_still_reads_its_answer_and_keeps_its_connection() {
     let mesh = Outside::fixture().await;
     let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
@@ -149,39 +125,6 @@ async fn a_client_that_asks_first_is_told_to_send_or_refused_without_being_sent_
     connection.send(b"{}").await.expect("the edge reads");
     let answer = connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
     assert_eq!(answer.status, 503, "nobody answers submissions yet: {answer:?}");
-}
-
-#[tokio::test]
-async fn a_body_of_just_the_greatest_size_is_taken() {
-    let mesh = Outside::fixture().await;
-    let body = format!("{{{}}}", " ".repeat(BODY_AT_MOST - 2));
-    assert_problem(&mesh.post("/transaction/check", &body).await, 503, 14, 10000);
-}
-
-#[tokio::test]
-async fn a_url_that_is_too_long_is_refused() {
-    let mesh = Outside::fixture().await;
-    let url = |length: usize| format!("/accounts?x={}", "y".repeat(length - "/accounts?x=".len()));
-    assert_eq!(mesh.get(&url(URL_AT_MOST)).await.status, 200);
-    assert_problem(&mesh.get(&url(URL_AT_MOST + 1)).await, 414, 3, 10000);
-    assert_problem(&mesh.get(&format!("/{}", "y".repeat(URL_AT_MOST))).await, 414, 3, 10000);
-    let endless = raw(&mesh, &format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", url(70_000))).await;
-    assert!(matches!(endless.status, 414 | 431), "{endless:?}");
-}
-
-#[tokio::test]
-async fn headers_that_are_too_large_are_refused() {
-    let mesh = Outside::fixture().await;
-    let request = |padding: usize| {
-        let header = |at: usize| format!("X-{at}: {}\r\n", "y".repeat(padding / 16));
-        let headers: String = (0..16).map(header).collect();
-        format!("GET /accounts HTTP/1.1\r\nHost: x\r\n{headers}\r\n")
-    };
-    assert_eq!(raw(&mesh, &request(HEAD_AT_MOST - 512)).await.status, 200);
-    assert_raw_problem(&raw(&mesh, &request(HEAD_AT_MOST)).await, 431, 3);
-    assert_eq!(raw(&mesh, &request(100_000)).await.status, 431, "what the parser refuses itself");
-    let many: String = (0..500).map(|at| format!("X-{at}: y\r\n")).collect();
-    assert_eq!(raw(&mesh, &format!("GET /accounts HTTP/1.1\r\nHost: x\r\n{many}\r\n")).await.status, 431);
 }
 
 #[tokio::test]

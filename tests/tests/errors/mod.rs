@@ -5,5 +5,3 @@ mod bodies;
 mod failures;
 mod head;
 mod order;
-mod pagination;
-mod parameters;

@@ -9,7 +9,7 @@ const DELEGATIONS: &str = "/api/v2/networkhistory/export?fromBlock=1&toBlock=3&t
 
 #[tokio::test]
 async fn segments_are_listed_newest_first_and_chained() {
-    let answer = Sealed::shared().await.outside().get(SEGMENTS).await;
+    let answer = Outside::sealed_fixture().await.get(SEGMENTS).await;
     let json = answer.json();
     let segments = json["segments"].as_array().unwrap();
     let heights: Vec<_> = segments.iter().map(|segment| segment["fromHeight"].as_str().unwrap()).collect();
@@ -23,13 +23,12 @@ async fn segments_are_listed_newest_first_and_chained() {
 
 #[tokio::test]
 async fn a_download_holds_what_postgresql_prints_and_says_so_in_advance() {
-    let sealed = Sealed::shared().await;
-    let answer = sealed.outside().get(DELEGATIONS).await;
+    let outside = Outside::sealed_fixture().await;
+    let answer = outside.get(DELEGATIONS).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let chain =
-        sealed.outside().get("/blockchain/height").await.json()["chainId"].as_str().unwrap().to_owned();
+    let chain = outside.get("/blockchain/height").await.json()["chainId"].as_str().unwrap().to_owned();
     let members = members(&answer.body).await;
-    let expected = sealed.copy("delegations", &[(1, 3)]).await;
+    let expected = copy("delegations", &[(1, 3)]).await;
     assert_eq!(members.len(), 1);
     assert_eq!(members[0].0, format!("{chain}-delegations-1-1-3.csv"));
     assert_eq!(String::from_utf8_lossy(&members[0].1), String::from_utf8_lossy(&expected));
@@ -58,10 +57,10 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn every_table_can_be_downloaded_by_its_number() {
-    let sealed = Sealed::shared().await;
+    let outside = Outside::sealed_fixture().await;
     for (number, table) in TABLE_NUMBERS {
         let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table={number}");
-        let answer = sealed.outside().get(&path).await;
+        let answer = outside.get(&path).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let file = format!("attachment; filename=\"testnet-0001-{table}-1-3.zip\"");
         assert_eq!(answer.header("content-disposition"), Some(&*file), "table={number}");
@@ -76,7 +75,7 @@ async fn every_table_can_be_downloaded_by_its_number() {
 
 #[tokio::test]
 async fn parts_of_a_download_are_parts_of_the_whole() {
-    let outside = Sealed::shared().await.outside();
+    let outside = Outside::sealed_fixture().await;
     let whole = outside.get(DELEGATIONS).await;
     let (length, etag): (usize, String) = (whole.body.len(), whole.header("etag").unwrap().to_owned());
     let mut random = SmallRng::seed_from_u64(7);
@@ -121,7 +120,7 @@ async fn parts_of_a_download_are_parts_of_the_whole() {
 
 #[tokio::test]
 async fn the_chunk_form_holds_the_same_bytes() {
-    let outside = Sealed::shared().await.outside();
+    let outside = Outside::sealed_fixture().await;
     let whole = outside.get(DELEGATIONS).await;
     let lines = lines(&get(&outside, DELEGATIONS, &[("accept", "application/x-ndjson")]).await);
     assert_eq!(bytes(&lines), whole.body);
@@ -138,7 +137,7 @@ async fn the_chunk_form_holds_the_same_bytes() {
 
 #[tokio::test]
 async fn what_cannot_be_exported_is_refused_before_the_first_byte() {
-    let outside = Sealed::shared().await.outside();
+    let outside = Outside::sealed_fixture().await;
     let refused = async |query: &str, status, code, number| {
         let path = format!("/api/v2/networkhistory/export?table=TABLE_TRADES&{query}");
         assert_problem(&outside.get(&path).await, status, code, number).inner

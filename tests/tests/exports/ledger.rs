@@ -10,7 +10,7 @@ fn path(party: &str, more: &str) -> String {
 
 #[tokio::test]
 async fn a_party_without_entries_gets_the_header() {
-    let outside = Sealed::shared().await.outside();
+    let outside = Outside::sealed_fixture().await;
     let answer = outside.get(&path(fixture::NOBODY, "")).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(
@@ -37,7 +37,7 @@ async fn a_party_without_entries_gets_the_header() {
 
 #[tokio::test]
 async fn the_file_is_the_same_plain_packed_and_in_chunks() {
-    let outside = Sealed::shared().await.outside();
+    let outside = Outside::sealed_fixture().await;
     let path = path(fixture::PARTY, "");
     let plain = outside.get(&path).await;
     let packed = get(&outside, &path, &[("accept-encoding", "gzip")]).await;
@@ -52,7 +52,7 @@ async fn the_file_is_the_same_plain_packed_and_in_chunks() {
 
 #[tokio::test]
 async fn what_cannot_be_asked_is_refused() {
-    let outside = Sealed::shared().await.outside();
+    let outside = Outside::sealed_fixture().await;
     for more in ["&dateRange.startTimestamp=-1", "&dateRange.startTimestamp=2&dateRange.endTimestamp=1"] {
         mesh_tests::problem::assert_problem(&outside.get(&path(fixture::PARTY, more)).await, 400, 3, 10044);
     }

@@ -13,39 +13,12 @@ mod versions;
 use mesh_testbed::{Answer, Database, Mesh};
 use mesh_tests::{copied::Copier, fixture, outside::Outside};
 use reqwest::Method;
-use tokio::sync::OnceCell;
 
 const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
-/// A mesh over the fixture whose history is sealed.
-struct Sealed {
-    database: Database,
-    mesh: Mesh,
-}
-
-impl Sealed {
-    async fn start() -> Self {
-        let database = fixture::database().await;
-        let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", "1").start().await;
-        let sealed = Self { database, mesh };
-        sealed.outside().until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
-        sealed
-    }
-
-    /// The one that all tests of this process share. They only read.
-    async fn shared() -> &'static Self {
-        static SHARED: OnceCell<Sealed> = OnceCell::const_new();
-        SHARED.get_or_init(Self::start).await
-    }
-
-    fn outside(&self) -> Outside {
-        Outside::of(&self.mesh)
-    }
-
-    /// What PostgreSQL itself prints.
-    async fn copy(&self, table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
-        Copier::of(&self.database).await.spans(table, spans).await
-    }
+/// What PostgreSQL itself prints of the sealed fixture.
+async fn copy(table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
+    Copier::of(&fixture::sealed_mesh().await.database).await.spans(table, spans).await
 }
 
 /// Gets a path with these headers.

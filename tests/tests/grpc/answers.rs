@@ -25,7 +25,7 @@ fn called(case: &Case) -> Option<Called> {
 #[tokio::test]
 async fn every_case_of_a_read_holds_over_grpc_too() {
     let outside = Outside::fixture().await;
-    let rpc = Rpc::at(fixture::mesh_url().await).await;
+    let rpc = Rpc::of(&fixture::mesh().await.mesh).await;
     let (mut answered, mut refused) = (BTreeSet::new(), BTreeSet::new());
     for (operation, file) in cases::files() {
         for case in &file.cases {
@@ -73,9 +73,8 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
 
 #[tokio::test]
 async fn what_has_no_replica_is_unavailable_by_every_name() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).without("tx-relay").start().await;
-    let rpc = Rpc::of(&mesh).await;
+    // Without a node there is no relay.
+    let rpc = Rpc::of(&fixture::mesh().await.mesh).await;
     let rows = Contract::get().operations().iter().filter(|row| row.workload == "tx-relay");
     let mut operations = 0;
     for operation in rows {
@@ -93,7 +92,7 @@ async fn what_has_no_replica_is_unavailable_by_every_name() {
 
 #[tokio::test]
 async fn a_request_has_the_freedom_in_protobuf_that_it_has_in_a_query() {
-    let rpc = Rpc::at(fixture::mesh_url().await).await;
+    let rpc = Rpc::of(&fixture::mesh().await.mesh).await;
     let id = GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_uppercase() };
     let withdrawal = rpc.json(&Called::of("GetWithdrawal", &id)).await.unwrap();
     assert_eq!(withdrawal["withdrawal"]["id"], fixture::WITHDRAWAL);

@@ -37,11 +37,8 @@ async fn same(rpc: &Rpc, outside: &Outside, path: &str) -> Vec<HttpBody> {
 
 #[tokio::test]
 async fn a_download_has_the_bytes_that_it_has_over_http() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", "1").start().await;
-    let outside = Outside::of(&mesh);
-    outside.until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
-    let rpc = Rpc::of(&mesh).await;
+    let outside = Outside::sealed_fixture().await;
+    let rpc = Rpc::of(&fixture::sealed_mesh().await.mesh).await;
     for table in ["TABLE_TRADES", "TABLE_BLOCKS", "TABLE_LEDGER"] {
         let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table={table}");
         same(&rpc, &outside, &path).await;

@@ -18,8 +18,8 @@ async fn grpcurl_calls_every_operation_by_reflection_alone() {
     if !known.is_ok_and(|status| status.success()) {
         return say("skipped: there is no grpcurl");
     }
-    let url = fixture::mesh_url().await;
-    let (outside, address) = (Outside::fixture().await, url.trim_start_matches("http://"));
+    let outside = Outside::fixture().await;
+    let address = outside.url().trim_start_matches("http://");
     let listed = grpcurl(&["-plaintext", address, "list"]).await;
     let listed = String::from_utf8(listed.stdout).unwrap();
     for service in ["Query", "Export", "TxRelay", "NodeInfo"] {

@@ -18,7 +18,7 @@ fn accounts() -> Called {
 }
 
 async fn rpc() -> Rpc {
-    Rpc::at(fixture::mesh_url().await).await
+    Rpc::of(&fixture::mesh().await.mesh).await
 }
 
 #[tokio::test]

@@ -11,7 +11,6 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc/reflected.
 
 #[tokio::test]
 async fn a_client_in_python_calls_every_operation_by_reflection_alone() {
-    let url = fixture::mesh_url().await;
     let outside = Outside::fixture().await;
     let modules = "import grpc, grpc_reflection.v1alpha, google.protobuf";
     let known = Command::new("python3").args(["-c", modules]).stderr(Stdio::null()).status().await;
@@ -52,7 +51,7 @@ async fn a_client_in_python_calls_every_operation_by_reflection_alone() {
     std::fs::write(&file, serde_json::to_vec(&calls).unwrap()).unwrap();
     let ran = Command::new("python3")
         .arg(SCRIPT)
-        .arg(url.trim_start_matches("http://"))
+        .arg(outside.url().trim_start_matches("http://"))
         .arg(&file)
         .kill_on_drop(true)
         .output()

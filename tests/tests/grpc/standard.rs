@@ -89,7 +89,7 @@ async fn health_follows_whether_a_workload_is_there() {
 
 #[tokio::test]
 async fn a_client_can_learn_the_whole_contract_by_reflection() {
-    let (connection, origin) = Rpc::at(fixture::mesh_url().await).await.connection();
+    let (connection, origin) = Rpc::of(&fixture::mesh().await.mesh).await.connection();
     let mut client = ServerReflectionClient::with_origin(connection.clone(), origin.clone());
     let ask = |request| ServerReflectionRequest { host: String::new(), message_request: Some(request) };
     let files = ["api/v2/query.proto", "google/rpc/status.proto"];

@@ -1,57 +1,156 @@
-//! What is too large (contract section 7): 413, 414, 431, and what just fits.
+//! What is too large (contract section 7) is refused with 413, 414 or 431, and what just fits is answered; beside clients
+//! that notice nothing of it.
 
-use mesh_tests::{outside::Outside, raw::RawAnswer};
+use mesh_tests::{outside::Outside, problem, raw::RawAnswer};
+use serde_json::{Value, json};
 
-use crate::http_hardening::{connect, traffic::Traffic};
+use crate::http_hardening::{answer, connect, traffic::Traffic};
 
-/// Greatest body, URL and header block, and most headers.
+/// Greatest body, URL and header block, bytes; most headers, and most elements of a list.
 const BODY_AT_MOST: usize = 2 << 20;
 const URL_AT_MOST: usize = 8 << 10;
 const HEAD_AT_MOST: usize = 16 << 10;
 const HEADERS_AT_MOST: usize = 100;
+const ELEMENTS_AT_MOST: usize = 50;
 
 async fn answer_to(url: &str, request: &str) -> RawAnswer {
     let mut connection = connect(url).await;
     connection.send(request.as_bytes()).await.expect("the edge reads");
-    crate::http_hardening::answer(&mut connection).await
+    answer(&mut connection).await
+}
+
+/// Sends requests and expects their statuses; refusals have the contract's form and number.
+async fn expect(url: &str, requests: Vec<(String, String, u16)>) {
+    for (what, request, status) in requests {
+        let answer = answer_to(url, &request).await;
+        assert_eq!(answer.status, status, "{what}: {answer:?}");
+        let code = match status {
+            413 => 8,
+            414 | 431 => 3,
+            _ => continue,
+        };
+        let seen = problem::read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
+        let seen = seen.unwrap_or_else(|wrong| panic!("{what}: {wrong}: {answer:?}"));
+        assert_eq!((seen.code, seen.number), (code, 10_000), "{what}: {answer:?}");
+    }
+}
+
+fn urls() -> Vec<(String, String, u16)> {
+    let row = |before: &str, length: usize, status| {
+        let target = format!("{before}{}", "y".repeat(length - before.len()));
+        (format!("a URL of {length}"), format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n"), status)
+    };
+    vec![
+        row("/accounts?x=", URL_AT_MOST, 200),
+        row("/accounts?x=", URL_AT_MOST + 1, 414),
+        row("/", URL_AT_MOST + 1, 414),
+        row("/accounts?x=", 40_000, 414),
+    ]
+}
+
+fn header_blocks() -> Vec<(String, String, u16)> {
+    let request = |headers: &str| format!("GET /accounts HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
+    // In one field, and in sixteen of them.
+    let one = |length: usize, status| {
+        let padding = "y".repeat(length - "Host: x\r\nX: \r\n".len());
+        (format!("headers of {length}"), request(&format!("X: {padding}\r\n")), status)
+    };
+    let sixteen = |length: usize, status| {
+        let headers: String = (0..16).map(|at| format!("X-{at}: {}\r\n", "y".repeat(length / 16))).collect();
+        (format!("sixteen headers, in all {length}"), request(&headers), status)
+    };
+    let many = |count: usize, status| {
+        let headers: String = (1..count).map(|at| format!("X-{at}: y\r\n")).collect();
+        (format!("{count} headers"), request(&headers), status)
+    };
+    vec![
+        one(HEAD_AT_MOST, 200),
+        one(HEAD_AT_MOST + 1, 431),
+        one(40_000, 431),
+        sixteen(HEAD_AT_MOST - 512, 200),
+        sixteen(HEAD_AT_MOST, 431),
+        many(HEADERS_AT_MOST, 200),
+    ]
+}
+
+/// Bodies of spaces, which are no JSON: an operation that wants one refuses it for that once it has read it.
+fn bodies() -> Vec<(String, String, u16)> {
+    let mut rows = Vec::new();
+    for (head, fits) in [("POST /transaction", 400), ("GET /accounts", 200)] {
+        for (length, status) in [(BODY_AT_MOST, fits), (BODY_AT_MOST + 1, 413), (1 << 30, 413)] {
+            let body = " ".repeat(length.min(BODY_AT_MOST));
+            let announced = format!("{head} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}");
+            rows.push((format!("{head} with {length}"), announced, status));
+            let end = if status == 413 { " \r\n" } else { "\r\n0\r\n\r\n" };
+            let chunk = format!("{length:x}\r\n{body}{end}");
+            let chunked = format!("{head} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}");
+            rows.push((format!("{head} with a chunk of {length}"), chunked, status));
+        }
+    }
+    let head = "POST /transaction HTTP/1.1\r\nHost: x\r\n";
+    let only = format!("{head}Content-Length: {}\r\n\r\n", BODY_AT_MOST + 1);
+    rows.push(("a body that is announced too large and does not come".to_owned(), only, 413));
+    let chunks = format!("10000\r\n{}\r\n", " ".repeat(0x10000)).repeat(BODY_AT_MOST / 0x10000);
+    for (more, status) in [("0\r\n\r\n", 400), ("1\r\n \r\n0\r\n\r\n", 413)] {
+        let request = format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}{more}");
+        rows.push(("a body that grows by small chunks".to_owned(), request, status));
+    }
+    let json = format!("{{{}}}", " ".repeat(BODY_AT_MOST - 2));
+    let request = format!("{head}Content-Length: {BODY_AT_MOST}\r\n\r\n{json}");
+    // Without a node there is no relay.
+    rows.push(("a whole body of the greatest size".to_owned(), request, 503));
+    rows
+}
+
+/// Too many headers, and what is far too large, is refused by the HTTP parser itself, without a body.
+#[tokio::test]
+async fn a_head_that_the_parser_refuses_is_refused() {
+    let mesh = Outside::fixture().await;
+    let many = |count: usize| (1..count).map(|at| format!("X-{at}: y\r\n")).collect::<String>();
+    for (target, headers) in [
+        ("y".repeat(70_000), String::new()),
+        (String::new(), format!("X: {}\r\n", "y".repeat(100_000))),
+        (String::new(), (0..16).map(|at| format!("X-{at}: {}\r\n", "y".repeat(6250))).collect()),
+        (String::new(), many(HEADERS_AT_MOST + 1)),
+        (String::new(), many(500)),
+        (String::new(), many(5000)),
+    ] {
+        let request = format!("GET /accounts?{target} HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
+        let answer = answer_to(mesh.url(), &request).await;
+        assert_eq!(answer.status, 431, "{answer:?}");
+    }
 }
 
 #[tokio::test]
 async fn what_is_too_large_is_refused_by_its_kind_and_what_just_fits_is_answered() {
     let mesh = Outside::fixture().await;
     let traffic = Traffic::to(&mesh);
-    let target = |length: usize| format!("/accounts?x={}", "y".repeat(length - "/accounts?x=".len()));
-    for (length, status) in [(URL_AT_MOST, 200), (URL_AT_MOST + 1, 414), (40_000, 414)] {
-        let request = format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", target(length));
-        assert_eq!(answer_to(mesh.url(), &request).await.status, status, "a URL of {length}");
-    }
-    // What the block takes with its host and one long field, on the wire.
-    let rest = "Host: x\r\nX: \r\n".len();
-    for (length, status) in [(HEAD_AT_MOST, 200), (HEAD_AT_MOST + 1, 431), (40_000, 431), (100_000, 431)] {
-        let padding = "y".repeat(length - rest);
-        let request = format!("GET /accounts HTTP/1.1\r\nHost: x\r\nX: {padding}\r\n\r\n");
-        assert_eq!(answer_to(mesh.url(), &request).await.status, status, "headers of {length}");
-    }
-    for (count, status) in [(HEADERS_AT_MOST, 200), (HEADERS_AT_MOST + 1, 431), (5000, 431)] {
-        let headers: String = (1..count).map(|at| format!("X-{at}: y\r\n")).collect();
-        let request = format!("GET /accounts HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
-        assert_eq!(answer_to(mesh.url(), &request).await.status, status, "{count} headers");
-    }
-    for (length, status) in [(BODY_AT_MOST, 400), (BODY_AT_MOST + 1, 413), (1 << 30, 413)] {
-        for head in ["POST /transaction", "GET /accounts"] {
-            let status = if status == 400 && head.starts_with("GET") { 200 } else { status };
-            let body = " ".repeat(length.min(BODY_AT_MOST));
-            let request = format!("{head} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}");
-            assert_eq!(answer_to(mesh.url(), &request).await.status, status, "{head} with {length}");
-            let chunk = format!("{length:x}\r\n{body} \r\n");
-            let chunk = if status == 413 { chunk } else { chunk.replace(" \r\n", "\r\n0\r\n\r\n") };
-            let request = format!("{head} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}");
-            assert_eq!(
-                answer_to(mesh.url(), &request).await.status,
-                status,
-                "{head} with a chunk of {length}"
-            );
-        }
+    for requests in [urls(), header_blocks(), bodies()] {
+        expect(mesh.url(), requests).await;
     }
     traffic.end().await;
+}
+
+#[tokio::test]
+async fn a_list_has_at_most_fifty_elements() {
+    let mesh = Outside::fixture().await;
+    for (elements, status) in [(ELEMENTS_AT_MOST, 200), (ELEMENTS_AT_MOST + 1, 400)] {
+        let assets = "filter.assetIds=VOTE&".repeat(elements);
+        assert_eq!(mesh.get(&format!("/api/v2/rewards/epoch/summaries?{assets}")).await.status, status);
+    }
+}
+
+#[tokio::test]
+async fn the_limits_of_requests_are_those_that_are_published() {
+    let limits = Outside::fixture().await.get("/limits").await.json();
+    for (name, value) in [
+        ("bodyBytes", BODY_AT_MOST),
+        ("urlBytes", URL_AT_MOST),
+        ("headBytes", HEAD_AT_MOST),
+        ("headers", HEADERS_AT_MOST),
+        ("listElements", ELEMENTS_AT_MOST),
+    ] {
+        assert_eq!(limits["request"][name], json!(value), "{name}");
+    }
+    assert!(limits["rate"].as_object().unwrap().values().all(Value::is_u64));
 }

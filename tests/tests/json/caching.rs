@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Answer, Database, Mesh, retry};
+use mesh_testbed::{Answer, Mesh, retry};
 use mesh_tests::{
     cases,
     fixture::{self, BLOCK_TIME, HEIGHT, MARKET, NOBODY},
@@ -150,9 +150,7 @@ async fn j13_a_new_block_makes_a_new_tag() {
 
 #[tokio::test]
 async fn j13_without_a_block_nothing_is_told() {
-    let database = Database::fresh().await;
-    let mesh = Mesh::start(&database).await;
-    let mesh = Outside::of(&mesh);
+    let mesh = Outside::empty().await;
     for path in
         ["/accounts", "/api/v2/delegations", "/api/v2/upgrade/proposals", "/api/v2/rewards/epoch/summaries"]
     {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use mesh_testbed::{Database, Mesh};
+use mesh_tests::outside::Outside;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use serde_json::Value;
@@ -53,7 +54,7 @@ impl Churn {
     }
 }
 
-async fn walk(mesh: &Mesh, churn: &mut Churn, size: usize, backwards: bool, oldest_first: bool) {
+async fn walk(mesh: &Outside, churn: &mut Churn, size: usize, backwards: bool, oldest_first: bool) {
     let list = churn.list;
     let view = View::numbered(list, &[]);
     let ask = if backwards { Ask::last(size) } else { Ask::first(size) }.in_order(oldest_first);
@@ -87,6 +88,7 @@ async fn walk(mesh: &Mesh, churn: &mut Churn, size: usize, backwards: bool, olde
 async fn p7_rows_that_come_and_go_while_walking_hide_no_other_row_and_repeat_none() {
     let database = Database::fresh().await;
     let mesh = Mesh::start(&database).await;
+    let mesh = Outside::of(&mesh);
     for seed in seeds() {
         for list in LISTS {
             let mut churn = Churn::start(&database, list, seed).await;
@@ -108,6 +110,7 @@ async fn p7_rows_that_come_and_go_while_walking_hide_no_other_row_and_repeat_non
 async fn p11_edges_and_flags_of_a_page_are_of_one_moment() {
     let database = Database::fresh().await;
     let mesh = Mesh::start(&database).await;
+    let mesh = Outside::of(&mesh);
     let client = database.connect().await;
     let (low, high) = ([1, 2, 3], [7, 8, 9]);
     for list in LISTS {

@@ -6,6 +6,7 @@ mod data;
 mod list;
 mod page;
 mod rules;
+mod stage;
 mod walks;
 mod worked_table;
 

@@ -1,6 +1,7 @@
 //! A page as it is asked for, as it comes, and as the contract says it should be.
 
-use mesh_testbed::{Answer, Mesh};
+use mesh_testbed::Answer;
+use mesh_tests::outside::Outside;
 use serde_json::{Value, json};
 
 use crate::paging::list::{Key, List, Part, Row, cursor};
@@ -113,14 +114,14 @@ impl View {
     }
 
     /// Asks for a page and expects the one that the contract says.
-    pub(crate) async fn get(&self, mesh: &Mesh, ask: &Ask) -> Page {
+    pub(crate) async fn get(&self, mesh: &Outside, ask: &Ask) -> Page {
         let page = self.answer(mesh, ask).await;
         assert_eq!(page, self.expected(ask), "{} {ask:?}", self.path);
         page
     }
 
     /// Asks for a page.
-    pub(crate) async fn answer(&self, mesh: &Mesh, ask: &Ask) -> Page {
+    pub(crate) async fn answer(&self, mesh: &Outside, ask: &Ask) -> Page {
         let answer = mesh.get(&format!("{}{}", self.path, ask.query())).await;
         assert_eq!(answer.status, 200, "{} {ask:?}: {answer:?}", self.path);
         Page::of(self.list, &answer)
@@ -138,7 +139,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    fn new(edges: Vec<(String, Value)>, has_next: bool, has_previous: bool) -> Self {
+    pub(crate) fn new(edges: Vec<(String, Value)>, has_next: bool, has_previous: bool) -> Self {
         let cursor =
             |edge: Option<&(String, Value)>| edge.map(|(cursor, _)| cursor.clone()).unwrap_or_default();
         Self { start: cursor(edges.first()), end: cursor(edges.last()), edges, has_next, has_previous }

@@ -1,15 +1,15 @@
 //! Walks over random lists give every row once, in display order, with true flags and cursors (I5).
 
-use mesh_testbed::{Database, Mesh};
-use rand::{SeedableRng, rngs::SmallRng};
+use mesh_tests::outside::Outside;
 
-use crate::paging::data::views;
-use crate::paging::list::{LISTS, List};
-use crate::paging::page::{Ask, View};
-use crate::paging::seeds;
+use crate::paging::{
+    list::{LISTS, List},
+    page::{Ask, View},
+    stage::RandomLists,
+};
 
 /// Walks a view to its end, expecting each page to be the contract's, and the pages together to be the view.
-async fn walk(mesh: &Mesh, view: &View, size: usize, backwards: bool, oldest_first: bool) {
+async fn walk(mesh: &Outside, view: &View, size: usize, backwards: bool, oldest_first: bool) {
     let ask = if backwards { Ask::last(size) } else { Ask::first(size) }.in_order(oldest_first);
     let mut pages = Vec::new();
     let mut next = ask.clone();
@@ -32,12 +32,9 @@ async fn walk(mesh: &Mesh, view: &View, size: usize, backwards: bool, oldest_fir
 }
 
 async fn walk_everything(list: List) {
-    for seed in seeds() {
-        let database = Database::fresh().await;
-        let (statements, views) = views(list, &mut SmallRng::seed_from_u64(seed));
-        database.connect().await.batch_execute(&statements).await.unwrap();
-        let mesh = Mesh::start(&database).await;
-        for view in &views {
+    for lists in RandomLists::all().await {
+        let mesh = lists.outside();
+        for view in lists.views(list) {
             for size in [1, 2, 7, 1000, view.rows.len() + 1] {
                 for (backwards, oldest_first) in [(false, false), (true, false), (false, true), (true, true)]
                 {
@@ -72,25 +69,17 @@ async fn delegations_are_walked_each_once() {
 /// (P12).
 #[tokio::test]
 async fn any_position_is_a_place_in_any_view() {
-    for seed in seeds() {
-        let database = Database::fresh().await;
-        let client = database.connect().await;
-        let mut all = Vec::new();
+    for lists in RandomLists::all().await {
+        let mesh = lists.outside();
         for list in LISTS {
-            let (statements, views) = views(list, &mut SmallRng::seed_from_u64(seed));
-            client.batch_execute(&statements).await.unwrap();
-            all.push(views);
-        }
-        let mesh = Mesh::start(&database).await;
-        for views in &all {
-            let positions: Vec<_> = views.iter().flat_map(|view| view.rows.iter().step_by(9)).collect();
-            for view in views {
+            let positions: Vec<_> = lists.views(list).flat_map(|view| view.rows.iter().step_by(9)).collect();
+            for view in lists.views(list) {
                 for row in &positions {
-                    for (ask, oldest_first) in [Ask::first(3), Ask::last(3)]
-                        .into_iter()
-                        .flat_map(|ask| [(ask.clone(), false), (ask, true)])
-                    {
-                        view.get(&mesh, &ask.in_order(oldest_first).at(view.list, &row.key)).await;
+                    for ask in [Ask::first(3), Ask::last(3)] {
+                        for oldest_first in [false, true] {
+                            let ask = ask.clone().in_order(oldest_first);
+                            view.get(&mesh, &ask.at(view.list, &row.key)).await;
+                        }
                     }
                 }
             }
