@@ -1,6 +1,6 @@
 //! Compiles the contract: descriptors (as bytes, which keep every option), prost messages, their JSON form,
-//! one row per rpc (`Operation`, or `StreamingOperation` when it streams), and the application numbers of its refusals as
-//! constants. Needs no protoc.
+//! one row per rpc (`Operation`, or `StreamingOperation` when it streams), and the application numbers of its
+//! refusals as constants. Needs no protoc.
 
 use std::{collections::BTreeMap, env, error::Error, fmt::Write, fs, path::PathBuf};
 
@@ -66,8 +66,8 @@ fn operations(descriptors: &FileDescriptorSet) -> Result<String, std::fmt::Error
     Ok(code)
 }
 
-/// One module per rpc with the numbers of its refusals: those that the rpc names, and those of its parameters' rules
-/// (`CANDLE_ID_INVALID`, `PARTY_ID_MISSING`). Each says when it is given.
+/// One module per rpc with the numbers of its refusals: those that the rpc names, and those of its
+/// parameters' rules (`CANDLE_ID_INVALID`, `PARTY_ID_MISSING`). Each says when it is given.
 fn numbers(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     let mut code = String::new();
     for method in pool.services().flat_map(|service| service.methods().collect::<Vec<_>>()) {

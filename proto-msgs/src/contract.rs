@@ -69,7 +69,8 @@ pub struct Rule {
     pub format: Format,
     /// Application number when the parameter is absent; `None` = it may be absent.
     pub missing: Option<u32>,
-    /// Application number when the value is malformed; `None` = inherited from the field that holds its message.
+    /// Application number when the value is malformed; `None` = inherited from the field that holds its
+    /// message.
     pub invalid: Option<u32>,
     /// Greatest number of characters.
     pub max_chars: Option<usize>,

@@ -30,8 +30,8 @@ pub mod google {
     }
 }
 
-/// The application numbers of refusals (contract section 2.2), one module per operation: those that the operation declares
-/// under a name, and those of its parameters' rules.
+/// The application numbers of refusals (contract section 2.2), one module per operation: those that the
+/// operation declares under a name, and those of its parameters' rules.
 pub mod numbers {
     include!(concat!(env!("OUT_DIR"), "/numbers.rs"));
 }

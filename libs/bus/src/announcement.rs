@@ -1,5 +1,5 @@
-//! Announcements: what everybody on the bus may hear, under `<prefix>.events.<topic>`. Nobody waits for news, and missing
-//! some does no harm: each one says the whole state, and is said again.
+//! Announcements: events on `<prefix>.events.<topic>`. Each holds a whole state and is repeated, so that a
+//! missed one does no harm.
 
 use std::{pin::Pin, time::Duration};
 
@@ -7,12 +7,9 @@ use async_nats::Message;
 use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{
-    answering::Head,
-    connection::{Bus, BusError},
-};
+use crate::{answer::Head, connection::Bus, error::BusError};
 
-/// How often news are said again. Who has heard none for several times this long knows nothing any more.
+/// Interval of the repetitions. A state is out of date when no announcement came for several times this long.
 pub const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Something that is announced.
@@ -21,13 +18,13 @@ pub trait Announcement: Serialize + DeserializeOwned + Send + 'static {
     const TOPIC: &'static str;
 }
 
-/// Where the store stands: announced when it changes and every [`ANNOUNCE_INTERVAL`] all the same.
+/// The state of the store: announced when it changes and every [`ANNOUNCE_INTERVAL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoreStatus {
     /// Its newest block, when it has one.
     pub head: Option<Head>,
-    /// Whether it answers. The head is then that of this moment, otherwise the last that was seen.
+    /// Whether it answers. If so, the head is the current one, otherwise the last known.
     pub is_there: bool,
 }
 
@@ -35,8 +32,8 @@ impl Announcement for StoreStatus {
     const TOPIC: &'static str = "head.store";
 }
 
-/// Where the consensus node stands: announced when it changes and every [`ANNOUNCE_INTERVAL`] all the same,
-/// as long as the node answers.
+/// The state of the consensus node: announced when it changes and every [`ANNOUNCE_INTERVAL`], as long as the
+/// node answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
@@ -48,7 +45,7 @@ impl Announcement for NodeStatus {
     const TOPIC: &'static str = "head.node";
 }
 
-/// Told by a sealer when the segments of the history have changed.
+/// Announced by a sealer when the segments of the history have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SegmentStatus {
@@ -60,38 +57,35 @@ impl Announcement for SegmentStatus {
     const TOPIC: &'static str = "history.segments";
 }
 
-/// Announcements as they come.
-pub type AnnouncementStream<N> = Pin<Box<dyn Stream<Item = N> + Send>>;
+/// The announcements of a topic.
+pub type AnnouncementStream<A> = Pin<Box<dyn Stream<Item = A> + Send>>;
 
 impl Bus {
-    /// Tells everybody. A bus that is away is nobody's loss: the next news say it again.
-    pub async fn announce<N: Announcement>(&self, news: &N) {
-        self.tell(N::TOPIC, news).await;
+    /// Publishes an announcement. Without a connection it is dropped: the next one repeats the state.
+    pub async fn announce<A: Announcement>(&self, announcement: &A) {
+        self.publish_event(A::TOPIC, announcement).await;
     }
 
-    pub(crate) async fn tell(&self, topic: &str, news: &impl Serialize) {
+    pub(crate) async fn publish_event(&self, topic: &str, event: &impl Serialize) {
         if !self.is_connected() {
             return;
         }
-        let payload = serde_json::to_vec(news).expect("text and numbers");
-        if let Err(error) = self.shared.client.publish(self.topic(topic), payload.into()).await {
-            tracing::debug!(%error, "news could not be told");
+        let payload = serde_json::to_vec(event).expect("text and numbers");
+        if let Err(error) = self.shared.client.publish(self.event_subject(topic), payload.into()).await {
+            tracing::debug!(%error, "an announcement could not be published");
         }
     }
 
-    /// Hears all news of a kind from now on, also those that come after the bus was away.
+    /// Subscribes to the announcements of a topic, also to those after a reconnect.
     ///
     /// # Errors
     /// When the connection is closed for good.
-    pub async fn subscribe<N: Announcement>(&self) -> Result<AnnouncementStream<N>, BusError> {
-        let subscribed = self.shared.client.subscribe(self.topic(N::TOPIC)).await;
-        let heard = subscribed.map_err(|error| BusError::Closed(error.into()))?;
+    pub async fn subscribe<A: Announcement>(&self) -> Result<AnnouncementStream<A>, BusError> {
+        let messages = self.shared.client.subscribe(self.event_subject(A::TOPIC)).await;
+        let messages = messages.map_err(BusError::closed)?;
         Ok(Box::pin(
-            heard.filter_map(|message: Message| async move { serde_json::from_slice(&message.payload).ok() }),
+            messages
+                .filter_map(|message: Message| async move { serde_json::from_slice(&message.payload).ok() }),
         ))
-    }
-
-    pub(crate) fn topic(&self, topic: &str) -> String {
-        format!("{}.events.{topic}", self.shared.config.prefix)
     }
 }

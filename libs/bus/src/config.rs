@@ -1,4 +1,4 @@
-//! Where the bus is and who we are on it.
+//! Address of the bus, and the credentials of this process.
 
 use std::{
     fmt, fs, io,
@@ -10,7 +10,7 @@ use std::{
 pub struct BusConfig {
     /// One or several server addresses, separated by commas, e.g. `nats://127.0.0.1:4222`.
     pub url: String,
-    /// Who we are; absent = anonymous.
+    /// Credentials of this process; absent = anonymous.
     pub credentials: Option<Credentials>,
     /// First token of every subject, `mesh` unless several meshes share one bus.
     pub prefix: String,
@@ -18,13 +18,13 @@ pub struct BusConfig {
     pub name: String,
     /// Version in the bus's own listings (semantic version).
     pub version: String,
-    /// File with the certificates (PEM) by which the server must prove itself, over TLS; absent = TLS only where the
-    /// server asks for it, by the certificates that this machine trusts.
+    /// File with the certificates (PEM) that the server's certificate is checked with, over TLS; absent = TLS
+    /// only where the server requires it, with the certificates that this machine trusts.
     pub tls_ca: Option<PathBuf>,
 }
 
 impl BusConfig {
-    /// The user as whom we get replies: that of the password, or our name where somebody else checks who we are.
+    /// The user in the names of our inboxes: that of the password, or our name with other credentials.
     pub(crate) fn user(&self) -> &str {
         match &self.credentials {
             Some(Credentials::Password { user, .. }) if is_token(user) => user,
@@ -33,13 +33,13 @@ impl BusConfig {
     }
 }
 
-/// Whether it can stand in a subject.
+/// Whether a text can be a token of a subject.
 fn is_token(text: &str) -> bool {
-    let is_fine = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-    !text.is_empty() && text.chars().all(is_fine)
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    !text.is_empty() && text.chars().all(is_allowed)
 }
 
-/// Who we are on the bus. Its debug form shows no secret.
+/// Credentials. The debug form shows no secret.
 #[derive(Clone)]
 pub enum Credentials {
     /// A user and a password.

@@ -1,5 +1,5 @@
-//! How a reply is written: the service renders it in the encoding that the asker wants, so that the edge
-//! passes bytes on untouched and the cost of rendering scales with the service.
+//! The encoding of a reply: the service renders it in the form that the asker wants, so that the edge passes
+//! bytes on untouched and the cost of rendering scales with the service.
 
 use std::{io::Write, str::FromStr};
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use mesh_problem::Problem;
 
-/// Replies longer than this are compressed when the asker takes that (contract J15).
+/// Replies longer than this are compressed when the asker accepts gzip (contract J15).
 pub(crate) const GZIP_FROM_BYTES: usize = 1024;
 
 /// Form of a reply.
@@ -27,7 +27,7 @@ pub enum Format {
 pub struct Encoding {
     /// Form.
     pub format: Format,
-    /// Whether gzip is welcome.
+    /// Whether the asker accepts gzip.
     pub gzip: bool,
 }
 
@@ -60,8 +60,8 @@ impl Encoding {
         }
     }
 
-    /// A number that changes with the content of a reply, the same for all JSON forms. `body` is the reply in this
-    /// encoding.
+    /// A number that changes with the content of a reply, the same for all JSON forms. `body`: the reply in
+    /// this encoding.
     pub(crate) fn digest<R: serde::Serialize>(self, reply: &R, body: &[u8]) -> Option<u32> {
         match self.format {
             Format::Json => Some(crc32fast::hash(body)),

@@ -9,55 +9,61 @@ use async_nats::{HeaderMap, HeaderName};
 use mesh_problem::{Code, Problem};
 use mesh_telemetry::TraceContext;
 
-use crate::{Head, encoding::Encoding};
+use crate::{answer::Head, encoding::Encoding};
 
-/// What a request says of itself, separated by spaces: encoding, milliseconds that the asker is ready to wait, when
-/// it was sent in milliseconds since the Unix epoch, id of the outside request. One header, because each one costs.
+/// A request's encoding, its time left in milliseconds, when it was sent in milliseconds since the Unix
+/// epoch, and the id of the outside request, separated by spaces. One header, because each one costs.
 pub(crate) const ASK: HeaderName = HeaderName::from_static("Mesh-Ask");
 /// W3C trace context.
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// What others keep in a trace.
+/// W3C trace state of other vendors.
 pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-/// What a reply says of itself: see [`ReplyHeader`].
+/// See [`ReplyHeader`].
 pub(crate) const REPLY: HeaderName = HeaderName::from_static("Mesh-Reply");
-/// Name of a replica that had no room; another one may have.
+/// Name of a replica that works on as many requests as it may; another one may have room.
 pub(crate) const OVERLOADED: HeaderName = HeaderName::from_static("Mesh-Overloaded");
 /// The service convention's error text.
 pub(crate) const ERROR: HeaderName = HeaderName::from_static("Nats-Service-Error");
 /// The service convention's error number.
 pub(crate) const ERROR_CODE: HeaderName = HeaderName::from_static("Nats-Service-Error-Code");
+/// Of a pull: see [`crate::stream::wire`].
+pub(crate) const PULL: HeaderName = HeaderName::from_static("Mesh-Pull");
+/// Of a chunk: see [`crate::stream::wire`].
+pub(crate) const CHUNK: HeaderName = HeaderName::from_static("Mesh-Chunk");
+/// Of the opening of a stream: the byte at which the first position should stand.
+pub(crate) const FROM_BYTE: HeaderName = HeaderName::from_static("Mesh-From-Byte");
 
 /// A sent time further away than this means that the two clocks differ, not that the message was late.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+const MAX_TRANSIT: Duration = Duration::from_secs(60);
 
-/// What a request says about itself.
+/// The headers of a request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestHeaders {
     pub(crate) encoding: Encoding,
-    /// Time left, counted from the sending; `None` = expired on the way.
+    /// Time left, counted from the sending; `None` = expired in transit.
     pub(crate) left: Option<Duration>,
     pub(crate) request_id: String,
     pub(crate) trace: Option<TraceContext>,
 }
 
 impl RequestHeaders {
-    pub(crate) fn read(headers: Option<&HeaderMap>, greatest: Duration) -> Self {
+    pub(crate) fn read(headers: Option<&HeaderMap>, max_timeout: Duration) -> Self {
         let Some(headers) = headers else {
-            return Self { left: Some(greatest), ..Self::default() };
+            return Self { left: Some(max_timeout), ..Self::default() };
         };
-        let mut said = headers.get(ASK).map_or("", |value| value.as_str()).split(' ');
-        let encoding = said.next().and_then(|encoding| encoding.parse().ok()).unwrap_or_default();
-        let mut number = || said.next()?.parse::<u64>().ok();
-        let timeout = number().map_or(greatest, Duration::from_millis).min(greatest);
-        let on_the_way = number()
+        let mut words = headers.get(ASK).map_or("", |value| value.as_str()).split(' ');
+        let encoding = words.next().and_then(|encoding| encoding.parse().ok()).unwrap_or_default();
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let timeout = number().map_or(max_timeout, Duration::from_millis).min(max_timeout);
+        let transit = number()
             .and_then(|sent| now_ms().checked_sub(sent))
             .map(Duration::from_millis)
-            .filter(|late| *late < CLOCKS_DIFFER)
+            .filter(|late| *late < MAX_TRANSIT)
             .unwrap_or_default();
         Self {
             encoding,
-            left: timeout.checked_sub(on_the_way).filter(|left| !left.is_zero()),
-            request_id: said.next().unwrap_or_default().to_owned(),
+            left: timeout.checked_sub(transit).filter(|left| !left.is_zero()),
+            request_id: words.next().unwrap_or_default().to_owned(),
             trace: trace(headers),
         }
     }
@@ -68,7 +74,7 @@ fn trace(headers: &HeaderMap) -> Option<TraceContext> {
     TraceContext::read(headers.get(TRACEPARENT)?.as_str(), state)
 }
 
-/// Says whose trace a request belongs to.
+/// Writes the trace that a request belongs to.
 pub(crate) fn write_trace(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
     let Some(trace) = trace else { return };
     headers.insert(TRACEPARENT, trace.traceparent());
@@ -82,7 +88,7 @@ pub(crate) fn ask(encoding: Encoding, left: Duration, request_id: &str) -> Strin
     format!("{} {} {} {request_id}", encoding.as_str(), left.as_millis(), now_ms())
 }
 
-/// What a reply says of itself, e.g. `height=5 time=1700000000000000000 digest=77 gzip part=0/2`.
+/// Our header of a reply, e.g. `height=5 time=1700000000000000000 digest=77 gzip part=0/2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReplyHeader {
     /// The store when the reply was read: height and time of the block, nanoseconds since the Unix epoch.
@@ -104,7 +110,7 @@ impl Default for ReplyHeader {
 }
 
 impl ReplyHeader {
-    /// The header's value; nothing when it would say nothing.
+    /// The header's value; `None` when it would be empty.
     pub(crate) fn write(&self) -> Option<String> {
         let mut text = String::with_capacity(80);
         if let Some(Head { height, time_ns }) = self.head {
@@ -123,7 +129,7 @@ impl ReplyHeader {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Reads what is said, and leaves out what it does not know.
+    /// Reads the header; unknown and malformed words are left out.
     pub(crate) fn read(headers: &HeaderMap) -> Self {
         let mut read = Self::default();
         let (mut height, mut time_ns) = (None, None);
@@ -133,9 +139,9 @@ impl ReplyHeader {
                 Some(("time", value)) => time_ns = value.parse().ok(),
                 Some(("digest", value)) => read.digest = value.parse().ok(),
                 Some(("part", value)) => {
-                    let place = value.split_once('/');
-                    let place = place.and_then(|(part, parts)| part.parse().ok().zip(parts.parse().ok()));
-                    (read.part, read.parts) = place.unwrap_or((0, 1));
+                    let part_of = value.split_once('/');
+                    let part_of = part_of.and_then(|(part, parts)| part.parse().ok().zip(parts.parse().ok()));
+                    (read.part, read.parts) = part_of.unwrap_or((0, 1));
                 }
                 None if word == "gzip" => read.gzipped = true,
                 _ => {}
@@ -156,7 +162,7 @@ pub(crate) fn write_problem(headers: &mut HeaderMap, problem: &Problem) {
     headers.insert(ERROR_CODE, problem.code.number().to_string());
 }
 
-/// The problem of an error reply: its body, or what the headers say when the body is not ours.
+/// The problem of an error reply: its body, or the headers alone when the body is not ours.
 pub(crate) fn read_problem(headers: &HeaderMap, body: &[u8]) -> Option<Problem> {
     headers.get(ERROR)?;
     let number = headers.get(ERROR_CODE).and_then(|value| value.as_str().parse().ok());
@@ -178,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn time_on_the_way_counts_unless_the_clocks_differ() {
+    fn time_in_transit_counts_unless_the_clocks_differ() {
         let now = now_ms();
         assert!(left(5_000, now - 3_000).is_some_and(|left| left <= Duration::from_secs(2)));
         assert_eq!(left(1_000, now - 3_000), None);
@@ -188,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_read_as_it_was_written() {
+    fn a_request_header_is_read_as_it_was_written() {
         let mut headers = HeaderMap::new();
         let encoding = Encoding { format: Format::PrettyJson, gzip: true };
         headers.insert(ASK, ask(encoding, Duration::from_secs(3), "abc"));
@@ -204,18 +210,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reply_says_is_read_as_it_was_written() {
+    fn a_reply_header_is_read_as_it_was_written() {
         let head = Some(Head { height: 5, time_ns: -3 });
-        for said in [
+        for header in [
             ReplyHeader::default(),
             ReplyHeader { head, ..ReplyHeader::default() },
             ReplyHeader { head, digest: Some(u32::MAX), gzipped: true, part: 1, parts: 3 },
         ] {
             let mut headers = HeaderMap::new();
-            if let Some(text) = said.write() {
+            if let Some(text) = header.write() {
                 headers.insert(REPLY, text);
             }
-            assert_eq!(ReplyHeader::read(&headers), said);
+            assert_eq!(ReplyHeader::read(&headers), header);
         }
         let mut headers = HeaderMap::new();
         headers.insert(REPLY, "height=x part=1 what=ever  gzip");

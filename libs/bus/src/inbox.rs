@@ -1,5 +1,5 @@
-//! One subscription for all replies of a connection: tells them apart, puts those of several messages
-//! together, and forgets an ask when its asker is gone.
+//! One subscription for all replies of a connection: assigns each message to its request, joins replies of
+//! several messages, and forgets a request when its asker is gone.
 
 use std::{
     collections::HashMap,
@@ -15,22 +15,22 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::{connection::BusError, headers::ReplyHeader};
+use crate::{error::BusError, headers::ReplyHeader};
 
-/// Replies longer than this are refused: 64 MiB, more than any answer of the contract.
-const REPLY_AT_MOST: usize = 64 << 20;
+/// Longest reply, bytes: more than any answer of the contract.
+const MAX_REPLY_BYTES: usize = 64 << 20;
 
-/// A whole reply off the bus.
+/// What arrived for a request.
 #[derive(Debug)]
-pub(crate) enum Arrived {
-    /// Nobody listens on the subject.
+pub(crate) enum Arrival {
+    /// The bus reports that no replica listens on the subject.
     NoResponder,
     /// A reply, its messages in order.
     Reply {
         /// Headers of its first message.
         headers: HeaderMap,
-        /// What it says of itself there.
-        said: ReplyHeader,
+        /// Our header among them.
+        header: ReplyHeader,
         /// Payloads in order.
         parts: Vec<Bytes>,
     },
@@ -38,57 +38,57 @@ pub(crate) enum Arrived {
     Torn,
 }
 
+/// The inbox of one connection.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     prefix: String,
-    next: AtomicU64,
-    waiting: Arc<Waiting>,
+    next_token: AtomicU64,
+    requests: Arc<Requests>,
 }
 
-type Waiting = Mutex<HashMap<u64, Slot>>;
+/// Requests without a whole reply, by the token in their reply subject.
+type Requests = Mutex<HashMap<u64, Slot>>;
 
 #[derive(Debug)]
 struct Slot {
-    done: oneshot::Sender<Arrived>,
+    done: oneshot::Sender<Arrival>,
+    /// Headers of the first message of several.
     first: Option<(HeaderMap, ReplyHeader)>,
     parts: Vec<Bytes>,
     bytes: usize,
 }
 
-/// An ask that waits. Dropping it forgets the ask.
+/// A request that waits for its reply. Dropping it forgets the request.
 #[derive(Debug)]
-pub(crate) struct Expected {
-    waiting: Arc<Waiting>,
+pub(crate) struct PendingReply {
+    requests: Arc<Requests>,
     token: u64,
     /// Where the reply must go.
     pub(crate) reply_to: String,
-    done: oneshot::Receiver<Arrived>,
+    done: oneshot::Receiver<Arrival>,
 }
 
 impl Inbox {
     pub(crate) async fn open(client: &Client) -> Result<Self, BusError> {
         let prefix = client.new_inbox();
-        let mut replies = client
-            .subscribe(format!("{prefix}.*.*"))
-            .await
-            .map_err(|error| BusError::Closed(error.into()))?;
-        let waiting = Arc::new(Waiting::default());
-        let reader = Arc::clone(&waiting);
+        let mut replies = client.subscribe(format!("{prefix}.*.*")).await.map_err(BusError::closed)?;
+        let requests = Arc::new(Requests::default());
+        let reader = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Some(message) = replies.next().await {
                 deliver(&reader, message);
             }
         });
-        Ok(Self { prefix, next: AtomicU64::new(0), waiting })
+        Ok(Self { prefix, next_token: AtomicU64::new(0), requests })
     }
 
-    /// Prepares for a reply of a workload, which nobody else may send there.
-    pub(crate) fn expect(&self, workload: &str) -> Expected {
-        let token = self.next.fetch_add(1, Ordering::Relaxed);
+    /// Registers a request to a workload. Permissions let no other workload reply to its subject.
+    pub(crate) fn register(&self, workload: &str) -> PendingReply {
+        let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let (done, receiver) = oneshot::channel();
-        self.waiting.lock().insert(token, Slot { done, first: None, parts: Vec::new(), bytes: 0 });
-        Expected {
-            waiting: Arc::clone(&self.waiting),
+        self.requests.lock().insert(token, Slot { done, first: None, parts: Vec::new(), bytes: 0 });
+        PendingReply {
+            requests: Arc::clone(&self.requests),
             token,
             reply_to: format!("{}.{workload}.{token}", self.prefix),
             done: receiver,
@@ -96,49 +96,50 @@ impl Inbox {
     }
 }
 
-impl Expected {
+impl PendingReply {
     /// Waits for the reply. Cancel-safe.
-    pub(crate) async fn arrive(&mut self) -> Arrived {
-        (&mut self.done).await.unwrap_or(Arrived::Torn)
+    pub(crate) async fn arrival(&mut self) -> Arrival {
+        (&mut self.done).await.unwrap_or(Arrival::Torn)
     }
 }
 
-impl Drop for Expected {
+impl Drop for PendingReply {
     fn drop(&mut self) {
-        self.waiting.lock().remove(&self.token);
+        self.requests.lock().remove(&self.token);
     }
 }
 
-fn deliver(waiting: &Waiting, message: Message) {
+fn deliver(requests: &Requests, message: Message) {
     let Some(token) = message.subject.rsplit('.').next().and_then(|token| token.parse().ok()) else { return };
-    let mut waiting = waiting.lock();
-    let Some(slot) = waiting.get_mut(&token) else { return };
-    let arrived = slot.take(message);
-    if let Some(arrived) = arrived
-        && let Some(slot) = waiting.remove(&token)
+    let mut requests = requests.lock();
+    let Some(slot) = requests.get_mut(&token) else { return };
+    let arrival = slot.add(message);
+    if let Some(arrival) = arrival
+        && let Some(slot) = requests.remove(&token)
     {
-        let _ = slot.done.send(arrived);
+        let _ = slot.done.send(arrival);
     }
 }
 
 impl Slot {
-    /// Takes the next message of a reply; comes to something when the reply is whole or cannot be any more.
-    fn take(&mut self, message: Message) -> Option<Arrived> {
+    /// Adds the next message of a reply; returns the arrival when the reply is whole or can no longer become
+    /// so.
+    fn add(&mut self, message: Message) -> Option<Arrival> {
         if message.status == Some(StatusCode::NO_RESPONDERS) {
-            return Some(Arrived::NoResponder);
+            return Some(Arrival::NoResponder);
         }
         let headers = message.headers.unwrap_or_default();
-        let said = ReplyHeader::read(&headers);
+        let header = ReplyHeader::read(&headers);
         self.bytes += message.payload.len();
-        if said.part != self.parts.len() || self.bytes > REPLY_AT_MOST {
-            return Some(Arrived::Torn);
+        if header.part != self.parts.len() || self.bytes > MAX_REPLY_BYTES {
+            return Some(Arrival::Torn);
         }
         self.parts.push(message.payload);
-        if self.parts.len() < said.parts {
-            self.first.get_or_insert((headers, said));
+        if self.parts.len() < header.parts {
+            self.first.get_or_insert((headers, header));
             return None;
         }
-        let (headers, said) = self.first.take().unwrap_or((headers, said));
-        Some(Arrived::Reply { headers, said, parts: std::mem::take(&mut self.parts) })
+        let (headers, header) = self.first.take().unwrap_or((headers, header));
+        Some(Arrival::Reply { headers, header, parts: std::mem::take(&mut self.parts) })
     }
 }

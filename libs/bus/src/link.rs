@@ -1,40 +1,45 @@
-//! Whether a server is connected, and since when not. A server of a cluster that dies takes its connections with it; those
-//! to another one are there a moment later, and until then asks wait instead of failing.
+//! Whether a server is connected, and since when not. When a server of a cluster dies, its clients reconnect
+//! to another one a moment later; until then requests wait instead of failing.
 
 use std::time::Duration;
 
 use async_nats::Event;
 use tokio::{
     sync::watch,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 
-/// How long after a loss a new connection is waited for: the other servers of a cluster answer within a tenth of it.
-const AGAIN_WITHIN: Duration = Duration::from_millis(500);
+/// How long after a loss requests wait for a new connection. Other servers of a cluster answer within a tenth
+/// of it.
+const RECONNECT_GRACE: Duration = Duration::from_millis(500);
+
+/// Between the client's event of a connection and the moment in which the client itself says that it is
+/// connected.
+const EVENT_LEAD: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     /// How often a server was connected.
-    times: u64,
-    /// When it was lost, if it is.
+    connects: u64,
+    /// When the connection was lost, unless there is one.
     lost: Option<Instant>,
 }
 
-/// The state of a connection, as its events tell it.
+/// The state of a connection, as its events report it.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     state: watch::Sender<State>,
 }
 
 impl Link {
-    /// Notes an event of the connection, and logs it.
-    pub(crate) fn note(&self, event: &Event) {
+    /// Takes an event of the connection into account, and logs it.
+    pub(crate) fn on_event(&self, event: &Event) {
         match event {
             Event::Connected => {
-                self.state.send_modify(|state| *state = State { times: state.times + 1, lost: None });
+                self.state.send_modify(|state| *state = State { connects: state.connects + 1, lost: None });
             }
             Event::Disconnected => self.state.send_modify(|state| state.lost = Some(Instant::now())),
-            // Among others what the server refuses: that is a mistake in permissions, and must be seen.
+            // Permission violations are among these: a mistake that must be seen.
             Event::ServerError(error) => {
                 tracing::warn!(%error, "the bus refuses something");
                 return;
@@ -44,43 +49,71 @@ impl Link {
         tracing::info!(%event, "bus");
     }
 
-    /// Whether a connection is there, or comes back that was lost a moment ago; waits no longer than this.
+    /// Resolves when `is_connected` is true.
+    pub(crate) async fn connected(&self, is_connected: impl Fn() -> bool) {
+        let mut changes = self.state.subscribe();
+        while !is_connected() {
+            // The client sends the event just before it changes its own state.
+            let State { connects, lost } = *changes.borrow_and_update();
+            if connects > 0 && lost.is_none() {
+                sleep(EVENT_LEAD).await;
+            } else if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether there is a connection, or one that was lost a moment ago comes back before `deadline`.
     pub(crate) async fn is_back(&self, is_connected: impl Fn() -> bool, deadline: Instant) -> bool {
         let mut changes = self.state.subscribe();
-        let State { times, lost } = *changes.borrow();
-        // RequestScope behind the count: whatever comes now is counted.
+        let State { connects, lost } = *changes.borrow();
+        // After the count was read: a connection made from here on raises it.
         if is_connected() {
             return true;
         }
-        if times == 0 {
+        if connects == 0 {
             return false;
         }
         // The event of a loss comes a moment after the loss.
-        let until = lost.unwrap_or_else(Instant::now) + AGAIN_WITHIN;
-        timeout_at(until.min(deadline), changes.wait_for(|state| state.times > times)).await.is_ok()
+        let until = lost.unwrap_or_else(Instant::now) + RECONNECT_GRACE;
+        timeout_at(until.min(deadline), changes.wait_for(|state| state.connects > connects)).await.is_ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[tokio::test]
-    async fn what_was_lost_a_moment_ago_is_waited_for() {
+    async fn a_connection_lost_a_moment_ago_is_waited_for() {
         let (link, never) = (Link::default(), || false);
         let within = |time: Duration| Instant::now() + time;
         let long = Duration::from_secs(60);
-        assert!(!link.is_back(never, within(long)).await, "it was never there");
-        link.note(&Event::Connected);
-        link.note(&Event::Disconnected);
+        assert!(!link.is_back(never, within(long)).await, "there never was one");
+        link.on_event(&Event::Connected);
+        link.on_event(&Event::Disconnected);
         assert!(!link.is_back(never, within(Duration::from_millis(20))).await, "the deadline counts");
         let (is_back, ()) = tokio::join!(link.is_back(never, within(long)), async {
             tokio::task::yield_now().await;
-            link.note(&Event::Connected);
+            link.on_event(&Event::Connected);
         });
         assert!(is_back);
-        link.note(&Event::Disconnected);
-        assert!(!link.is_back(never, within(long)).await, "not for long");
+        link.on_event(&Event::Disconnected);
+        assert!(!link.is_back(never, within(long)).await, "the grace has an end");
         assert!(link.is_back(|| true, within(long)).await);
+    }
+
+    #[tokio::test]
+    async fn waiting_for_a_connection_ends_with_the_connection_and_not_with_its_event() {
+        let (link, is_connected) = (Link::default(), AtomicBool::new(false));
+        let connected = link.connected(|| is_connected.load(Ordering::Relaxed));
+        tokio::pin!(connected);
+        assert!(futures_util::poll!(&mut connected).is_pending());
+        link.on_event(&Event::Connected);
+        assert!(futures_util::poll!(&mut connected).is_pending(), "the client does not say so yet");
+        is_connected.store(true, Ordering::Relaxed);
+        connected.await;
     }
 }

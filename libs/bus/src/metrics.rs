@@ -1,4 +1,4 @@
-//! What a process counts about the requests that it puts on the bus, and about those that it answers.
+//! Metrics of the requests that a process sends over the bus, and of those that it answers.
 
 use std::{
     borrow::Cow,
@@ -10,9 +10,9 @@ use std::{
 use mesh_telemetry::{Calls, LabeledFamily, Registry, bytes_histogram, list};
 use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
 
-use crate::{connection::Bus, load::Load, pace::Budget};
+use crate::load::Load;
 
-/// What telemetry calls the asks on the bus.
+/// `rpc.system.name` of calls over the bus.
 const SYSTEM: &str = "mesh";
 
 /// How a request ended.
@@ -22,43 +22,35 @@ pub(crate) enum Outcome {
     Ok,
     /// Refused: the client's mistake, or there is no such thing.
     Refused,
-    /// Failed: ours, or something was away.
+    /// Failed: our fault, or something needed was away.
     Failed,
     /// The asker went away.
     Canceled,
 }
 
-/// What a process spends on asking.
+/// Counts of the requests that a process sends.
 #[derive(Debug)]
-pub(crate) struct Asking {
-    pub(crate) budget: Budget,
+pub(crate) struct AskMetrics {
     /// Round trips.
     pub(crate) calls: Calls,
-    /// Asks put beside one that was still unanswered.
-    pub(crate) extras: Counter,
-    /// Those of them that were answered first.
-    pub(crate) extras_won: Counter,
+    /// Requests sent again while an earlier attempt was unanswered.
+    pub(crate) hedges: Counter,
+    /// Hedges that were answered first.
+    pub(crate) hedges_won: Counter,
 }
 
-impl Default for Asking {
+impl Default for AskMetrics {
     fn default() -> Self {
-        Self {
-            budget: Budget::default(),
-            calls: Calls::new(SYSTEM),
-            extras: Counter::default(),
-            extras_won: Counter::default(),
-        }
+        Self { calls: Calls::new(SYSTEM), hedges: Counter::default(), hedges_won: Counter::default() }
     }
 }
 
-impl Bus {
-    /// Adds the counts of asking and pulling to what is shown.
-    pub fn register_metrics(&self, registry: &mut Registry) {
-        let Asking { calls, extras, extras_won, .. } = &self.shared.asking;
-        calls.register(registry, &list::RPC_CLIENT_CALL_DURATION);
-        registry.add(&list::BUS_HEDGES, extras.clone());
-        registry.add(&list::BUS_HEDGES_WON, extras_won.clone());
-        self.shared.pulling.register(registry);
+impl AskMetrics {
+    /// Adds the counts to a registry.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        self.calls.register(registry, &list::RPC_CLIENT_CALL_DURATION);
+        registry.add(&list::BUS_HEDGES, self.hedges.clone());
+        registry.add(&list::BUS_HEDGES_WON, self.hedges_won.clone());
     }
 }
 
@@ -67,14 +59,14 @@ impl Bus {
 pub(crate) struct RequestMetrics {
     calls: Calls,
     sizes: LabeledFamily<1, Histogram>,
-    /// Turned away for want of room.
+    /// Requests refused because the service works on as many as it may.
     pub(crate) shed: Counter,
     /// Requests that wait for their actor.
     pub(crate) mailbox: Gauge,
 }
 
 impl RequestMetrics {
-    /// Adds the counts to what is shown.
+    /// Makes the counts and adds them to a registry.
     pub(crate) fn register(registry: &mut Registry, load: &Rc<Load>) -> Self {
         let metrics = Self {
             calls: Calls::new(SYSTEM),
@@ -97,19 +89,19 @@ impl RequestMetrics {
         metrics
     }
 
-    /// Shows an operation before it was ever asked for.
-    pub(crate) fn begin(&self, operation: &'static str) {
+    /// Shows an operation with zeros before its first request.
+    pub(crate) fn show(&self, operation: &'static str) {
         self.calls.histogram(operation, 0);
         self.sizes.get_or_create_owned(&[("rpc_method", operation)]);
     }
 
     /// Counts a request that ended with a gRPC code.
-    pub(crate) fn ended(&self, operation: &'static str, code: u8, took: Duration) {
+    pub(crate) fn record_call(&self, operation: &'static str, code: u8, took: Duration) {
         self.calls.histogram(Cow::Borrowed(operation), code).observe(took.as_secs_f64());
     }
 
     /// Counts a reply's bytes.
-    pub(crate) fn replied(&self, operation: &'static str, bytes: usize) {
+    pub(crate) fn record_size(&self, operation: &'static str, bytes: usize) {
         self.sizes.get_or_create(&[("rpc_method", operation)]).observe(bytes as f64);
     }
 }

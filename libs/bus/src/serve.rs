@@ -1,171 +1,115 @@
-//! Answering: subscribes an actor's operations in the workload's queue group, bounds what is in flight,
-//! keeps deadlines, and drains in order.
+//! Serving: subscribes an actor's operations in the workload's queue group and under the replica's name,
+//! sends heartbeats, and drains in order.
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
     future::Future,
     rc::{Rc, Weak},
     time::{Duration, Instant},
 };
 
-use actix::{Actor, Addr, Context, Handler};
+use actix::{Actor, Context};
 use async_nats::{Message, Subject, Subscriber};
 use bytes::Bytes;
-use futures_util::{
-    StreamExt,
-    future::{AbortHandle, Abortable, LocalBoxFuture, join_all},
-};
-use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
-use mesh_telemetry::{
-    Registry, code_name,
-    span::{self, SpanExt},
-};
-use proto_msgs::Operation;
+use futures_util::{StreamExt, future::join_all};
 use tokio::{
     sync::{Notify, watch},
+    task::JoinHandle,
     time::{MissedTickBehavior, interval, timeout},
 };
-use tracing::Instrument;
 
 use crate::{
-    answering::{Ask, RequestScope},
-    connection::{Bus, BusError},
-    encoding::Encoding,
-    headers::RequestHeaders,
-    leaving::leave,
-    load::Load,
-    metrics::{Outcome, RequestMetrics},
-    replicas::{BEAT, Beat, PROBE_NAME, direct_subject},
-    replying::{Rendered, send, send_problem},
+    connection::Bus,
+    dispatch::Dispatcher,
+    drain::drain_subscription,
+    error::BusError,
+    replicas::{HEARTBEAT_INTERVAL, Heartbeat},
+    router::{OperationHandler, Router},
     stats::{self, Stats},
-    stream::answers_by,
+    subjects::{self, PROBE},
 };
 
-/// How long a server that is there may take to know of subscriptions. One that is away learns of them when it is back.
-const KNOWN_WITHIN: Duration = Duration::from_secs(1);
+/// Longest time for a connected server to process subscriptions. Without a server they are made when it is
+/// back.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Bounds of a service.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Requests worked on at the same time; one more is answered `ResourceExhausted` at once.
-    pub in_flight: usize,
-    /// Requests of one operation among them; fewer leave room for the others when one of them becomes slow.
-    pub per_operation: usize,
-    /// Longest time for one request, whatever its asker says.
-    pub timeout: Duration,
+/// Least time for sending the last replies, whatever is left of the grace.
+const MIN_FLUSH_TIME: Duration = Duration::from_millis(200);
+
+/// A service that answers. See [`ServiceHandle::drain`].
+pub struct ServiceHandle {
+    dispatcher: Rc<Dispatcher>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
 }
 
-/// What an operation does with a request; it comes to nothing when it has answered by itself.
-pub(crate) type Work =
-    Rc<dyn Fn(Message, Encoding) -> LocalBoxFuture<'static, Result<Option<Rendered>, Problem>>>;
+/// Tells whether a service takes requests. See [`ServiceHandle::readiness`].
+#[derive(Clone)]
+pub struct Readiness(Rc<Dispatcher>);
 
-/// An operation that is answered.
-pub(crate) struct Served {
-    name: &'static str,
-    work: Work,
-    /// Requests of it that are being worked on.
-    running: Cell<usize>,
-}
-
-impl Served {
-    pub(crate) fn by(name: &'static str, work: Work) -> Rc<Self> {
-        Rc::new(Self { name, work, running: Cell::new(0) })
+impl Readiness {
+    /// Whether requests are taken.
+    pub fn is_ready(&self) -> bool {
+        self.0.is_ready.get()
     }
 }
 
-/// The operations that an actor answers.
-pub struct Router<A: Actor> {
-    pub(crate) bus: Bus,
-    pub(crate) actor: Addr<A>,
-    limits: Limits,
-    pub(crate) workload: &'static str,
-    pub(crate) metrics: RequestMetrics,
-    load: Rc<Load>,
-    pub(crate) operations: Vec<Rc<Served>>,
-    /// Whether some of them are streams.
-    pub(crate) has_streams: bool,
+impl ServiceHandle {
+    /// A view of whether requests are taken yet.
+    pub fn readiness(&self) -> Readiness {
+        Readiness(Rc::clone(&self.dispatcher))
+    }
+
+    /// Stops taking requests, finishes those in flight (for `grace` at most), and sends every reply.
+    pub async fn drain(self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        self.stop.send_replace(true);
+        let _ = timeout(left(), self.serving).await;
+        let load = &self.dispatcher.load;
+        while load.now() > 0 {
+            if timeout(left(), self.dispatcher.idle.notified()).await.is_err() {
+                tracing::warn!(in_flight = load.now(), "stopping before all requests are answered");
+                break;
+            }
+        }
+        self.dispatcher.bus.flush(left().max(MIN_FLUSH_TIME)).await;
+    }
 }
 
 impl<A: Actor<Context = Context<A>>> Router<A> {
-    /// No operations yet.
-    pub fn new(
-        bus: Bus,
-        workload: &'static str,
-        actor: Addr<A>,
-        limits: Limits,
-        registry: &mut Registry,
-    ) -> Self {
-        let load = Rc::new(Load::idle_since(Instant::now()));
-        let metrics = RequestMetrics::register(registry, &load);
-        Self { bus, actor, limits, workload, metrics, load, operations: Vec::new(), has_streams: false }
-    }
-
-    /// Adds one operation.
-    #[must_use]
-    pub fn on<R: Operation>(mut self) -> Self
-    where
-        A: Handler<Ask<R>>,
-    {
-        debug_assert_eq!(R::WORKLOAD, self.workload, "{} belongs to another workload", R::NAME);
-        self.metrics.begin(R::NAME);
-        let (actor, mailbox) = (self.actor.clone(), self.metrics.mailbox.clone());
-        let work: Work = Rc::new(move |message: Message, encoding| {
-            let (actor, mailbox) = (actor.clone(), mailbox.clone());
-            Box::pin(async move {
-                let request = R::decode(message.payload).map_err(|error| {
-                    Problem::invalid(MALFORMED, "the request does not decode").caused_by(error.to_string())
-                })?;
-                let answered = match actor.send(Ask(request, RequestScope::queued(&mailbox))).await {
-                    Ok(answer) => answer?,
-                    Err(error) => {
-                        let problem =
-                            Problem::internal(NOT_MAPPED, "the service could not finish this request");
-                        return Err(problem.caused_by(error.to_string()));
-                    }
-                };
-                let body = encoding.render(&answered.reply)?;
-                // Only what has a head is ever compared with an earlier state of itself.
-                let digest = answered.head.and_then(|_| encoding.digest(&answered.reply, &body));
-                Ok(Some(Rendered::compressed(body, encoding, answered.head, digest).await))
-            })
-        });
-        self.operations.push(Served::by(R::NAME, work));
-        self
-    }
-
-    /// Begins to answer as soon as `ready` comes: a replica that cannot work yet takes no request from one that
-    /// can.
+    /// Starts to answer when `ready` resolves: a replica that cannot work yet must not take requests from the
+    /// others.
     pub fn serve(self, ready: impl Future<Output = ()> + 'static) -> ServiceHandle {
         let (stop, stopped) = watch::channel(false);
         let (bus, has_streams) = (self.bus.clone(), self.has_streams);
         let ready = async move {
             ready.await;
-            if has_streams && let Err(error) = bus.bulk().await {
+            if has_streams && let Err(error) = bus.chunk_connection().await {
                 tracing::error!(error = &error as &dyn std::error::Error, "no connection for chunks");
             }
         };
-        let desk = Rc::new(Desk {
-            bus: self.bus.clone(),
+        let dispatcher = Rc::new(Dispatcher {
+            stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
+            bus: self.bus,
             limits: self.limits,
-            metrics: self.metrics.clone(),
-            running: RefCell::default(),
+            metrics: self.metrics,
+            in_flight: RefCell::default(),
             load: self.load,
             idle: Notify::new(),
-            stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
-            open: Cell::new(false),
+            is_ready: Cell::new(false),
         });
-        let answering =
-            actix::spawn(answer(Rc::clone(&desk), self.workload, self.operations, ready, stopped));
-        ServiceHandle { desk, stop, answering }
+        let serving =
+            actix::spawn(serve(Rc::clone(&dispatcher), self.workload, self.operations, ready, stopped));
+        ServiceHandle { dispatcher, stop, serving }
     }
 }
 
 /// Subscribes every operation and answers until the service drains.
-async fn answer(
-    desk: Rc<Desk>,
+async fn serve(
+    dispatcher: Rc<Dispatcher>,
     workload: &'static str,
-    operations: Vec<Rc<Served>>,
+    operations: Vec<Rc<OperationHandler>>,
     ready: impl Future<Output = ()>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -173,141 +117,89 @@ async fn answer(
         () = ready => {}
         _ = stop.wait_for(|stop| *stop) => return,
     }
-    match subscribe(&desk, workload, operations, &stop).await {
+    match subscribe(&dispatcher, workload, operations, &stop).await {
         Ok(readers) => {
-            let itself = format!("{}-itself", desk.stats.id());
-            let itself = direct_subject(&desk.bus.subject(workload, PROBE_NAME), &itself);
-            let _ = timeout(KNOWN_WITHIN, hear_itself(&desk.bus, itself)).await;
-            desk.open.set(true);
-            actix::spawn(beat(Rc::downgrade(&desk), workload, stop));
+            let own = format!("{}-itself", dispatcher.stats.id());
+            let own = subjects::direct(&dispatcher.bus.subject(workload, PROBE), &own);
+            let _ = timeout(SUBSCRIBE_TIMEOUT, await_subscribed(&dispatcher.bus, own)).await;
+            dispatcher.is_ready.set(true);
+            actix::spawn(send_heartbeats(Rc::downgrade(&dispatcher), workload, stop));
             join_all(readers).await;
         }
         Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "cannot take requests"),
     }
 }
 
-/// Comes when the server knows of every subscription made before: it takes what comes over one connection in order.
-async fn hear_itself(bus: &Bus, itself: Subject) {
+/// Resolves when the server has processed all earlier subscriptions: it returns a message to ourselves, and
+/// handles the commands of one connection in order.
+async fn await_subscribed(bus: &Bus, own_subject: Subject) {
     let client = &bus.shared.client;
-    if let Ok(mut heard) = client.subscribe(itself.clone()).await
-        && client.publish(itself, Bytes::new()).await.is_ok()
+    if let Ok(mut messages) = client.subscribe(own_subject.clone()).await
+        && client.publish(own_subject, Bytes::new()).await.is_ok()
     {
-        heard.next().await;
+        messages.next().await;
     }
 }
 
 async fn subscribe(
-    desk: &Rc<Desk>,
+    dispatcher: &Rc<Dispatcher>,
     workload: &'static str,
-    operations: Vec<Rc<Served>>,
+    operations: Vec<Rc<OperationHandler>>,
     stop: &watch::Receiver<bool>,
-) -> Result<Vec<tokio::task::JoinHandle<()>>, BusError> {
-    let closed = |error: async_nats::SubscribeError| BusError::Closed(error.into());
-    let client = &desk.bus.shared.client;
-    let canceled = client.subscribe(desk.bus.cancel_subject(workload)).await.map_err(closed)?;
-    actix::spawn(cancel(Rc::clone(desk), canceled));
+) -> Result<Vec<JoinHandle<()>>, BusError> {
+    let (bus, client) = (&dispatcher.bus, &dispatcher.bus.shared.client);
+    let canceled = client.subscribe(bus.cancel_subject(workload)).await.map_err(BusError::closed)?;
+    actix::spawn(cancel_requests(Rc::clone(dispatcher), canceled));
     let mut readers = Vec::new();
-    for served in &operations {
-        let subject = desk.bus.subject(workload, served.name);
-        let requests = client.queue_subscribe(subject.clone(), workload.to_owned()).await.map_err(closed)?;
-        let fence = Subject::from(subject.as_str());
-        desk.stats.add(served.name, subject, workload);
-        let served = Rc::clone(served);
-        let pick = move |_: &Message| Some(Rc::clone(&served));
-        readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, fence, stop.clone())));
+    for operation in &operations {
+        let subject = bus.subject(workload, operation.name);
+        let requests = client.queue_subscribe(subject.clone(), workload.to_owned()).await;
+        let requests = requests.map_err(BusError::closed)?;
+        let marker_subject = Subject::from(subject.as_str());
+        dispatcher.stats.add(operation.name, subject, workload);
+        let operation = Rc::clone(operation);
+        let find = move |_: &Message| Some(Rc::clone(&operation));
+        let reader = read(Rc::clone(dispatcher), find, requests, marker_subject, stop.clone());
+        readers.push(actix::spawn(reader));
     }
-    // By name: for askers that know of a replica which must not be asked.
-    let by_name = direct_subject(&desk.bus.subject(workload, "*"), desk.stats.id());
-    let requests = client.subscribe(by_name).await.map_err(closed)?;
-    let pick = move |message: &Message| {
-        let asked = message.subject.rsplit('.').nth(1)?;
-        operations.iter().find(|served| served.name == asked).cloned()
+    // By name: for askers that must avoid another replica.
+    let by_name = subjects::direct(&bus.subject(workload, "*"), dispatcher.stats.id());
+    let requests = client.subscribe(by_name).await.map_err(BusError::closed)?;
+    let find = move |message: &Message| {
+        let name = message.subject.rsplit('.').nth(1)?;
+        operations.iter().find(|operation| operation.name == name).cloned()
     };
-    let fence = direct_subject(&desk.bus.subject(workload, PROBE_NAME), desk.stats.id());
-    readers.push(actix::spawn(read(Rc::clone(desk), pick, requests, fence, stop.clone())));
-    stats::answer(&desk.bus, &desk.stats).await?;
+    let marker_subject = subjects::direct(&bus.subject(workload, PROBE), dispatcher.stats.id());
+    readers.push(actix::spawn(read(Rc::clone(dispatcher), find, requests, marker_subject, stop.clone())));
+    stats::answer(bus, &dispatcher.stats).await?;
     Ok(readers)
 }
 
-/// A service that answers. See [`ServiceHandle::drain`].
-pub struct ServiceHandle {
-    desk: Rc<Desk>,
-    stop: watch::Sender<bool>,
-    answering: tokio::task::JoinHandle<()>,
-}
-
-/// Tells whether a service takes requests. See [`ServiceHandle::readiness`].
-#[derive(Clone)]
-pub struct Readiness(Rc<Desk>);
-
-impl Readiness {
-    /// Whether requests are taken.
-    pub fn is_ready(&self) -> bool {
-        self.0.open.get()
-    }
-}
-
-impl ServiceHandle {
-    /// A view of whether requests are taken yet.
-    pub fn readiness(&self) -> Readiness {
-        Readiness(Rc::clone(&self.desk))
-    }
-
-    /// Stops taking requests, finishes those that run (at most this long), and sends every reply.
-    pub async fn drain(self, grace: Duration) {
-        let deadline = Instant::now() + grace;
-        let left = || deadline.saturating_duration_since(Instant::now());
-        self.stop.send_replace(true);
-        let _ = timeout(left(), self.answering).await;
-        while self.desk.load.now() > 0 {
-            if timeout(left(), self.desk.idle.notified()).await.is_err() {
-                tracing::warn!(in_flight = self.desk.load.now(), "stopping before all requests are answered");
-                break;
-            }
-        }
-        self.desk.bus.flush(left().max(Duration::from_millis(200))).await;
-    }
-}
-
-/// What all operations of a process share.
-struct Desk {
-    bus: Bus,
-    limits: Limits,
-    metrics: RequestMetrics,
-    /// Requests being worked on, by where their replies go.
-    running: RefCell<HashMap<String, AbortHandle>>,
-    load: Rc<Load>,
-    idle: Notify,
-    stats: Rc<Stats>,
-    /// Whether requests are taken.
-    open: Cell<bool>,
-}
-
-/// Says that this replica lives, for as long as it does.
-async fn beat(desk: Weak<Desk>, workload: &'static str, stop: watch::Receiver<bool>) {
-    let mut beats = interval(BEAT);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while let Some(desk) = desk.upgrade() {
+/// Sends the replica's heartbeats for as long as it lives.
+async fn send_heartbeats(dispatcher: Weak<Dispatcher>, workload: &'static str, stop: watch::Receiver<bool>) {
+    let mut ticks = interval(HEARTBEAT_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while let Some(dispatcher) = dispatcher.upgrade() {
         let is_taking = !*stop.borrow();
-        let id = desk.stats.id().to_owned();
-        desk.bus.beat(workload, &Beat { id, is_taking }).await;
-        drop(desk);
-        beats.tick().await;
+        let id = dispatcher.stats.id().to_owned();
+        dispatcher.bus.send_heartbeat(workload, &Heartbeat { id, is_taking }).await;
+        drop(dispatcher);
+        ticks.tick().await;
     }
 }
 
-/// Takes the requests of a subscription until the service drains; `pick` finds the operation of each. What is published
-/// to `fence` comes over this subscription, or over that of another replica.
+/// Reads the requests of a subscription until the service drains. `find` finds the operation of each.
+/// Messages to `marker_subject` arrive on this subscription, or on that of another replica of the group.
 async fn read(
-    desk: Rc<Desk>,
-    pick: impl Fn(&Message) -> Option<Rc<Served>>,
+    dispatcher: Rc<Dispatcher>,
+    find: impl Fn(&Message) -> Option<Rc<OperationHandler>>,
     mut requests: Subscriber,
-    fence: Subject,
+    marker_subject: Subject,
     mut stop: watch::Receiver<bool>,
 ) {
-    let take = |message: Message| {
-        if let Some(served) = pick(&message) {
-            take(&desk, served, message);
+    let handle = |message: Message| {
+        if let Some(operation) = find(&message) {
+            dispatcher.dispatch(operation, message);
         }
     };
     let mut received = 0;
@@ -316,132 +208,29 @@ async fn read(
             message = requests.next() => match message {
                 Some(message) => {
                     received += 1;
-                    take(message);
+                    handle(message);
                 }
                 None => return,
             },
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
-    if leave(&desk.bus, &mut requests, received, fence, &take).await {
+    if drain_subscription(&dispatcher.bus, &mut requests, received, marker_subject, &handle).await {
         return;
     }
-    // What the server had sent already is still answered, mostly; the stream ends behind it.
+    // Most of what the server sent before is still answered; then the stream ends.
     if requests.drain().await.is_ok() {
         while let Some(message) = requests.next().await {
-            take(message);
+            handle(message);
         }
     }
 }
 
-/// Stops the work of askers that have gone away.
-async fn cancel(desk: Rc<Desk>, mut canceled: Subscriber) {
+/// Cancels the requests of askers that no longer wait.
+async fn cancel_requests(dispatcher: Rc<Dispatcher>, mut canceled: Subscriber) {
     while let Some(message) = canceled.next().await {
-        if let Ok(reply_to) = std::str::from_utf8(&message.payload)
-            && let Some(work) = desk.running.borrow().get(reply_to)
-        {
-            work.abort();
+        if let Ok(reply_to) = std::str::from_utf8(&message.payload) {
+            dispatcher.cancel(reply_to);
         }
     }
-}
-
-fn take(desk: &Rc<Desk>, served: Rc<Served>, message: Message) {
-    let name = served.name;
-    let Some(reply_to) = message.reply.clone() else { return };
-    let started = Instant::now();
-    let request = RequestHeaders::read(message.headers.as_ref(), desk.limits.timeout);
-    let Some(left) = request.left else {
-        desk.metrics.ended(name, Code::DeadlineExceeded.number(), Duration::ZERO);
-        return;
-    };
-    if desk.load.now() >= desk.limits.in_flight || served.running.get() >= desk.limits.per_operation {
-        desk.metrics.shed.inc();
-        desk.metrics.ended(name, Code::ResourceExhausted.number(), Duration::ZERO);
-        actix::spawn(refuse(Rc::clone(desk), reply_to));
-        return;
-    }
-    let (abort, registration) = AbortHandle::new_pair();
-    desk.running.borrow_mut().insert(reply_to.to_string(), abort);
-    desk.load.begins(started);
-    served.running.set(served.running.get() + 1);
-    let client = answers_by(&desk.bus, message.headers.as_ref()).clone();
-    let span = span::answer(request.trace.as_ref(), desk.stats.name(), name, &request.request_id);
-    // The work's own future is made inside of the span, too.
-    let work = span.in_scope(|| (served.work)(message, request.encoding)).instrument(span.clone());
-    let work = Abortable::new(work, registration);
-    let desk = Rc::clone(desk);
-    actix::spawn(async move {
-        let result = match timeout(left, work).await {
-            Ok(Ok(result)) => Some(result),
-            Ok(Err(_aborted)) => None,
-            Err(_elapsed) => Some(Err(Problem::deadline_exceeded("the request took too long"))),
-        };
-        let (outcome, code) = (outcome(result.as_ref()), code(result.as_ref()));
-        if outcome == Outcome::Failed || outcome == Outcome::Canceled {
-            span.record_failure(code_name(code));
-        }
-        drop(span);
-        match result {
-            Some(Ok(Some(rendered))) => {
-                desk.metrics.replied(name, rendered.len());
-                send(&desk.bus, &reply_to, rendered).await;
-            }
-            Some(Err(problem)) => {
-                log(name, &request, &problem);
-                send_problem(&client, &reply_to, &problem, None).await;
-            }
-            Some(Ok(None)) | None => {}
-        }
-        desk.running.borrow_mut().remove(reply_to.as_str());
-        let ended = Instant::now();
-        desk.load.ends(ended);
-        served.running.set(served.running.get() - 1);
-        desk.metrics.ended(name, code, ended - started);
-        desk.stats.count(name, ended - started, outcome);
-        if desk.load.now() == 0 {
-            desk.idle.notify_waiters();
-        }
-    });
-}
-
-fn outcome(result: Option<&Result<Option<Rendered>, Problem>>) -> Outcome {
-    match result {
-        Some(Ok(_)) => Outcome::Ok,
-        None => Outcome::Canceled,
-        Some(Err(problem)) => match problem.code {
-            Code::Internal | Code::Unknown | Code::Unavailable | Code::DeadlineExceeded => Outcome::Failed,
-            _ => Outcome::Refused,
-        },
-    }
-}
-
-/// The gRPC code of it.
-fn code(result: Option<&Result<Option<Rendered>, Problem>>) -> u8 {
-    match result {
-        Some(Ok(_)) => 0,
-        Some(Err(problem)) => problem.code.number(),
-        None => Code::Canceled.number(),
-    }
-}
-
-/// The one place where a failed request is logged: what its client may not see stands only here.
-fn log(operation: &str, request: &RequestHeaders, problem: &Problem) {
-    let cause = problem.cause.as_deref().unwrap_or_default();
-    let request_id = request.request_id.as_str();
-    let trace_id = request.trace.as_ref().map(|trace| tracing::field::display(trace.trace_id()));
-    match problem.code {
-        Code::Internal | Code::Unknown => {
-            tracing::error!(operation, request_id, trace_id, %problem, cause, "failed");
-        }
-        Code::Unavailable | Code::DeadlineExceeded => {
-            tracing::warn!(operation, request_id, trace_id, %problem, cause, "failed");
-        }
-        _ => tracing::debug!(operation, request_id, trace_id, %problem, cause, "refused"),
-    }
-}
-
-async fn refuse(desk: Rc<Desk>, reply_to: Subject) {
-    let problem =
-        Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the replica has no room for this request");
-    send_problem(&desk.bus.shared.client, &reply_to, &problem, Some(desk.stats.id())).await;
 }

@@ -1,5 +1,5 @@
-//! What a service says of itself by the bus's service convention (ADR-32): PING, INFO and STATS, so that the
-//! bus's own tools list the replicas.
+//! Answers of a replica to PING, INFO and STATS of the bus's service convention (ADR-32), so that the bus's
+//! own tools list the replicas.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -7,14 +7,7 @@ use async_nats::Message;
 use futures_util::{StreamExt, stream::select_all};
 use serde::Serialize;
 
-use crate::{
-    config::BusConfig,
-    connection::{Bus, BusError},
-    metrics::Outcome,
-};
-
-/// The convention's questions.
-pub(crate) const VERBS: [&str; 3] = ["PING", "INFO", "STATS"];
+use crate::{config::BusConfig, connection::Bus, error::BusError, metrics::Outcome, subjects::SERVICE_VERBS};
 
 /// Identity and counts of one replica.
 #[derive(Debug)]
@@ -41,7 +34,7 @@ struct Endpoint {
 }
 
 #[derive(Serialize)]
-struct Described<'a> {
+struct Description<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     name: &'a str,
@@ -72,11 +65,12 @@ impl Stats {
         self.name
     }
 
-    /// The replica's name.
+    /// The name of the replica, new with every start.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
+    /// Adds an operation.
     pub(crate) fn add(&self, name: &'static str, subject: String, queue_group: &'static str) {
         self.endpoints.borrow_mut().push(Endpoint {
             name,
@@ -90,6 +84,7 @@ impl Stats {
         });
     }
 
+    /// Counts a request that has ended.
     pub(crate) fn count(&self, name: &str, took: Duration, outcome: Outcome) {
         let mut endpoints = self.endpoints.borrow_mut();
         let Some(endpoint) = endpoints.iter_mut().find(|endpoint| endpoint.name == name) else { return };
@@ -103,7 +98,7 @@ impl Stats {
     }
 
     fn describe(&self, verb: &str) -> Vec<u8> {
-        let mut described = Described {
+        let mut description = Description {
             kind: "io.nats.micro.v1.ping_response",
             name: self.name,
             id: &self.id,
@@ -115,33 +110,37 @@ impl Stats {
         };
         match verb {
             "INFO" => {
-                described.kind = "io.nats.micro.v1.info_response";
-                described.description = Some("a workload of the trading network gateway");
-                described.endpoints = Some(self.endpoints.borrow().clone());
+                description.kind = "io.nats.micro.v1.info_response";
+                description.description = Some("a workload of the trading network gateway");
+                description.endpoints = Some(self.endpoints.borrow().clone());
             }
             "STATS" => {
-                described.kind = "io.nats.micro.v1.stats_response";
-                described.started = Some(&self.started);
-                described.endpoints = Some(self.endpoints.borrow().clone());
+                description.kind = "io.nats.micro.v1.stats_response";
+                description.started = Some(&self.started);
+                description.endpoints = Some(self.endpoints.borrow().clone());
             }
             _ => {}
         }
-        serde_json::to_vec(&described).expect("text and numbers")
+        serde_json::to_vec(&description).expect("text and numbers")
     }
 }
 
-/// Answers the convention's questions to all services, to this one, and to this replica.
+/// Answers the convention's questions to all services, to this workload, and to this replica, until the
+/// process ends.
+///
+/// # Errors
+/// When the connection is closed.
 pub(crate) async fn answer(bus: &Bus, stats: &Rc<Stats>) -> Result<(), BusError> {
     let client = bus.shared.client.clone();
     let mut questions = Vec::new();
-    for verb in VERBS {
+    for verb in SERVICE_VERBS {
         for subject in [
             format!("$SRV.{verb}"),
             format!("$SRV.{verb}.{}", stats.name),
             format!("$SRV.{verb}.{}.{}", stats.name, stats.id),
         ] {
-            let asked = client.subscribe(subject).await.map_err(|error| BusError::Closed(error.into()))?;
-            questions.push(asked.map(move |message: Message| (verb, message)));
+            let messages = client.subscribe(subject).await.map_err(BusError::closed)?;
+            questions.push(messages.map(move |message: Message| (verb, message)));
         }
     }
     let stats = Rc::clone(stats);

@@ -1,5 +1,5 @@
-//! Who serves on this mesh right now: what the replicas answer to the service convention's `$SRV.STATS`, as
-//! `nats micro stats` shows it.
+//! A survey of the replicas on this mesh: their answers to the service convention's `$SRV.STATS`, as `nats
+//! micro stats` shows them.
 
 use std::time::Duration;
 
@@ -9,36 +9,33 @@ use futures_util::{Stream, StreamExt};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
-use crate::{
-    connection::{Bus, BusError},
-    permissions,
-};
+use crate::{connection::Bus, error::BusError, permissions};
 
-/// More replicas than this are not told of.
-const REPLICAS_AT_MOST: usize = 512;
+/// Most replicas of a survey.
+const MAX_REPLICAS: usize = 512;
 
-/// Answers looked at, those of other meshes on the same bus included.
-const ANSWERS_AT_MOST: usize = 4096;
+/// Most answers that are read, including those of other meshes on the same bus.
+const MAX_ANSWERS: usize = 4096;
 
-/// A longer answer is nobody's.
-const ANSWER_AT_MOST: usize = 64 << 10;
+/// Longest answer that is read, bytes.
+const MAX_ANSWER_BYTES: usize = 64 << 10;
 
-/// What one replica says of itself.
+/// The statistics of one replica.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ReplicaStats {
     /// The workload.
     pub name: String,
     /// Its own name, new with every start.
     pub id: String,
-    /// Of the program.
+    /// Version of the program.
     pub version: String,
-    /// When it began to serve, RFC 3339.
+    /// When it was started, RFC 3339.
     pub started: String,
-    /// By operation, since then.
+    /// Its operations.
     pub endpoints: Vec<EndpointStats>,
 }
 
-/// What a replica counted of one operation.
+/// Counts of one operation since the replica was started.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct EndpointStats {
     /// The operation.
@@ -57,52 +54,50 @@ pub struct EndpointStats {
 pub struct Survey {
     /// In the order of their answers.
     pub replicas: Vec<ReplicaStats>,
-    /// Whether there were more than are told of.
+    /// Whether there were more replicas than these.
     pub is_cut: bool,
 }
 
 impl Bus {
-    /// Asks every replica of this mesh for its counts, and takes what is answered within this time.
+    /// Asks every replica of this mesh for its statistics, and collects the answers for `duration`.
     ///
     /// # Errors
     /// When the bus cannot be asked.
-    pub async fn survey(&self, within: Duration) -> Result<Survey, BusError> {
+    pub async fn survey(&self, duration: Duration) -> Result<Survey, BusError> {
         let client = &self.shared.client;
-        let closed = |error: Box<dyn std::error::Error + Send + Sync>| BusError::Closed(error);
-        let deadline = Instant::now() + within;
-        // An inbox of its own: one question has many answers, and nobody knows how many. Workloads are asked one by one,
-        // because each may reply only where the asker expects it.
+        let deadline = Instant::now() + duration;
+        // An inbox of its own, because the number of answers is unknown. Workloads are asked one by one,
+        // because each may reply only to inboxes with its own name.
         let inbox = client.new_inbox();
         let answers = client.subscribe(format!("{inbox}.*.survey")).await;
-        let answers = answers.map_err(|error| closed(error.into()))?;
+        let answers = answers.map_err(BusError::closed)?;
         for workload in permissions::workloads() {
             let (subject, reply) = (format!("$SRV.STATS.{workload}"), format!("{inbox}.{workload}.survey"));
-            let asked = client.publish_with_reply(subject, reply, Bytes::new()).await;
-            asked.map_err(|error| closed(error.into()))?;
+            client.publish_with_reply(subject, reply, Bytes::new()).await.map_err(BusError::closed)?;
         }
         let answers = answers.map(|Message { payload, .. }| payload);
         Ok(gather(Box::pin(answers), &format!("{}.", self.shared.config.prefix), deadline).await)
     }
 }
 
-/// Takes the answers of one mesh, by what its subjects begin with.
+/// Collects the answers of one mesh, by the beginning of its subjects.
 async fn gather(
     mut answers: impl Stream<Item = Bytes> + Unpin,
     beginning: &str,
     deadline: Instant,
 ) -> Survey {
     let mut survey = Survey::default();
-    for _ in 0..ANSWERS_AT_MOST {
+    for _ in 0..MAX_ANSWERS {
         let Ok(Some(payload)) = timeout_at(deadline, answers.next()).await else { return survey };
-        // Empty when nobody serves at all.
-        if payload.is_empty() || payload.len() > ANSWER_AT_MOST {
+        // Empty when there is no replica at all.
+        if payload.is_empty() || payload.len() > MAX_ANSWER_BYTES {
             continue;
         }
         let Ok(replica) = serde_json::from_slice::<ReplicaStats>(&payload) else { continue };
         if !replica.endpoints.iter().any(|endpoint| endpoint.subject.starts_with(beginning)) {
             continue;
         }
-        if survey.replicas.len() == REPLICAS_AT_MOST {
+        if survey.replicas.len() == MAX_REPLICAS {
             break;
         }
         survey.replicas.push(replica);
@@ -136,7 +131,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_of_this_mesh_are_counted_and_others_are_not() {
-        let long = Bytes::from(vec![b' '; ANSWER_AT_MOST + 1]);
+        let long = Bytes::from(vec![b' '; MAX_ANSWER_BYTES + 1]);
         let others = [answer("b", "mesh2.query.GetWithdrawal"), Bytes::new(), Bytes::from_static(b"{"), long];
         let mut answers = vec![answer("a", "mesh.query.GetWithdrawal")];
         answers.extend(others);
@@ -149,15 +144,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_many_are_cut_and_said_to_be() {
+    async fn a_survey_of_too_many_replicas_is_cut_and_says_so() {
         let all = |count| (0..count).map(|id: usize| answer(&id.to_string(), "mesh.query.X")).collect();
-        assert!(!gathered(all(REPLICAS_AT_MOST)).await.is_cut);
-        let survey = gathered(all(REPLICAS_AT_MOST + 1)).await;
-        assert_eq!((survey.replicas.len(), survey.is_cut), (REPLICAS_AT_MOST, true));
+        assert!(!gathered(all(MAX_REPLICAS)).await.is_cut);
+        let survey = gathered(all(MAX_REPLICAS + 1)).await;
+        assert_eq!((survey.replicas.len(), survey.is_cut), (MAX_REPLICAS, true));
     }
 
     #[tokio::test]
-    async fn silence_ends_in_time() {
+    async fn a_survey_without_answers_ends_in_time() {
         let silence = stream::pending::<Bytes>();
         let survey = gather(silence, "mesh.", Instant::now() + Duration::from_millis(1)).await;
         assert_eq!(survey, Survey::default());

@@ -383,7 +383,8 @@ fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
         let bus = connect(&prefix).await;
         let (_script, serving) = replica(&prefix, 64).await;
         let (_client, _requests) = frozen(&prefix).await;
-        // The first ask begins to listen for replicas; the beat that tells of the living one comes within 100 ms.
+        // The first ask begins to listen for replicas; the beat that tells of the living one comes within 100
+        // ms.
         let asks = (0..40).map(|_| async {
             let begun = std::time::Instant::now();
             bus.ask_typed(&request("a"), PATIENCE).await.unwrap();

@@ -1,4 +1,5 @@
-//! Streams over a real bus: replicas that die, freeze, drain or are full, a bus that restarts, readers that pause.
+//! Streams over a real bus: replicas that die, freeze, drain or are full, a bus that restarts, readers that
+//! pause.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,8 +33,8 @@ use tokio::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest pause that a reader may see: the idle time of at most a second, and as much for a machine that has other
-/// work too.
+/// Longest pause that a reader may see: the idle time of at most a second, and as much for a machine that has
+/// other work too.
 const PAUSE_AT_MOST: Duration = Duration::from_secs(2);
 const MIB: usize = 1 << 20;
 

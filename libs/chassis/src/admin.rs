@@ -1,4 +1,5 @@
-//! The admin port of a service: `/livez` (the process is alive), `/readyz` (what it needs is there), `/metrics`.
+//! The admin port of a service: `/livez` (the process is alive), `/readyz` (what it needs is there),
+//! `/metrics`.
 
 use std::{
     cell::RefCell, convert::Infallible, io, net::SocketAddr, path::Path, rc::Rc, sync::Arc, time::Duration,

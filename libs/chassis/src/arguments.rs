@@ -1,5 +1,6 @@
-//! What a service's program does instead of running when an argument says so: tell its variables, or ask the replica that
-//! runs beside it whether it is ready, for those who can only start a program (the health check of a container).
+//! What a service's program does instead of running when an argument says so: tell its variables, or ask the
+//! replica that runs beside it whether it is ready, for those who can only start a program (the health check
+//! of a container).
 
 use std::{
     fs,

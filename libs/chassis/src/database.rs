@@ -19,8 +19,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Reads `MESH_DATABASE_URL`, which must be there, and `MESH_DATABASE_REPLICA_URL`. The password in the file
-    /// `MESH_DATABASE_PASSWORD_FILE`, when it is set, is that of both.
+    /// Reads `MESH_DATABASE_URL`, which must be there, and `MESH_DATABASE_REPLICA_URL`. The password in the
+    /// file `MESH_DATABASE_PASSWORD_FILE`, when it is set, is that of both.
     pub fn read(env: &mut Env) -> Self {
         let (url, replica_url) =
             (env.required("MESH_DATABASE_URL"), env.optional("MESH_DATABASE_REPLICA_URL"));
@@ -47,7 +47,8 @@ impl Database {
     }
 }
 
-/// An address with a password, which is percent-encoded already. What is wrong is said without showing the address.
+/// An address with a password, which is percent-encoded already. What is wrong is said without showing the
+/// address.
 fn with_password(url: &str, password: &str) -> Result<String, String> {
     let form = || format!("must be written as postgresql://user@host:port/database beside {PASSWORD_FILE}");
     let (scheme, rest) = url.split_once("://").ok_or_else(form)?;

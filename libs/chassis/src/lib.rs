@@ -26,6 +26,7 @@ pub use run::{Config, Failure, Service, Setup, run};
 pub use sampling::Sampler;
 pub use tls::install_tls_provider;
 
-/// A request makes many small allocations that live shortly; the system's allocator took an eighth of the time.
+/// A request makes many small allocations that live shortly; the system's allocator took an eighth of the
+/// time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,6 +1,6 @@
-//! The log's way out: JSON lines on standard error. A service that logs events alone writes them at once; one that writes a
-//! line for each request puts all of them into a queue of bounded length before a thread of its own, so that nobody waits
-//! for whoever reads the log. What finds the queue full is dropped and counted.
+//! The log's way out: JSON lines on standard error. A service that logs events alone writes them at once; one
+//! that writes a line for each request puts all of them into a queue of bounded length before a thread of its
+//! own, so that nobody waits for whoever reads the log. What finds the queue full is dropped and counted.
 
 use std::{
     io::{self, Write},
@@ -47,7 +47,8 @@ struct Waiting {
 }
 
 impl LogQueue {
-    /// Begins to put everything that this process logs into a queue. `dropped` counts the lines that find no room.
+    /// Begins to put everything that this process logs into a queue. `dropped` counts the lines that find no
+    /// room.
     ///
     /// # Errors
     /// When there can be no thread.

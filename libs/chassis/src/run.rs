@@ -79,8 +79,8 @@ impl Service {
         }
     }
 
-    /// A service that answers on the bus: ready when it takes requests and `check` finds nothing missing, stopped
-    /// by draining what it serves.
+    /// A service that answers on the bus: ready when it takes requests and `check` finds nothing missing,
+    /// stopped by draining what it serves.
     pub fn on_bus<R>(serving: ServiceHandle, check: impl Fn() -> R + 'static) -> Self
     where
         R: Future<Output = Result<(), String>> + 'static,
@@ -139,7 +139,8 @@ fn certificates(env: &mut Env, name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Runs a service until SIGTERM or SIGINT. `start` makes it; it returns at once and connects in the background.
+/// Runs a service until SIGTERM or SIGINT. `start` makes it; it returns at once and connects in the
+/// background.
 pub fn run<C, S, F>(workload: &'static str, version: &'static str, start: S) -> ExitCode
 where
     C: Config,
@@ -234,8 +235,8 @@ where
     Ok(())
 }
 
-/// JSON lines on standard error; `MESH_LOG` is a filter such as `info` or `mesh_bus=debug,info`. Spans go to the tracer
-/// and nothing else does.
+/// JSON lines on standard error; `MESH_LOG` is a filter such as `info` or `mesh_bus=debug,info`. Spans go to
+/// the tracer and nothing else does.
 fn log(env: &Env, tracer: Option<SdkTracer>) {
     let filter = EnvFilter::try_new(env.optional(LOG).unwrap_or_else(|| "info".to_owned()))
         .unwrap_or_else(|_| EnvFilter::new("info"));
@@ -250,8 +251,8 @@ fn log(env: &Env, tracer: Option<SdkTracer>) {
         .with_threads(false)
         .with_target(false)
         .with_tracked_inactivity(false);
-    // One filter for each, which says of every place in the code once and for all what it wants, and how deep it looks at
-    // most: otherwise each trace line of a library would be asked about whenever it is passed.
+    // One filter for each, which says of every place in the code once and for all what it wants, and how deep
+    // it looks at most: otherwise each trace line of a library would be asked about whenever it is passed.
     let no_span = filter_fn(|metadata| metadata.target() != span::TARGET);
     let no_span = no_span.with_max_level_hint(LevelFilter::TRACE);
     let only_span = filter_fn(|metadata| metadata.target() == span::TARGET);

@@ -1,5 +1,6 @@
-//! The API's own document, OpenAPI 3.1, out of the contract: operations, parameters, schemas, errors and examples come
-//! from the descriptors, their prose from the comments. What the edge answers by itself is here, too.
+//! The API's own document, OpenAPI 3.1, out of the contract: operations, parameters, schemas, errors and
+//! examples come from the descriptors, their prose from the comments. What the edge answers by itself is
+//! here, too.
 
 mod comments;
 mod edge;

@@ -90,7 +90,8 @@ impl Code {
         }
     }
 
-    /// The HTTP status (contract 2.1). What HTTP itself refuses (405, 413, 414, 431) has its status from there.
+    /// The HTTP status (contract 2.1). What HTTP itself refuses (405, 413, 414, 431) has its status from
+    /// there.
     pub fn status(self) -> StatusCode {
         match self {
             Self::Canceled => StatusCode::from_u16(499).expect("499 is a status number"),

@@ -15,8 +15,8 @@ const STATE_AT_MOST: usize = 512;
 pub struct TraceContext(SpanContext);
 
 impl TraceContext {
-    /// Reads the values of `traceparent` and `tracestate`; nothing when the first is malformed. A malformed or long
-    /// second one is left out.
+    /// Reads the values of `traceparent` and `tracestate`; nothing when the first is malformed. A malformed
+    /// or long second one is left out.
     pub fn read(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let mut parts = traceparent.split('-');
         let mut hex = |length| parts.next().filter(|text| is_hex(text, length));

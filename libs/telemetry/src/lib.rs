@@ -1,7 +1,8 @@
-//! What the mesh tells of itself: the one list of its metrics, and spans of a trace that goes through all rooms.
+//! What the mesh tells of itself: the one list of its metrics, and spans of a trace that goes through all
+//! rooms.
 //!
-//! A span exists only where somebody decided that its trace is recorded (the edge, at the head of a request); all others
-//! cost the look at a flag. Who records them is the chassis's matter.
+//! A span exists only where somebody decided that its trace is recorded (the edge, at the head of a request);
+//! all others cost the look at a flag. Who records them is the chassis's matter.
 
 mod calls;
 mod context;

@@ -1,8 +1,9 @@
-//! The one list of metrics. Services register from it, the table of docs/telemetry.md is made from it, dashboards and alert
-//! rules may query nothing else, and tests compare what a running mesh serves with it, both ways.
+//! The one list of metrics. Services register from it, the table of docs/telemetry.md is made from it,
+//! dashboards and alert rules may query nothing else, and tests compare what a running mesh serves with it,
+//! both ways.
 //!
-//! Names, units (UCUM) and labels follow the OpenTelemetry semantic conventions where these know such a thing; ours begin
-//! with `mesh.`. Prometheus text spells them with underscores and with the unit behind.
+//! Names, units (UCUM) and labels follow the OpenTelemetry semantic conventions where these know such a
+//! thing; ours begin with `mesh.`. Prometheus text spells them with underscores and with the unit behind.
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -84,7 +84,8 @@ impl Metric {
         }
     }
 
-    /// The name of its samples, as queries write it. A histogram's ends in `_bucket`, `_sum` and `_count` beyond that.
+    /// The name of its samples, as queries write it. A histogram's ends in `_bucket`, `_sum` and `_count`
+    /// beyond that.
     pub fn sample(&self) -> String {
         match self.kind {
             Kind::Counter => self.family() + "_total",

@@ -1,7 +1,8 @@
-//! Spans of a trace, named and described by the OpenTelemetry semantic conventions, without values of requests.
+//! Spans of a trace, named and described by the OpenTelemetry semantic conventions, without values of
+//! requests.
 //!
-//! The first of a process begins where a context says that its trace is recorded; the others are made inside one and come
-//! to nothing anywhere else. A span becomes current for a future by `tracing`'s `Instrument`.
+//! The first of a process begins where a context says that its trace is recorded; the others are made inside
+//! one and come to nothing anywhere else. A span becomes current for a future by `tracing`'s `Instrument`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -123,7 +124,8 @@ pub fn stream(workload: &str, operation: &str) -> Span {
     )
 }
 
-/// A statement of the database. `sql`: its fixed text, of which the first comment line and the first word are told.
+/// A statement of the database. `sql`: its fixed text, of which the first comment line and the first word are
+/// told.
 pub fn statement(sql: &str, pool: &'static str) -> Span {
     if current().is_none() {
         return Span::none();

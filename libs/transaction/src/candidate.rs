@@ -1,5 +1,5 @@
-//! A transaction as a node takes it from somebody: read, and its signature tested, before anything is asked of the
-//! chain.
+//! A transaction as a node takes it from somebody: read, and its signature tested, before anything is asked
+//! of the chain.
 
 use bytes::Bytes;
 use prost::Message;

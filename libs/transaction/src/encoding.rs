@@ -22,14 +22,15 @@ pub struct DecodeError(&'static str);
 #[error("a transaction hash is 64 hex digits")]
 pub struct ParseHashError;
 
-/// Encodes: fields in ascending number, defaults left out, a message that is there written even when it is empty.
+/// Encodes: fields in ascending number, defaults left out, a message that is there written even when it is
+/// empty.
 #[must_use]
 pub fn encode(tx: &Transaction) -> Vec<u8> {
     tx.encode_to_vec()
 }
 
-/// Reads an encoded transaction. What has other fields or another order than [`encode`] gives it is refused, so
-/// that nobody can send the same transaction under a second hash.
+/// Reads an encoded transaction. What has other fields or another order than [`encode`] gives it is refused,
+/// so that nobody can send the same transaction under a second hash.
 pub fn decode(encoded: &Bytes) -> Result<Transaction, DecodeError> {
     let tx =
         Transaction::decode(encoded.clone()).map_err(|_| DecodeError("transaction could not be decoded"))?;
@@ -123,7 +124,8 @@ mod tests {
     fn what_is_encoded_is_read_back_and_nothing_else() {
         let encoded = Bytes::from(encode(&whole()));
         assert_eq!(decode(&encoded).unwrap(), whole());
-        // An unknown field, a field twice, a default written out, another order: all protobuf, none of them ours.
+        // An unknown field, a field twice, a default written out, another order: all protobuf, none of them
+        // ours.
         for (before, after) in [("", "9a3e0178"), ("", "0a026869"), ("", "807d03"), ("807d03", "")] {
             let other =
                 [hex::decode(before).unwrap(), encoded.to_vec(), hex::decode(after).unwrap()].concat();

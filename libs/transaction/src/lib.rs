@@ -1,8 +1,8 @@
-//! The rules of transactions (contract, section 5): their one encoding and hash, what is signed, the proof of work,
-//! and who has sent too many.
+//! The rules of transactions (contract, section 5): their one encoding and hash, what is signed, the proof of
+//! work, and who has sent too many.
 //!
-//! Pure: no bus, no SQL, no HTTP, no clock. A node judges with [`Candidate::read`] and [`SpamFilter`], a client makes
-//! transactions with [`Key`] and [`search`].
+//! Pure: no bus, no SQL, no HTTP, no clock. A node judges with [`Candidate::read`] and [`SpamFilter`], a
+//! client makes transactions with [`Key`] and [`search`].
 
 mod candidate;
 mod encoding;

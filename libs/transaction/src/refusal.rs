@@ -1,4 +1,5 @@
-//! Why a node does not take a transaction: the code numbers of the network (contract 5.3) and a reason in words.
+//! Why a node does not take a transaction: the code numbers of the network (contract 5.3) and a reason in
+//! words.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! The network parameters of the rules against spam, with their keys, ranges and defaults (data model, section 4).
+//! The network parameters of the rules against spam, with their keys, ranges and defaults (data model,
+//! section 4).
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,8 +49,8 @@ impl Default for SpamRules {
 }
 
 impl SpamRules {
-    /// The rules as a store has them: what is absent or out of range takes its default. The length of an epoch
-    /// says how long a bar is.
+    /// The rules as a store has them: what is absent or out of range takes its default. The length of an
+    /// epoch says how long a bar is.
     pub fn stored(
         mut parameter: impl FnMut(&str) -> Option<String>,
         epoch: Option<Duration>,
@@ -76,8 +77,8 @@ impl SpamRules {
         (rules, wrong)
     }
 
-    /// The sum of bits that so many transactions of one party on one block need together: each further full quota
-    /// takes one bit more.
+    /// The sum of bits that so many transactions of one party on one block need together: each further full
+    /// quota takes one bit more.
     #[must_use]
     pub fn bits_needed(&self, transactions: u64) -> u64 {
         let quota = u64::from(self.tx_per_block.max(1));

@@ -34,8 +34,8 @@ impl SearchControl {
     }
 }
 
-/// Looks for a nonce that is good for a difficulty, on all cores. Blocks until there is one, until it is stopped,
-/// or until all nonces are tried. On average it takes 2 to the power of the difficulty tries.
+/// Looks for a nonce that is good for a difficulty, on all cores. Blocks until there is one, until it is
+/// stopped, or until all nonces are tried. On average it takes 2 to the power of the difficulty tries.
 #[must_use]
 pub fn search(puzzle: &Puzzle, difficulty: u32, effort: &SearchControl) -> Option<u64> {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get) as u64;

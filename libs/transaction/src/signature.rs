@@ -35,8 +35,8 @@ pub enum SignatureError {
     Wrong,
 }
 
-/// What is signed: SHA3-256 of chain id, a zero byte and the input data (V3), or of the input data alone (V2).
-/// Nothing for another version.
+/// What is signed: SHA3-256 of chain id, a zero byte and the input data (V3), or of the input data alone
+/// (V2). Nothing for another version.
 #[must_use]
 pub fn digest(version: TxVersion, chain_id: &str, input_data: &[u8]) -> Option<[u8; 32]> {
     let begun = match version {

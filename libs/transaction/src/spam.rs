@@ -1,5 +1,5 @@
-//! Who may send how many transactions (contract 5.5), as a state machine: blocks and transactions come in, each
-//! transaction is taken or refused. It reads no clock; time is that of the blocks.
+//! Who may send how many transactions (contract 5.5), as a state machine: blocks and transactions come in,
+//! each transaction is taken or refused. It reads no clock; time is that of the blocks.
 //!
 //! What it holds is bounded by the window: of a block that leaves it, nothing is kept.
 
@@ -99,7 +99,8 @@ impl SpamFilter {
         }
     }
 
-    /// A block was made, and these rules hold from it on. Must be higher than those before; others are passed over.
+    /// A block was made, and these rules hold from it on. Must be higher than those before; others are passed
+    /// over.
     pub fn begin(&mut self, block: Block, rules: SpamRules) {
         if self.window.back().is_some_and(|newest| block.height <= newest.block.height) {
             return;
@@ -121,8 +122,8 @@ impl SpamFilter {
         self.bars.retain(|_, until| *until > self.now);
     }
 
-    /// The rules that hold from a block on have come late: work on it is judged by them from now on, and so are later
-    /// blocks when it is the newest.
+    /// The rules that hold from a block on have come late: work on it is judged by them from now on, and so
+    /// are later blocks when it is the newest.
     pub fn amend_rules(&mut self, height: u64, rules: SpamRules) {
         if let Some(standing) = standing(&mut self.window, height) {
             standing.rules = rules;
@@ -145,7 +146,8 @@ impl SpamFilter {
         self.find(candidate).map_err(|refused| refused.refusal)
     }
 
-    /// Takes a transaction or refuses it. Its party is barred when it is one too many where more work does not help.
+    /// Takes a transaction or refuses it. Its party is barred when it is one too many where more work does
+    /// not help.
     pub fn admit(&mut self, candidate: &Candidate) -> Result<Admission, Refusal> {
         match self.find(candidate) {
             Ok(admission) => {

@@ -1,4 +1,5 @@
-//! The proof of work of one transaction (contract 5.5): a hash over block, `tid` and nonce that begins with zeros.
+//! The proof of work of one transaction (contract 5.5): a hash over block, `tid` and nonce that begins with
+//! zeros.
 
 use sha3::{Digest, Sha3_256};
 
@@ -12,8 +13,8 @@ pub struct Puzzle {
 }
 
 impl Puzzle {
-    /// The work for a `tid` on a block, whose hash is given as its 64 lower-case hex digits; the prefix is the
-    /// network's own.
+    /// The work for a `tid` on a block, whose hash is given as its 64 lower-case hex digits; the prefix is
+    /// the network's own.
     #[must_use]
     pub fn new(prefix: &str, block_hash: &str, tid: &str) -> Self {
         Self { begun: Sha3_256::new().chain_update(prefix).chain_update(block_hash).chain_update(tid) }

@@ -1,6 +1,6 @@
 //! A puller against simulated replicas, network and reader, all from one seed: messages are dropped, doubled,
-//! delayed, reordered, corrupted and forged, replicas die, freeze, refuse and lie, readers pause. Whatever happens,
-//! the reader gets the source's bytes or sees the stream break, in time, within its window.
+//! delayed, reordered, corrupted and forged, replicas die, freeze, refuse and lie, readers pause. Whatever
+//! happens, the reader gets the source's bytes or sees the stream break, in time, within its window.
 //!
 //! Sizes are a thousandth of the real ones, times are in simulated microseconds, and nothing here waits.
 
@@ -14,8 +14,7 @@ use source::{Rng, Source};
 use world::World;
 
 use super::{
-    PullLimits,
-    puller::{Action, Plan, Puller},
+    puller::{Action, Plan, PullLimits, Puller},
     wire::PullHeader,
 };
 
@@ -69,8 +68,8 @@ impl std::error::Error for Failure {}
 /// Simulates one stream.
 ///
 /// # Errors
-/// When the reader got a wrong byte, a whole-looking stream that is not whole, no end at all, a break without a
-/// reason, or more was asked for than its window holds.
+/// When the reader got a wrong byte, a whole-looking stream that is not whole, no end at all, a break without
+/// a reason, or more was asked for than its window holds.
 pub fn simulate(seed: u64) -> Result<Outcome, Failure> {
     Run::new(seed).run().map_err(|what| Failure { seed, what })
 }
@@ -150,9 +149,9 @@ impl Run {
                         return Err(format!("{budget:?} at {offset}, reader at {}", self.at));
                     }
                     self.pulls += 1;
-                    self.again += u32::from(asked.is_again);
+                    self.again += u32::from(asked.is_retry);
                     let header = PullHeader { stream: STREAM, budget, position: asked.position };
-                    self.world.pull(asked.pull, header.write(), asked.is_again, self.now);
+                    self.world.pull(asked.pull, header.write(), asked.is_retry, self.now);
                 }
                 Action::Cancel(pull) => self.world.cancel(pull, self.now),
                 Action::Deliver(bytes) => self.read(&bytes)?,

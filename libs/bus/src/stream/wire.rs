@@ -1,31 +1,24 @@
-//! What travels: one header on a pull, one on each chunk. Words with a space between; positions are base64url.
+//! The format of pulls and chunks: one header each, of words with a space between. Positions are base64url.
 //!
-//! Pull, beside the usual `Mesh-Ask`, with the operation's request as payload:
+//! Pull, in addition to `Mesh-Ask`, with the operation's request as payload:
 //! `Mesh-Pull: <stream> <chunks> <bytes> p=<position>`.
 //! Chunk, with its bytes as payload, to the pull's own reply subject:
-//! `Mesh-Chunk: <crc> <stream> <index> p=<position> a=<position after it>`, then up to three `t=<where a pull begins>`, of
-//! the next pull and of those behind it if each asks for as much, then maybe `stop` (no bytes: the pull ends here, the stream does not) or `end=<bytes>` or `end=<bytes>/<rows>`.
+//! `Mesh-Chunk: <crc> <stream> <index> p=<position> a=<position after it>`, then up to three `t=<where a pull begins>` of
+//! the next pull and of those after it if each has the same budget, then optionally `stop` (no bytes: the
+//! pull ends here, the stream does not) or `end=<bytes>` or `end=<bytes>/<rows>`.
 //! `<stream>` and `<crc>` are hexadecimal; the CRC-32 is that of the payload and of all words behind the CRC.
 
 use std::fmt::Write;
 
-use async_nats::HeaderName;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 
-use super::{MAX_CHUNK_BYTES, MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD, Position, Totals};
+use super::position::{MAX_CHUNK_BYTES, MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD, Position, Totals};
 
-/// Header of a pull.
-pub(crate) const PULL: HeaderName = HeaderName::from_static("Mesh-Pull");
-/// Header of a chunk.
-pub(super) const CHUNK: HeaderName = HeaderName::from_static("Mesh-Chunk");
-/// Header of an opening that begins further on: the byte at which the first position should stand.
-pub(super) const FROM_BYTE: HeaderName = HeaderName::from_static("Mesh-From-Byte");
+/// Most chunks of one pull.
+const MAX_CHUNKS: u32 = 64;
 
-/// Most chunks that one pull may ask for, whatever a reader says.
-const CHUNKS_AT_MOST: u32 = 64;
-
-/// How much one pull may give.
+/// The most that one pull may give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PullBudget {
     /// Most chunks, at least one.
@@ -35,32 +28,37 @@ pub struct PullBudget {
 }
 
 impl PullBudget {
-    /// How long each chunk may be.
+    /// Greatest length of each chunk, bytes.
     pub fn chunk_bytes(&self) -> usize {
         ((self.bytes / self.chunks.max(1)) as usize).clamp(1, MAX_CHUNK_BYTES)
     }
 }
 
-/// What a pull asks for.
+/// The header of a pull.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PullHeader {
-    pub(super) stream: u64,
-    pub(super) budget: PullBudget,
-    pub(super) position: Position,
+pub struct PullHeader {
+    /// Id of the stream, chosen by its reader.
+    pub stream: u64,
+    /// The most that is asked for.
+    pub budget: PullBudget,
+    /// Where the bytes begin.
+    pub position: Position,
 }
 
 impl PullHeader {
-    pub(super) fn write(&self) -> String {
+    /// The value of the header.
+    pub fn write(&self) -> String {
         let PullBudget { chunks, bytes } = self.budget;
         let mut text = format!("{:x} {chunks} {bytes}", self.stream);
         write_position(&mut text, 'p', &self.position);
         text
     }
 
-    pub(super) fn read(text: &str) -> Option<Self> {
+    /// Reads the value of the header; `None` when it is malformed or asks for too much.
+    pub fn read(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let stream = u64::from_str_radix(words.next()?, 16).ok()?;
-        let chunks = words.next()?.parse().ok().filter(|chunks| (1..=CHUNKS_AT_MOST).contains(chunks))?;
+        let chunks = words.next()?.parse().ok().filter(|chunks| (1..=MAX_CHUNKS).contains(chunks))?;
         let bytes = words.next()?.parse().ok().filter(|bytes| *bytes > 0)?;
         let position = read_position(words.next()?.strip_prefix("p=")?)?;
         Some(Self { stream, budget: PullBudget { chunks, bytes }, position })
@@ -69,77 +67,82 @@ impl PullHeader {
 
 /// One message of the answer to a pull.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chunk {
-    pub(super) stream: u64,
-    /// Place in the pull's answer, from 0.
-    pub(super) index: u32,
-    pub(super) position: Position,
-    pub(super) after: Position,
-    /// Where the next pulls begin, as far as that is known before this one is over.
-    pub(super) then: Vec<Position>,
-    pub(super) mark: Mark,
-    pub(super) bytes: Bytes,
+pub struct Chunk {
+    /// Id of the stream.
+    pub stream: u64,
+    /// Index in the answer to the pull, from 0.
+    pub index: u32,
+    /// Where its bytes begin.
+    pub position: Position,
+    /// The position after its bytes.
+    pub after: Position,
+    /// Where the next pulls begin, as far as that is known before this one has ended.
+    pub next_positions: Vec<Position>,
+    /// What follows it.
+    pub mark: Mark,
+    /// The payload.
+    pub bytes: Bytes,
 }
 
-/// What comes behind a chunk.
+/// What follows a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
-    /// Chunks, in this pull or the next.
+pub enum Mark {
+    /// More chunks, in this pull or the next.
     More,
-    /// Nothing more in this pull, although less came than was asked for; this message has no bytes.
+    /// Nothing more in this pull, although it gave less than its budget; this message has no bytes.
     Stop,
-    /// Nothing: this is the end of the stream.
+    /// Nothing: the stream ends here.
     End(Totals),
 }
 
 impl Chunk {
-    /// The header's value.
-    pub(super) fn write(&self) -> String {
-        let mut said = format!("{:x} {}", self.stream, self.index);
-        write_position(&mut said, 'p', &self.position);
-        write_position(&mut said, 'a', &self.after);
-        for then in &self.then {
-            write_position(&mut said, 't', then);
+    /// The value of the header.
+    pub fn write(&self) -> String {
+        let mut words = format!("{:x} {}", self.stream, self.index);
+        write_position(&mut words, 'p', &self.position);
+        write_position(&mut words, 'a', &self.after);
+        for position in &self.next_positions {
+            write_position(&mut words, 't', position);
         }
         let _ = match self.mark {
             Mark::More => Ok(()),
-            Mark::Stop => write!(said, " stop"),
-            Mark::End(Totals { bytes, rows: None }) => write!(said, " end={bytes}"),
-            Mark::End(Totals { bytes, rows: Some(rows) }) => write!(said, " end={bytes}/{rows}"),
+            Mark::Stop => write!(words, " stop"),
+            Mark::End(Totals { bytes, rows: None }) => write!(words, " end={bytes}"),
+            Mark::End(Totals { bytes, rows: Some(rows) }) => write!(words, " end={bytes}/{rows}"),
         };
-        format!("{:08x} {said}", checksum(&self.bytes, &said))
+        format!("{:08x} {words}", checksum(&self.bytes, &words))
     }
 
-    /// Reads a chunk; nothing when a bit of it is not as it was sent.
-    pub(super) fn read(text: &str, bytes: Bytes) -> Option<Self> {
-        let (crc, said) = text.split_once(' ')?;
-        if bytes.len() > MAX_CHUNK_BYTES || u32::from_str_radix(crc, 16).ok()? != checksum(&bytes, said) {
+    /// Reads a chunk; `None` when any bit differs from what was sent.
+    pub fn read(text: &str, bytes: Bytes) -> Option<Self> {
+        let (crc, words) = text.split_once(' ')?;
+        if bytes.len() > MAX_CHUNK_BYTES || u32::from_str_radix(crc, 16).ok()? != checksum(&bytes, words) {
             return None;
         }
-        let mut words = said.split(' ');
+        let mut words = words.split(' ');
         let stream = u64::from_str_radix(words.next()?, 16).ok()?;
         let index = words.next()?.parse().ok()?;
         let position = read_position(words.next()?.strip_prefix("p=")?)?;
         let after = read_position(words.next()?.strip_prefix("a=")?)?;
-        let (mut then, mut mark) = (Vec::new(), Mark::More);
+        let (mut next_positions, mut mark) = (Vec::new(), Mark::More);
         for word in words {
             match word.split_once('=') {
-                Some(("t", position)) if then.len() < MAX_POSITIONS_AHEAD => {
-                    then.push(read_position(position)?);
+                Some(("t", position)) if next_positions.len() < MAX_POSITIONS_AHEAD => {
+                    next_positions.push(read_position(position)?);
                 }
                 Some(("end", totals)) => mark = Mark::End(read_totals(totals)?),
                 None if word == "stop" => mark = Mark::Stop,
                 _ => return None,
             }
         }
-        Some(Self { stream, index, position, after, then, mark, bytes })
+        Some(Self { stream, index, position, after, next_positions, mark, bytes })
     }
 }
 
-fn checksum(bytes: &[u8], said: &str) -> u32 {
+fn checksum(bytes: &[u8], words: &str) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(bytes);
-    crc.update(said.as_bytes());
+    crc.update(words.as_bytes());
     crc.finalize()
 }
 
@@ -171,13 +174,13 @@ mod tests {
         Position::new(bytes).unwrap()
     }
 
-    fn chunk(then: Vec<Position>, mark: Mark) -> Chunk {
+    fn chunk(next_positions: Vec<Position>, mark: Mark) -> Chunk {
         let (position, after) = (position(b""), position(&[0xff, 0, 0x3e]));
-        Chunk { stream: u64::MAX, index: 7, position, after, then, mark, bytes: "bytes".into() }
+        Chunk { stream: u64::MAX, index: 7, position, after, next_positions, mark, bytes: "bytes".into() }
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn headers_are_read_as_they_were_written() {
         let pull = PullHeader {
             stream: 0xab,
             budget: PullBudget { chunks: 4, bytes: 2 << 20 },
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_or_malformed_is_not_read() {
+    fn headers_that_ask_for_too_much_or_are_malformed_are_not_read() {
         for text in
             ["", "1", "1 0 5 p=", "1 65 5 p=", "1 1 0 p=", "1 1 5", "1 1 5 p=?", "x 1 5 p=", "1 -1 5 p="]
         {

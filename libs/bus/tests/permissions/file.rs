@@ -1,4 +1,5 @@
-//! The permissions as a file, for compose and Kubernetes: made here, kept in the repository, understood by a real server.
+//! The permissions as a file, for compose and Kubernetes: made here, kept in the repository, understood by a
+//! real server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! What each user may do on the bus: asked of a real server for every user and every subject of a mesh, and the same
-//! permissions as a file for those who run the server by other means.
+//! What each user may do on the bus: asked of a real server for every user and every subject of a mesh, and
+//! the same permissions as a file for those who run the server by other means.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 

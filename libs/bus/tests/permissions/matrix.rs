@@ -103,8 +103,8 @@ fn table() -> Table {
     table
 }
 
-/// Only its owner hears what comes into an inbox. A workload reaches the part of the edge's in which the edge waits for that
-/// workload.
+/// Only its owner hears what comes into an inbox. A workload reaches the part of the edge's in which the edge
+/// waits for that workload.
 fn inboxes(table: &mut Table, workloads: &[&str]) {
     for user in users("mesh") {
         let (name, inbox) = (user.name.as_str(), format!("_INBOX_{}", user.name));

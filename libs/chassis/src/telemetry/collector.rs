@@ -1,5 +1,5 @@
-//! The way to the collector: HTTP on a small runtime of its own, so that nothing here ever waits for anything of the
-//! service, nor the service for it.
+//! The way to the collector: HTTP on a small runtime of its own, so that nothing here ever waits for anything
+//! of the service, nor the service for it.
 
 use std::{
     fmt,

@@ -1,8 +1,9 @@
-//! Recorded spans on their way to a collector, when one is configured, as OTLP over HTTP. Exporting runs on threads of its
-//! own: the service queues a span without waiting. Metrics are scraped from the admin port instead.
+//! Recorded spans on their way to a collector, when one is configured, as OTLP over HTTP. Exporting runs on
+//! threads of its own: the service queues a span without waiting. Metrics are scraped from the admin port
+//! instead.
 //!
-//! The standard variables decide (`OTEL_EXPORTER_OTLP_ENDPOINT` and its kin). Without an endpoint there is none of this:
-//! no thread, no span.
+//! The standard variables decide (`OTEL_EXPORTER_OTLP_ENDPOINT` and its kin). Without an endpoint there is
+//! none of this: no thread, no span.
 
 mod collector;
 mod spans;

@@ -1,5 +1,5 @@
-//! The alert rules: the operator's form is that of the plain one, each rule has its runbook and is shown to Prometheus firing
-//! and quiet.
+//! The alert rules: the operator's form is that of the plain one, each rule has its runbook and is shown to
+//! Prometheus firing and quiet.
 
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
-//! The dashboards, which are edited in Grafana or by hand: they and the alerts query what is listed, and show all of it.
+//! The dashboards, which are edited in Grafana or by hand: they and the alerts query what is listed, and show
+//! all of it.
 
 use std::{collections::HashSet, fs};
 

@@ -1,5 +1,5 @@
-//! What operators get, held against the list of metrics: alert rules and their own tests, dashboards, the document's table.
-//! What is made here is written by `MESH_UPDATE=1 cargo test -p mesh-telemetry`.
+//! What operators get, held against the list of metrics: alert rules and their own tests, dashboards, the
+//! document's table. What is made here is written by `MESH_UPDATE=1 cargo test -p mesh-telemetry`.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 

@@ -1,4 +1,5 @@
-//! Prometheus itself reads the rules and runs their tests, where its `promtool` is installed (Debian: `prometheus`).
+//! Prometheus itself reads the rules and runs their tests, where its `promtool` is installed (Debian:
+//! `prometheus`).
 
 use std::process::Command;
 

@@ -1,6 +1,8 @@
 //! The puller's rules, one by one.
 
 use super::*;
+use mesh_problem::Code;
+
 use crate::stream::wire::Mark;
 
 const FAR: u64 = u64::MAX;
@@ -19,44 +21,48 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn asked(puller: &mut Puller, now: Duration) -> Asked {
+fn pull(puller: &mut Puller, now: Duration) -> PullRequest {
     match puller.next(now, FAR) {
-        Action::Pull(asked) => asked,
+        Action::Pull(request) => request,
         other => panic!("{other:?}"),
     }
 }
 
-fn chunk(asked: &Asked, index: u32) -> Event {
-    let long = asked.budget.chunk_bytes() as u64;
-    let begin = u64::from_be_bytes(asked.position.as_bytes().try_into().unwrap());
+fn chunk(request: &PullRequest, index: u32) -> Event {
+    let long = request.budget.chunk_bytes() as u64;
+    let begin = u64::from_be_bytes(request.position.as_bytes().try_into().unwrap());
     let at = begin + long * u64::from(index);
-    let then = (1..=3).map(|pulls| position(begin + u64::from(asked.budget.bytes) * pulls)).collect();
+    let next_positions =
+        (1..=3).map(|pulls| position(begin + u64::from(request.budget.bytes) * pulls)).collect();
     let bytes = vec![0; long as usize].into();
     let (position, after) = (position(at), position(at + long));
-    Event::Chunk(asked.pull, Chunk { stream: 1, index, position, after, then, mark: Mark::More, bytes })
+    Event::Chunk(
+        request.pull,
+        Chunk { stream: 1, index, position, after, next_positions, mark: Mark::More, bytes },
+    )
 }
 
-/// As a reader who takes everything at once sees it after a while.
-fn grown() -> (Puller, Asked, Duration) {
+/// A puller whose window has grown, because its reader reads at once; its last pull, and the time.
+fn grown() -> (Puller, PullRequest, Duration) {
     let limits = PullLimits { unproven_bytes: 1 << 20, growth: 1, ..PullLimits::default() };
     let (mut puller, mut now, mut delivered) = (puller(limits), ms(0), 0);
     loop {
         now += ms(1);
         match puller.next(now, FAR) {
-            Action::Pull(asked)
-                if asked.budget.chunks == 2 && asked.budget.chunk_bytes() == MAX_CHUNK_BYTES =>
+            Action::Pull(request)
+                if request.budget.chunks == 2 && request.budget.chunk_bytes() == MAX_CHUNK_BYTES =>
             {
-                return (puller, asked, now);
+                return (puller, request, now);
             }
-            Action::Pull(asked) => {
+            Action::Pull(request) => {
                 assert!(
-                    delivered >= 1 << 20 || asked.budget.bytes == 64 << 10,
-                    "nobody knows the reader yet"
+                    delivered >= 1 << 20 || request.budget.bytes == 64 << 10,
+                    "the reader is not proven yet"
                 );
-                // The reader waits for it.
+                // The reader waits.
                 while let Action::Deliver(_) = puller.next(now, 0) {}
-                delivered += u64::from(asked.budget.bytes);
-                (0..asked.budget.chunks).for_each(|index| puller.on(chunk(&asked, index), now));
+                delivered += u64::from(request.budget.bytes);
+                (0..request.budget.chunks).for_each(|index| puller.on(chunk(&request, index), now));
             }
             Action::Deliver(_) | Action::Wait(_) => {}
             other => panic!("{other:?}"),
@@ -67,9 +73,9 @@ fn grown() -> (Puller, Asked, Duration) {
 #[test]
 fn a_stream_begins_with_one_small_chunk_and_grows_to_its_window() {
     let mut puller = puller(PullLimits::default());
-    let first = asked(&mut puller, ms(0)).budget;
+    let first = pull(&mut puller, ms(0)).budget;
     assert_eq!(first, PullBudget { chunks: 1, bytes: 64 << 10 });
-    assert!(matches!(puller.next(ms(0), FAR), Action::Wait(until) if until == PATIENCE_AT_LEAST));
+    assert!(matches!(puller.next(ms(0), FAR), Action::Wait(until) if until == MIN_TIMEOUT));
     let (mut puller, last, now) = grown();
     while let Action::Pull(_) | Action::Deliver(_) = puller.next(now, FAR) {}
     assert!(puller.held() + puller.outstanding() <= 4 << 20);
@@ -77,30 +83,30 @@ fn a_stream_begins_with_one_small_chunk_and_grows_to_its_window() {
 }
 
 #[test]
-fn the_next_stretches_are_asked_for_while_this_one_comes() {
+fn the_next_ranges_are_pulled_while_this_one_arrives() {
     let (mut puller, first, now) = grown();
     while let Action::Deliver(_) = puller.next(now, FAR) {}
     puller.on(chunk(&first, 0), now);
     let begin = u64::from_be_bytes(first.position.as_bytes().try_into().unwrap());
-    for stretch in 1..4 {
-        assert_eq!(asked(&mut puller, now).position, position(begin + (stretch << 20)));
+    for range in 1..4 {
+        assert_eq!(pull(&mut puller, now).position, position(begin + (range << 20)));
     }
     assert!(matches!(puller.next(now, FAR), Action::Deliver(_)));
 }
 
 #[test]
-fn where_shorter_stretches_begin_is_not_known_from_longer_ones() {
+fn positions_told_for_long_ranges_do_not_hold_for_shorter_ones() {
     let (mut puller, first, now) = grown();
     while let Action::Deliver(_) = puller.next(now, FAR) {}
     puller.on(chunk(&first, 0), now);
-    asked(&mut puller, now);
+    pull(&mut puller, now);
     puller.window /= 2;
     assert!(matches!(puller.next(now, FAR), Action::Deliver(_)));
-    let shorter = asked(&mut puller, now);
+    let shorter = pull(&mut puller, now);
     assert!(shorter.budget.bytes < 1 << 20, "{shorter:?}");
     puller.on(chunk(&first, 1), now);
     while let Action::Deliver(_) = puller.next(now, 0) {}
-    assert!(!matches!(puller.next(now, FAR), Action::Pull(_)), "nobody has said where");
+    assert!(!matches!(puller.next(now, FAR), Action::Pull(_)), "no chunk told where");
 }
 
 #[test]
@@ -109,16 +115,16 @@ fn a_gap_is_pulled_again_at_once() {
     while let Action::Deliver(_) = puller.next(now, FAR) {}
     puller.on(chunk(&first, 1), now);
     assert!(matches!(puller.next(now, FAR), Action::Cancel(pull) if pull == first.pull));
-    let again = asked(&mut puller, now);
-    assert_eq!((again.position, again.budget, again.is_again), (first.position, first.budget, true));
+    let again = pull(&mut puller, now);
+    assert_eq!((again.position, again.budget, again.is_retry), (first.position, first.budget, true));
 }
 
 #[test]
-fn silence_is_gone_around_and_ends_in_a_break() {
+fn a_silent_pull_is_repeated_and_the_stream_breaks_at_last() {
     let mut puller = puller(PullLimits::default());
-    asked(&mut puller, ms(0));
+    pull(&mut puller, ms(0));
     assert!(matches!(puller.next(ms(149), FAR), Action::Wait(_)));
-    assert!(asked(&mut puller, ms(150)).is_again);
+    assert!(pull(&mut puller, ms(150)).is_retry);
     let (mut now, mut pulls) = (ms(150), 0);
     let problem = loop {
         match puller.next(now, FAR) {
@@ -134,21 +140,21 @@ fn silence_is_gone_around_and_ends_in_a_break() {
 }
 
 #[test]
-fn failures_are_followed_up_at_once_and_then_with_pauses() {
+fn a_failed_pull_is_repeated_at_once_and_then_with_pauses() {
     let mut puller = puller(PullLimits::default());
     let mut now = ms(0);
     let mut pauses = Vec::new();
     for _ in 0..12 {
-        let asked_at = now;
-        let asked = loop {
+        let before = now;
+        let request = loop {
             match puller.next(now, FAR) {
-                Action::Pull(asked) => break asked,
+                Action::Pull(request) => break request,
                 Action::Wait(until) => now = until,
                 other => panic!("{other:?}"),
             }
         };
-        pauses.push(now - asked_at);
-        puller.on(Event::Failed(asked.pull, Problem::unavailable("busy")), now);
+        pauses.push(now - before);
+        puller.on(Event::Failed(request.pull, Problem::unavailable("busy")), now);
     }
     assert_eq!(pauses[..2], [ms(0), ms(0)]);
     assert!(pauses[2] >= ms(5) && pauses[2] <= ms(10), "{pauses:?}");
@@ -156,23 +162,23 @@ fn failures_are_followed_up_at_once_and_then_with_pauses() {
 }
 
 #[test]
-fn a_reader_that_stays_away_gets_a_smaller_window() {
+fn a_slow_reader_gets_a_smaller_window() {
     let (mut puller, first, now) = grown();
     (0..4).for_each(|index| puller.on(chunk(&first, index), now));
     let before = puller.window;
     while !matches!(puller.next(now, 0), Action::Deliver(_)) {}
-    puller.next(now + SLOW, 0);
+    puller.next(now + SLOW_READER, 0);
     assert_eq!(puller.window, before / 2);
 }
 
 #[test]
-fn when_others_have_the_room_little_is_asked_for() {
+fn a_stream_pulls_little_while_others_use_the_allowance() {
     let (mut puller, first, now) = grown();
     (0..4).for_each(|index| puller.on(chunk(&first, index), now));
     let mut pulled = Vec::new();
     loop {
         match puller.next(now, 0) {
-            Action::Pull(asked) => pulled.push(asked.budget),
+            Action::Pull(request) => pulled.push(request.budget),
             Action::Deliver(_) => {}
             _ => break,
         }

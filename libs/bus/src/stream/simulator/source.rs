@@ -40,7 +40,8 @@ pub(super) fn mix(number: u64) -> u64 {
 pub(super) struct Source {
     begins: usize,
     pub(super) length: u64,
-    /// Whether replicas know where a pull will end before they have read it, as with files; otherwise as with rows.
+    /// Whether replicas know where a pull will end before they have read it, as with files; otherwise as with
+    /// rows.
     pub(super) is_arithmetic: bool,
     pub(super) rows: Option<u64>,
 }

@@ -7,7 +7,7 @@ use mesh_problem::{Code, NOT_MAPPED, Problem};
 
 use super::{
     super::{
-        MAX_POSITIONS_AHEAD, Totals,
+        position::{MAX_POSITIONS_AHEAD, Totals},
         puller::Event,
         wire::{Chunk, Mark, PullHeader},
     },
@@ -315,7 +315,7 @@ impl World {
                 index,
                 position: self.source.position(from),
                 after: self.source.position(to),
-                then: then.clone(),
+                next_positions: then.clone(),
                 mark,
                 bytes: self.source.bytes(from, to),
             };

@@ -1,5 +1,5 @@
-//! Between bus and actors: a request as a message to an actor, and the actor's answer as a future that
-//! stops when nobody waits for it any more.
+//! Between bus and actors: a request as a message to an actor, and the actor's answer as a future that is
+//! dropped when its asker no longer waits.
 
 use std::{future::Future, pin::Pin};
 
@@ -10,26 +10,26 @@ use prometheus_client::metrics::gauge::Gauge;
 use proto_msgs::Operation;
 use tracing::{Instrument, Span};
 
-/// A request of the contract as a message to an actor, and how it was asked.
+/// A request of the contract as a message to an actor.
 #[derive(Debug)]
 pub struct Ask<R>(pub R, pub RequestScope);
 
-/// How a message to an actor was asked: in which trace, and that it waits in the mailbox until it is answered
-/// [by](Self::by) something.
+/// The trace of a message to an actor, and its place in the count of the mailbox until its work
+/// [runs](Self::run).
 #[derive(Debug)]
 pub struct RequestScope {
     span: Span,
-    waiting: Option<Gauge>,
+    mailbox: Option<Gauge>,
 }
 
 impl RequestScope {
-    /// RequestScope where it is made, waiting in a mailbox that is counted.
+    /// The scope of a message in the current trace that waits in a counted mailbox.
     pub(crate) fn queued(mailbox: &Gauge) -> Self {
         mailbox.inc();
-        Self { span: span::current(), waiting: Some(mailbox.clone()) }
+        Self { span: span::current(), mailbox: Some(mailbox.clone()) }
     }
 
-    /// Answers by this work, in the asker's trace.
+    /// Runs the work of the message in the asker's trace.
     pub fn run<T>(mut self, work: impl Future<Output = T> + 'static) -> CancelOnDrop<T> {
         let span = std::mem::replace(&mut self.span, Span::none());
         drop(self);
@@ -38,21 +38,21 @@ impl RequestScope {
 }
 
 impl Default for RequestScope {
-    /// RequestScope by nobody in particular.
+    /// A scope without trace and mailbox, e.g. for tests.
     fn default() -> Self {
-        Self { span: Span::none(), waiting: None }
+        Self { span: Span::none(), mailbox: None }
     }
 }
 
 impl Drop for RequestScope {
     fn drop(&mut self) {
-        if let Some(mailbox) = self.waiting.take() {
+        if let Some(mailbox) = self.mailbox.take() {
             mailbox.dec();
         }
     }
 }
 
-/// What a handler comes to.
+/// The result of a handler.
 pub type AnswerResult<R> = Result<Answer<R>, Problem>;
 
 impl<R: Operation> Message for Ask<R> {
@@ -91,15 +91,15 @@ pub struct Head {
     pub time_ns: i64,
 }
 
-/// An operation's work: see [`CancelOnDrop`].
+/// The work of an operation's handler.
 pub type AnswerFuture<R> = CancelOnDrop<AnswerResult<R>>;
 
-/// A handler's work. It is dropped, and with it any query it waits for, as soon as the asker is gone or its
+/// A handler's work. It is dropped, and with it any query it waits for, when the asker is gone or its
 /// deadline has passed.
 pub struct CancelOnDrop<T>(Pin<Box<dyn Future<Output = T>>>);
 
 impl<T> CancelOnDrop<T> {
-    /// Answers by this work.
+    /// Wraps a handler's work.
     pub fn new(work: impl Future<Output = T> + 'static) -> Self {
         Self(Box::pin(work))
     }

@@ -1,4 +1,5 @@
-//! Replies on their way out: compressed where that is welcome, in parts where they are long, or a problem instead.
+//! Sending replies: compressed where the asker accepts that, in parts where they are long, or a problem
+//! instead.
 
 use async_nats::{Client, HeaderMap, Subject};
 use bytes::Bytes;
@@ -6,16 +7,16 @@ use mesh_problem::Problem;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    answering::Head,
+    answer::Head,
     connection::Bus,
     encoding::{Encoding, GZIP_FROM_BYTES, gzip},
     headers::{self, ReplyHeader},
 };
 
-/// Payload of one message of a long reply; a bus with the default limit of 1 MiB carries it.
+/// Payload of one message of a long reply, bytes: below the bus's default limit of 1 MiB.
 const PART_BYTES: usize = 512 << 10;
 
-/// Longer replies are compressed off the actor's thread.
+/// Longer replies, in bytes, are compressed outside the actor's thread.
 const GZIP_INLINE_BYTES: usize = 32 << 10;
 
 /// A reply in the encoding that its asker wants.
@@ -27,12 +28,12 @@ pub(crate) struct Rendered {
 }
 
 impl Rendered {
-    /// Bytes that are sent as they are.
+    /// A reply that is sent as it is.
     pub(crate) fn plain(body: Vec<u8>) -> Self {
         Self { body: body.into(), gzipped: false, head: None, digest: None }
     }
 
-    /// A reply with what its head says, compressed if that is welcome and worth it.
+    /// A reply that is compressed when its asker accepts that and it is long enough.
     pub(crate) async fn compressed(
         body: Vec<u8>,
         encoding: Encoding,
@@ -69,13 +70,13 @@ pub(crate) async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
     let Rendered { mut body, gzipped, head, digest } = rendered;
     let parts = body.len().div_ceil(PART_BYTES).max(1);
     for part in 0..parts {
-        let said = match part {
+        let header = match part {
             0 => ReplyHeader { head, digest, gzipped, part, parts },
             _ => ReplyHeader { part, parts, ..ReplyHeader::default() },
         };
         let mut headers = HeaderMap::new();
-        if let Some(said) = said.write() {
-            headers.insert(headers::REPLY, said);
+        if let Some(header) = header.write() {
+            headers.insert(headers::REPLY, header);
         }
         let piece = body.split_to(body.len().min(PART_BYTES));
         if let Err(error) = bus.shared.client.publish_with_headers(reply_to.clone(), headers, piece).await {
@@ -85,7 +86,8 @@ pub(crate) async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
     }
 }
 
-/// Sends a problem; of a replica without room with its name, so that the asker can ask another one.
+/// Sends a problem. `overloaded`: the name of this replica when it is overloaded, so that the asker can ask
+/// another.
 pub(crate) async fn send_problem(
     client: &Client,
     reply_to: &Subject,
@@ -101,4 +103,10 @@ pub(crate) async fn send_problem(
     {
         tracing::warn!(%error, "a reply could not be sent");
     }
+}
+
+/// The client that answers a message. Problems of a pull go out behind its chunks, over the same connection.
+pub(crate) fn reply_client<'a>(bus: &'a Bus, headers: Option<&HeaderMap>) -> &'a Client {
+    let is_pull = headers.is_some_and(|headers| headers.get(headers::PULL).is_some());
+    bus.chunk_client().filter(|_| is_pull).unwrap_or(&bus.shared.client)
 }

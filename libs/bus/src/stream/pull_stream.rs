@@ -1,5 +1,5 @@
-//! Reading a stream: opens it, and drives the puller on the bus while its reader wants bytes. Nothing runs between
-//! two calls of the reader.
+//! Reading a stream: opens it, and does the puller's actions on the bus while its reader wants bytes. Nothing
+//! runs between two calls of the reader.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -16,20 +16,23 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Span;
 
 use super::{
-    MAX_POSITION_BYTES, OpenReply, Position, PullLimits,
-    bulk::{End, Lane},
-    puller::{Action, Asked, Event, Plan, Puller},
-    wire::{CHUNK, Chunk, FROM_BYTE, PULL, PullHeader},
+    chunk_connection::StreamInbox,
+    messages::OpenReply,
+    metrics::StreamEnd,
+    position::{MAX_POSITION_BYTES, Position},
+    puller::{Action, Event, Plan, PullLimits, PullRequest, Puller},
+    wire::{Chunk, PullHeader},
 };
 use crate::{
-    ask::{AskOptions, Target},
+    ask::AskOptions,
     connection::Bus,
-    headers,
-    replicas::direct_subject,
+    headers::{self, CHUNK, FROM_BYTE, PULL},
+    subjects,
+    target::Target,
 };
 
 /// Pulls whose replica is remembered: more than are ever unanswered.
-const REMEMBERED: usize = 8;
+const MAX_NAMED_PULLS: usize = 8;
 
 /// How to pull.
 #[derive(Debug, Clone, Default)]
@@ -52,25 +55,25 @@ pub struct PullStream {
     request: Bytes,
     options: PullOptions,
     puller: Puller,
-    lane: Lane,
-    began: Instant,
-    /// The replicas that pulls were sent to by name.
-    by_name: VecDeque<(u32, Arc<str>)>,
+    inbox: StreamInbox,
+    begun: Instant,
+    /// Pulls that were sent to a replica by name.
+    named_pulls: VecDeque<(u32, Arc<str>)>,
     is_over: bool,
-    /// From the opening to the end.
+    /// Covers the stream from its opening to its end.
     span: Span,
     delivered: u64,
-    /// How much its reader wants, when that is known: one who has it all may not come back for the end.
+    /// Bytes that its reader wants, when that is known: a reader that has them all may not ask for the end.
     wanted: Option<u64>,
     has_begun: bool,
 }
 
 impl Bus {
-    /// Opens a stream. `from_byte`: where in the file pulling should begin; an operation that cannot seek begins at 0
-    /// all the same, and says so.
+    /// Opens a stream. `from_byte`: where in the file pulling should begin; an operation that cannot seek
+    /// begins at 0 and says so in its reply.
     ///
     /// # Errors
-    /// Everything that can be refused is refused here: the service's own problem, or as [`Bus::ask`].
+    /// All that can be refused is refused here: the service's own problem, or as [`Bus::ask`].
     pub async fn open(
         &self,
         target: &Target,
@@ -78,16 +81,16 @@ impl Bus {
         from_byte: u64,
         options: &AskOptions,
     ) -> Result<OpenReply, Problem> {
-        // By the time that the stream is open, its chunks have a connection to come on.
-        self.bulk().await.map_err(|error| no_bus().caused_by(error.to_string()))?;
-        let further_on = (from_byte > 0).then(|| (FROM_BYTE, from_byte.to_string()));
-        let reply = self.ask_saying(target, request, options, further_on).await?;
+        // Connects for the chunks while the stream is opened.
+        self.chunk_connection().await.map_err(|error| no_bus().caused_by(error.to_string()))?;
+        let from_byte = (from_byte > 0).then(|| (FROM_BYTE, from_byte.to_string()));
+        let reply = self.ask_with_header(target, request, options, from_byte).await?;
         let opened = OpenReply::decode(reply.parts.concat().as_slice()).ok();
         let opened = opened.filter(|opened| opened.first.len() <= MAX_POSITION_BYTES);
         opened.ok_or_else(|| Problem::internal(NOT_MAPPED, "the opened stream cannot be understood"))
     }
 
-    /// Reads a stream that was opened with this request. Nothing is asked for before the first read.
+    /// Reads a stream that was opened with this request. Nothing is pulled before the first read.
     ///
     /// # Errors
     /// `Unavailable` when the bus cannot be used.
@@ -98,10 +101,11 @@ impl Bus {
         opened: &OpenReply,
         options: PullOptions,
     ) -> Result<PullStream, Problem> {
-        let lane =
-            self.bulk().await.map_err(|error| no_bus().caused_by(error.to_string()))?.lane(&target.workload);
+        let connection = self.chunk_connection().await;
+        let connection = connection.map_err(|error| no_bus().caused_by(error.to_string()))?;
+        let inbox = connection.register(&target.workload);
         let plan = Plan {
-            stream: lane.stream,
+            stream: inbox.stream,
             first: Position::new(opened.first.clone()).unwrap_or_default(),
             from_byte: opened.from_byte,
             to_byte: options.to_byte,
@@ -111,7 +115,7 @@ impl Bus {
         let span = span::stream(&target.workload, &target.operation);
         let from_byte = i64::try_from(opened.from_byte).unwrap_or(i64::MAX);
         span.record_event("opened", [("mesh.stream.from_byte", from_byte.into())]);
-        self.shared.pulling.active.inc();
+        self.shared.pulls.active.inc();
         let until = options.to_byte.or(opened.info.total_bytes);
         let wanted = until.map(|until| until.saturating_sub(opened.from_byte));
         Ok(PullStream {
@@ -120,9 +124,9 @@ impl Bus {
             request,
             puller: Puller::new(plan, options.limits),
             options,
-            lane,
-            began: Instant::now(),
-            by_name: VecDeque::with_capacity(REMEMBERED),
+            inbox,
+            begun: Instant::now(),
+            named_pulls: VecDeque::with_capacity(MAX_NAMED_PULLS),
             is_over: false,
             span,
             delivered: 0,
@@ -133,39 +137,41 @@ impl Bus {
 }
 
 impl PullStream {
-    /// The next bytes, at most 512 KiB; nothing when the stream is over and whole. Cancel-safe: a pull that was given
-    /// up while it was being sent is sent again when nothing comes of it.
+    /// The next bytes, at most 512 KiB; `None` when the stream has ended and is whole. Cancel-safe: a pull
+    /// whose sending was interrupted is repeated when nothing arrives.
     ///
     /// # Errors
-    /// When the stream breaks: a problem that asking again does not mend, totals that do not agree, or nothing came
-    /// for as long as the limits allow. What was read until then is a true beginning of the file.
+    /// When the stream breaks: by a problem that a repetition does not solve, by totals that do not agree, or
+    /// when nothing arrived for as long as the limits allow. The bytes read until then are a true beginning
+    /// of the file.
     pub async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
         loop {
-            while let Ok(message) = self.lane.messages.try_recv() {
-                self.take(message);
+            while let Ok(message) = self.inbox.messages.try_recv() {
+                self.receive(message);
             }
             if self.is_over {
                 return None;
             }
-            match self.puller.next(self.began.elapsed(), self.lane.allowance()) {
-                Action::Pull(asked) => self.send(asked).await,
+            match self.puller.next(self.begun.elapsed(), self.inbox.allowance()) {
+                Action::Pull(request) => self.send(request).await,
                 Action::Cancel(pull) => self.cancel(pull),
                 Action::Deliver(bytes) => {
                     self.delivered += bytes.len() as u64;
-                    self.bus.shared.pulling.delivered.inc_by(bytes.len() as u64);
+                    self.bus.shared.pulls.delivered.inc_by(bytes.len() as u64);
                     return Some(Ok(bytes));
                 }
                 Action::Wait(until) => {
-                    self.lane.is_waiting_for(self.puller.outstanding());
-                    if let Ok(Some(message)) = timeout_at(self.began + until, self.lane.messages.recv()).await
+                    self.inbox.set_outstanding(self.puller.outstanding());
+                    if let Ok(Some(message)) =
+                        timeout_at(self.begun + until, self.inbox.messages.recv()).await
                     {
-                        self.take(message);
+                        self.receive(message);
                     }
                 }
-                Action::Finished => self.ends(End::Whole),
+                Action::Finished => self.finish(StreamEnd::Whole),
                 Action::Broken(problem) => {
                     self.log(&problem);
-                    self.ends(End::Broken);
+                    self.finish(StreamEnd::Broken);
                     return Some(Err(problem));
                 }
             }
@@ -177,20 +183,20 @@ impl PullStream {
         stream::unfold(self, |mut pulled| async move { pulled.next().await.map(|item| (item, pulled)) })
     }
 
-    fn ends(&mut self, end: End) {
+    fn finish(&mut self, end: StreamEnd) {
         self.is_over = true;
-        self.bus.shared.pulling.active.dec();
-        self.bus.shared.pulling.ended(end).inc();
+        self.bus.shared.pulls.active.dec();
+        self.bus.shared.pulls.ended(end).inc();
         let delivered = i64::try_from(self.delivered).unwrap_or(i64::MAX);
         self.span
             .record_event("ended", [("outcome", end.name().into()), ("mesh.stream.bytes", delivered.into())]);
-        if end == End::Broken {
+        if end == StreamEnd::Broken {
             self.span.record_failure(end.name());
         }
         self.span = Span::none();
     }
 
-    /// The one place where a broken stream is logged.
+    /// Logs a broken stream, here and nowhere else.
     fn log(&self, problem: &Problem) {
         let (operation, request_id) = (&self.target.operation, &self.options.request_id);
         let trace = self.span.trace_context().or_else(|| self.options.traceparent.clone());
@@ -199,81 +205,81 @@ impl PullStream {
         tracing::warn!(operation, request_id, trace_id, %problem, cause, "a download broke");
     }
 
-    /// The trace that a pull is told of: a recorded one only where something begins, or else each pull would be a span
-    /// of its own at its replica.
-    fn told(&self, is_again: bool) -> Option<TraceContext> {
+    /// The trace context of a pull. A recorded one only for the first pull and for retries, because each pull
+    /// would be a span at its replica.
+    fn pull_trace(&self, is_retry: bool) -> Option<TraceContext> {
         match self.span.trace_context() {
-            Some(_) if self.has_begun && !is_again => None,
+            Some(_) if self.has_begun && !is_retry => None,
             None => self.options.traceparent.clone(),
             recorded => recorded,
         }
     }
 
-    fn take(&mut self, message: Message) {
+    fn receive(&mut self, message: Message) {
         let Some(pull) = message.subject.rsplit('.').next().and_then(|pull| pull.parse().ok()) else {
             return;
         };
         let event = if message.status == Some(StatusCode::NO_RESPONDERS) {
-            if let Some((_, id)) = self.by_name.iter().find(|(sent, _)| *sent == pull) {
-                self.target.group.takes_no_more(id);
+            if let Some((_, id)) = self.named_pulls.iter().find(|(sent, _)| *sent == pull) {
+                self.target.group.mark_draining(id);
             }
             let problem = format!("no replica of {} answers this operation", self.target.workload);
             Event::Failed(pull, Problem::unavailable(problem))
         } else {
             read(pull, message, self.options.limits.first_bytes)
         };
-        self.puller.on(event, self.began.elapsed());
+        self.puller.on(event, self.begun.elapsed());
     }
 
-    async fn send(&mut self, asked: Asked) {
-        let Asked { pull, position, budget, is_again } = asked;
-        let pulling = &self.bus.shared.pulling;
-        pulling.pulls.inc();
+    async fn send(&mut self, request: PullRequest) {
+        let PullRequest { pull, position, budget, is_retry } = request;
+        let metrics = &self.bus.shared.pulls;
+        metrics.pulls.inc();
         let group = &self.target.group;
-        let replica = if is_again {
-            pulling.again.inc();
+        let replica = if is_retry {
+            metrics.again.inc();
             self.span.record_event(
                 "resumed",
                 [("mesh.stream.bytes", i64::try_from(self.delivered).unwrap_or(i64::MAX).into())],
             );
-            group.liveliest(Instant::now())
+            group.pick_most_recent(Instant::now())
         } else {
-            group.instead_of_queue()
+            group.pick_around_silent()
         };
         let subject = match &replica {
-            Some(id) => direct_subject(&self.target.subject, id),
+            Some(id) => subjects::direct(&self.target.subject, id),
             None => self.target.subject.clone(),
         };
         if let Some(id) = replica {
-            self.by_name.truncate(REMEMBERED - 1);
-            self.by_name.push_front((pull, id));
+            self.named_pulls.truncate(MAX_NAMED_PULLS - 1);
+            self.named_pulls.push_front((pull, id));
         }
-        self.lane.is_waiting_for(self.puller.outstanding());
+        self.inbox.set_outstanding(self.puller.outstanding());
         let mut headers = HeaderMap::new();
-        let said = PullHeader { stream: self.lane.stream, budget, position };
-        headers.insert(PULL, said.write());
+        let header = PullHeader { stream: self.inbox.stream, budget, position };
+        headers.insert(PULL, header.write());
         let idle = self.options.limits.idle;
         headers.insert(headers::ASK, headers::ask(Default::default(), idle, &self.options.request_id));
-        headers::write_trace(&mut headers, self.told(is_again).as_ref());
+        headers::write_trace(&mut headers, self.pull_trace(is_retry).as_ref());
         self.has_begun = true;
-        let reply_to = self.lane.reply_to(pull);
-        // What is put on a bus that is away would come out of date when it is back.
-        let sent = match self.bus.bulk_if_connected() {
-            Some(bulk) => {
+        let reply_to = self.inbox.reply_to(pull);
+        // Without a connection the client would queue the pull and send it when it is out of date.
+        let sent = match self.bus.chunk_client() {
+            Some(client) => {
                 let request = self.request.clone();
-                bulk.client.publish_with_reply_and_headers(subject, reply_to, headers, request).await.is_ok()
+                client.publish_with_reply_and_headers(subject, reply_to, headers, request).await.is_ok()
             }
             None => false,
         };
         if !sent {
-            self.puller.on(Event::Failed(pull, no_bus()), self.began.elapsed());
+            self.puller.on(Event::Failed(pull, no_bus()), self.begun.elapsed());
         }
     }
 
-    /// Tells the replicas that nobody waits for a pull any more.
+    /// Tells the replicas that a pull is no longer needed.
     fn cancel(&self, pull: u32) {
-        let (client, subject) = (self.bus.shared.client.clone(), self.target.cancel.clone());
-        let reply_to = self.lane.reply_to(pull);
+        let (client, subject) = (self.bus.shared.client.clone(), self.target.cancel_subject.clone());
+        let reply_to = self.inbox.reply_to(pull);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let _ = client.publish(subject, reply_to.into()).await;
@@ -289,13 +295,14 @@ impl Drop for PullStream {
         }
         if !self.is_over {
             let has_all = self.wanted.is_some_and(|wanted| self.delivered >= wanted);
-            self.ends(if has_all { End::Whole } else { End::Left });
+            self.finish(if has_all { StreamEnd::Whole } else { StreamEnd::Left });
         }
     }
 }
 
-/// A short chunk may stay for long, with a reader that takes nothing: it is copied out of the client's buffer, which
-/// would otherwise stay whole for its sake. Measured: 202 KiB each of 2,000 such readers without, 158 KiB each of 200 with.
+/// The event of a message. A chunk of at most `short_bytes` is copied out of the client's buffer, because
+/// with a reader that stops reading it would keep the whole buffer. Measured: 202 KiB each for 2,000 such
+/// readers without the copy, 158 KiB each for 200 with it.
 fn read(pull: u32, mut message: Message, short_bytes: u32) -> Event {
     if message.payload.len() <= short_bytes as usize {
         message.payload = Bytes::copy_from_slice(&message.payload);
@@ -304,7 +311,7 @@ fn read(pull: u32, mut message: Message, short_bytes: u32) -> Event {
     if let Some(problem) = headers::read_problem(&headers, &message.payload) {
         return Event::Failed(pull, problem);
     }
-    match headers.get(CHUNK).and_then(|said| Chunk::read(said.as_str(), message.payload)) {
+    match headers.get(CHUNK).and_then(|text| Chunk::read(text.as_str(), message.payload)) {
         Some(chunk) => Event::Chunk(pull, chunk),
         None => Event::Damaged(pull),
     }

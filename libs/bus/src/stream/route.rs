@@ -1,24 +1,25 @@
-//! Answering a stream: its opening is a request like any other, a pull is answered by chunks on the connection for
-//! chunks. Both are bounded, kept to their deadline, cancelled and drained with all other requests.
+//! Answering a stream: its opening is a request like any other, a pull is answered by chunks on the
+//! connection for chunks. Limits, deadlines, cancellation and draining are those of all requests.
 
 use std::rc::Rc;
 
 use actix::{Actor, Context, Handler};
-use async_nats::{HeaderMap, Message, Subject};
+use async_nats::{Client, HeaderMap, Message, Subject};
 use futures_util::StreamExt;
 use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
 use prost::Message as _;
 use proto_msgs::StreamingOperation;
 
 use super::{
-    Bulk, Chunks, MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD, Open, Piece, Pull,
-    wire::{CHUNK, Chunk, FROM_BYTE, Mark, PULL, PullHeader},
+    messages::{Chunks, Open, Piece, Pull},
+    position::{MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD},
+    wire::{Chunk, Mark, PullHeader},
 };
 use crate::{
-    answering::RequestScope,
-    connection::Bus,
-    replying::Rendered,
-    serve::{Router, Served, Work},
+    answer::RequestScope,
+    headers::{CHUNK, FROM_BYTE, PULL},
+    reply::Rendered,
+    router::{OperationFn, Router},
 };
 
 impl<A: Actor<Context = Context<A>>> Router<A> {
@@ -29,9 +30,8 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
         A: Handler<Open<R>> + Handler<Pull<R>>,
     {
         debug_assert_eq!(R::WORKLOAD, self.workload, "{} belongs to another workload", R::NAME);
-        self.metrics.begin(R::NAME);
         let (actor, bus, mailbox) = (self.actor.clone(), self.bus.clone(), self.metrics.mailbox.clone());
-        let work: Work = Rc::new(move |message: Message, _| {
+        let run: OperationFn = Rc::new(move |message: Message, _| {
             let (actor, bus, mailbox) = (actor.clone(), bus.clone(), mailbox.clone());
             Box::pin(async move {
                 let headers = message.headers.unwrap_or_default();
@@ -57,18 +57,24 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                     .send(Pull { request, position, budget, scope: RequestScope::queued(&mailbox) })
                     .await
                     .map_err(|error| unfinished(&error))??;
-                send(bus.bulk().await.map_err(|error| unfinished(&error))?, &reply_to, pull, chunks).await?;
+                let connection = bus.chunk_connection().await.map_err(|error| unfinished(&error))?;
+                send(&connection.client, &reply_to, pull, chunks).await?;
                 Ok(None)
             })
         });
-        self.operations.push(Served::by(R::NAME, work));
+        self.add(R::NAME, run);
         self.has_streams = true;
         self
     }
 }
 
 /// Sends the chunks of a pull, as fast as the connection takes them.
-async fn send(bulk: &Bulk, reply_to: &Subject, pull: PullHeader, mut chunks: Chunks) -> Result<(), Problem> {
+async fn send(
+    client: &Client,
+    reply_to: &Subject,
+    pull: PullHeader,
+    mut chunks: Chunks,
+) -> Result<(), Problem> {
     let PullHeader { stream, budget, mut position } = pull;
     for index in 0.. {
         let piece = match index < budget.chunks {
@@ -84,11 +90,11 @@ async fn send(bulk: &Bulk, reply_to: &Subject, pull: PullHeader, mut chunks: Chu
         if bytes.len() > budget.chunk_bytes() {
             return Err(unfinished(&"a chunk is too long"));
         }
-        let then = chunks.next_positions.iter().take(MAX_POSITIONS_AHEAD).cloned().collect();
-        let chunk = Chunk { stream, index, position, after, then, mark, bytes };
+        let next_positions = chunks.next_positions.iter().take(MAX_POSITIONS_AHEAD).cloned().collect();
+        let chunk = Chunk { stream, index, position, after, next_positions, mark, bytes };
         let mut headers = HeaderMap::new();
         headers.insert(CHUNK, chunk.write());
-        let sent = bulk.client.publish_with_headers(reply_to.clone(), headers, chunk.bytes).await;
+        let sent = client.publish_with_headers(reply_to.clone(), headers, chunk.bytes).await;
         sent.map_err(|error| Problem::unavailable("a chunk could not be sent").caused_by(error.to_string()))?;
         if chunk.mark != Mark::More {
             return Ok(());
@@ -96,15 +102,6 @@ async fn send(bulk: &Bulk, reply_to: &Subject, pull: PullHeader, mut chunks: Chu
         position = chunk.after;
     }
     Ok(())
-}
-
-/// Where an answer to this message goes out: a problem must not overtake the chunks before it.
-pub(crate) fn answers_by<'a>(bus: &'a Bus, headers: Option<&HeaderMap>) -> &'a async_nats::Client {
-    let is_pull = headers.is_some_and(|headers| headers.get(PULL).is_some());
-    match bus.bulk_if_connected().filter(|_| is_pull) {
-        Some(bulk) => &bulk.client,
-        None => &bus.shared.client,
-    }
 }
 
 fn malformed(message: &str) -> Problem {

@@ -1,0 +1,95 @@
+//! One attempt at a request: a message to the queue group or to one replica, and what came of it.
+
+use std::sync::Arc;
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use mesh_problem::{Code, Problem};
+
+use super::types::Reply;
+use crate::{
+    connection::Bus,
+    headers::{self, ReplyHeader},
+    inbox::{Arrival, PendingReply},
+    target::Target,
+};
+
+/// A request that was sent. Dropped before its reply, it tells the replicas to stop working on it.
+pub(super) struct Attempt<'a> {
+    pub(super) bus: &'a Bus,
+    pub(super) target: &'a Target,
+    pub(super) pending: PendingReply,
+    /// The replica that was asked by name.
+    pub(super) replica: Option<Arc<str>>,
+    pub(super) is_answered: bool,
+}
+
+/// An attempt that has ended.
+pub(super) struct AttemptOutcome {
+    /// The replica that was asked by name.
+    pub(super) replica: Option<Arc<str>>,
+    /// Whether it was sent while an earlier attempt was unanswered.
+    pub(super) is_hedge: bool,
+    pub(super) result: AttemptResult,
+}
+
+/// What came of an attempt.
+pub(super) enum AttemptResult {
+    /// A reply, or the service's own problem.
+    Answered(Result<Reply, Problem>),
+    /// This replica works on as many requests as it may.
+    Overloaded(Box<str>),
+    /// No replica listens.
+    NoResponder,
+    /// Parts of the reply are missing.
+    Torn,
+}
+
+impl Attempt<'_> {
+    /// Waits for the result. Cancel-safe.
+    pub(super) async fn result(&mut self) -> AttemptResult {
+        let arrival = self.pending.arrival().await;
+        self.is_answered = true;
+        match arrival {
+            Arrival::NoResponder => AttemptResult::NoResponder,
+            Arrival::Torn => AttemptResult::Torn,
+            Arrival::Reply { headers, header, parts } => read_reply(&headers, header, parts),
+        }
+    }
+
+    /// Waits for the result; `is_hedge`: whether it was sent while an earlier attempt was unanswered.
+    pub(super) async fn outcome(mut self, is_hedge: bool) -> AttemptOutcome {
+        let result = self.result().await;
+        AttemptOutcome { replica: self.replica.take(), is_hedge, result }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        let client = self.bus.shared.client.clone();
+        let subject = self.target.cancel_subject.clone();
+        let reply_to = Bytes::copy_from_slice(self.pending.reply_to.as_bytes());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = client.publish(subject, reply_to).await;
+            });
+        }
+    }
+}
+
+fn read_reply(headers: &HeaderMap, header: ReplyHeader, parts: Vec<Bytes>) -> AttemptResult {
+    let body = parts.first().map(Bytes::as_ref).unwrap_or_default();
+    if let Some(problem) = headers::read_problem(headers, body) {
+        return match headers.get(headers::OVERLOADED) {
+            Some(replica) if problem.code == Code::ResourceExhausted => {
+                AttemptResult::Overloaded(replica.as_str().into())
+            }
+            _ => AttemptResult::Answered(Err(problem)),
+        };
+    }
+    let ReplyHeader { head, digest, gzipped, .. } = header;
+    AttemptResult::Answered(Ok(Reply { parts, gzipped, head, digest }))
+}

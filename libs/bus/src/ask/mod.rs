@@ -1,0 +1,110 @@
+//! Asking: a request to any replica of a workload, and its reply or a problem, always within the deadline.
+
+mod attempt;
+mod request;
+mod retry;
+mod types;
+
+use std::{sync::Arc, time::Duration};
+
+use async_nats::HeaderName;
+use bytes::Bytes;
+use mesh_problem::{NOT_MAPPED, Problem};
+use mesh_telemetry::span::{self, SpanExt};
+use proto_msgs::Operation;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use self::request::Request;
+pub use self::types::{AskOptions, Reply};
+use crate::{answer::Answer, connection::Bus, encoding::Encoding, hedge::HedgeDelay, target::Target};
+
+impl Bus {
+    /// An operation that can be asked. Exists once for each connection, because its reply times are collected
+    /// in it.
+    pub fn target(&self, workload: &str, operation: &str) -> Arc<Target> {
+        self.listen_for_replicas();
+        let subject = self.subject(workload, operation);
+        let mut targets = self.shared.targets.lock();
+        if let Some(target) = targets.get(&subject) {
+            return Arc::clone(target);
+        }
+        let target = Arc::new(Target {
+            workload: workload.to_owned(),
+            operation: operation.to_owned(),
+            subject: subject.as_str().into(),
+            cancel_subject: self.cancel_subject(workload).into(),
+            group: self.shared.replicas.group(workload),
+            hedge_delay: HedgeDelay::default(),
+            reply_seconds: self.shared.asks.calls.histogram(operation.to_owned(), 0),
+        });
+        targets.insert(subject, Arc::clone(&target));
+        target
+    }
+
+    /// Asks any replica of a workload. A read that stays unanswered for longer than usual is hedged as far as
+    /// the retry budget goes: sent once more without giving up the first attempt. The first answer counts.
+    ///
+    /// # Errors
+    /// The service's own problem; `Unavailable` when no replica listens, all are overloaded, or the bus is
+    /// away; `DeadlineExceeded` when no reply came in time.
+    pub async fn ask(&self, target: &Target, payload: Bytes, options: &AskOptions) -> Result<Reply, Problem> {
+        self.ask_with_header(target, payload, options, None).await
+    }
+
+    /// Asks with one more header.
+    ///
+    /// # Errors
+    /// As [`Bus::ask`].
+    pub(crate) async fn ask_with_header(
+        &self,
+        target: &Target,
+        payload: Bytes,
+        options: &AskOptions,
+        extra_header: Option<(HeaderName, String)>,
+    ) -> Result<Reply, Problem> {
+        let begun = Instant::now();
+        let span = span::ask(&target.workload, &target.operation);
+        let deadline = begun + options.timeout;
+        let request = Request { bus: self, target, payload, options, extra_header, deadline };
+        let result = retry::run(request, begun).instrument(span.clone()).await;
+        match &result {
+            Ok(_) => {
+                target.hedge_delay.record(begun.elapsed());
+                target.reply_seconds.observe(begun.elapsed().as_secs_f64());
+            }
+            Err(problem) => {
+                span.record_failure(problem.code.name());
+                let calls = &self.shared.asks.calls;
+                let seconds = calls.histogram(target.operation.clone(), problem.code.number());
+                seconds.observe(begun.elapsed().as_secs_f64());
+            }
+        }
+        result
+    }
+
+    /// Asks in the types of the contract.
+    ///
+    /// # Errors
+    /// As [`Bus::ask`]; `Internal` when the reply does not decode.
+    pub async fn ask_typed<R: Operation>(
+        &self,
+        request: &R,
+        timeout: Duration,
+    ) -> Result<Answer<R::Reply>, Problem> {
+        let options = AskOptions {
+            encoding: Encoding::default(),
+            timeout,
+            request_id: nuid::next().to_string(),
+            traceparent: None,
+            repeatable: true,
+        };
+        let target = self.target(R::WORKLOAD, R::NAME);
+        let reply = self.ask(&target, request.encode_to_vec().into(), &options).await?;
+        let whole: Vec<u8> = reply.parts.concat();
+        let message = prost::Message::decode(whole.as_slice()).map_err(|error| {
+            Problem::internal(NOT_MAPPED, "the reply does not decode").caused_by(error.to_string())
+        })?;
+        Ok(Answer { reply: message, head: reply.head })
+    }
+}

@@ -1,0 +1,84 @@
+//! One request: how an attempt at it is sent, and the problems that it may end with.
+
+use std::sync::Arc;
+
+use async_nats::{HeaderMap, HeaderName};
+use bytes::Bytes;
+use mesh_problem::Problem;
+use mesh_telemetry::span;
+use tokio::time::{Instant, timeout_at};
+
+use super::{attempt::Attempt, types::AskOptions};
+use crate::{connection::Bus, headers, subjects, target::Target};
+
+/// A request of a client, whatever the number of its attempts.
+pub(super) struct Request<'a> {
+    pub(super) bus: &'a Bus,
+    pub(super) target: &'a Target,
+    pub(super) payload: Bytes,
+    pub(super) options: &'a AskOptions,
+    /// One more header of the message.
+    pub(super) extra_header: Option<(HeaderName, String)>,
+    pub(super) deadline: Instant,
+}
+
+impl<'a> Request<'a> {
+    /// Sends the request: to one replica by name, or to the queue group.
+    pub(super) async fn send(&self, replica: Option<Arc<str>>) -> Result<Attempt<'a>, Problem> {
+        let shared = &self.bus.shared;
+        if !self.bus.is_connected_again(self.deadline).await {
+            return Err(Problem::unavailable("the message bus is away"));
+        }
+        let pending = shared.inbox.register(&self.target.workload);
+        let subject = match &replica {
+            Some(id) => subjects::direct(&self.target.subject, id),
+            None => self.target.subject.clone(),
+        };
+        let (reply_to, payload) = (pending.reply_to.clone(), self.payload.clone());
+        let sent = shared.client.publish_with_reply_and_headers(subject, reply_to, self.headers(), payload);
+        match timeout_at(self.deadline, sent).await {
+            Ok(Ok(())) => {
+                Ok(Attempt { bus: self.bus, target: self.target, pending, replica, is_answered: false })
+            }
+            Ok(Err(error)) => {
+                let problem = Problem::unavailable("the request could not be put on the message bus");
+                Err(problem.caused_by(error.to_string()))
+            }
+            Err(_) => Err(Problem::deadline_exceeded("the message bus did not take the request in time")),
+        }
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let mut headers = HeaderMap::new();
+        headers.insert(headers::ASK, headers::ask(self.options.encoding, left, &self.options.request_id));
+        let trace = span::current_context();
+        headers::write_trace(&mut headers, trace.as_ref().or(self.options.traceparent.as_ref()));
+        if let Some((name, value)) = &self.extra_header {
+            headers.insert(name.clone(), value.as_str());
+        }
+        headers
+    }
+
+    /// When to hedge at the earliest; a submission is never hedged.
+    pub(super) fn hedge_at(&self, from: Instant) -> Instant {
+        match self.options.repeatable {
+            true => self.deadline.min(from + self.target.hedge_delay.delay()),
+            false => self.deadline,
+        }
+    }
+
+    /// The problem of a request without an answer at its deadline.
+    pub(super) fn deadline_exceeded(&self) -> Problem {
+        let workload = &self.target.workload;
+        Problem::deadline_exceeded(match self.options.repeatable {
+            true => format!("{workload} did not answer in time"),
+            false => format!("{workload} did not answer in time; what became of the request is unknown"),
+        })
+    }
+
+    /// The problem of a request that no replica listens for.
+    pub(super) fn no_replica(&self) -> Problem {
+        Problem::unavailable(format!("no replica of {} answers this operation", self.target.workload))
+    }
+}

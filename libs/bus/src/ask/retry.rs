@@ -1,0 +1,193 @@
+//! Attempts at a request until it ends. Most are answered by the first attempt. When that fails or is late,
+//! there are retries of what no replica has answered, and hedges, which are attempts while an earlier one is
+//! unanswered. The first answer counts.
+
+use std::{slice, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use mesh_problem::Problem;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{
+    attempt::{Attempt, AttemptOutcome, AttemptResult},
+    request::Request,
+    types::Reply,
+};
+
+/// Pauses before a retry when no replica listens: replicas that lost the bus subscribe again within
+/// milliseconds. Together below the 100 ms after which a missing replica must be reported.
+const NO_RESPONDER_PAUSES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(45)];
+
+/// Hedges of one request.
+const MAX_HEDGES: u32 = 2;
+
+/// Sends a request and waits for its reply; retries and hedges when that fails or is late.
+pub(super) async fn run(request: Request<'_>, begun: Instant) -> Result<Reply, Problem> {
+    if request.options.repeatable {
+        request.bus.shared.retry_budget.deposit();
+    }
+    let mut first = request.send(request.target.group.pick_around_silent()).await?;
+    let hedge_at = request.hedge_at(begun);
+    match timeout_at(hedge_at, first.result()).await {
+        Ok(AttemptResult::Answered(result)) => result,
+        Ok(result) => {
+            let failed = AttemptOutcome { replica: first.replica.clone(), is_hedge: false, result };
+            Box::pin(Retries::new(&request, hedge_at).run(Some(failed))).await
+        }
+        Err(_) => Box::pin(Retries::new(&request, hedge_at).after(first).run(None)).await,
+    }
+}
+
+/// The attempts at one request after its first.
+struct Retries<'r, 'a> {
+    request: &'r Request<'a>,
+    pending: FuturesUnordered<BoxFuture<'r, AttemptOutcome>>,
+    pauses: slice::Iter<'static, Duration>,
+    /// When to hedge.
+    hedge_at: Instant,
+    hedges: u32,
+    /// Replicas that were overloaded.
+    overloaded: Vec<Box<str>>,
+    /// Whether a torn reply was retried.
+    was_torn: bool,
+}
+
+/// What to do after an attempt.
+enum Step {
+    /// The request has ended.
+    Finish(Result<Reply, Problem>),
+    /// Another attempt is still unanswered.
+    Wait,
+    /// Send the request again, after a pause. `None` = any replica.
+    Retry { pause: Duration, replica: Option<Arc<str>> },
+}
+
+impl<'r, 'a: 'r> Retries<'r, 'a> {
+    fn new(request: &'r Request<'a>, hedge_at: Instant) -> Self {
+        Self {
+            request,
+            pending: FuturesUnordered::new(),
+            pauses: NO_RESPONDER_PAUSES.iter(),
+            hedge_at,
+            hedges: 0,
+            overloaded: Vec::new(),
+            was_torn: false,
+        }
+    }
+
+    /// Adds the first attempt, which is late.
+    fn after(self, late: Attempt<'a>) -> Self {
+        self.pending.push(Box::pin(late.outcome(false)));
+        self
+    }
+
+    /// Runs until the request has ended. `failed`: an attempt that failed already.
+    async fn run(mut self, mut failed: Option<AttemptOutcome>) -> Result<Reply, Problem> {
+        loop {
+            let outcome = match failed.take() {
+                Some(outcome) => outcome,
+                None => match timeout_at(self.hedge_at, self.pending.select_next_some()).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => {
+                        self.hedge().await?;
+                        continue;
+                    }
+                },
+            };
+            match self.next_step(outcome) {
+                Step::Finish(result) => return result,
+                Step::Wait => {}
+                Step::Retry { pause, replica } => {
+                    if !pause.is_zero() {
+                        sleep(pause).await;
+                    }
+                    self.send(replica).await?;
+                }
+            }
+        }
+    }
+
+    /// Sends a hedge when the budget has one; otherwise keeps waiting while any replica is left.
+    async fn hedge(&mut self) -> Result<(), Problem> {
+        let (request, now) = (self.request, Instant::now());
+        let (shared, group) = (&request.bus.shared, &request.target.group);
+        if now >= request.deadline {
+            return Err(request.deadline_exceeded());
+        }
+        self.hedge_at = request.hedge_at(now);
+        if self.hedges < MAX_HEDGES && shared.retry_budget.withdraw() {
+            self.hedges += 1;
+            shared.asks.hedges.inc();
+            let hedge = request.send(group.pick_most_recent(now)).await?;
+            self.pending.push(Box::pin(hedge.outcome(true)));
+        } else if shared.replicas.are_gone(group) {
+            return Err(request.no_replica());
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, replica: Option<Arc<str>>) -> Result<(), Problem> {
+        let replica = replica.or_else(|| self.request.target.group.pick_around_silent());
+        let attempt = self.request.send(replica).await?;
+        self.pending.push(Box::pin(attempt.outcome(false)));
+        Ok(())
+    }
+
+    fn next_step(&mut self, outcome: AttemptOutcome) -> Step {
+        match outcome.result {
+            AttemptResult::Answered(result) => {
+                if outcome.is_hedge {
+                    self.request.bus.shared.asks.hedges_won.inc();
+                }
+                Step::Finish(result)
+            }
+            AttemptResult::NoResponder => self.on_no_responder(outcome.replica.as_deref(), outcome.is_hedge),
+            AttemptResult::Overloaded(replica) => self.on_overloaded(replica),
+            AttemptResult::Torn => self.on_torn(),
+        }
+    }
+
+    /// No replica has received the attempt, so that even a submission may be sent again.
+    fn on_no_responder(&mut self, replica: Option<&str>, is_hedge: bool) -> Step {
+        let (shared, group) = (&self.request.bus.shared, &self.request.target.group);
+        if let Some(id) = replica {
+            group.mark_draining(id);
+        }
+        if is_hedge {
+            self.hedges -= 1;
+            shared.retry_budget.refund();
+        }
+        // A draining replica takes nothing new and answers what it has.
+        if !self.pending.is_empty() && !shared.replicas.are_gone(group) {
+            return Step::Wait;
+        }
+        match self.pauses.next() {
+            Some(pause) => Step::Retry { pause: *pause, replica: None },
+            None => Step::Finish(Err(self.request.no_replica())),
+        }
+    }
+
+    /// Asks a replica that was not overloaded; a second time any, when there is no other.
+    fn on_overloaded(&mut self, replica: Box<str>) -> Step {
+        self.overloaded.push(replica);
+        let other = self.request.target.group.pick_excluding(&self.overloaded, Instant::now());
+        if other.is_some() || self.overloaded.len() == 1 {
+            return Step::Retry { pause: Duration::ZERO, replica: other };
+        }
+        let workload = &self.request.target.workload;
+        self.fail_unless_pending(Problem::unavailable(format!("all replicas of {workload} are busy")))
+    }
+
+    /// Retries a read once.
+    fn on_torn(&mut self) -> Step {
+        if !self.was_torn && self.request.options.repeatable {
+            self.was_torn = true;
+            return Step::Retry { pause: Duration::ZERO, replica: None };
+        }
+        self.fail_unless_pending(Problem::unavailable("parts of the reply were lost on the message bus"))
+    }
+
+    fn fail_unless_pending(&self, problem: Problem) -> Step {
+        if self.pending.is_empty() { Step::Finish(Err(problem)) } else { Step::Wait }
+    }
+}

@@ -1,0 +1,111 @@
+//! The operations that an actor answers.
+
+use std::{
+    cell::Cell,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use actix::{Actor, Addr, Context, Handler};
+use async_nats::Message;
+use futures_util::future::LocalBoxFuture;
+use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
+use mesh_telemetry::Registry;
+use proto_msgs::Operation;
+
+use crate::{
+    answer::{Ask, RequestScope},
+    connection::Bus,
+    encoding::Encoding,
+    load::Load,
+    metrics::RequestMetrics,
+    reply::Rendered,
+};
+
+/// Bounds of a service.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Requests in flight; one more is answered `ResourceExhausted` at once.
+    pub in_flight: usize,
+    /// Requests of one operation among them; fewer leave room for the others when one of them becomes slow.
+    pub per_operation: usize,
+    /// Longest time for one request, whatever its asker says.
+    pub timeout: Duration,
+}
+
+/// What an operation does with a request; `None` when it has sent its reply itself.
+pub(crate) type OperationFn =
+    Rc<dyn Fn(Message, Encoding) -> LocalBoxFuture<'static, Result<Option<Rendered>, Problem>>>;
+
+/// An operation with its function.
+pub(crate) struct OperationHandler {
+    pub(crate) name: &'static str,
+    pub(crate) run: OperationFn,
+    /// Requests of it in flight.
+    pub(crate) in_flight: Cell<usize>,
+}
+
+/// The operations that an actor answers.
+pub struct Router<A: Actor> {
+    pub(crate) bus: Bus,
+    pub(crate) actor: Addr<A>,
+    pub(crate) limits: Limits,
+    pub(crate) workload: &'static str,
+    pub(crate) metrics: RequestMetrics,
+    pub(crate) load: Rc<Load>,
+    pub(crate) operations: Vec<Rc<OperationHandler>>,
+    /// Whether some of them are streams.
+    pub(crate) has_streams: bool,
+}
+
+impl<A: Actor<Context = Context<A>>> Router<A> {
+    /// A router without operations.
+    pub fn new(
+        bus: Bus,
+        workload: &'static str,
+        actor: Addr<A>,
+        limits: Limits,
+        registry: &mut Registry,
+    ) -> Self {
+        let load = Rc::new(Load::new(Instant::now()));
+        let metrics = RequestMetrics::register(registry, &load);
+        Self { bus, actor, limits, workload, metrics, load, operations: Vec::new(), has_streams: false }
+    }
+
+    /// Adds one operation.
+    #[must_use]
+    pub fn on<R: Operation>(mut self) -> Self
+    where
+        A: Handler<Ask<R>>,
+    {
+        debug_assert_eq!(R::WORKLOAD, self.workload, "{} belongs to another workload", R::NAME);
+        let (actor, mailbox) = (self.actor.clone(), self.metrics.mailbox.clone());
+        let run: OperationFn = Rc::new(move |message: Message, encoding| {
+            let (actor, mailbox) = (actor.clone(), mailbox.clone());
+            Box::pin(async move {
+                let request = R::decode(message.payload).map_err(|error| {
+                    Problem::invalid(MALFORMED, "the request does not decode").caused_by(error.to_string())
+                })?;
+                let answer = match actor.send(Ask(request, RequestScope::queued(&mailbox))).await {
+                    Ok(answer) => answer?,
+                    Err(error) => {
+                        let problem =
+                            Problem::internal(NOT_MAPPED, "the service could not finish this request");
+                        return Err(problem.caused_by(error.to_string()));
+                    }
+                };
+                let body = encoding.render(&answer.reply)?;
+                // Only replies with a head are compared with earlier ones.
+                let digest = answer.head.and_then(|_| encoding.digest(&answer.reply, &body));
+                Ok(Some(Rendered::compressed(body, encoding, answer.head, digest).await))
+            })
+        });
+        self.add(R::NAME, run);
+        self
+    }
+
+    pub(crate) fn add(&mut self, name: &'static str, run: OperationFn) {
+        self.metrics.show(name);
+        self.operations.push(Rc::new(OperationHandler { name, run, in_flight: Cell::new(0) }));
+    }
+}
