@@ -8,9 +8,10 @@ pub mod fixture;
 pub mod outside;
 pub mod problem;
 pub mod proxied;
-pub mod raw;
 pub mod rpc;
 pub mod zip;
+
+pub use mesh_testbed::http1 as raw;
 
 /// Leaves the edge without its cache of answers: for tests of what lies behind it.
 pub const NO_CACHE: (&str, &str) = ("MESH_EDGE_CACHE_BYTES", "0");

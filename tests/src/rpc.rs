@@ -1,32 +1,17 @@
 //! A gRPC client of the mesh. It takes requests as HTTP paths and shows replies as JSON, so that what is told of one
 //! way into the mesh can be told of the other.
 
-use std::{
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use form_urlencoded::parse;
-use futures_util::future::BoxFuture;
 use http::{Uri, uri::PathAndQuery};
-use hyper::{
-    body::Incoming,
-    client::conn::http2::{self, SendRequest},
-};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use mesh_testbed::Mesh;
+pub use mesh_testbed::grpc::Connection;
+use mesh_testbed::{Mesh, grpc::Client};
 use percent_encoding::percent_decode_str;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, Value, prost::Message};
 use proto_msgs::{Contract, Method, Operation, OperationInfo, Segment, google, v2};
-use tokio::net::TcpStream;
-use tonic::{
-    Request, Response, Status, Streaming,
-    body::Body,
-    client::Grpc,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-};
-use tower_service::Service;
+use tonic::{Request, Response, Status, Streaming};
 
 use crate::problem::Seen;
 
@@ -35,29 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
 #[derive(Debug, Clone)]
-pub struct Rpc {
-    connection: Connection,
-    origin: Uri,
-}
-
-/// A connection of HTTP/2 that adds nothing: tonic's own would keep the time of a call itself, and nobody would see
-/// whether the mesh does.
-#[derive(Debug, Clone)]
-pub struct Connection(SendRequest<Body>);
-
-impl Service<http::Request<Body>> for Connection {
-    type Response = http::Response<Incoming>;
-    type Error = hyper::Error;
-    type Future = BoxFuture<'static, Result<Self::Response, hyper::Error>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
-        self.0.poll_ready(context)
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Box::pin(self.0.send_request(request))
-    }
-}
+pub struct Rpc(Client);
 
 /// A call of an operation.
 #[derive(Debug, Clone)]
@@ -122,25 +85,13 @@ impl Rpc {
     /// # Panics
     /// When nobody listens there.
     pub async fn at(url: &str) -> Self {
-        let stream = TcpStream::connect(url.trim_start_matches("http://")).await;
-        let stream = stream.unwrap_or_else(|error| panic!("{url}: {error}"));
-        // Head and message are two writes: the second one is not to wait for the first one's acknowledgement.
-        let _ = stream.set_nodelay(true);
-        let shaken = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-        let (requests, connection) = shaken.unwrap_or_else(|error| panic!("{url}: {error}"));
-        tokio::spawn(connection);
-        let origin = url.parse().unwrap_or_else(|error| panic!("{url}: {error}"));
-        Self { connection: Connection(requests), origin }
+        let client = Client::connect(url).await;
+        Self(client.unwrap_or_else(|error| panic!("{url}: {error}")))
     }
 
     /// The connection and where it leads, for generated clients.
     pub fn connection(&self) -> (Connection, Uri) {
-        (self.connection.clone(), self.origin.clone())
-    }
-
-    fn grpc(&self) -> Grpc<Connection> {
-        let grpc = Grpc::with_origin(self.connection.clone(), self.origin.clone());
-        grpc.max_decoding_message_size(usize::MAX)
+        (self.0.connection.clone(), self.0.origin.clone())
     }
 
     /// Calls an operation that has one reply.
@@ -178,9 +129,7 @@ impl Rpc {
         path: PathAndQuery,
         request: Request<Bytes>,
     ) -> Result<Response<Bytes>, Status> {
-        let mut grpc = self.grpc();
-        grpc.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
-        let answered = tokio::time::timeout(PATIENCE, grpc.unary(request, path, Untouched));
+        let answered = tokio::time::timeout(PATIENCE, self.0.unary(path, request));
         answered.await.unwrap_or_else(|_| panic!("there is no answer"))
     }
 
@@ -197,9 +146,7 @@ impl Rpc {
     /// # Errors
     /// The status, when it is refused.
     pub async fn stream(&self, called: &Called, request: Request<Bytes>) -> Result<Streaming<Bytes>, Status> {
-        let mut grpc = self.grpc();
-        grpc.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
-        Ok(grpc.server_streaming(request, called.path(), Untouched).await?.into_inner())
+        self.0.stream(called.path(), request).await
     }
 
     /// A whole download: its messages.
@@ -251,44 +198,6 @@ pub fn assert_refused<T: std::fmt::Debug>(answered: Result<T, Status>, code: i64
     let seen = seen(&status).unwrap_or_else(|wrong| panic!("{wrong}: {status:?}"));
     assert_eq!((seen.code, seen.number), (code, number), "{status:?}");
     seen
-}
-
-/// Messages as they are on the wire.
-#[derive(Debug, Clone, Copy)]
-struct Untouched;
-
-impl Codec for Untouched {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        *self
-    }
-
-    fn decoder(&mut self) -> Self {
-        *self
-    }
-}
-
-impl Encoder for Untouched {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, message: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.put(message);
-        Ok(())
-    }
-}
-
-impl Decoder for Untouched {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
-    }
 }
 
 fn fields(pattern: &[Segment], segments: &[&str]) -> Option<Vec<(String, String)>> {

@@ -13,6 +13,8 @@ mod cometbft;
 mod database;
 mod devnode;
 mod eventually;
+pub mod grpc;
+pub mod http1;
 mod janitor;
 mod mesh;
 mod network;

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use mesh_testbed::http1::Head;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -241,27 +242,12 @@ async fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) -> Result<usi
 
 /// The length of an answer with its head, or `None` as long as the head is not complete.
 fn whole_length(answer: &[u8]) -> Result<Option<usize>, String> {
-    const LENGTH: &[u8] = b"content-length: ";
-    let (mut at, mut body) = (0, None);
-    while let Some(end) = answer[at..].iter().position(|&byte| byte == b'\n') {
-        let line = &answer[at..at + end];
-        if at == 0 && line.get(8..13) != Some(b" 200 ") {
-            return Err(String::from_utf8_lossy(answer).into_owned());
-        }
-        at += end + 1;
-        if line == b"\r" {
-            let body: usize = body.ok_or("the answer has no content-length")?;
-            return Ok(Some(at + body));
-        }
-        if line.get(..LENGTH.len()).is_some_and(|name| name.eq_ignore_ascii_case(LENGTH)) {
-            let digits = std::str::from_utf8(&line[LENGTH.len()..]).ok().map(str::trim);
-            body = digits.and_then(|digits| digits.parse().ok());
-        }
+    let Some(head) = Head::parse(answer)? else { return Ok(None) };
+    if head.status != 200 {
+        return Err(String::from_utf8_lossy(answer).into_owned());
     }
-    if answer.len() >= ANSWER_BYTES && at == 0 {
-        return Err("the answer is no HTTP".to_owned());
-    }
-    Ok(None)
+    let body = head.content_length()?.ok_or("the answer has no content-length")?;
+    Ok(Some(head.bytes + usize::try_from(body).unwrap_or(usize::MAX)))
 }
 
 #[cfg(test)]
@@ -277,7 +263,7 @@ mod tests {
             assert_eq!(whole_length(&head.as_bytes()[..cut]), Ok(None), "{cut}");
         }
         assert_eq!(whole_length(format!("{head}he").as_bytes()), Ok(Some(head.len() + 5)));
-        whole_length(b"HTTP/1.1 503 Service Unavailable\r\n").unwrap_err();
+        whole_length(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").unwrap_err();
         whole_length(b"HTTP/1.1 200 OK\r\nx: 5\r\n\r\n").unwrap_err();
     }
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use mesh_testbed::http1::Head;
+
 use super::super::cost::{self, Watched};
 use super::super::meter::Meter;
 use super::super::transfer::Moved;
@@ -154,11 +156,12 @@ fn ask(stream: &mut TcpStream, path: &str) -> Result<(u64, Vec<u8>), String> {
         answer.resize(HEAD_AT_MOST, 0);
         let read = stream.read(&mut answer[filled..]).map_err(|error| broken(path, &error))?;
         answer.truncate(filled + read);
-        if let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-            return match (head.starts_with("http/1.1 200 "), length) {
-                (true, Some(length)) => Ok((length, answer.split_off(end + 4))),
+        if let Some(head) = Head::parse(&answer)? {
+            return match (head.status, head.content_length()?) {
+                (200, Some(length)) => {
+                    let end = head.bytes;
+                    Ok((length, answer.split_off(end)))
+                }
                 _ => Err(format!("{path}: {}", String::from_utf8_lossy(&answer))),
             };
         }

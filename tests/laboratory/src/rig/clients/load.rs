@@ -13,13 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use mesh_testbed::http1::RawAnswer;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::task::LocalSet;
 use tokio::time::{sleep, sleep_until, timeout};
 
-use super::connection::{Connection, Lost};
+use super::connection::{Connection, Lost, Response};
 use super::heads::Heads;
 use super::samples::{Sample, Seen};
 use mesh::failure::Failure;
@@ -223,13 +224,14 @@ async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, question: Questi
     let took = due.elapsed();
     let due = due.duration_since(shared.begun);
     let (seen, height, again, said) = match asked {
-        Ok((Ok(Heard { wrong: Some(wrong), height, .. }), again)) => {
-            (Seen::Wrong, height, again, Some(format!("{}: {wrong}", question.path)))
+        Ok((Ok(Checked { wrong: Some(wrong), response }), again)) => {
+            (Seen::Wrong, response.height, again, Some(format!("{}: {wrong}", question.path)))
         }
-        Ok((Ok(answer), again)) => {
-            let said = (answer.status != 200).then_some(answer.body);
-            let seen = Seen::Status { status: answer.status, says_when: answer.retry_after.is_some() };
-            (seen, answer.height, again, said)
+        Ok((Ok(Checked { response, .. }), again)) => {
+            let RawAnswer { status, ref body, .. } = response.raw;
+            let said = (status != 200).then(|| String::from_utf8_lossy(body).into_owned());
+            let says_when = response.raw.header("retry-after").is_some();
+            (Seen::Status { status, says_when }, response.height, again, said)
         }
         Ok((Err(lost), again)) => (Seen::Broken, None, again, Some(lost.to_string())),
         Err(_) => (Seen::Silence, None, false, Some(format!("nothing came for {PATIENCE:?}"))),
@@ -251,11 +253,11 @@ struct Way<'a> {
 
 /// Asks over an idle connection, or a new one. An edge may close an idle connection just when a request is sent on it;
 /// a client then asks again over a new one, as every client of HTTP does. Says whether that was so.
-async fn over_some_connection(way: &Way<'_>, question: &Question) -> (Result<Heard, Lost>, bool) {
+async fn over_some_connection(way: &Way<'_>, question: &Question) -> (Result<Checked, Lost>, bool) {
     let kept = way.idle.borrow_mut().pop_front();
     if let Some(connection) = kept {
         match over(connection, way, question).await {
-            Err(Lost::Unasked) => {}
+            Err(Lost::Unanswered) => {}
             other => return (other, false),
         }
         // Its like are closed, too, most likely; those that are not are opened again soon enough.
@@ -265,41 +267,30 @@ async fn over_some_connection(way: &Way<'_>, question: &Question) -> (Result<Hea
     (over_a_new_one(way, question).await, false)
 }
 
-async fn over_a_new_one(way: &Way<'_>, question: &Question) -> Result<Heard, Lost> {
+async fn over_a_new_one(way: &Way<'_>, question: &Question) -> Result<Checked, Lost> {
     over(Connection::open(way.edge).await?, way, question).await
 }
 
-/// What of an answer counts.
-struct Heard {
-    status: u16,
-    retry_after: Option<String>,
-    height: Option<u64>,
-    body: String,
-    /// Why it cannot be true.
+/// A response and why it cannot be true, when it cannot.
+struct Checked {
+    response: Response,
     wrong: Option<String>,
 }
 
-async fn over(mut connection: Connection, way: &Way<'_>, question: &Question) -> Result<Heard, Lost> {
+async fn over(mut connection: Connection, way: &Way<'_>, question: &Question) -> Result<Checked, Lost> {
     way.shared.sent.fetch_add(1, Ordering::Relaxed);
-    connection.ask(&question.path).await?;
-    let answer = connection.answer().await?;
+    let response = connection.get(&question.path).await?;
     way.shared.answers.fetch_add(1, Ordering::Relaxed);
-    let body = connection.body(&answer);
-    let wrong = match (answer.status, answer.goes_back_from) {
-        (_, Some(height)) => Some(format!("shows block {:?} after block {height}", answer.height)),
-        (200, None) => missing(body, &question.holds),
+    let wrong = match (response.raw.status, response.earlier_height) {
+        (_, Some(height)) => Some(format!("shows block {:?} after block {height}", response.height)),
+        (200, None) => missing(&response.raw.body, &question.holds),
         _ => None,
     };
-    let body = match answer.status {
-        200 => String::new(),
-        _ => String::from_utf8_lossy(body).into_owned(),
-    };
     let mut idle = way.idle.borrow_mut();
-    if !answer.closes && idle.len() < KEPT {
+    if !response.raw.closes() && idle.len() < KEPT {
         idle.push_back(connection);
     }
-    let (status, height) = (answer.status, answer.height);
-    Ok(Heard { status, retry_after: answer.retry_after, height, body, wrong })
+    Ok(Checked { response, wrong })
 }
 
 /// What a body does not hold of what it must.

@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mesh_testbed::http1::Dial;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -133,12 +134,8 @@ pub(super) async fn connect_from(
     edge: SocketAddr,
     narrow: bool,
 ) -> std::io::Result<TcpStream> {
-    let socket = TcpSocket::new_v4()?;
-    if narrow {
-        socket.set_recv_buffer_size(NARROW_BYTES)?;
-    }
-    socket.bind((source, 0).into())?;
-    socket.connect(edge).await
+    let receive_buffer = narrow.then_some(NARROW_BYTES);
+    Dial { source: Some(source), receive_buffer }.connect(edge).await
 }
 
 async fn connect(kind: Kind, source: IpAddr, edge: SocketAddr) -> std::io::Result<TcpStream> {

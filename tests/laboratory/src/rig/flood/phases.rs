@@ -119,9 +119,8 @@ async fn rate(stage: &Stage<'_>) -> Result<Report, Failure> {
             let (mut connection, mut told) = (Connection::over(stream), BTreeMap::new());
             while begun.elapsed() < goes_on {
                 pace.tick().await;
-                connection.ask("/api/v2/network/limits").await.ok()?;
-                let answer = connection.answer().await.ok()?;
-                *told.entry((answer.status, answer.retry_after.is_some())).or_insert(0_u32) += 1;
+                let answer = connection.get("/api/v2/network/limits").await.ok()?.raw;
+                *told.entry((answer.status, answer.header("retry-after").is_some())).or_insert(0_u32) += 1;
             }
             Some(told)
         });
@@ -163,9 +162,8 @@ async fn is_served_soon(stage: &Stage<'_>, edge: std::net::SocketAddr) -> bool {
         loop {
             if let Ok(stream) = connect_from(source(0), edge, false).await {
                 let mut connection = Connection::over(stream);
-                if connection.ask("/api/v2/network/limits").await.is_ok()
-                    && connection.answer().await.is_ok_and(|answer| answer.status == 200)
-                {
+                let answered = connection.get("/api/v2/network/limits").await;
+                if answered.is_ok_and(|answer| answer.raw.status == 200) {
                     return;
                 }
             }
@@ -194,12 +192,12 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
             while Instant::now() < until {
                 let Ok(stream) = connect_from(source(number), edge, false).await else { return };
                 let mut connection = Connection::over(stream);
-                let asked = connection.ask(&format!("{SLOW}?pagination.first={}", number + 1)).await;
+                let asked = connection.send(&format!("{SLOW}?pagination.first={}", number + 1)).await;
                 if asked.is_err() {
                     return;
                 }
-                if let Ok(answer) = connection.answer().await {
-                    *told.lock().entry(answer.status).or_default() += 1;
+                if let Ok(answer) = connection.receive().await {
+                    *told.lock().entry(answer.raw.status).or_default() += 1;
                 }
                 // Who is refused comes again when it was told to.
                 sleep(Duration::from_secs(1)).await;

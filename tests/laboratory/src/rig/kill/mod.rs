@@ -3,7 +3,6 @@
 //! A history that nobody wrote is downloaded from three workers through one edge, in files of many sizes, by clients of
 //! many paces. Every byte is held against what it must be, and the longest wait of each client counts.
 
-mod grpc;
 mod phases;
 mod stage;
 

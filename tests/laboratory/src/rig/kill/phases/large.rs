@@ -4,11 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::uri::PathAndQuery;
 use mesh_history::{Deadlines, Layout, SegmentStore};
+use mesh_testbed::grpc::Client;
+use prost::Message as _;
+use proto_msgs::google::api::HttpBody;
 use proto_msgs::v2::{ExportNetworkHistoryRequest, Table};
 use rustix::fs::statvfs;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
+use tonic::{Request, Streaming};
 
 use crate::rig::clients::crowd::refused;
 use crate::rig::clients::download::Download;
@@ -16,7 +22,6 @@ use crate::rig::clients::files::export_of;
 use crate::rig::clients::memory::{Resident, while_watched};
 use crate::rig::clients::seen::{Outcome, Seen};
 use crate::rig::kill::Report;
-use crate::rig::kill::grpc::Call;
 use crate::rig::kill::stage::{EDGE, EXPORT, Stage};
 use crate::synthetic::{LargeTable, Synthetic};
 use mesh::failure::Failure;
@@ -122,7 +127,7 @@ async fn downloaded(
 /// An open download, by either way.
 enum Opened {
     Http(Download),
-    Grpc(Call),
+    Grpc(Streaming<Bytes>),
 }
 
 impl Opened {
@@ -144,8 +149,13 @@ impl Opened {
                     to_block: Some(last.cast_signed()),
                     table: table.into(),
                 };
-                let call = Call::open(stage.edge, "api.v2.Export", &request).await;
-                call.map(Self::Grpc).map_err(Outcome::Broken)
+                let broken = |error: String| Outcome::Broken(format!("cannot ask: {error}"));
+                let client = Client::connect(&format!("http://{}", stage.edge)).await;
+                let client = client.map_err(|error| broken(error.to_string()))?;
+                let message = Bytes::from(request.encode_to_vec());
+                let path = PathAndQuery::from_static("/api.v2.Export/ExportNetworkHistory");
+                let opened = client.stream(path, Request::new(message)).await;
+                opened.map(Self::Grpc).map_err(|status| broken(status.to_string()))
             }
         }
     }
@@ -154,11 +164,13 @@ impl Opened {
     async fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool, String> {
         match self {
             Self::Http(download) => download.next(piece, READ_BYTES).await,
-            Self::Grpc(call) => {
+            Self::Grpc(messages) => {
                 piece.clear();
-                let next = call.next().await?;
-                piece.extend_from_slice(next.as_deref().unwrap_or_default());
-                Ok(next.is_some())
+                let next = messages.message().await.map_err(|status| format!("it ended with {status}"))?;
+                let Some(message) = next else { return Ok(false) };
+                let message = HttpBody::decode(message).map_err(|error| error.to_string())?;
+                piece.extend_from_slice(&message.data);
+                Ok(true)
             }
         }
     }

@@ -41,7 +41,7 @@ pub(super) async fn abort(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     for number in 1..=CLIENTS {
         let mut client = open(stage).await?;
         let path = format!("{LIST}?pagination.first={number}");
-        client.ask(&path).await.map_err(|lost| Failure::failed(format!("cannot ask for {path}: {lost}")))?;
+        client.send(&path).await.map_err(|lost| Failure::failed(format!("cannot ask for {path}: {lost}")))?;
         clients.push(client);
     }
     let begun = timeout(SOON, async {

@@ -94,12 +94,8 @@ pub(super) async fn nats(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
 async fn refused_hot(stage: &Stage<'_>) -> usize {
     let mut refused = 0;
     for path in &stage.hot {
-        let asked = async {
-            let mut connection = Connection::open(stage.edges.cached).await?;
-            connection.ask(path).await?;
-            connection.answer().await
-        };
-        refused += usize::from(!asked.await.is_ok_and(|answer| answer.status == 200));
+        let asked = async { Connection::open(stage.edges.cached).await?.get(path).await };
+        refused += usize::from(!asked.await.is_ok_and(|answer| answer.raw.status == 200));
     }
     refused
 }

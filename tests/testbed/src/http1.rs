@@ -1,0 +1,413 @@
+//! HTTP/1.1 over a bare socket, for what a proper client would never send and for what it would hide: the exact bytes, a
+//! pause, a missing end.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
+
+/// Longest head that a response may have, bytes.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Most headers that a response may have.
+const MAX_HEADERS: usize = 64;
+
+/// The head of a response, borrowed from the bytes that were received.
+#[derive(Debug)]
+pub struct Head<'a> {
+    /// The status code.
+    pub status: u16,
+    /// Length of the head with its empty line, bytes.
+    pub bytes: usize,
+    headers: [httparse::Header<'a>; MAX_HEADERS],
+}
+
+impl<'a> Head<'a> {
+    /// Reads a head, or nothing as long as it is incomplete.
+    ///
+    /// # Errors
+    /// When the bytes are no HTTP/1.1, or the head is too long.
+    pub fn parse(received: &'a [u8]) -> Result<Option<Self>, String> {
+        let malformed =
+            |why: &str| format!("{why}: {:?}", String::from_utf8_lossy(&received[..received.len().min(200)]));
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut response = httparse::Response::new(&mut headers);
+        let parsed = response.parse(received).map_err(|error| malformed(&error.to_string()))?;
+        match (parsed, response.version, response.code) {
+            (httparse::Status::Complete(bytes), Some(1), Some(status)) => {
+                Ok(Some(Self { status, bytes, headers }))
+            }
+            (httparse::Status::Complete(_), ..) => Err(malformed("another version of HTTP")),
+            (httparse::Status::Partial, ..) if received.len() > MAX_HEAD_BYTES => {
+                Err(malformed("an endless head"))
+            }
+            (httparse::Status::Partial, ..) => Ok(None),
+        }
+    }
+
+    /// The value of a header, when it is there and text.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        let found = self.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+        std::str::from_utf8(found.value).ok()
+    }
+
+    /// The headers: names in lower case, values as text.
+    pub fn headers(&self) -> Vec<(String, String)> {
+        let given = self.headers.iter().take_while(|header| !header.name.is_empty());
+        let owned = |header: &httparse::Header<'_>| {
+            (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).into_owned())
+        };
+        given.map(owned).collect()
+    }
+
+    /// The length that the head declares for the body.
+    ///
+    /// # Errors
+    /// When it is no number.
+    pub fn content_length(&self) -> Result<Option<u64>, String> {
+        let Some(text) = self.header("content-length") else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| format!("the length {text:?} is no number"))
+    }
+
+    /// How the body of a response to anything but `HEAD` is delimited.
+    ///
+    /// # Errors
+    /// When the declared length is no number.
+    pub fn body(&self) -> Result<Body, String> {
+        if matches!(self.status, 100..200 | 204 | 304) {
+            return Ok(Body::Length(0));
+        }
+        if self.header("transfer-encoding").is_some() {
+            return Ok(Body::Chunked(Chunk::Size(0)));
+        }
+        Ok(self.content_length()?.map_or(Body::UntilClose, Body::Length))
+    }
+}
+
+/// Where a body ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// After so many more bytes.
+    Length(u64),
+    /// After the last of its chunks.
+    Chunked(Chunk),
+    /// With the connection.
+    UntilClose,
+}
+
+/// Position within a chunked body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chunk {
+    /// In the line of a chunk's size, which is so much so far.
+    Size(u64),
+    /// In a chunk's bytes, of which so many are to come.
+    Bytes(u64),
+    /// In the end of line after a chunk.
+    After,
+    /// In the last end of line, of which so many bytes are to come.
+    Last(u8),
+}
+
+impl Body {
+    /// Whether nothing more belongs to it.
+    pub fn is_complete(&self) -> bool {
+        matches!(self, Self::Length(0) | Self::Chunked(Chunk::Last(0)))
+    }
+
+    /// Takes the next received bytes, leaves in `piece` those of the body, and gives those that follow the body.
+    ///
+    /// # Errors
+    /// When the chunks are malformed.
+    pub fn decode(&mut self, piece: &mut Vec<u8>) -> Result<Vec<u8>, String> {
+        let chunk = match self {
+            Self::UntilClose => return Ok(Vec::new()),
+            Self::Length(left) => {
+                let length = (*left).min(piece.len() as u64);
+                *left -= length;
+                // It is at most the length of the piece.
+                return Ok(piece.split_off(length as usize));
+            }
+            Self::Chunked(chunk) => chunk,
+        };
+        let (mut read, mut written) = (0, 0);
+        while let Some(&byte) = piece.get(read) {
+            let malformed = || format!("the chunks are malformed at byte {byte:#x}");
+            match *chunk {
+                Chunk::Last(0) => break,
+                Chunk::Bytes(left) => {
+                    let length = left.min((piece.len() - read) as u64);
+                    // It is at most the length of the piece.
+                    let taken = length as usize;
+                    piece.copy_within(read..read + taken, written);
+                    (read, written) = (read + taken, written + taken);
+                    *chunk = if length == left { Chunk::After } else { Chunk::Bytes(left - length) };
+                    continue;
+                }
+                Chunk::Size(_) if byte == b'\r' => {}
+                Chunk::Size(0) if byte == b'\n' => *chunk = Chunk::Last(2),
+                Chunk::Size(size) if byte == b'\n' => *chunk = Chunk::Bytes(size),
+                Chunk::Size(size) => {
+                    let digit = char::from(byte).to_digit(16).ok_or_else(malformed)?;
+                    let size = size.checked_mul(16).ok_or_else(malformed)?;
+                    *chunk = Chunk::Size(size + u64::from(digit));
+                }
+                Chunk::After if byte == b'\n' => *chunk = Chunk::Size(0),
+                Chunk::After if byte == b'\r' => {}
+                Chunk::Last(left) if byte == b'\r' || byte == b'\n' => *chunk = Chunk::Last(left - 1),
+                Chunk::After | Chunk::Last(_) => return Err(malformed()),
+            }
+            read += 1;
+        }
+        let rest = piece.split_off(read);
+        piece.truncate(written);
+        Ok(rest)
+    }
+}
+
+/// How a connection is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dial {
+    /// The address of this machine that it comes from, such as 127.0.0.2.
+    pub source: Option<IpAddr>,
+    /// Size of its receive buffer, bytes, so that the server feels the pace of its client.
+    pub receive_buffer: Option<u32>,
+}
+
+impl Dial {
+    /// Connects.
+    ///
+    /// # Errors
+    /// When nothing listens there, or the source is not of this machine.
+    pub async fn connect(self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        if let Some(bytes) = self.receive_buffer {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        if let Some(source) = self.source {
+            socket.bind((source, 0).into())?;
+        }
+        let stream = socket.connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+/// A connection to a server.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    unread: Vec<u8>,
+    has_received: bool,
+}
+
+/// A response with its body.
+#[derive(Debug, Clone)]
+pub struct RawAnswer {
+    /// The status code.
+    pub status: u16,
+    /// The headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, unchunked.
+    pub body: Vec<u8>,
+}
+
+impl RawAnswer {
+    /// The value of a header, when it is there.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the server closes the connection after this response.
+    pub fn closes(&self) -> bool {
+        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    }
+}
+
+impl Connection {
+    /// Connects to the server of a URL without a path.
+    ///
+    /// # Errors
+    /// When nothing listens there.
+    pub async fn open(url: &str) -> io::Result<Self> {
+        Self::dial(url, Dial::default()).await
+    }
+
+    /// Connects from an address of this machine, such as 127.0.0.2.
+    ///
+    /// # Errors
+    /// When nothing listens there.
+    pub async fn open_from(url: &str, from: IpAddr) -> io::Result<Self> {
+        Self::dial(url, Dial { source: Some(from), ..Dial::default() }).await
+    }
+
+    /// Connects as a client with a receive buffer of so many bytes.
+    ///
+    /// # Errors
+    /// When nothing listens there.
+    pub async fn open_narrow(url: &str, bytes: u32) -> io::Result<Self> {
+        Self::dial(url, Dial { receive_buffer: Some(bytes), ..Dial::default() }).await
+    }
+
+    async fn dial(url: &str, dial: Dial) -> io::Result<Self> {
+        let address = url.trim_start_matches("http://").parse().map_err(io::Error::other)?;
+        Ok(Self::over(dial.connect(address).await?))
+    }
+
+    /// Uses a connection that is open.
+    pub fn over(stream: TcpStream) -> Self {
+        Self { stream, unread: Vec::new(), has_received: false }
+    }
+
+    /// Sends bytes.
+    ///
+    /// # Errors
+    /// When the server has closed.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// Closes the sending side.
+    ///
+    /// # Errors
+    /// When the server has closed.
+    pub async fn finish(&mut self) -> io::Result<()> {
+        self.stream.shutdown().await
+    }
+
+    /// Whether a byte of the response was received that was read last, or was to be read.
+    pub fn has_received(&self) -> bool {
+        self.has_received
+    }
+
+    /// Whether bytes were received that belong to no response that was read.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Reads a response, or nothing when the server closes without one. The response to `HEAD` has no body.
+    ///
+    /// # Errors
+    /// When the connection breaks, or the response is no HTTP.
+    pub async fn answer(&mut self, to_head: bool) -> io::Result<Option<RawAnswer>> {
+        self.has_received = !self.unread.is_empty();
+        loop {
+            let Some((mut answer, body)) = self.head().await? else { return Ok(None) };
+            if (100..200).contains(&answer.status) {
+                continue;
+            }
+            if !to_head {
+                answer.body = self.body(body).await?;
+            }
+            return Ok(Some(answer));
+        }
+    }
+
+    /// Reads the head of a response, and gives the connection from which its body comes; the response holds what has
+    /// been received of it already, still chunked.
+    ///
+    /// # Errors
+    /// When the connection breaks or ends, or the response is no HTTP.
+    pub async fn head_then_stream(mut self) -> io::Result<(RawAnswer, TcpStream)> {
+        let (answer, _) = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok((RawAnswer { body: self.unread, ..answer }, self.stream))
+    }
+
+    /// Reads on until the server closes, and returns what came.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn rest(&mut self) -> io::Result<Vec<u8>> {
+        self.stream.read_to_end(&mut self.unread).await?;
+        Ok(std::mem::take(&mut self.unread))
+    }
+
+    async fn head(&mut self) -> io::Result<Option<(RawAnswer, Body)>> {
+        loop {
+            if let Some(head) = Head::parse(&self.unread).map_err(io::Error::other)? {
+                let body = head.body().map_err(io::Error::other)?;
+                let answer = RawAnswer { status: head.status, headers: head.headers(), body: Vec::new() };
+                self.unread.drain(..head.bytes);
+                return Ok(Some((answer, body)));
+            }
+            if self.stream.read_buf(&mut self.unread).await? == 0 {
+                let is_torn = !self.unread.is_empty();
+                return if is_torn { Err(io::Error::other("a torn head")) } else { Ok(None) };
+            }
+            self.has_received = true;
+        }
+    }
+
+    async fn body(&mut self, mut framing: Body) -> io::Result<Vec<u8>> {
+        if framing == Body::UntilClose {
+            return self.rest().await;
+        }
+        let (mut body, mut piece) = (Vec::new(), std::mem::take(&mut self.unread));
+        loop {
+            self.unread = framing.decode(&mut piece).map_err(io::Error::other)?;
+            body.append(&mut piece);
+            if framing.is_complete() {
+                return Ok(body);
+            }
+            if self.stream.read_buf(&mut piece).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_when_it_is_complete() {
+        let head = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nconnection: close\r\ncontent-length: 2\r\n\r\n";
+        for cut in 0..head.len() {
+            assert!(Head::parse(&head.as_bytes()[..cut]).unwrap().is_none(), "{cut}");
+        }
+        let received = format!("{head}ho");
+        let read = Head::parse(received.as_bytes()).unwrap().unwrap();
+        assert_eq!((read.status, read.bytes, read.body()), (503, head.len(), Ok(Body::Length(2))));
+        assert_eq!((read.header("retry-after"), read.header("x")), (Some("1"), None));
+        assert_eq!(read.headers()[2], ("content-length".to_owned(), "2".to_owned()));
+        for malformed in [&b"SSH-2.0\r\n\r\n"[..], b"HTTP/1.0 200 OK\r\n\r\n", &[b'a'; MAX_HEAD_BYTES + 1]] {
+            Head::parse(malformed).unwrap_err();
+        }
+        let endless = [b"HTTP/1.1 200 OK\r\nx: ", &[b'a'; MAX_HEAD_BYTES][..]].concat();
+        Head::parse(&endless).unwrap_err();
+        let number = Head::parse(b"HTTP/1.1 200 OK\r\ncontent-length: 1a\r\n\r\n").unwrap().unwrap();
+        number.body().unwrap_err();
+    }
+
+    /// The decoded body of pieces of this length, what follows it, and whether it is complete.
+    fn decoded(mut body: Body, received: &[u8], length: usize) -> Result<(Vec<u8>, Vec<u8>, bool), String> {
+        let (mut all, mut rest) = (Vec::new(), Vec::new());
+        for piece in received.chunks(length) {
+            let mut piece = piece.to_vec();
+            rest.extend(body.decode(&mut piece)?);
+            all.append(&mut piece);
+        }
+        Ok((all, rest, body.is_complete()))
+    }
+
+    #[test]
+    fn a_body_ends_where_its_framing_says() {
+        for length in [1, 3, 1000] {
+            let chunked = |received| decoded(Body::Chunked(Chunk::Size(0)), received, length);
+            let (bytes, next) = (b"bytes".to_vec(), b"HT".to_vec());
+            assert_eq!(
+                chunked(b"3\r\nbyt\r\n02\r\nes\r\n0\r\n\r\nHT"),
+                Ok((bytes.clone(), next.clone(), true))
+            );
+            assert_eq!(decoded(Body::Length(5), b"bytesHT", length), Ok((bytes.clone(), next, true)));
+            assert_eq!(chunked(b"5\r\nbytes\r\n0\r\n"), Ok((bytes.clone(), Vec::new(), false)));
+            assert_eq!(decoded(Body::UntilClose, b"bytes", length), Ok((bytes, Vec::new(), false)));
+            chunked(b"5\r\nbytes\r\nx").unwrap_err();
+            chunked(b"5\r\nbytesx").unwrap_err();
+        }
+    }
+}
