@@ -10,7 +10,7 @@ use crate::{
 
 /// What no reader of HTTP/1 takes where a connection stops being clear, whatever it has made of the bytes before.
 /// Once these come in the place of the rest, a server refuses the request that it is reading.
-pub const BREAKER: &[u8] = b"\r\r\r\n\r\n";
+pub const POISON: &[u8] = b"\r\r\r\n\r\n";
 
 /// With what an HTTP/2 connection begins.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -125,14 +125,14 @@ impl Framing {
         let mut rest = bytes;
         while !rest.is_empty() {
             let step = match self.refused {
-                Some(because) => Err(because),
+                Some(reason) => Err(reason),
                 None => self.step(rest, watch),
             };
             match step {
                 Ok(read) => rest = &rest[read..],
-                Err(because) => {
-                    self.refused = Some(because);
-                    return Err(Refusal { clear: bytes.len() - rest.len(), because });
+                Err(reason) => {
+                    self.refused = Some(reason);
+                    return Err(Refusal { clear: bytes.len() - rest.len(), reason });
                 }
             }
         }
@@ -316,7 +316,7 @@ impl Framing {
                 // Most values come with their name; what is wrong with one is the next step's.
                 Ok(read + self.text(&rest[read..], Place::LineLf).unwrap_or(0))
             }
-            Err(because) if length == 0 => Err(because),
+            Err(reason) if length == 0 => Err(reason),
             Err(_) => {
                 self.name.begin(name);
                 Ok(length)

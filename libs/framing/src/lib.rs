@@ -7,6 +7,6 @@ mod framing;
 mod host;
 mod refusal;
 
-pub use framing::{BREAKER, Framing, Watch};
+pub use framing::{Framing, POISON, Watch};
 pub use host::is_host;
 pub use refusal::{Ambiguity, Refusal};

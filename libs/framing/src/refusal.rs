@@ -8,7 +8,7 @@ pub struct Refusal {
     /// How many bytes of the piece were still clear.
     pub clear: usize,
     /// What is wrong with the next one.
-    pub because: Ambiguity,
+    pub reason: Ambiguity,
 }
 
 /// What two readers may understand in two ways.

@@ -3,22 +3,54 @@
 use std::{
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
+    str::FromStr,
     time::Duration,
 };
 
 use mesh_chassis::{Env, LagLimit, PageLimits, Sampler};
 use proto_msgs::OperationInfo;
 
-use crate::{access::Wanted, address::Proxies};
+use crate::admission::client_address::TrustedProxies;
 
-/// Requests that an address may send at once, in seconds of its rate, unless it is set.
+/// Default burst, in seconds of the rate.
 const BURST_S: u32 = 5;
 
-/// What a service may take for an answer, unless it is set.
+/// Default time of a service for an answer, milliseconds.
 const SERVICE_TIME_MS: u64 = 10_000;
 
-/// What an answer may take on the bus beyond the service's own time.
-const ON_THE_WAY: Duration = Duration::from_millis(250);
+/// Time for the bus in addition to the service's own.
+const BUS_TIME: Duration = Duration::from_millis(250);
+
+/// A client that reads nothing of its answer for so long is disconnected (contract section 7).
+pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Requests of one HTTP/2 connection at the same time.
+pub(crate) const HTTP2_STREAMS: u32 = 128;
+
+/// Most headers of a request; hyper enforces it.
+pub(crate) const MAX_HEADERS: u32 = 100;
+
+/// Which requests get an access log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AccessLogMode {
+    Off,
+    /// Those with a status of 400 or more, a gRPC status other than OK, or an incomplete answer.
+    Errors,
+    All,
+}
+
+impl FromStr for AccessLogMode {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" => Ok(Self::Off),
+            "errors" => Ok(Self::Errors),
+            "all" => Ok(Self::All),
+            _ => Err("it is off, errors or all"),
+        }
+    }
+}
 
 /// See the README's table.
 #[derive(Debug)]
@@ -31,34 +63,34 @@ pub(crate) struct Config {
     pub(crate) inherited_sockets: Vec<String>,
     /// Allowed origins; `*` = all.
     pub(crate) cors_origins: Vec<String>,
-    /// Room for answers that are kept, bytes; 0 = none.
+    /// Bytes for cached answers; 0 = no cache.
     pub(crate) cache_bytes: u64,
-    /// How far the store may be behind the node for this edge to be ready.
+    /// Greatest lag of the store behind the node for this edge to be ready.
     pub(crate) lag: LagLimit,
-    /// How many rows services give; `/limits` tells it.
+    /// PageLimits of the services' pages, for `/limits`.
     pub(crate) rows: PageLimits,
-    /// Which requests' traces are recorded.
+    /// Which requests are traced.
     pub(crate) sampling: Sampler,
     /// Whose `X-Forwarded-For` is believed.
-    pub(crate) proxies: Proxies,
-    /// What one address may send; nothing = as much as it likes.
+    pub(crate) proxies: TrustedProxies,
+    /// Request rate of one address; `None` = unlimited.
     pub(crate) rate: Option<RateLimit>,
-    /// Downloads of one address at the same time; nothing = as many as it likes.
+    /// Downloads of one address at the same time; `None` = unlimited.
     pub(crate) exports_per_address: Option<NonZeroUsize>,
-    /// Which requests the log tells of.
-    pub(crate) access_log: Wanted,
+    /// Which requests get an access log line.
+    pub(crate) access_log: AccessLogMode,
     pub(crate) limits: Limits,
 }
 
-/// How many requests an address may send.
+/// The request rate of an address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateLimit {
     pub(crate) per_s: NonZeroU32,
-    /// At once.
+    /// Requests at once.
     pub(crate) burst: NonZeroU32,
 }
 
-/// What the edge takes at most (contract section 7).
+/// Limits of requests and connections (contract section 7).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Request body, bytes.
@@ -69,7 +101,7 @@ pub(crate) struct Limits {
     pub(crate) head_bytes: usize,
     /// Connections at the same time.
     pub(crate) connections: usize,
-    /// Requests worked on at the same time.
+    /// Requests in flight at the same time.
     pub(crate) in_flight: usize,
     /// For a request head, from connecting or from its first byte.
     pub(crate) head_time: Duration,
@@ -77,7 +109,7 @@ pub(crate) struct Limits {
     pub(crate) body_time: Duration,
     /// Between two pieces of a request body.
     pub(crate) body_idle: Duration,
-    /// For a kept connection without a request.
+    /// For the next request on an open connection.
     pub(crate) idle: Duration,
     /// For the answer of a service.
     pub(crate) answer_time: Duration,
@@ -109,10 +141,10 @@ impl mesh_chassis::Config for Config {
             lag: LagLimit::read(env),
             rows: PageLimits::read(env),
             sampling: Sampler::read(env),
-            proxies: env.or("MESH_EDGE_TRUSTED_PROXIES", Proxies::default()),
+            proxies: env.or("MESH_EDGE_TRUSTED_PROXIES", TrustedProxies::default()),
             rate: RateLimit::read(env),
             exports_per_address: NonZeroUsize::new(env.or("MESH_EDGE_EXPORTS_PER_ADDRESS", 0)),
-            access_log: env.or("MESH_EDGE_ACCESS_LOG", Wanted::Off),
+            access_log: env.or("MESH_EDGE_ACCESS_LOG", AccessLogMode::Off),
             limits: Limits::read(env),
         }
     }
@@ -121,8 +153,8 @@ impl mesh_chassis::Config for Config {
 impl RateLimit {
     fn read(env: &mut Env) -> Option<Self> {
         let per_s = NonZeroU32::new(env.or("MESH_EDGE_RATE_PER_S", 0));
-        let usual = per_s.map_or(1, |per_s| per_s.get().saturating_mul(BURST_S));
-        let burst = NonZeroU32::new(env.or("MESH_EDGE_RATE_BURST", usual));
+        let default_burst = per_s.map_or(1, |per_s| per_s.get().saturating_mul(BURST_S));
+        let burst = NonZeroU32::new(env.or("MESH_EDGE_RATE_BURST", default_burst));
         if burst.is_none() {
             env.mistake("MESH_EDGE_RATE_BURST must be at least 1");
         }
@@ -131,7 +163,7 @@ impl RateLimit {
 }
 
 impl Limits {
-    /// The contract's figures, and those that it leaves open.
+    /// The defaults of the contract, and of what it leaves open.
     const DEFAULT: Self = Self {
         body_bytes: 2 << 20,
         url_bytes: 8 << 10,
@@ -142,28 +174,42 @@ impl Limits {
         body_time: Duration::from_secs(30),
         body_idle: Duration::from_secs(10),
         idle: Duration::from_secs(60),
-        answer_time: Duration::from_millis(SERVICE_TIME_MS).saturating_add(ON_THE_WAY),
+        answer_time: Duration::from_millis(SERVICE_TIME_MS).saturating_add(BUS_TIME),
     };
 
-    /// For a query, in a service.
+    /// Time for a query in a service.
     pub(crate) fn query_time(&self) -> Duration {
-        self.answer_time.saturating_sub(ON_THE_WAY)
+        self.answer_time.saturating_sub(BUS_TIME)
     }
 
-    /// For the answer of an operation.
+    /// Time for the answer of an operation.
     pub(crate) fn answer_time_of(&self, operation: &OperationInfo) -> Duration {
-        operation.answer_within.map_or(self.answer_time, |within| within + ON_THE_WAY)
+        operation.answer_within.map_or(self.answer_time, |within| within + BUS_TIME)
     }
 
-    /// The figures of this process: some can be set.
     fn read(env: &mut Env) -> Self {
         let default = Self::DEFAULT;
         Self {
             body_bytes: env.positive("MESH_EDGE_MAX_BODY_BYTES", default.body_bytes),
             connections: env.positive("MESH_EDGE_CONNECTIONS", default.connections),
             in_flight: env.positive("MESH_EDGE_IN_FLIGHT", default.in_flight),
-            answer_time: env.milliseconds("MESH_QUERY_TIMEOUT_MS", SERVICE_TIME_MS) + ON_THE_WAY,
+            answer_time: env.milliseconds("MESH_QUERY_TIMEOUT_MS", SERVICE_TIME_MS) + BUS_TIME,
             ..default
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_access_log_is_off_or_logs_errors_or_all() {
+        let read = |text: &str| text.parse::<AccessLogMode>();
+        assert_eq!(
+            (read("off"), read("errors"), read("all")),
+            (Ok(AccessLogMode::Off), Ok(AccessLogMode::Errors), Ok(AccessLogMode::All))
+        );
+        assert!(read("").is_err() && read("ALL").is_err() && read("true").is_err());
     }
 }

@@ -1,69 +1,49 @@
 //! The `edge` workload: HTTP and gRPC in, bus out. It knows operations as data read off the contract, none by name, and
 //! has no database.
+//!
+//! A request enters the folders in this order: `wire`, `admission`, `route`, `decode`, `ask`, `respond`; `grpc` takes
+//! the place of `route` for calls over gRPC.
 
-mod access;
-mod address;
-mod answer;
-mod asking;
-mod body;
-mod cache;
-mod chunk_form;
+mod access_log;
+mod admission;
+mod ask;
 mod config;
-mod connection;
-mod connections;
-mod counts;
-mod download;
-mod exports;
-mod files;
-mod flights;
+mod decode;
 mod gateway;
 mod grpc;
-mod guard;
-mod gzip;
-mod heads;
-mod host;
-mod hot;
-mod http;
-mod limits;
-mod listen;
 mod metrics;
-mod now;
-mod pages;
-mod patience;
-mod range;
-mod rate;
-mod request;
-mod room;
-mod routes;
+mod respond;
+mod route;
 mod trace;
-mod turned_away;
-mod visit;
+mod wire;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix::Actor;
 use mesh_chassis::{Failure, LogQueue, Service, Setup};
-use tokio::sync::watch;
+use tokio::{sync::watch, time};
 
 use crate::{
-    access::{AccessLog, Wanted},
-    asking::Asking,
-    cache::Cache,
-    config::Config,
-    connections::Connections,
+    access_log::AccessLog,
+    admission::{Admission, open_files},
+    ask::{
+        backend::Backend,
+        cache::{self, Cache},
+        heads::ChainHeads,
+    },
+    config::{AccessLogMode, Config},
     gateway::Gateway,
-    grpc::Grpc,
-    heads::Heads,
-    hot::Hot,
-    now::Now,
-    routes::Routes,
+    grpc::standard::Grpc,
+    metrics::Metrics,
+    route::{pages, routes::Routes, service::HttpService, status::MeshStatus},
+    wire::{listen, server::Server},
 };
 
-/// How long before the end of a stop's grace submissions that wait are answered.
-const LAST_CALL: Duration = Duration::from_millis(500);
+/// Submissions that still wait are answered this long before the shutdown grace ends.
+const SUBMISSION_RESERVE: Duration = Duration::from_millis(500);
 
-/// How long the first connections wait for the bus.
-const BUS_PATIENCE: Duration = Duration::from_secs(2);
+/// Longest wait for the bus before connections are accepted.
+const BUS_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     mesh_chassis::run("edge", env!("CARGO_PKG_VERSION"), start)
@@ -71,43 +51,46 @@ fn main() -> ExitCode {
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let mut config = setup.config;
-    config.limits.connections = files::connections(config.limits.connections);
+    config.limits.connections = open_files::connections(config.limits.connections);
     let config = Arc::new(config);
-    let metrics = metrics::Metrics::register(&mut setup.registry.borrow_mut());
+    let metrics = Metrics::register(&mut setup.registry.borrow_mut());
     let listeners = listen::listeners(&config)?;
-    // On a shared socket another replica takes the connections until this one can answer them; without the bus
-    // it says so after a moment.
-    let connected = setup.bus.clone();
+    // Replicas that share a socket accept until this one is connected to the bus; without a bus it accepts after the
+    // timeout and answers 503.
+    let connecting = setup.bus.clone();
     let ready = async move {
-        let _ = tokio::time::timeout(BUS_PATIENCE, connected.until_connected()).await;
+        let _ = time::timeout(BUS_CONNECT_TIMEOUT, connecting.until_connected()).await;
     };
-    let heads = Arc::new(Heads::default());
+    let heads = Arc::new(ChainHeads::default());
     heads.follow(&setup.bus).await?;
     let cache = Arc::new(Cache::new(config.cache_bytes, Arc::clone(&heads)));
-    cache::tidy(&cache);
+    cache::spawn_eviction(&cache);
     setup.bus.register_metrics(&mut setup.registry.borrow_mut());
-    let (last_call, heard) = watch::channel(false);
-    let asking =
-        Asking::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config, heard);
+    let (stop_waiting, stopping) = watch::channel(false);
+    let backend =
+        Backend::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config, stopping);
     let routes = Routes::of_contract(pages::all(&config)?);
-    let access = match config.access_log {
-        Wanted::Off => None,
-        wanted => AccessLog::new(wanted, LogQueue::start(metrics.log_dropped.clone())?, routes.clone()),
+    let access_log = match config.access_log {
+        AccessLogMode::Off => None,
+        mode => AccessLog::new(mode, LogQueue::start(metrics.log_dropped.clone())?, routes.clone()),
     };
-    let now = Now::new(setup.bus.clone(), Arc::clone(&heads));
-    let gateway = Gateway::new(asking, now, routes, Arc::clone(&config), metrics.clone()).start();
+    let status = MeshStatus::new(setup.bus.clone(), Arc::clone(&heads));
+    let admission = Arc::new(Admission::new(&config, &metrics));
+    let gateway =
+        Gateway::new(backend, status, routes, Arc::clone(&admission), Arc::clone(&config), metrics.clone());
+    let gateway = gateway.start();
     let grpc = Grpc::new(gateway.clone(), setup.bus, metrics.clone())?;
-    let service = Hot::new(http::service(gateway, Arc::clone(&config)), cache, Arc::clone(&config));
-    let connections =
-        Connections::accept(listeners, service, &grpc, &config, &metrics, access.as_ref(), ready);
+    let service = HttpService::new(gateway, cache, Arc::clone(&config));
+    let server =
+        Server::start(listeners, service, &grpc, &admission, &config, &metrics, access_log.as_ref(), ready);
     let lag = config.lag;
     let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
     Ok(Service::new(is_ready, move |grace: Duration| async move {
         tokio::spawn(async move {
-            tokio::time::sleep(grace.saturating_sub(LAST_CALL)).await;
-            last_call.send_replace(true);
+            time::sleep(grace.saturating_sub(SUBMISSION_RESERVE)).await;
+            stop_waiting.send_replace(true);
         });
         grpc.stop().await;
-        connections.drain(grace).await;
+        server.drain(grace).await;
     }))
 }

@@ -1,4 +1,4 @@
-//! What the edge counts.
+//! The metrics of the edge.
 
 use std::{
     collections::HashMap,
@@ -14,28 +14,26 @@ use prometheus_client::{
 };
 use proto_msgs::Contract;
 
-use crate::{access, routes};
-
 /// The routes of the contract's operations.
 static ROUTES: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
     let operations = Contract::get().operations().iter();
-    operations.map(|operation| (operation.name.as_str(), routes::spelled(operation))).collect()
+    operations.map(|operation| (operation.name.as_str(), operation.template())).collect()
 });
 
-/// Counts of one edge.
+/// The metrics of one edge.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     seconds: Family<Labels, Histogram, fn() -> Histogram>,
     answer_bytes: Family<Labels, Histogram, fn() -> Histogram>,
     body_bytes: LabeledFamily<1, Histogram>,
-    /// Requests that wait for their answer to begin.
+    /// Requests whose answer has not begun.
     pub(crate) active: Gauge,
     calls: Calls,
     reads: Family<[(&'static str, &'static str); 1], Counter>,
     limited: Family<[(&'static str, &'static str); 1], Counter>,
     shed: Family<[(&'static str, &'static str); 1], Counter>,
     refused: Family<[(&'static str, &'static str); 1], Counter>,
-    /// Lines that the log had no room for.
+    /// Access log lines dropped because the queue was full.
     pub(crate) log_dropped: Counter,
     /// Open connections.
     pub(crate) connections: Gauge<i64, AtomicI64>,
@@ -53,41 +51,41 @@ struct Labels {
 
 /// Where the answer to a read came from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Source {
-    /// The door: asked before in the same spelling.
-    Kept,
+pub(crate) enum ReadSource {
+    /// The fast path: the target is cached.
+    FastPath,
     /// The cache.
     Cache,
-    /// An equal ask that was under way.
+    /// An equal call in flight.
     Shared,
     /// The service.
     Service,
     /// The cache, while the store is away.
-    Outdated,
+    Stale,
 }
 
-/// What one address has too much of.
+/// A limit of one address.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Limited {
+pub(crate) enum LimitKind {
     /// Requests a second.
     Rate,
     /// Downloads at the same time.
-    Exports,
+    Downloads,
 }
 
-/// Counts of an operation's answers that need not be looked up.
+/// Metrics of an operation for the fast path, without a lookup by labels.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct OperationMetrics {
     seconds: Histogram,
     bytes: Histogram,
     unchanged: Histogram,
-    kept: Counter,
+    reads: Counter,
 }
 
-impl Counted {
-    /// Counts a read that was answered at the door, so many bytes long or, without any, with 304.
-    pub(crate) fn at_the_door(&self, bytes: Option<usize>, took: Duration) {
-        self.kept.inc();
+impl OperationMetrics {
+    /// Counts an answer of the fast path: 200 with this many bytes, or 304 without any.
+    pub(crate) fn observe_fast_path(&self, bytes: Option<usize>, took: Duration) {
+        self.reads.inc();
         match bytes {
             Some(bytes) => {
                 self.seconds.observe(took.as_secs_f64());
@@ -99,7 +97,7 @@ impl Counted {
 }
 
 impl Metrics {
-    /// Adds the counts to what `/metrics` shows.
+    /// Registers the metrics.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             seconds: Family::new_with_constructor(seconds_histogram),
@@ -114,7 +112,13 @@ impl Metrics {
             log_dropped: Counter::default(),
             connections: Gauge::default(),
         };
-        for source in [Source::Kept, Source::Cache, Source::Shared, Source::Service, Source::Outdated] {
+        for source in [
+            ReadSource::FastPath,
+            ReadSource::Cache,
+            ReadSource::Shared,
+            ReadSource::Service,
+            ReadSource::Stale,
+        ] {
             metrics.read(source);
         }
         registry.add(&list::HTTP_SERVER_REQUEST_DURATION, metrics.seconds.clone());
@@ -124,7 +128,7 @@ impl Metrics {
         registry.add(&list::HTTP_SERVER_ACTIVE_REQUESTS, metrics.active.clone());
         metrics.calls.register(registry, &list::RPC_SERVER_CALL_DURATION);
         registry.add(&list::EDGE_READS, metrics.reads.clone());
-        for limit in [Limited::Rate, Limited::Exports] {
+        for limit in [LimitKind::Rate, LimitKind::Downloads] {
             metrics.limited(limit);
         }
         for reason in ["full", "address", "operation"] {
@@ -140,14 +144,14 @@ impl Metrics {
         metrics
     }
 
-    /// Where the answers of an operation are counted.
-    pub(crate) fn counted(&self, operation: &'static str) -> Arc<Counted> {
+    /// The metrics of an operation.
+    pub(crate) fn of_operation(&self, operation: &'static str) -> Arc<OperationMetrics> {
         let of = |status| labels(operation, &Method::GET, status);
-        Arc::new(Counted {
+        Arc::new(OperationMetrics {
             seconds: self.seconds.get_or_create_owned(&of(200)),
             bytes: self.answer_bytes.get_or_create_owned(&of(200)),
             unchanged: self.seconds.get_or_create_owned(&of(304)),
-            kept: self.read(Source::Kept),
+            reads: self.read(ReadSource::FastPath),
         })
     }
 
@@ -168,7 +172,7 @@ impl Metrics {
     }
 
     /// Counts the body of a request.
-    pub(crate) fn took(&self, operation: &'static str, bytes: usize) {
+    pub(crate) fn received_body(&self, operation: &'static str, bytes: usize) {
         self.body_bytes.get_or_create(&[("operation", operation)]).observe(bytes as f64);
     }
 
@@ -178,44 +182,49 @@ impl Metrics {
     }
 
     /// The counter of requests that were refused by this limit.
-    pub(crate) fn limited(&self, by: Limited) -> Counter {
-        let limit = match by {
-            Limited::Rate => "rate",
-            Limited::Exports => "exports",
+    pub(crate) fn limited(&self, kind: LimitKind) -> Counter {
+        let limit = match kind {
+            LimitKind::Rate => "rate",
+            LimitKind::Downloads => "exports",
         };
         self.limited.get_or_create_owned(&[("limit", limit)])
     }
 
-    /// The counter of requests that were turned away for want of room.
+    /// The counter of requests that were refused for want of a permit.
     pub(crate) fn shed(&self, reason: &'static str) -> Counter {
         self.shed.get_or_create_owned(&[("reason", reason)])
     }
 
-    /// The counter of connections that were turned away.
+    /// The counter of connections that were rejected.
     pub(crate) fn refused_connection(&self, reason: &'static str) -> Counter {
         self.refused.get_or_create_owned(&[("reason", reason)])
     }
 
-    /// The counter of reads that were answered from there.
-    pub(crate) fn read(&self, source: Source) -> Counter {
+    /// The counter of reads by source.
+    pub(crate) fn read(&self, source: ReadSource) -> Counter {
         let source = match source {
-            Source::Kept => "kept",
-            Source::Cache => "cache",
-            Source::Shared => "shared",
-            Source::Service => "service",
-            Source::Outdated => "outdated",
+            ReadSource::FastPath => "kept",
+            ReadSource::Cache => "cache",
+            ReadSource::Shared => "shared",
+            ReadSource::Service => "service",
+            ReadSource::Stale => "outdated",
         };
         self.reads.get_or_create_owned(&[("source", source)])
     }
 }
 
-/// Methods that nobody knows are one.
 fn labels(operation: &'static str, method: &Method, status: u16) -> Labels {
     Labels {
         operation,
-        http_request_method: access::known(method),
+        http_request_method: known_method(method),
         http_route: ROUTES.get(operation).map_or("", String::as_str),
         http_response_status_code: status,
         url_scheme: "http",
     }
+}
+
+/// The method, or `_OTHER` for an unknown one, so that labels stay few.
+pub(crate) fn known_method(method: &Method) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "CONNECT", "TRACE"];
+    known.into_iter().find(|known| *known == method.as_str()).unwrap_or("_OTHER")
 }

@@ -1,59 +1,97 @@
-//! Whose trace a request belongs to, and whether it is recorded from here on.
+//! The identity of a request: its id, the trace it belongs to, and whether its spans are recorded.
 
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use mesh_chassis::Sampler;
 use mesh_telemetry::{TraceContext, span};
 use proto_msgs::OperationInfo;
 use tracing::Span;
 
-use crate::routes::Matched;
-
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// What is known of a request's trace.
+/// Id of a request: the client's when it is short and plain, else a new one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// The id of a request with these headers.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let is_plain = |value: &&HeaderValue| {
+            (1..=64).contains(&value.len())
+                && value
+                    .as_bytes()
+                    .iter()
+                    .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_' | b'.'))
+        };
+        let given = headers.get(X_REQUEST_ID).filter(is_plain).cloned();
+        Self(given.or_else(|| nuid::next().parse().ok()).unwrap_or(HeaderValue::from_static("")))
+    }
+
+    /// The id in the headers of an answer.
+    pub(crate) fn of_answer(value: HeaderValue) -> Self {
+        Self(value)
+    }
+
+    /// The id as text.
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+
+    /// The id as a header value.
+    pub(crate) fn into_value(self) -> HeaderValue {
+        self.0
+    }
+}
+
+/// The trace of a request.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    client: Option<TraceContext>,
+    parent: Option<TraceContext>,
     is_recorded: bool,
 }
 
 impl Trace {
-    /// Reads what the client says of it, and decides.
+    /// Reads the client's trace context and decides whether to record.
     pub(crate) fn of(headers: &HeaderMap, sampling: &Sampler) -> Self {
-        let client = client(headers);
+        let parent = client_context(headers);
         let is_recorded =
-            span::is_enabled() && sampling.should_sample(client.as_ref().map(TraceContext::is_sampled));
-        Self { client, is_recorded }
+            span::is_enabled() && sampling.should_sample(parent.as_ref().map(TraceContext::is_sampled));
+        Self { parent, is_recorded }
     }
 
-    /// The span of an HTTP request.
-    pub(crate) fn of_http(&self, method: &Method, path: &str, matched: Option<&Matched>, id: &str) -> Span {
+    /// The span of an HTTP request; `route` is called only when it is recorded.
+    pub(crate) fn http_span(
+        &self,
+        method: &Method,
+        path: &str,
+        id: &RequestId,
+        route: impl FnOnce() -> Option<String>,
+    ) -> Span {
         if !self.is_recorded {
             return Span::none();
         }
-        let route = matched.map(|matched| matched.route(path));
-        span::http_server(self.client.as_ref(), method.as_str(), route.as_deref(), path, id)
+        span::http_server(self.parent.as_ref(), method.as_str(), route().as_deref(), path, id.as_str())
     }
 
     /// The span of a gRPC call.
-    pub(crate) fn of_grpc(&self, operation: &OperationInfo, id: &str) -> Span {
+    pub(crate) fn grpc_span(&self, operation: &OperationInfo, id: &RequestId) -> Span {
         if !self.is_recorded {
             return Span::none();
         }
-        span::grpc_server(self.client.as_ref(), operation.rpc().trim_start_matches('/'), id)
+        span::grpc_server(self.parent.as_ref(), operation.rpc().trim_start_matches('/'), id.as_str())
     }
 
-    /// What services are told where nothing is recorded: the trace's id, for their logs.
+    /// The context for services where no span is recorded: the trace's id, for their logs.
     pub(crate) fn unrecorded(self) -> Option<TraceContext> {
-        self.client.map(|context| context.sampled(false))
+        self.parent.map(|context| context.sampled(false))
     }
 }
 
-/// What the client says of its trace.
-pub(crate) fn client(headers: &HeaderMap) -> Option<TraceContext> {
+/// The trace context that the client sent.
+pub(crate) fn client_context(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all(TRACEPARENT).iter();
-    // Two parents are none.
+    // A second `traceparent` makes both invalid.
     let parent = parents.next().filter(|_| parents.next().is_none())?.to_str().ok()?;
     let states = headers.get_all(TRACESTATE).iter().filter_map(|value| value.to_str().ok());
     let state = states.collect::<Vec<_>>().join(",");
@@ -62,22 +100,33 @@ pub(crate) fn client(headers: &HeaderMap) -> Option<TraceContext> {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
-    fn a_client_says_its_trace_once() {
+    fn a_client_sends_its_trace_once() {
         let mut headers = HeaderMap::new();
-        assert_eq!(client(&headers), None);
+        assert_eq!(client_context(&headers), None);
         headers.append(TRACEPARENT, HeaderValue::from_static(PARENT));
         headers.append(TRACESTATE, HeaderValue::from_static("a=1"));
         headers.append(TRACESTATE, HeaderValue::from_static("b=2"));
-        let read = client(&headers).unwrap();
+        let read = client_context(&headers).unwrap();
         assert_eq!((read.traceparent().as_str(), read.tracestate().as_deref()), (PARENT, Some("a=1,b=2")));
         headers.append(TRACEPARENT, HeaderValue::from_static(PARENT));
-        assert_eq!(client(&headers), None);
+        assert_eq!(client_context(&headers), None);
+    }
+
+    #[test]
+    fn a_request_id_of_the_client_is_kept_when_it_is_plain() {
+        let id = |value: &[u8]| {
+            RequestId::of(&HeaderMap::from_iter([(X_REQUEST_ID, HeaderValue::from_bytes(value).unwrap())]))
+        };
+        assert_eq!(id(b"abc-1_2.3").as_str(), "abc-1_2.3");
+        for odd in ["a b", "", "<script>", "a\u{e9}"] {
+            let id = id(odd.as_bytes());
+            assert_ne!(id.as_str(), odd);
+            assert!(!id.as_str().is_empty());
+        }
     }
 }

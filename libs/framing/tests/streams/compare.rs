@@ -20,7 +20,7 @@ use hyper::{
     server::conn::http1,
     service::service_fn,
 };
-use mesh_framing::{BREAKER, is_host};
+use mesh_framing::{POISON, is_host};
 
 use crate::record::{Request, read};
 
@@ -146,7 +146,7 @@ pub(crate) fn compare(stream: &[u8], pieces: &[u8]) -> Result<(), String> {
     let mut sent = stream.to_vec();
     if let Some((at, _)) = framed.refused {
         sent.truncate(at);
-        sent.extend_from_slice(BREAKER);
+        sent.extend_from_slice(POISON);
     }
     let (hyper, statuses) = serve(&sent, pieces)?;
     let told = || format!("framing: {framed:?}\nhyper: {:?} {statuses:?}", hyper.requests);

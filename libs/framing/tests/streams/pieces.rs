@@ -31,5 +31,5 @@ fn what_is_refused_stays_refused() {
     let mut framing = mesh_framing::Framing::default();
     let first = framing.feed(b"GET / HTTP/1.1\n", &mut ()).unwrap_err();
     let later = framing.feed(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", &mut ()).unwrap_err();
-    assert_eq!((first.clear, later.clear, first.because), (14, 0, later.because));
+    assert_eq!((first.clear, later.clear, first.reason), (14, 0, later.reason));
 }

@@ -39,7 +39,7 @@ pub(crate) fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Record, F
     let (mut record, mut framing, mut at) = (Record::default(), Framing::default(), 0);
     for piece in pieces {
         if let Err(refusal) = framing.feed(piece, &mut record) {
-            record.refused = Some((at + refusal.clear, refusal.because));
+            record.refused = Some((at + refusal.clear, refusal.reason));
             break;
         }
         at += piece.len();

@@ -8,14 +8,14 @@ const SOUND: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
 /// Says of a stream with a `^` that the byte behind it is refused, also behind a sound request.
 #[track_caller]
-fn refuses(because: Ambiguity, marked: &str) {
+fn refuses(reason: Ambiguity, marked: &str) {
     let (before, rest) = marked.split_once('^').expect("the place is marked");
     for first in
         ["", SOUND, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"]
     {
         let stream = format!("{first}{before}{rest}");
         let (record, _) = read([stream.as_bytes()]);
-        assert_eq!(record.refused, Some((first.len() + before.len(), because)), "{stream:?}");
+        assert_eq!(record.refused, Some((first.len() + before.len(), reason)), "{stream:?}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The standard health service: a service of the contract serves while a replica of its workload does, and the
-//! nameless whole while the edge can ask anybody. From the beginning of a stop nothing serves any more.
+//! The standard health service: a service of the contract serves while a replica of its workload does, the empty name while
+//! the edge is connected to the bus. From the beginning of a shutdown nothing serves.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,30 +12,29 @@ use tokio::{
 };
 use tonic_health::{ServingStatus, server::HealthReporter};
 
-/// How often it is looked who is there.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval of the checks.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long a stop waits until it is told to everybody who watches.
-const TOLD_WITHIN: Duration = Duration::from_millis(500);
+/// Longest wait of a shutdown until watchers have its report.
+const REPORT_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-enum Stop {
-    Not,
-    /// It should be told.
-    Asked,
-    /// It was told.
-    Told,
+enum Shutdown {
+    NotRequested,
+    Requested,
+    /// Watchers have the report.
+    Reported,
 }
 
-/// Who serves, as far as the edge knows.
+/// Reports which services serve.
 pub(super) struct Health {
-    stop: watch::Sender<Stop>,
+    shutdown: watch::Sender<Shutdown>,
 }
 
 impl Health {
-    /// Follows who is there, and reports it, until a stop.
-    pub(super) fn follow(bus: Bus, reporter: HealthReporter) -> Arc<Self> {
-        let health = Arc::new(Self { stop: watch::Sender::new(Stop::Not) });
+    /// Starts to report, until a shutdown.
+    pub(super) fn start(bus: Bus, reporter: HealthReporter) -> Arc<Self> {
+        let health = Arc::new(Self { shutdown: watch::Sender::new(Shutdown::NotRequested) });
         tokio::spawn(Arc::clone(&health).report(bus, reporter));
         health
     }
@@ -47,43 +46,43 @@ impl Health {
             .map(|operation| (operation.service.as_str(), operation.workload.as_str()))
             .chain([("", "")])
             .collect();
-        let mut told = BTreeMap::new();
-        let (mut stop, mut looks) = (self.stop.subscribe(), interval(LOOK));
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reported = BTreeMap::new();
+        let (mut shutdown, mut ticks) = (self.shutdown.subscribe(), interval(POLL_INTERVAL));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let is_stopping = tokio::select! {
-                _ = looks.tick() => false,
-                asked = stop.wait_for(|stop| *stop >= Stop::Asked) => asked.is_ok(),
+                _ = ticks.tick() => false,
+                requested = shutdown.wait_for(|phase| *phase >= Shutdown::Requested) => requested.is_ok(),
             };
             for (service, workload) in &workloads {
-                let is_there = bus.is_connected() && (workload.is_empty() || bus.has_replica(workload));
-                let status = match is_there && !is_stopping {
+                let is_served = bus.is_connected() && (workload.is_empty() || bus.has_replica(workload));
+                let status = match is_served && !is_stopping {
                     true => ServingStatus::Serving,
                     false => ServingStatus::NotServing,
                 };
-                if told.insert(*service, status) != Some(status) {
+                if reported.insert(*service, status) != Some(status) {
                     reporter.set_service_status(service, status).await;
                 }
             }
             if is_stopping {
-                self.stop.send_replace(Stop::Told);
+                self.shutdown.send_replace(Shutdown::Reported);
                 return;
             }
         }
     }
 
     /// Reports that nothing serves any more.
-    pub(super) async fn stop(&self) {
-        self.stop.send_replace(Stop::Asked);
-        let mut stop = self.stop.subscribe();
-        let _ = timeout(TOLD_WITHIN, stop.wait_for(|stop| *stop == Stop::Told)).await;
+    pub(super) async fn shut_down(&self) {
+        self.shutdown.send_replace(Shutdown::Requested);
+        let mut shutdown = self.shutdown.subscribe();
+        let _ = timeout(REPORT_TIMEOUT, shutdown.wait_for(|phase| *phase == Shutdown::Reported)).await;
     }
 
-    /// Comes when a stop has been reported.
-    pub(super) fn stopped(&self) -> BoxFuture<'static, ()> {
-        let mut stop = self.stop.subscribe();
+    /// Resolves when a shutdown has been reported.
+    pub(super) fn shutdown_reported(&self) -> BoxFuture<'static, ()> {
+        let mut shutdown = self.shutdown.subscribe();
         Box::pin(async move {
-            let _ = stop.wait_for(|stop| *stop == Stop::Told).await;
+            let _ = shutdown.wait_for(|phase| *phase == Shutdown::Reported).await;
         })
     }
 }

@@ -1,73 +1,87 @@
-//! The door of gRPC: which path is an operation, and the services that every gRPC server has, health and reflection.
+//! The gRPC server: calls of operations by their paths, and the standard services, health and reflection.
 
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
 use actix::Addr;
-use futures_util::{FutureExt, future::BoxFuture};
-use http::{Request, Response};
-use hyper::body::Incoming;
+use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyStream, StreamBody};
+use hyper::body::{Body as _, Frame, Incoming};
 use mesh_bus::Bus;
 use mesh_chassis::Failure;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use proto_msgs::{Contract, DESCRIPTORS, OperationInfo};
-use tonic::{body::Body, server::NamedService};
+use tonic::{Status, body::Body, server::NamedService};
 
-use super::{Call, health::Health, standing::Standing, status};
 use crate::{
-    answer::{RequestId, X_REQUEST_ID},
+    admission::{
+        ClientContext,
+        fair_semaphore::{FairSemaphore, Owner, Permit},
+    },
     gateway::Gateway,
-    metrics::{Limited, Metrics},
-    room::{Holder, Room},
-    visit::Visit,
+    grpc::{
+        call::GrpcCall,
+        health::Health,
+        protocol::{GRPC_STATUS, HEALTH},
+        status,
+    },
+    metrics::{LimitKind, Metrics},
+    trace::{RequestId, X_REQUEST_ID},
+    wire::connection::LongLivedStream,
 };
 
-/// Longest message to one of these services.
-const MESSAGE_BYTES: usize = 64 << 10;
+/// Longest message to a standard service, bytes.
+const MAX_MESSAGE: usize = 64 << 10;
 
-/// Streams of these services at the same time.
-const STANDING_AT_MOST: usize = 1024;
+/// Streams of the standard services at the same time.
+const MAX_STREAMS: usize = 1024;
 
-/// The service of health.
-const VITAL: &str = "grpc.health.v1.Health";
-
-/// A service of a library.
-type Served = Box<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
+/// A standard service, by its library.
+type StandardService = Box<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
 /// Answers every gRPC request.
 pub(crate) struct Grpc {
     gateway: Addr<Gateway>,
     operations: HashMap<String, &'static OperationInfo>,
-    standard: HashMap<&'static str, Served>,
-    /// Room for streams of the standard services.
-    room: Arc<Room>,
+    standard: HashMap<&'static str, StandardService>,
+    /// Permits for streams of the standard services.
+    streams: Arc<FairSemaphore>,
     health: Arc<Health>,
     metrics: Metrics,
 }
 
 impl Grpc {
-    /// Makes the services and begins to look who is there.
+    /// Makes the services and starts to report health.
+    ///
+    /// # Errors
+    /// When the descriptors cannot be reflected.
     pub(crate) fn new(gateway: Addr<Gateway>, bus: Bus, metrics: Metrics) -> Result<Arc<Self>, Failure> {
         let mut standard = HashMap::new();
         let (reporter, health) = tonic_health::server::health_reporter();
-        serve(&mut standard, health.max_decoding_message_size(MESSAGE_BYTES));
+        serve(&mut standard, health.max_decoding_message_size(MAX_MESSAGE));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(DESCRIPTORS)
                 .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         };
-        serve(&mut standard, reflection().build_v1()?.max_decoding_message_size(MESSAGE_BYTES));
-        serve(&mut standard, reflection().build_v1alpha()?.max_decoding_message_size(MESSAGE_BYTES));
-        let health = Health::follow(bus, reporter);
+        serve(&mut standard, reflection().build_v1()?.max_decoding_message_size(MAX_MESSAGE));
+        serve(&mut standard, reflection().build_v1alpha()?.max_decoding_message_size(MAX_MESSAGE));
+        let health = Health::start(bus, reporter);
         let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row)).collect();
-        let room = Room::new(STANDING_AT_MOST);
-        Ok(Arc::new(Self { gateway, operations, standard, room, health, metrics }))
+        let streams = FairSemaphore::new(MAX_STREAMS);
+        Ok(Arc::new(Self { gateway, operations, standard, streams, health, metrics }))
     }
 
     /// Answers a request.
-    pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>, visit: Visit) -> Response<Body> {
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        client: ClientContext,
+    ) -> Response<Body> {
         if let Some(operation) = self.operations.get(request.uri().path()) {
             let id = RequestId::of(request.headers());
-            let call = Call::new(operation, request, visit, id.clone());
+            let call = GrpcCall::new(operation, request, client, id.clone());
             return match self.gateway.send(call).await {
                 Ok(response) => response,
                 Err(error) => {
@@ -82,37 +96,55 @@ impl Grpc {
             self.metrics.called("none", Code::Unimplemented.number(), Duration::ZERO);
             return refused(&Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method"), id);
         };
-        // Who watches over the edge is answered whatever came from its address before.
-        if *name != VITAL
-            && let Some(problem) = visit.rate.and_then(|rate| rate.refusal())
+        // Health checks are exempt from the rate limit.
+        if *name != HEALTH
+            && let Some(problem) = client.rate.and_then(|rate| rate.refusal())
         {
-            self.metrics.limited(Limited::Rate).inc();
+            self.metrics.limited(LimitKind::Rate).inc();
             self.metrics.called(name, problem.code.number(), Duration::ZERO);
             return refused(&problem, id);
         }
-        let Ok(place) = self.room.enter([Holder::Address(visit.client)]) else {
+        let Ok(permit) = self.streams.try_acquire([Owner::Address(client.address)]) else {
             let reason = "too many streams of this service are open";
             return refused(&Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason), id);
         };
         let started = std::time::Instant::now();
         let response = served(request).await;
-        let code = response.headers().get("grpc-status").and_then(|code| code.to_str().ok()?.parse().ok());
+        let code = response.headers().get(GRPC_STATUS).and_then(|code| code.to_str().ok()?.parse().ok());
         self.metrics.called(name, code.unwrap_or(0), started.elapsed());
-        let stop = self.health.stopped();
-        response.map(|body| Body::new(Standing::new(body, stop, place)))
+        let held = (permit, client.connection.mark_long_lived());
+        response.map(|body| long_lived(body, self.health.shutdown_reported(), held))
     }
 
-    /// Says everywhere that nothing is served here any more, and ends the streams that would stand for ever.
+    /// Reports that nothing serves any more, and ends the long-lived streams.
     pub(crate) async fn stop(&self) {
-        self.health.stop().await;
+        self.health.shut_down().await;
     }
 }
 
-/// The service that every gRPC server has and a path leads to.
-pub(crate) fn standard_service(path: &str) -> Option<&'static str> {
-    let service = path.split('/').nth(1)?;
-    let all = [VITAL, "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
-    all.into_iter().find(|standard| *standard == service)
+/// A body that may stay open without sending anything. At a shutdown it ends with a status; it holds its permit and the
+/// connection's mark until it is dropped.
+fn long_lived(body: Body, shutdown: BoxFuture<'static, ()>, held: (Permit<1>, LongLivedStream)) -> Body {
+    if body.is_end_stream() {
+        return body;
+    }
+    let state = Some((BodyStream::new(body), shutdown, held));
+    let frames = stream::unfold(state, |state| async move {
+        let (mut frames, mut shutdown, held) = state?;
+        tokio::select! {
+            biased;
+            frame = frames.next() => Some((frame?, Some((frames, shutdown, held)))),
+            () = &mut shutdown => Some((stopping(), None)),
+        }
+    });
+    Body::new(StreamBody::new(frames))
+}
+
+/// The last frame of a stream that ends because the edge stops.
+fn stopping() -> Result<Frame<Bytes>, Status> {
+    let mut trailers = HeaderMap::new();
+    status::status(&Problem::unavailable("the edge is stopping")).add_header(&mut trailers)?;
+    Ok(Frame::trailers(trailers))
 }
 
 fn refused(problem: &Problem, id: RequestId) -> Response<Body> {
@@ -121,7 +153,7 @@ fn refused(problem: &Problem, id: RequestId) -> Response<Body> {
     response
 }
 
-fn serve<S>(into: &mut HashMap<&'static str, Served>, service: S)
+fn serve<S>(into: &mut HashMap<&'static str, StandardService>, service: S)
 where
     S: tower_service::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>
         + NamedService
@@ -131,9 +163,36 @@ where
         + 'static,
     S::Future: Send + 'static,
 {
-    let served: Served = Box::new(move |request| {
+    let served: StandardService = Box::new(move |request| {
         let answered = service.clone().call(request);
         async move { answered.await.unwrap_or_else(|never| match never {}) }.boxed()
     });
     into.insert(S::NAME, served);
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::wire::connection::ConnectionState;
+
+    const OWNER: [Owner; 1] = [Owner::Operation("Watch")];
+
+    #[tokio::test]
+    async fn a_shutdown_ends_a_long_lived_stream_with_a_status_and_frees_its_permit() {
+        let (semaphore, connection) = (FairSemaphore::new(1), Arc::new(ConnectionState::default()));
+        let held = (semaphore.try_acquire(OWNER).unwrap(), connection.mark_long_lived());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let silent = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Status>>());
+        let mut body = long_lived(Body::new(silent), stopped.map(drop).boxed(), held);
+        assert!(body.frame().now_or_never().is_none());
+        assert!(semaphore.try_acquire(OWNER).is_err() && connection.has_long_lived_stream());
+        stop.send(()).unwrap();
+        let trailers = body.frame().await.unwrap().unwrap().into_trailers().unwrap();
+        assert_eq!(trailers["grpc-status"], "14");
+        assert!(body.frame().await.is_none());
+        assert!(semaphore.try_acquire(OWNER).is_ok() && !connection.has_long_lived_stream());
+    }
 }

@@ -7,7 +7,7 @@ use prost_reflect::{prost::Message, prost_types::Any};
 use proto_msgs::{google::rpc, v2::ErrorDetail};
 use tonic::{Code, Status, body::Body};
 
-use crate::access::Numbers;
+use crate::respond::notes::ErrorNumbers;
 
 const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";
 
@@ -26,10 +26,10 @@ fn detail(detail: &Detail) -> Any {
     Any { type_url: DETAIL_TYPE.to_owned(), value: detail.encode_to_vec() }
 }
 
-/// The answer to a call that came to a problem.
+/// The answer to a call that failed.
 pub(super) fn refused(problem: &Problem) -> Response<Body> {
     let mut response = status(problem).into_http();
-    response.extensions_mut().insert(Numbers::of(problem));
+    response.extensions_mut().insert(ErrorNumbers::of(problem));
     response
 }
 

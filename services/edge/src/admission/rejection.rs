@@ -1,0 +1,131 @@
+//! Connections over the limit: each gets a 503 before its request is read, and is closed.
+
+use std::{fs::File, io, net::IpAddr, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use http::StatusCode;
+use mesh_problem::Problem;
+use rustix::io::Errno;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::access_log::AccessLog;
+
+/// Rejected connections in lingering close at once; beyond this they are closed without waiting and may lose the 503.
+const MAX_LINGERING: usize = 32;
+
+/// Longest time of a lingering close, and most bytes read during it.
+const LINGER_TIME: Duration = Duration::from_secs(1);
+const LINGER_BYTES: u64 = 64 << 10;
+
+/// Pause after `accept` failed for want of a resource.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Least time between two log lines on a failing `accept`.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Rejects connections.
+pub(crate) struct Rejector {
+    lingering: Arc<Semaphore>,
+    access_log: Option<Arc<AccessLog>>,
+}
+
+impl Rejector {
+    pub(crate) fn new(access_log: Option<Arc<AccessLog>>) -> Self {
+        Self { lingering: Arc::new(Semaphore::new(MAX_LINGERING)), access_log }
+    }
+
+    /// Answers a connection with 503 and closes it.
+    pub(crate) fn reject(&self, mut stream: TcpStream, peer: IpAddr, reason: &str) {
+        self.write_503(&stream, peer, reason);
+        let Ok(permit) = Arc::clone(&self.lingering).try_acquire_owned() else { return };
+        tokio::spawn(async move {
+            let closed = async {
+                // Closing with unread bytes resets the connection, and the answer is lost.
+                stream.shutdown().await?;
+                tokio::io::copy(&mut stream.take(LINGER_BYTES), &mut tokio::io::sink()).await
+            };
+            let _ = timeout(LINGER_TIME, closed).await;
+            drop(permit);
+        });
+    }
+
+    /// Writes the answer as far as the empty socket buffer takes it.
+    fn write_503(&self, stream: &TcpStream, peer: IpAddr, reason: &str) {
+        let body = Problem::unavailable("too many connections are open").to_json();
+        let id = nuid::next();
+        let mut answer = format!(
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         retry-after: 1\r\nx-request-id: {id}\r\nconnection: close\r\n\r\n",
+            body.len(),
+        )
+        .into_bytes();
+        let length = body.len() as u64;
+        answer.extend(body);
+        let _ = stream.try_write(&answer);
+        if let Some(access_log) = &self.access_log {
+            let because = format!("too many connections: {reason}");
+            access_log.refused(peer, StatusCode::SERVICE_UNAVAILABLE, id.as_str(), &because, length);
+        }
+    }
+}
+
+/// An open file in reserve. When the process has no free file descriptor, it is closed for a moment so that a pending
+/// connection can be accepted and rejected; otherwise `accept` would fail for it again and again.
+pub(crate) struct SpareFile {
+    file: Option<File>,
+    logged_at: Option<Instant>,
+}
+
+impl SpareFile {
+    pub(crate) fn open() -> Self {
+        Self { file: open_null(), logged_at: None }
+    }
+
+    /// Handles an error of `accept`: rejects one connection where file descriptors ran out, else pauses. Returns whether
+    /// a connection was rejected.
+    pub(crate) async fn handle_accept_error(
+        &mut self,
+        listener: &TcpListener,
+        error: &io::Error,
+        rejector: &Rejector,
+    ) -> bool {
+        // The client has closed the connection already.
+        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+            return false;
+        }
+        if self.logged_at.is_none_or(|at| at.elapsed() > LOG_INTERVAL) {
+            self.logged_at = Some(Instant::now());
+            tracing::warn!(%error, "cannot accept");
+        }
+        let lacks_files = error.raw_os_error().is_some_and(|code| {
+            [Errno::MFILE, Errno::NFILE].iter().any(|errno| errno.raw_os_error() == code)
+        });
+        if !lacks_files || self.file.take().is_none() {
+            sleep(ACCEPT_PAUSE).await;
+            self.file = open_null();
+            return false;
+        }
+        let is_rejected = match listener.accept().now_or_never() {
+            Some(Ok((stream, peer))) => {
+                rejector.write_503(&stream, peer.ip(), "files");
+                true
+            }
+            // No connection is pending, or the descriptor was taken by another task.
+            _ => false,
+        };
+        self.file = open_null();
+        if !is_rejected {
+            sleep(ACCEPT_PAUSE).await;
+        }
+        is_rejected
+    }
+}
+
+fn open_null() -> Option<File> {
+    File::open("/dev/null").ok()
+}

@@ -1,0 +1,297 @@
+//! Calls of the services: reads from the cache while it is fresh, else over the bus, one call for all equal reads;
+//! submissions and downloads over the bus, each by itself.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::HeaderMap;
+use mesh_bus::{AskOptions, Bus, Encoding, OpenReply, PullLimits, PullOptions, PullStream, Target};
+use mesh_problem::{Code, NOT_MAPPED, Problem};
+use mesh_telemetry::{TraceContext, span};
+use proto_msgs::{Contract, OperationInfo};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tracing::Instrument;
+
+use crate::{
+    ask::{
+        cache::{Cache, Question},
+        heads::ChainHeads,
+        singleflight::{CallResult, Singleflight},
+    },
+    config::Config,
+    metrics::{Metrics, OperationMetrics, ReadSource},
+    respond::answer::{self, Answer},
+    wire::connection::ConnectionState,
+};
+
+/// Most calls for a read whose answer is older than a block that is known: from a database replica that lags, or by a
+/// shared call that began earlier.
+const MAX_CALLS: u32 = 4;
+
+/// Pause between two of those calls.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The answer to a submission that still waits when the edge has to stop.
+const STOPPED: &str = "the relay did not answer in time; what became of the request is unknown";
+
+/// Calls the services for all requests of an edge.
+pub(crate) struct Backend {
+    bus: Bus,
+    heads: Arc<ChainHeads>,
+    cache: Arc<Cache>,
+    calls: Arc<Singleflight>,
+    operations: HashMap<&'static str, Arc<OperationHandle>>,
+    /// See [`answer::base_headers`].
+    base_headers: Arc<HeaderMap>,
+    metrics: Metrics,
+    /// Turns true when a shutdown leaves no more time to wait for a submission.
+    stopping: watch::Receiver<bool>,
+}
+
+/// What is needed to call one operation.
+struct OperationHandle {
+    target: Arc<Target>,
+    /// Whether its replies carry a block height, as far as seen. Without one, equal calls are not shared: their answers
+    /// could not be ordered by age.
+    has_height: AtomicBool,
+    metrics: Arc<OperationMetrics>,
+}
+
+/// The request that a call is made for.
+pub(crate) struct CallContext {
+    pub(crate) request_id: String,
+    /// W3C trace context to pass on where no span is recorded.
+    pub(crate) traceparent: Option<TraceContext>,
+    /// The client waits no longer than this.
+    pub(crate) deadline: Instant,
+    /// Whether the deadline is the operation's own, rather than a shorter one of the client.
+    pub(crate) has_full_time: bool,
+    pub(crate) connection: Arc<ConnectionState>,
+}
+
+impl CallContext {
+    fn ask_options(&self, encoding: Encoding, repeatable: bool) -> AskOptions {
+        AskOptions {
+            encoding,
+            timeout: self.deadline.saturating_duration_since(Instant::now()),
+            request_id: self.request_id.clone(),
+            traceparent: self.traceparent.clone(),
+            repeatable,
+        }
+    }
+
+    fn pull_options(&self, to_byte: Option<u64>) -> PullOptions {
+        PullOptions {
+            to_byte,
+            request_id: self.request_id.clone(),
+            traceparent: self.traceparent.clone(),
+            limits: PullLimits::default(),
+        }
+    }
+}
+
+impl Backend {
+    /// The services of this bus.
+    pub(crate) fn new(
+        bus: Bus,
+        heads: Arc<ChainHeads>,
+        cache: Arc<Cache>,
+        metrics: &Metrics,
+        config: &Config,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        let handle = |operation: &'static OperationInfo| OperationHandle {
+            target: bus.target(&operation.workload, &operation.name),
+            has_height: AtomicBool::new(false),
+            metrics: metrics.of_operation(&operation.name),
+        };
+        let operations = Contract::get().operations().iter();
+        let operations =
+            operations.map(|operation| (operation.name.as_str(), Arc::new(handle(operation)))).collect();
+        Self {
+            bus,
+            heads,
+            cache,
+            calls: Arc::default(),
+            operations,
+            base_headers: Arc::new(answer::base_headers(config)),
+            metrics: metrics.clone(),
+            stopping,
+        }
+    }
+
+    /// Answers a read, and stores the answer under the target of an HTTP request. The answer is at most a second old while
+    /// the store is reachable, and never older than one that was given on the same connection.
+    ///
+    /// # Errors
+    /// The service's problem, or `unavailable` and `deadline exceeded` of the bus.
+    pub(crate) async fn read(
+        &self,
+        question: &Arc<Question>,
+        context: &CallContext,
+        target: Option<&str>,
+    ) -> Result<Arc<Answer>, Problem> {
+        let answer = match self.cache.fresh(question, Instant::now()) {
+            Some(answer) => {
+                self.metrics.read(ReadSource::Cache).inc();
+                answer
+            }
+            None => self.call_until_current(question, context).await?,
+        };
+        if let Some(height) = answer.height() {
+            context.connection.raise_min_height(height);
+            if let Some(target) = target {
+                self.cache.insert_target(target, question, &answer);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Calls the service, or joins an equal call, until the answer is as new as the newest block known.
+    async fn call_until_current(
+        &self,
+        question: &Arc<Question>,
+        context: &CallContext,
+    ) -> Result<Arc<Answer>, Problem> {
+        let handle = &self.operations[question.operation];
+        let newest = self.heads.newest();
+        let mut may_share = true;
+        let mut calls_left = MAX_CALLS;
+        while calls_left > 0 {
+            let shared = self.calls.find(question, Instant::now()).filter(|_| may_share);
+            let is_shared = shared.is_some();
+            let mut has_short_time = false;
+            let result = match shared {
+                Some((call, has_full_time)) => {
+                    has_short_time = !has_full_time;
+                    call.await
+                }
+                None if may_share && handle.has_height.load(Ordering::Relaxed) => {
+                    let call = self.call(handle, question, context);
+                    self.calls.start(question, context.has_full_time, call).await
+                }
+                None => self.call(handle, question, context).await,
+            };
+            match result {
+                Ok(answer) if answer.height() >= Some(newest) || (answer.head.is_none() && !is_shared) => {
+                    let source = if is_shared { ReadSource::Shared } else { ReadSource::Service };
+                    self.metrics.read(source).inc();
+                    return Ok(answer);
+                }
+                Ok(_) if is_shared => {}
+                Ok(_) => sleep(PAUSE).await,
+                // The client that started the call had less time.
+                Err(Problem { code: Code::DeadlineExceeded, .. }) if has_short_time => continue,
+                Err(problem) if problem.code.is_passing() => {
+                    return self.stale(question, context).await.ok_or(problem);
+                }
+                Err(problem) if !is_shared => return Err(problem),
+                // A shared call's error belongs to the request that started it.
+                Err(_) => may_share = false,
+            }
+            calls_left -= 1;
+        }
+        Err(Problem::unavailable("the database that was read is behind"))
+    }
+
+    /// The last answer, while the store is away.
+    async fn stale(&self, question: &Question, context: &CallContext) -> Option<Arc<Answer>> {
+        let answer = self.cache.stale(question, context.connection.min_height())?;
+        let is_shown = self.heads.is_store_away().await;
+        if is_shown {
+            self.metrics.read(ReadSource::Stale).inc();
+        }
+        is_shown.then_some(answer)
+    }
+
+    fn call(
+        &self,
+        handle: &Arc<OperationHandle>,
+        question: &Arc<Question>,
+        context: &CallContext,
+    ) -> impl Future<Output = CallResult> + Send + 'static {
+        let options = context.ask_options(question.encoding, true);
+        let (bus, heads, cache) = (self.bus.clone(), Arc::clone(&self.heads), Arc::clone(&self.cache));
+        let (handle, question) = (Arc::clone(handle), Arc::clone(question));
+        let base_headers = Arc::clone(&self.base_headers);
+        let work = async move {
+            let asked_at = Instant::now();
+            let reply = bus.ask(&handle.target, question.message.clone(), &options).await?;
+            let metrics = Arc::clone(&handle.metrics);
+            let answer = Arc::new(Answer::of_read(
+                &base_headers,
+                reply,
+                (question.operation, &question.message),
+                asked_at,
+                metrics,
+            ));
+            if let Some(height) = answer.height() {
+                handle.has_height.store(true, Ordering::Relaxed);
+                heads.observe(height);
+                cache.insert(&question, &answer);
+            }
+            Ok(answer)
+        };
+        // A shared call belongs to the trace of the request that started it.
+        work.instrument(span::current())
+    }
+
+    /// Sends a submission once. One that still waits when the edge has to stop is answered, since a broken connection
+    /// would say nothing of its fate.
+    ///
+    /// # Errors
+    /// The relay's problem; `deadline exceeded` at a stop.
+    pub(crate) async fn submit(&self, question: &Question, context: &CallContext) -> Result<Answer, Problem> {
+        let handle = &self.operations[question.operation];
+        let options = context.ask_options(question.encoding, false);
+        let mut stopping = self.stopping.clone();
+        let reply = tokio::select! {
+            biased;
+            reply = self.bus.ask(&handle.target, question.message.clone(), &options) => reply?,
+            Ok(_) = stopping.wait_for(|is_stopping| *is_stopping) => {
+                return Err(Problem::new(Code::DeadlineExceeded, NOT_MAPPED, STOPPED));
+            }
+        };
+        let asked = (question.operation, &*question.message);
+        Ok(Answer::of_submission(&self.base_headers, reply, asked, Arc::clone(&handle.metrics)))
+    }
+
+    /// Opens a download at a byte.
+    ///
+    /// # Errors
+    /// The service's problem, or `unavailable` and `deadline exceeded` of the bus.
+    pub(crate) async fn open(
+        &self,
+        question: &Question,
+        context: &CallContext,
+        from_byte: u64,
+    ) -> Result<OpenReply, Problem> {
+        let target = &self.operations[question.operation].target;
+        let options = context.ask_options(question.encoding, true);
+        self.bus.open(target, question.message.clone(), from_byte, &options).await
+    }
+
+    /// Pulls an opened download up to a byte, or to its end.
+    ///
+    /// # Errors
+    /// When the stream cannot be pulled.
+    pub(crate) async fn pull(
+        &self,
+        question: &Question,
+        context: &CallContext,
+        opened: &OpenReply,
+        to_byte: Option<u64>,
+    ) -> Result<PullStream, Problem> {
+        let target = &self.operations[question.operation].target;
+        self.bus.pull(target, question.message.clone(), opened, context.pull_options(to_byte)).await
+    }
+}

@@ -1,0 +1,204 @@
+//! The cache of answers (design D6): an answer is fresh until the store has a newer block, and for a second at most; while
+//! the store is away it may be shown for ten. Bounded by bytes.
+
+use std::{
+    hash::{Hash, Hasher},
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use mesh_bus::Encoding;
+use quick_cache::{Equivalent, Weighter, sync::Cache as QuickCache};
+use tokio::time::{Instant, sleep};
+
+use crate::{ask::heads::ChainHeads, respond::answer::Answer};
+
+/// Longest time that an answer is fresh without a newer block.
+pub(crate) const FRESH: Duration = Duration::from_secs(1);
+
+/// Longest time that an answer may be shown while the store is away.
+const STALE: Duration = Duration::from_secs(10);
+
+/// Fixed memory cost of one answer with its headers and question, bytes.
+const ANSWER_OVERHEAD: usize = 2560;
+
+/// Fixed memory cost of one target entry, bytes.
+const TARGET_OVERHEAD: usize = 384;
+
+/// One part in so many of the bytes is for targets.
+const TARGETS_SHARE: u64 = 8;
+
+/// Average bytes of an answer, to size the tables.
+const AVERAGE_ANSWER: u64 = 4096;
+
+/// A decoded request: equal for all targets that ask the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Question {
+    /// Name of the operation.
+    pub(crate) operation: &'static str,
+    /// Encoding of the answer.
+    pub(crate) encoding: Encoding,
+    /// The encoded request message.
+    pub(crate) message: Bytes,
+}
+
+/// Path and query as a client spelled them, and whether it accepts gzip.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    path_and_query: Box<str>,
+    gzip: bool,
+}
+
+/// [`Target`], borrowed.
+#[derive(Debug, Clone, Copy)]
+struct TargetRef<'a> {
+    path_and_query: &'a str,
+    gzip: bool,
+}
+
+impl Hash for TargetRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.path_and_query, self.gzip).hash(state);
+    }
+}
+
+impl Hash for Target {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        TargetRef { path_and_query: &self.path_and_query, gzip: self.gzip }.hash(state);
+    }
+}
+
+impl Equivalent<Target> for TargetRef<'_> {
+    fn equivalent(&self, target: &Target) -> bool {
+        self.gzip == target.gzip && *self.path_and_query == *target.path_and_query
+    }
+}
+
+/// The question of a target.
+#[derive(Debug, Clone)]
+struct TargetEntry {
+    question: Arc<Question>,
+    /// The last answer while it is in the cache: saves the lookup by question.
+    answer: Weak<Answer>,
+}
+
+/// What the cache has for a target.
+#[derive(Debug)]
+pub(crate) struct Cached {
+    pub(crate) question: Arc<Question>,
+    /// Present when it is fresh.
+    pub(crate) answer: Option<Arc<Answer>>,
+}
+
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<Arc<Question>, Arc<Answer>> for Weight {
+    fn weight(&self, question: &Arc<Question>, answer: &Arc<Answer>) -> u64 {
+        (ANSWER_OVERHEAD + question.message.len() + answer.bytes()) as u64
+    }
+}
+
+impl Weighter<Target, TargetEntry> for Weight {
+    fn weight(&self, target: &Target, entry: &TargetEntry) -> u64 {
+        (TARGET_OVERHEAD + target.path_and_query.len() + entry.question.message.len()) as u64
+    }
+}
+
+/// The answers of one edge.
+pub(crate) struct Cache {
+    heads: Arc<ChainHeads>,
+    /// `None` when the cache is off.
+    tables: Option<Tables>,
+}
+
+struct Tables {
+    answers: QuickCache<Arc<Question>, Arc<Answer>, Weight>,
+    /// Questions by their targets, so that a repeated target is not decoded again.
+    targets: QuickCache<Target, TargetEntry, Weight>,
+}
+
+impl Cache {
+    /// A cache of this many bytes; 0 = off.
+    pub(crate) fn new(bytes: u64, heads: Arc<ChainHeads>) -> Self {
+        let entries = |bytes: u64| usize::try_from(bytes / AVERAGE_ANSWER).unwrap_or(usize::MAX).max(16);
+        let targets = bytes / TARGETS_SHARE;
+        let tables = (bytes > 0).then(|| Tables {
+            answers: QuickCache::with_weighter(entries(bytes), bytes - targets, Weight),
+            targets: QuickCache::with_weighter(entries(bytes), targets, Weight),
+        });
+        Self { heads, tables }
+    }
+
+    /// The question of a target, with its answer when that is fresh.
+    pub(crate) fn get_by_target(&self, path_and_query: &str, gzip: bool, now: Instant) -> Option<Cached> {
+        let entry = self.tables.as_ref()?.targets.get(&TargetRef { path_and_query, gzip })?;
+        let answer = entry.answer.upgrade().filter(|answer| self.is_fresh(answer, now));
+        Some(Cached { question: entry.question, answer })
+    }
+
+    /// The answer to a question, when it is fresh.
+    pub(crate) fn fresh(&self, question: &Question, now: Instant) -> Option<Arc<Answer>> {
+        let answer = self.tables.as_ref()?.answers.get(question)?;
+        self.is_fresh(&answer, now).then_some(answer)
+    }
+
+    fn is_fresh(&self, answer: &Answer, now: Instant) -> bool {
+        answer.height() == Some(self.heads.newest()) && now.duration_since(answer.asked_at) < FRESH
+    }
+
+    /// The last answer to a question, for while the store is away; none below a height that the client has seen.
+    pub(crate) fn stale(&self, question: &Question, min_height: u64) -> Option<Arc<Answer>> {
+        let answer = self.tables.as_ref()?.answers.get(question)?;
+        let may_be_shown = answer.height() >= Some(min_height) && answer.asked_at.elapsed() < STALE;
+        may_be_shown.then_some(answer)
+    }
+
+    /// Stores an answer that has a block height, unless a newer one is stored or known to exist.
+    pub(crate) fn insert(&self, question: &Arc<Question>, answer: &Arc<Answer>) {
+        if let Some(tables) = &self.tables
+            && answer.height() >= Some(self.heads.newest())
+            && !tables.answers.get(question).is_some_and(|stored| is_newer(&stored, answer))
+        {
+            tables.answers.insert(Arc::clone(question), Arc::clone(answer));
+        }
+    }
+
+    /// Stores the question and the last answer of a target.
+    pub(crate) fn insert_target(&self, path_and_query: &str, question: &Arc<Question>, answer: &Arc<Answer>) {
+        if let Some(tables) = &self.tables {
+            let target = Target { path_and_query: path_and_query.into(), gzip: question.encoding.gzip };
+            let entry = TargetEntry { question: Arc::clone(question), answer: Arc::downgrade(answer) };
+            tables.targets.insert(target, entry);
+        }
+    }
+
+    /// Removes answers that may not be shown any more, so that a less busy edge takes less memory.
+    fn evict_expired(&self, now: Instant) {
+        if let Some(tables) = &self.tables {
+            tables.answers.retain(|_, answer| now.duration_since(answer.asked_at) < STALE);
+            tables.targets.retain(|_, entry| entry.answer.strong_count() > 0);
+        }
+    }
+}
+
+/// Evicts expired answers every ten seconds, until the cache is dropped.
+pub(crate) fn spawn_eviction(cache: &Arc<Cache>) {
+    let cache = Arc::downgrade(cache);
+    tokio::spawn(async move {
+        loop {
+            sleep(STALE).await;
+            let Some(cache) = cache.upgrade() else { return };
+            cache.evict_expired(Instant::now());
+        }
+    });
+}
+
+/// Whether an answer was certainly read later than another one, or at a newer block.
+fn is_newer(stored: &Answer, other: &Answer) -> bool {
+    (stored.height(), stored.asked_at) > (other.height(), other.asked_at)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

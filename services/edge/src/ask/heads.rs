@@ -1,0 +1,180 @@
+//! The newest blocks of store and node, by their announcements on the bus and by the heights of replies.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::StreamExt;
+use mesh_bus::{ANNOUNCE_INTERVAL, Bus, BusError, NodeStatus, StoreStatus};
+use mesh_chassis::LagLimit;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+/// Announcements older than this do not count.
+const NEWS_VALID_FOR: Duration = ANNOUNCE_INTERVAL.saturating_mul(8);
+
+/// How long a failed read waits for the announcement that the store is away, which may follow the failure.
+const AWAY_WAIT: Duration = Duration::from_millis(150);
+
+/// A store is taken as reset to an older block once its announcements have been lower for this long.
+const RESET_AFTER: Duration = Duration::from_secs(2);
+
+/// The newest blocks known.
+#[derive(Debug)]
+pub(crate) struct ChainHeads {
+    /// Height of the newest block of the store, by announcements and replies.
+    newest: AtomicU64,
+    store: watch::Sender<Option<Timed<StoreStatus>>>,
+    node: watch::Sender<Option<Timed<NodeStatus>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Timed<N> {
+    news: N,
+    at: Instant,
+}
+
+impl<N> Timed<N> {
+    fn now(news: N) -> Option<Self> {
+        Some(Self { news, at: Instant::now() })
+    }
+
+    fn is_current(&self) -> bool {
+        self.at.elapsed() < NEWS_VALID_FOR
+    }
+}
+
+impl Default for ChainHeads {
+    fn default() -> Self {
+        Self { newest: AtomicU64::new(0), store: watch::Sender::new(None), node: watch::Sender::new(None) }
+    }
+}
+
+impl ChainHeads {
+    /// Follows the announcements from now on.
+    ///
+    /// # Errors
+    /// When the bus is closed for good.
+    pub(crate) async fn follow(self: &Arc<Self>, bus: &Bus) -> Result<(), BusError> {
+        let (mut store, mut node) =
+            (bus.subscribe::<StoreStatus>().await?, bus.subscribe::<NodeStatus>().await?);
+        let heads = Arc::clone(self);
+        tokio::spawn(async move {
+            let mut lower_since = None;
+            loop {
+                tokio::select! {
+                    Some(news) = store.next() => heads.update_store(news, &mut lower_since),
+                    Some(news) = node.next() => drop(heads.node.send_replace(Timed::now(news))),
+                    else => return,
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Height of the store's newest block, as far as known; 0 = none.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    /// Records the height of a reply.
+    pub(crate) fn observe(&self, height: u64) {
+        self.newest.fetch_max(height, Ordering::AcqRel);
+    }
+
+    /// Whether the store is away, asked after a failed read.
+    pub(crate) async fn is_store_away(&self) -> bool {
+        let mut news = self.store.subscribe();
+        let away = |latest: &Option<Timed<StoreStatus>>| {
+            latest.is_some_and(|latest| latest.is_current() && !latest.news.is_there)
+        };
+        timeout(AWAY_WAIT, news.wait_for(away)).await.is_ok_and(|latest| latest.is_ok())
+    }
+
+    /// Height of the store by its last announcement, unless that is old.
+    pub(crate) fn store(&self) -> Option<u64> {
+        self.store_news()?.head.map(|head| head.height)
+    }
+
+    /// Height of the node by its last announcement, unless that is old.
+    pub(crate) fn node(&self) -> Option<u64> {
+        let latest = (*self.node.borrow()).filter(|latest| latest.at.elapsed() < LagLimit::HEIGHT_MAX_AGE)?;
+        Some(latest.news.height)
+    }
+
+    /// The last announcement of the store, unless that is old.
+    pub(crate) fn store_news(&self) -> Option<StoreStatus> {
+        let latest =
+            (*self.store.borrow()).filter(|latest| latest.at.elapsed() < LagLimit::HEIGHT_MAX_AGE)?;
+        Some(latest.news)
+    }
+
+    fn update_store(&self, news: StoreStatus, lower_since: &mut Option<Instant>) {
+        let height = news.head.map_or(0, |head| head.height);
+        if height >= self.newest() || !news.is_there {
+            *lower_since = None;
+            self.observe(height);
+        } else if lower_since.get_or_insert_with(Instant::now).elapsed() > RESET_AFTER {
+            tracing::warn!(height, newest = self.newest(), "the store was set back");
+            *lower_since = None;
+            self.newest.store(height, Ordering::Release);
+        }
+        self.store.send_replace(Timed::now(news));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh_bus::Head;
+
+    use super::*;
+
+    fn news(height: u64, is_there: bool) -> StoreStatus {
+        StoreStatus { head: Some(Head { height, time_ns: 0 }), is_there }
+    }
+
+    #[test]
+    fn the_newest_block_is_the_highest_announced_or_replied() {
+        let (heads, mut lower) = (ChainHeads::default(), None);
+        heads.update_store(news(5, true), &mut lower);
+        heads.observe(7);
+        heads.update_store(news(6, true), &mut lower);
+        assert_eq!(heads.newest(), 7);
+        heads.update_store(news(8, true), &mut lower);
+        assert_eq!((heads.newest(), lower), (8, None));
+    }
+
+    #[test]
+    fn a_store_that_was_reset_is_believed_after_a_while() {
+        let (heads, mut lower) = (ChainHeads::default(), None);
+        heads.observe(7);
+        lower.replace(Instant::now().checked_sub(RESET_AFTER * 2).unwrap());
+        heads.update_store(news(3, false), &mut lower);
+        assert_eq!(heads.newest(), 7, "a store that is away is not believed");
+        heads.update_store(news(3, true), &mut lower);
+        assert_eq!(heads.newest(), 7, "it may be a late announcement");
+        lower.replace(Instant::now().checked_sub(RESET_AFTER * 2).unwrap());
+        heads.update_store(news(3, true), &mut lower);
+        assert_eq!(heads.newest(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_failed_read_waits_for_the_announcement_that_the_store_is_away() {
+        let heads = Arc::new(ChainHeads::default());
+        assert!(!heads.is_store_away().await, "nothing was announced");
+        let waiting = tokio::spawn({
+            let heads = Arc::clone(&heads);
+            async move { heads.is_store_away().await }
+        });
+        heads.update_store(news(3, true), &mut None);
+        tokio::task::yield_now().await;
+        heads.update_store(news(3, false), &mut None);
+        assert!(waiting.await.unwrap());
+    }
+}

@@ -1,0 +1,231 @@
+//! A JSON body into the request message, by the contract's rules: both spellings of names, 64-bit integers as
+//! text or number, enums by name or number, any base64; a key given twice and an unknown enum name are refused,
+//! unknown keys ignored (J2-J6, J11).
+
+use std::{collections::HashSet, fmt};
+
+use mesh_problem::{MALFORMED, Problem};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::decode::value;
+
+/// Fills the message.
+///
+/// # Errors
+/// When the body is no JSON object of this message.
+pub(super) fn fill(message: &mut DynamicMessage, body: &[u8]) -> Result<(), Problem> {
+    let malformed = |error: serde_json::Error| {
+        Problem::invalid(MALFORMED, "the body is malformed").with_inner(error.to_string())
+    };
+    let mut json = serde_json::Deserializer::from_slice(body);
+    *message = Message(message.descriptor()).deserialize(&mut json).map_err(malformed)?;
+    json.end().map_err(malformed)
+}
+
+/// Reads an object as a message.
+struct Message(MessageDescriptor);
+
+impl<'de> DeserializeSeed<'de> for Message {
+    type Value = DynamicMessage;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<DynamicMessage, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Message {
+    type Value = DynamicMessage;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DynamicMessage, A::Error> {
+        let mut message = DynamicMessage::new(self.0);
+        let descriptor = message.descriptor();
+        let mut seen = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let field =
+                descriptor.get_field_by_json_name(&key).or_else(|| descriptor.get_field_by_name(&key));
+            let Some(field) = field else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            if !seen.insert(field.number()) {
+                return Err(A::Error::custom(format!("{} is given twice", field.json_name())));
+            }
+            if let Some(value) = map.next_value_seed(Field(&field))? {
+                set(&mut message, &field, value).map_err(A::Error::custom)?;
+            }
+        }
+        Ok(message)
+    }
+}
+
+/// Sets a field; an empty member of a "one of" counts as absent, two of them exclude each other.
+fn set(message: &mut DynamicMessage, field: &FieldDescriptor, value: Value) -> Result<(), String> {
+    if let Some(one_of) =
+        field.containing_oneof().filter(|_| !field.field_descriptor_proto().proto3_optional())
+    {
+        if value == Value::String(String::new()) {
+            return Ok(());
+        }
+        if let Some(other) = one_of.fields().find(|other| message.has_field(other)) {
+            return Err(format!("{} and {} exclude each other", other.json_name(), field.json_name()));
+        }
+    }
+    message.set_field(field, value);
+    Ok(())
+}
+
+/// Reads the value of a field; `null` counts as absent.
+struct Field<'a>(&'a FieldDescriptor);
+
+impl<'de> DeserializeSeed<'de> for Field<'_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Option<Value>, D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl Field<'_> {
+    fn text<E: Error>(&self, text: &str) -> Result<Option<Value>, E> {
+        match value::parse(&self.0.kind(), text) {
+            Ok(value) => Ok(Some(value)),
+            Err(expected) => Err(E::custom(format!("{}: {expected} expected", self.0.json_name()))),
+        }
+    }
+
+    fn wrong<E: Error>(&self, got: &str) -> E {
+        E::custom(format!("{}: {got} is not a value of this field", self.0.json_name()))
+    }
+}
+
+impl<'de> Visitor<'de> for Field<'_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "a value of {}", self.0.json_name())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        match self.0.kind() {
+            Kind::Bool if !self.0.is_list() => Ok(Some(Value::Bool(value))),
+            _ => Err(self.wrong("a boolean")),
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        match self.0.kind() {
+            Kind::Bool | Kind::Message(_) => Err(self.wrong("a text")),
+            _ if self.0.is_list() => Err(self.wrong("a text")),
+            _ => self.text(text),
+        }
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        self.number(&number.to_string())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        self.number(&number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        // JSON has one kind of number: 1e3 is an integer, as long as a double holds it exactly.
+        let exact = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0;
+        if exact { self.number(&format!("{number:.0}")) } else { Err(self.wrong("a fraction")) }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        match self.0.kind() {
+            Kind::Message(descriptor) if !self.0.is_list() => {
+                Ok(Some(Value::Message(Message(descriptor).visit_map(map)?)))
+            }
+            _ => Err(self.wrong("an object")),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
+        Err(self.wrong("a list"))
+    }
+}
+
+impl Field<'_> {
+    fn number<E: Error>(self, digits: &str) -> Result<Option<Value>, E> {
+        match self.0.kind() {
+            Kind::String | Kind::Bytes | Kind::Bool | Kind::Message(_) => Err(self.wrong("a number")),
+            _ if self.0.is_list() => Err(self.wrong("a number")),
+            _ => self.text(digits),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_reflect::prost::Message as _;
+    use proto_msgs::{
+        Contract,
+        v2::{SubmissionType, SubmitTransactionRequest, TxVersion, transaction::From},
+    };
+
+    use super::*;
+
+    fn filled(body: &str) -> Result<SubmitTransactionRequest, Problem> {
+        let descriptor =
+            Contract::get().pool().get_message_by_name("api.v2.SubmitTransactionRequest").unwrap();
+        let mut message = DynamicMessage::new(descriptor);
+        fill(&mut message, body.as_bytes())?;
+        Ok(SubmitTransactionRequest::decode(message.encode_to_vec().as_slice()).unwrap())
+    }
+
+    #[test]
+    fn a_body_is_read_in_either_spelling_with_numbers_as_text_or_number() {
+        for body in [
+            r#"{"tx":{"inputData":"AQI=","version":"TX_VERSION_V3","pubKey":"ab","pow":{"tid":"t","nonce":"7"},"x":[{}]},"type":"TYPE_ASYNC"}"#,
+            r#"{"type":1,"tx":{"pow":{"nonce":7,"tid":"t"},"pub_key":"ab","address":"","version":3.0,"input_data":"AQI","signature":null}}"#,
+        ] {
+            let request = filled(body).unwrap();
+            let tx = request.tx.as_ref().unwrap();
+            assert_eq!(request.r#type(), SubmissionType::TypeAsync);
+            assert_eq!(tx.input_data.as_ref(), [1, 2]);
+            assert_eq!(tx.version(), TxVersion::V3);
+            assert_eq!(tx.from, Some(From::PubKey("ab".to_owned())));
+            assert_eq!(tx.pow.as_ref().unwrap().nonce, 7);
+            assert_eq!(tx.signature, None);
+        }
+    }
+
+    #[test]
+    fn malformed_bodies_are_refused() {
+        for body in [
+            "",
+            "[]",
+            "{",
+            "{} {}",
+            "null",
+            r#"{"type":"TYPE_FOO"}"#,
+            r#"{"type":9}"#,
+            r#"{"type":true}"#,
+            r#"{"type":"TYPE_SYNC","type":"TYPE_SYNC"}"#,
+            r#"{"tx":{"pubKey":"a","pub_key":"b"}}"#,
+            r#"{"tx":{"pubKey":"a","address":"b"}}"#,
+            r#"{"tx":{"inputData":"?"}}"#,
+            r#"{"tx":{"inputData":5}}"#,
+            r#"{"tx":{"pow":{"nonce":-1}}}"#,
+            r#"{"tx":{"pow":{"nonce":1.5}}}"#,
+            r#"{"tx":[]}"#,
+            r#"{"tx":"x"}"#,
+        ] {
+            assert_eq!(filled(body).unwrap_err().number(), MALFORMED, "{body}");
+        }
+        let deep = format!("{}{}", r#"{"x":"#.repeat(300), "}".repeat(300));
+        assert_eq!(filled(&deep).unwrap_err().number(), MALFORMED);
+    }
+}

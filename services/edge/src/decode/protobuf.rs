@@ -1,0 +1,151 @@
+//! The message of a gRPC call, checked by the rules for parameters of path and query, so that equal requests over HTTP and
+//! gRPC have equal bytes.
+
+use mesh_problem::Problem;
+use prost_reflect::{DynamicMessage, Kind, Value};
+use proto_msgs::Contract;
+
+use crate::decode::{
+    field_path::{self, FieldPath},
+    value,
+};
+
+/// Checks all fields that are set, and removes unknown ones and those that count as absent (J11).
+///
+/// # Errors
+/// At the first field that is malformed.
+pub(super) fn check(message: &mut DynamicMessage) -> Result<(), Problem> {
+    check_fields(message, &mut FieldPath::new())
+}
+
+fn check_fields(message: &mut DynamicMessage, path: &mut FieldPath) -> Result<(), Problem> {
+    message.take_unknown_fields().for_each(drop);
+    let given: Vec<_> = message.fields().map(|(field, value)| (field, value.clone())).collect();
+    for (field, value) in given {
+        path.push(field.clone());
+        let checked = match value {
+            Value::List(elements) => {
+                Some(Value::List(check_list(elements, path)?)).filter(|list| !is_empty(list))
+            }
+            value => check_value(value, path)?,
+        };
+        path.pop();
+        match checked {
+            Some(value) => message.set_field(&field, value),
+            None => message.clear_field(&field),
+        }
+    }
+    Ok(())
+}
+
+fn check_list(elements: Vec<Value>, path: &mut FieldPath) -> Result<Vec<Value>, Problem> {
+    let elements: Vec<Value> = elements.into_iter().filter(|element| !is_empty(element)).collect();
+    field_path::check_length(path, elements.len())?;
+    elements.into_iter().filter_map(|element| check_value(element, path).transpose()).collect()
+}
+
+/// The checked value; `None` when it counts as absent.
+fn check_value(value: Value, path: &mut FieldPath) -> Result<Option<Value>, Problem> {
+    let Some(field) = path.last() else { return Ok(None) };
+    match (value, field.kind()) {
+        (value, _) if is_empty(&value) => Ok(None),
+        (Value::EnumNumber(number), Kind::Enum(names)) if names.get_value(number).is_none() => {
+            Err(field_path::malformed(path, "a known number", &number.to_string()))
+        }
+        (Value::Message(mut message), _) => {
+            check_fields(&mut message, path)?;
+            Ok(Some(Value::Message(message)))
+        }
+        (value, _) => {
+            let given = value.as_str().map(str::to_owned).or_else(|| value.as_i64().map(|it| it.to_string()));
+            let checked = value::check(value, &Contract::get().rule(field));
+            checked
+                .map(Some)
+                .map_err(|expected| field_path::malformed(path, &expected, &given.unwrap_or_default()))
+        }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::List(elements) => elements.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_reflect::prost::{Message, bytes::BufMut};
+    use proto_msgs::v2::{
+        GetWithdrawalRequest, ListDelegationsRequest, ListEpochRewardSummariesRequest, Pagination,
+        RewardSummaryFilter,
+    };
+
+    use super::*;
+    use crate::decode;
+
+    const HEX: &str = "00AB00000000000000000000000000000000000000000000000000000000000F";
+
+    fn checked<M: Message + Default>(operation: &str, request: &M) -> Result<M, Problem> {
+        let row = Contract::get().operations().iter().find(|row| row.name == operation).unwrap();
+        let bytes = decode::check_message(row, &request.encode_to_vec())?;
+        Ok(M::decode(bytes).unwrap())
+    }
+
+    #[test]
+    fn a_message_is_normalised_as_parameters_are() {
+        let request = ListDelegationsRequest {
+            party_id: Some(String::new()),
+            node_id: Some(HEX.to_owned()),
+            pagination: Some(Pagination { newest_first: Some(false), ..Default::default() }),
+            ..Default::default()
+        };
+        let checked = checked("ListDelegations", &request).unwrap();
+        let expected =
+            ListDelegationsRequest { party_id: None, node_id: Some(HEX.to_lowercase()), ..request };
+        assert_eq!(checked, expected);
+    }
+
+    #[test]
+    fn a_malformed_field_has_its_number() {
+        let party =
+            |party: &str| ListDelegationsRequest { party_id: Some(party.to_owned()), ..Default::default() };
+        assert_eq!(checked("ListDelegations", &party("x")).unwrap_err().number(), 10_013);
+        let epoch = ListDelegationsRequest { epoch_id: Some(-1), ..Default::default() };
+        assert_eq!(checked("ListDelegations", &epoch).unwrap_err().number(), 10_036);
+        let id = |id: &str| checked("GetWithdrawal", &GetWithdrawalRequest { id: id.to_owned() });
+        assert_eq!(id("").unwrap_err().number(), 80_003);
+        assert_eq!(id("y").unwrap_err().number(), 80_005);
+        assert_eq!(id(HEX).unwrap().id, HEX.to_lowercase());
+    }
+
+    #[test]
+    fn lists_drop_empty_elements_and_have_a_limit() {
+        let list = |asset_ids: Vec<String>| ListEpochRewardSummariesRequest {
+            filter: Some(RewardSummaryFilter { asset_ids, ..Default::default() }),
+            ..Default::default()
+        };
+        let checked = |asset_ids| checked("ListEpochRewardSummaries", &list(asset_ids));
+        let some = checked(vec!["A".to_owned(), String::new(), "B".to_owned()]).unwrap();
+        assert_eq!(some.filter.unwrap().asset_ids, ["A", "B"]);
+        assert!(checked(vec!["A".to_owned(); 50]).is_ok());
+        assert_eq!(checked(vec!["A".to_owned(); 51]).unwrap_err().number(), 10_029);
+        assert_eq!(checked(vec!["a b".to_owned()]).unwrap_err().number(), 10_029);
+    }
+
+    #[test]
+    fn unknown_fields_are_removed_and_malformed_messages_refused() {
+        let row = Contract::get().operations().iter().find(|row| row.name == "GetWithdrawal").unwrap();
+        let known = GetWithdrawalRequest { id: HEX.to_lowercase() }.encode_to_vec();
+        let mut more = known.clone();
+        more.put_slice(&[0xf8, 0x01, 5]);
+        assert_eq!(decode::check_message(row, &more).unwrap(), known);
+        for wrong in [&known[..9], &[0x0a, 1, 0xff], &[0x07]] {
+            assert_eq!(decode::check_message(row, wrong).unwrap_err().number(), 10_015, "{wrong:?}");
+        }
+        let table =
+            Contract::get().operations().iter().find(|row| row.name == "ExportNetworkHistory").unwrap();
+        assert_eq!(decode::check_message(table, &[0x18, 99]).unwrap_err().number(), 10_015);
+    }
+}

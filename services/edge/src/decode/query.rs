@@ -1,0 +1,218 @@
+//! Parameters of path and query into the request message.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use mesh_problem::{MALFORMED, Problem};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
+use proto_msgs::Contract;
+
+use crate::decode::{
+    field_path::{self, FieldPath},
+    value,
+};
+
+/// The parameters of a query string, percent-decoded, in their order.
+pub(crate) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Parameters<'a> {
+    /// Parses a query string, which cannot fail.
+    pub(crate) fn parse(query: &'a str) -> Self {
+        Self(form_urlencoded::parse(query.as_bytes()).collect())
+    }
+
+    /// Whether the answer is to be indented: `?pretty`, `?pretty=true` (J12).
+    ///
+    /// # Errors
+    /// When `pretty` is malformed or given twice.
+    pub(crate) fn pretty(&self) -> Result<bool, Problem> {
+        let mut given = self.0.iter().filter(|(name, _)| name == "pretty").map(|(_, text)| text);
+        let Some(text) = given.next() else { return Ok(false) };
+        if given.next().is_some() {
+            return Err(given_twice("pretty"));
+        }
+        match text.as_ref() {
+            "" | "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(Problem::invalid(MALFORMED, "pretty must be true, false, 1 or 0")
+                .with_inner(field_path::quote(text))),
+        }
+    }
+}
+
+/// Fills the message. Unknown parameters are ignored (J11).
+///
+/// # Errors
+/// At the first parameter that is malformed or given twice.
+pub(super) fn fill(
+    message: &mut DynamicMessage,
+    path: &[(&str, String)],
+    parameters: &Parameters<'_>,
+) -> Result<(), Problem> {
+    let descriptor = message.descriptor();
+    for (name, text) in path.iter().filter(|(_, text)| !text.is_empty()) {
+        let path: FieldPath = descriptor.get_field_by_name(name).into_iter().collect();
+        let value = parse_value(&path, text)?;
+        set(message, &path, value);
+    }
+    for (path, texts) in group(&descriptor, parameters)? {
+        let Some(field) = path.last() else { continue };
+        if field.is_list() {
+            field_path::check_length(&path, texts.len())?;
+            let values: Result<_, _> = texts.iter().map(|text| parse_value(&path, text)).collect();
+            set(message, &path, Value::List(values?));
+        } else if let [text] = texts.as_slice() {
+            let value = parse_value(&path, text)?;
+            set(message, &path, value);
+        }
+    }
+    Ok(())
+}
+
+/// The texts of each known parameter, in order of appearance. Empty texts are dropped: an empty optional parameter counts
+/// as absent. A singular parameter given twice, in either spelling, is refused.
+fn group<'a>(
+    descriptor: &MessageDescriptor,
+    parameters: &'a Parameters<'_>,
+) -> Result<Vec<(FieldPath, Vec<&'a str>)>, Problem> {
+    let mut groups: Vec<(FieldPath, Vec<&str>)> = Vec::new();
+    let mut indexes: HashMap<Vec<u32>, usize> = HashMap::new();
+    for (name, text) in &parameters.0 {
+        let Some(path) = find_field(descriptor, name) else { continue };
+        let numbers = path.iter().map(FieldDescriptor::number).collect();
+        let is_new = !indexes.contains_key(&numbers);
+        let index = *indexes.entry(numbers).or_insert(groups.len());
+        if is_new {
+            groups.push((path, Vec::new()));
+        } else if !groups[index].0.last().is_some_and(FieldDescriptor::is_list) {
+            return Err(given_twice(&field_path::path_text(&groups[index].0)));
+        }
+        if !text.is_empty() {
+            groups[index].1.push(text);
+        }
+    }
+    groups.retain(|(_, texts)| !texts.is_empty());
+    Ok(groups)
+}
+
+/// The field of a dotted name in either spelling (J2), if there is one.
+fn find_field(descriptor: &MessageDescriptor, name: &str) -> Option<FieldPath> {
+    let mut path = FieldPath::new();
+    let mut inside = Some(descriptor.clone());
+    for part in name.split('.') {
+        let message = inside?;
+        let field = message.get_field_by_json_name(part).or_else(|| message.get_field_by_name(part))?;
+        inside = match field.kind() {
+            Kind::Message(message) if !field.is_list() => Some(message),
+            _ => None,
+        };
+        path.push(field);
+    }
+    // A sub-message itself has no text form.
+    (inside.is_none()).then_some(path)
+}
+
+fn parse_value(path: &[FieldDescriptor], text: &str) -> Result<Value, Problem> {
+    let Some(field) = path.last() else { return Err(Problem::invalid(MALFORMED, "no such parameter")) };
+    let expected = match value::parse(&field.kind(), text) {
+        Ok(parsed) => match value::check(parsed, &Contract::get().rule(field)) {
+            Ok(checked) => return Ok(checked),
+            Err(expected) => expected,
+        },
+        Err(expected) => expected.to_owned(),
+    };
+    Err(field_path::malformed(path, &expected, text))
+}
+
+fn given_twice(name: &str) -> Problem {
+    Problem::invalid(MALFORMED, "a parameter is given twice").with_inner(name)
+}
+
+fn set(message: &mut DynamicMessage, path: &[FieldDescriptor], value: Value) {
+    match path {
+        [] => {}
+        [field] => message.set_field(field, value),
+        [field, rest @ ..] => {
+            if let Some(inner) = message.get_field_mut(field).as_message_mut() {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_reflect::prost::Message;
+    use proto_msgs::v2::{ListDelegationsRequest, ListEpochRewardSummariesRequest};
+
+    use super::*;
+
+    const HEX: &str = "00AB00000000000000000000000000000000000000000000000000000000000F";
+
+    fn filled<M: Message + Default>(name: &str, query: &str) -> Result<M, Problem> {
+        let descriptor = Contract::get().pool().get_message_by_name(&format!("api.v2.{name}")).unwrap();
+        let mut message = DynamicMessage::new(descriptor);
+        fill(&mut message, &[], &Parameters::parse(query))?;
+        Ok(M::decode(message.encode_to_vec().as_slice()).unwrap())
+    }
+
+    fn delegations(query: &str) -> Result<ListDelegationsRequest, Problem> {
+        filled("ListDelegationsRequest", query)
+    }
+
+    fn refused(query: &str) -> u32 {
+        delegations(query).unwrap_err().number()
+    }
+
+    #[test]
+    fn both_spellings_of_a_name_are_accepted() {
+        for query in
+            ["partyId=&nodeId={}&pagination.newestFirst=0", "node_id={}&pagination.newest_first=false&x.y=1"]
+        {
+            let request = delegations(&query.replace("{}", HEX)).unwrap();
+            assert_eq!(request.party_id, None);
+            assert_eq!(request.node_id, Some(HEX.to_lowercase()));
+            assert_eq!(request.pagination.unwrap().newest_first, Some(false));
+        }
+    }
+
+    #[test]
+    fn a_parameter_given_twice_is_malformed_whatever_its_values() {
+        assert_eq!(refused("epochId=1&epoch_id=1"), MALFORMED);
+        assert_eq!(refused("epochId=&epochId="), MALFORMED);
+        assert_eq!(refused("partyId=x&partyId=y"), MALFORMED);
+        assert_eq!(refused("pagination.first=1&pagination.first=2"), MALFORMED);
+        assert!(delegations("unknown=1&unknown=2").is_ok());
+    }
+
+    #[test]
+    fn every_malformed_parameter_has_its_number() {
+        assert_eq!(refused("partyId=x"), 10_013);
+        assert_eq!(refused("nodeId=x"), 10_034);
+        assert_eq!(refused("epochId=-1"), 10_036);
+        assert_eq!(refused("epochId=9223372036854775808"), 10_036);
+        assert_eq!(refused("pagination.first=x"), 10_028);
+        assert_eq!(refused("pagination.newestFirst=yes"), 10_028);
+    }
+
+    #[test]
+    fn lists_repeat_drop_empty_elements_and_have_a_limit() {
+        let list =
+            |query: &str| filled::<ListEpochRewardSummariesRequest>("ListEpochRewardSummariesRequest", query);
+        let filter = list("filter.assetIds=A&filter.asset_ids=&filter.assetIds=B").unwrap().filter.unwrap();
+        assert_eq!(filter.asset_ids, ["A", "B"]);
+        assert_eq!(list("filter.marketIds=nope").unwrap_err().number(), 10_029);
+        assert!(list(&"filter.assetIds=A&".repeat(50)).is_ok());
+        assert_eq!(list(&"filter.assetIds=A&".repeat(51)).unwrap_err().number(), 10_029);
+    }
+
+    #[test]
+    fn pretty_is_a_switch() {
+        for (query, expected) in
+            [("", false), ("pretty", true), ("a=1&pretty=true", true), ("pretty=0", false)]
+        {
+            assert_eq!(Parameters::parse(query).pretty(), Ok(expected), "{query}");
+        }
+        assert_eq!(Parameters::parse("pretty=x").pretty().unwrap_err().number(), MALFORMED);
+        assert_eq!(Parameters::parse("pretty&pretty").pretty().unwrap_err().number(), MALFORMED);
+    }
+}

@@ -1,0 +1,178 @@
+//! The gRPC protocol over HTTP/2: media type, message framing, `grpc-timeout`, and the services that every gRPC server has.
+
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes};
+use http::{HeaderMap, Method, header::CONTENT_TYPE};
+use mesh_problem::{Code, MALFORMED, Problem};
+use tonic::{
+    Status,
+    codec::{EncodeBuf, Encoder},
+};
+
+use crate::decode::body::too_large;
+
+/// The media type, which may be followed by `+proto` and by parameters.
+pub(super) const MEDIA_TYPE: &str = "application/grpc";
+
+pub(crate) const GRPC_STATUS: &str = "grpc-status";
+pub(super) const GRPC_ENCODING: &str = "grpc-encoding";
+pub(super) const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
+
+/// The health service.
+pub(super) const HEALTH: &str = "grpc.health.v1.Health";
+
+/// Whether a request is gRPC with protobuf messages, over any HTTP version. gRPC-Web and other encodings are not.
+pub(crate) fn is_grpc(method: &Method, headers: &HeaderMap) -> bool {
+    let media_type = || {
+        let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+        Some(text.split(';').next().unwrap_or(text).trim())
+    };
+    let is_protobuf = |text: &str| {
+        let prefix = text.get(..MEDIA_TYPE.len()).filter(|start| start.eq_ignore_ascii_case(MEDIA_TYPE));
+        prefix.is_some() && matches!(&text[MEDIA_TYPE.len()..], "" | "+proto")
+    };
+    method == Method::POST && media_type().is_some_and(is_protobuf)
+}
+
+/// The standard service of a path, if it is one.
+pub(crate) fn standard_service(path: &str) -> Option<&'static str> {
+    let service = path.split('/').nth(1)?;
+    let all = [HEALTH, "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
+    all.into_iter().find(|standard| *standard == service)
+}
+
+/// Length of a message's prefix: a flag and the length.
+pub(super) const PREFIX_BYTES: usize = 5;
+
+/// The one message of a call's body.
+///
+/// # Errors
+/// When it is malformed, compressed or longer than `max`.
+pub(super) fn unframe(mut body: Bytes, max: usize) -> Result<Bytes, Problem> {
+    if body.len() < PREFIX_BYTES {
+        return Err(Problem::invalid(MALFORMED, "a call brings one message"));
+    }
+    let (flag, length) = (body.get_u8(), body.get_u32());
+    if flag != 0 {
+        // The status that the protocol requires without an announced compression.
+        let reason = "the message says that it is compressed, and the call does not say how";
+        return Err(Problem::new(Code::Internal, MALFORMED, reason));
+    }
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    if length > max {
+        return Err(too_large(max).problem);
+    }
+    match body.len() {
+        actual if actual == length => Ok(body),
+        actual if actual < length => Err(Problem::invalid(MALFORMED, "the message breaks off")),
+        _ => Err(Problem::invalid(MALFORMED, "a call brings one message")),
+    }
+}
+
+/// Writes messages that are encoded already, each as consecutive pieces.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawEncoder;
+
+impl Encoder for RawEncoder {
+    type Item = Vec<Bytes>;
+    type Error = Status;
+
+    fn encode(&mut self, parts: Vec<Bytes>, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        into.reserve(parts.iter().map(Bytes::len).sum());
+        for part in parts {
+            into.put(part);
+        }
+        Ok(())
+    }
+}
+
+const GRPC_TIMEOUT: &str = "grpc-timeout";
+
+/// Most digits that the protocol allows.
+const MAX_DIGITS: usize = 8;
+
+/// The timeout of a call, if the client set one.
+///
+/// # Errors
+/// When it is malformed.
+pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
+    let Some(value) = headers.get(GRPC_TIMEOUT) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let malformed = || Problem::invalid(MALFORMED, "grpc-timeout is malformed").with_inner(text);
+    parse_timeout(text).map(Some).ok_or_else(malformed)
+}
+
+fn parse_timeout(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let is_valid =
+        (1..=MAX_DIGITS).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let number: u64 = digits.parse().ok().filter(|_| is_valid)?;
+    Some(match unit {
+        "H" => Duration::from_secs(number * 3600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_grpc_by_its_media_type() {
+        let is_grpc = |text: &'static str| {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(text))]);
+            super::is_grpc(&Method::POST, &headers) && !super::is_grpc(&Method::GET, &headers)
+        };
+        for text in ["application/grpc", "Application/gRPC+proto", "application/grpc; charset=utf-8"] {
+            assert!(is_grpc(text), "{text}");
+        }
+        for text in
+            ["application/json", "application/grpc-web", "application/grpc+json", "application/grp", "", "x"]
+        {
+            assert!(!is_grpc(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_call_has_one_message() {
+        let read = |bytes: &'static [u8]| unframe(Bytes::from_static(bytes), 3);
+        assert_eq!(read(&[0, 0, 0, 0, 0]).unwrap(), Bytes::new());
+        assert_eq!(read(&[0, 0, 0, 0, 3, 1, 2, 3]).unwrap(), [1, 2, 3].as_slice());
+        for (wrong, code) in [
+            (&[][..], Code::InvalidArgument),
+            (&[0, 0, 0, 0], Code::InvalidArgument),
+            (&[0, 0, 0, 0, 3, 1, 2], Code::InvalidArgument),
+            (&[0, 0, 0, 0, 1, 1, 2], Code::InvalidArgument),
+            (&[0, 0, 0, 0, 4, 1, 2, 3, 4], Code::ResourceExhausted),
+            (&[0, 0xff, 0xff, 0xff, 0xff], Code::ResourceExhausted),
+            (&[1, 0, 0, 0, 1, 1], Code::Internal),
+        ] {
+            assert_eq!(read(wrong).unwrap_err().code, code, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_has_one_of_six_units() {
+        for (text, expected) in [
+            ("1H", Duration::from_secs(3600)),
+            ("2M", Duration::from_secs(120)),
+            ("99999999S", Duration::from_secs(99_999_999)),
+            ("250m", Duration::from_millis(250)),
+            ("7u", Duration::from_micros(7)),
+            ("0n", Duration::ZERO),
+        ] {
+            assert_eq!(parse_timeout(text), Some(expected), "{text}");
+        }
+        for wrong in ["", "S", "1", "-1S", "+1S", "1.5S", "1s", "123456789m", "1 S", "1é"] {
+            assert_eq!(parse_timeout(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! HTTP answers: status, headers and body of a reply or a problem.
+
+use std::{fmt::Write, io, mem, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    header::{
+        ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+        ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW,
+        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, ORIGIN,
+        RETRY_AFTER, VARY,
+    },
+};
+use mesh_bus::{Head, Reply};
+use mesh_problem::Problem;
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+use warp::reply::{Reply as _, Response};
+
+use crate::{
+    admission::head::HttpError,
+    config::Config,
+    metrics::OperationMetrics,
+    respond::notes::ErrorNumbers,
+    trace::{RequestId, X_REQUEST_ID},
+};
+
+pub(crate) const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
+pub(crate) const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp");
+
+/// `Retry-After` of a passing failure, seconds.
+const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// Headers that a page of another origin may read (J14).
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "ETag, Content-Length, Content-Range, Content-Disposition, Accept-Ranges, Repr-Digest, RateLimit-Limit, \
+     RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Block-Height, X-Block-Timestamp, X-Request-Id, X-Total-Rows",
+);
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate",
+);
+
+/// A weak entity tag of operation, request and height (J13), and of the content, since rows that are written late change an
+/// answer without a new block. The same for every encoding of the answer.
+fn etag(operation: &str, message: &[u8], head: Head, digest: u32) -> String {
+    let request = Sha256::new().chain_update(operation).chain_update([0]).chain_update(message).finalize();
+    let mut tag = format!("W/\"{}-", head.height);
+    for byte in &request[..8] {
+        let _ = write!(tag, "{byte:02x}");
+    }
+    let _ = write!(tag, "-{digest:08x}\"");
+    tag
+}
+
+/// Whether `If-None-Match` names the tag (weak comparison).
+pub(crate) fn is_unchanged(headers: &HeaderMap, etag: &str) -> bool {
+    headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|tag| tag.trim() == "*" || opaque(tag) == opaque(etag))
+}
+
+/// An entity tag without its `W/`.
+fn opaque(tag: &str) -> &str {
+    let tag = tag.trim();
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
+/// Whether the client accepts gzip.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let mut any = None;
+    for coding in values.flat_map(|value| value.split(',')) {
+        let mut parts = coding.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let refused = parts
+            .filter_map(|parameter| parameter.strip_prefix("q="))
+            .any(|quality| quality.parse::<f32>().is_ok_and(|quality| quality <= 0.0));
+        if name.eq_ignore_ascii_case("gzip") {
+            return !refused;
+        }
+        if name == "*" {
+            any = Some(!refused);
+        }
+    }
+    any.unwrap_or(false)
+}
+
+/// Headers that [`finish`] sets, for every cached answer to begin with: the map of a response then has room for them.
+pub(crate) fn base_headers(config: &Config) -> HeaderMap {
+    let mut response = Response::default();
+    finish(&mut response, RequestId::of_answer(HeaderValue::from_static("")), config, &HeaderMap::new());
+    let mut headers = mem::take(response.headers_mut());
+    headers.remove(VARY);
+    headers
+}
+
+/// Replies to reads of up to this many bytes are copied: a piece of a bus message would keep the bus' whole buffer of
+/// 64 KiB in memory for as long as it is cached.
+const MAX_COPIED: usize = 32 << 10;
+
+/// An answer that several clients may get.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The store's newest block when the answer was read.
+    pub(crate) head: Option<Head>,
+    /// Entity tag, if any.
+    pub(crate) etag: Option<String>,
+    /// All headers but those of a single client's request.
+    pub(crate) headers: HeaderMap,
+    /// The consecutive pieces of the body.
+    pub(crate) parts: Vec<Bytes>,
+    /// When the service was called.
+    pub(crate) asked_at: Instant,
+    /// Where answers of this operation are counted.
+    pub(crate) metrics: Arc<OperationMetrics>,
+}
+
+impl Answer {
+    /// The store's height when the answer was read.
+    pub(crate) fn height(&self) -> Option<u64> {
+        self.head.map(|head| head.height)
+    }
+
+    /// Length of the body.
+    pub(crate) fn bytes(&self) -> usize {
+        self.parts.iter().map(Bytes::len).sum()
+    }
+
+    fn of_reply(
+        base_headers: &HeaderMap,
+        reply: Reply,
+        operation: &str,
+        message: &[u8],
+        metrics: Arc<OperationMetrics>,
+    ) -> Self {
+        let digest = reply.digest.unwrap_or_default();
+        let etag = reply.head.map(|head| etag(operation, message, head, digest));
+        let mut headers = base_headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_LENGTH, reply.len().into());
+        if reply.gzipped {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        if let Some(head) = reply.head {
+            headers.insert(X_BLOCK_HEIGHT, head.height.into());
+            headers.insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
+        }
+        if let Some(etag) = etag.as_deref().and_then(|etag| etag.parse().ok()) {
+            headers.insert(ETAG, etag);
+        }
+        Self { head: reply.head, etag, headers, parts: reply.parts, asked_at: Instant::now(), metrics }
+    }
+
+    /// The answer to a read, of the service's reply.
+    pub(crate) fn of_read(
+        base_headers: &HeaderMap,
+        reply: Reply,
+        (operation, message): (&str, &[u8]),
+        asked_at: Instant,
+        metrics: Arc<OperationMetrics>,
+    ) -> Self {
+        let mut answer = Self::of_reply(base_headers, reply, operation, message, metrics);
+        answer.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        if answer.bytes() <= MAX_COPIED {
+            answer.parts = vec![answer.parts.concat().into()];
+        }
+        Self { asked_at, ..answer }
+    }
+
+    /// The answer to a submission, of the relay's reply.
+    pub(crate) fn of_submission(
+        base_headers: &HeaderMap,
+        reply: Reply,
+        (operation, message): (&str, &[u8]),
+        metrics: Arc<OperationMetrics>,
+    ) -> Self {
+        Self::of_reply(base_headers, reply, operation, message, metrics)
+    }
+}
+
+/// The response to one client: 304 when it has the answer already.
+pub(crate) fn respond(answer: &Answer, request: &HeaderMap) -> Response {
+    let is_unchanged = answer.etag.as_deref().is_some_and(|etag| is_unchanged(request, etag));
+    let mut response = match answer.parts.as_slice() {
+        _ if is_unchanged => Response::default(),
+        [] => Response::default(),
+        [whole] => Response::new(whole.clone().into()),
+        parts => {
+            warp::reply::stream(stream::iter(parts.to_vec()).map(Ok::<Bytes, io::Error>)).into_response()
+        }
+    };
+    response.headers_mut().clone_from(&answer.headers);
+    if is_unchanged {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        for name in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING] {
+            response.headers_mut().remove(name);
+        }
+    }
+    response
+}
+
+/// The answer to a problem, with the status of its code.
+pub(crate) fn problem(problem: &Problem, id: &RequestId, config: &Config) -> Response {
+    let mut response = refusal(problem.code.status(), problem);
+    finish(&mut response, id.clone(), config, &HeaderMap::new());
+    response
+}
+
+/// The answer to a refused request.
+pub(crate) fn error(error: &HttpError) -> Response {
+    let mut response = refusal(error.status, &error.problem);
+    if let Some(methods) = error.allow {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    }
+    response
+}
+
+/// The answer to a problem, with another status.
+pub(crate) fn refusal(status: StatusCode, problem: &Problem) -> Response {
+    let mut response = Response::new(problem.to_json().into());
+    *response.status_mut() = status;
+    response.extensions_mut().insert(ErrorNumbers::of(problem));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    let is_limited = status == StatusCode::TOO_MANY_REQUESTS;
+    if is_limited || problem.code.is_passing() && status.is_server_error() {
+        headers.insert(RETRY_AFTER, RETRY_AFTER_S);
+    }
+    response
+}
+
+/// The answer to `OPTIONS` (J14).
+pub(crate) fn preflight(methods: &'static str) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ALLOW, HeaderValue::from_static(methods));
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("7200"));
+    response
+}
+
+/// Sets the headers of every answer: the request id and those of CORS.
+pub(crate) fn finish(response: &mut Response, id: RequestId, config: &Config, request: &HeaderMap) {
+    let headers = response.headers_mut();
+    headers.insert(X_REQUEST_ID, id.into_value());
+    let is_open = config.cors_origins.iter().any(|origin| origin == "*");
+    // A cached answer has these already: see `base_headers`.
+    if !headers.contains_key(ACCESS_CONTROL_EXPOSE_HEADERS) {
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        if is_open {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        }
+    }
+    if is_open {
+        return;
+    }
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    let origin =
+        request.get(ORIGIN).filter(|origin| config.cors_origins.iter().any(|allowed| *origin == allowed));
+    if let Some(origin) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+}
+
+/// Drops the body of an answer and keeps its length.
+pub(crate) fn without_body(response: Response) -> Response {
+    let (mut head, body) = response.into_parts();
+    if !head.headers.contains_key(CONTENT_LENGTH)
+        && let Some(length) = hyper::body::Body::size_hint(&body).exact()
+    {
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    Response::from_parts(head, Bytes::new().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn gzip_is_accepted_by_the_header_and_its_qualities() {
+        for (value, accepts) in [
+            ("gzip", true),
+            ("br, GZIP;q=0.5", true),
+            ("*", true),
+            ("gzip;q=0", false),
+            ("*, gzip;q=0.0", false),
+            ("*;q=0", false),
+            ("br", false),
+            ("", false),
+        ] {
+            assert_eq!(accepts_gzip(&headers(ACCEPT_ENCODING, value)), accepts, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_tag_depends_on_operation_request_height_and_content() {
+        let head = |height| Head { height, time_ns: 0 };
+        let tag = etag("A", b"x", head(1), 7);
+        assert_eq!(tag, etag("A", b"x", head(1), 7));
+        for other in [
+            etag("B", b"x", head(1), 7),
+            etag("A", b"y", head(1), 7),
+            etag("A", b"x", head(2), 7),
+            etag("Ax", b"", head(1), 7),
+            etag("A", b"x", head(1), 8),
+        ] {
+            assert_ne!(tag, other);
+        }
+        assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"a\", W/\"1-x\""), "W/\"1-x\""));
+        assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"1-x\""), "W/\"1-x\""));
+        assert!(is_unchanged(&headers(IF_NONE_MATCH, "*"), &tag));
+        assert!(!is_unchanged(&headers(IF_NONE_MATCH, "W/\"2-x\""), "W/\"1-x\""));
+    }
+}

@@ -1,0 +1,271 @@
+//! Downloads: a stream of the bus as a file (contract X4, X4a, X10-X12, L7). The headers come from opening the stream; the
+//! body is pulled as the client reads it, and breaks off when the stream does.
+
+use std::io;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    header::{
+        ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
+        CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, VARY,
+    },
+};
+use mesh_bus::{OpenReply, PullStream};
+use mesh_problem::{NOT_MAPPED, Problem};
+use sync_wrapper::SyncStream;
+use warp::reply::{Reply as _, Response};
+
+use crate::{
+    admission::{download_limit::DownloadPermit, head::HttpError},
+    ask::{
+        backend::{Backend, CallContext},
+        cache::Question,
+    },
+    respond::{
+        answer,
+        chunk_form::{self, NDJSON},
+        gzip,
+        notes::StreamFailure,
+        range::RequestedRange,
+    },
+};
+
+const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+const X_TOTAL_ROWS: HeaderName = HeaderName::from_static("x-total-rows");
+
+/// Greatest frame towards a client (S5), so that thousands of stalled clients cost little memory.
+const FRAME_BYTES: usize = 64 << 10;
+
+/// A download that a client asks for.
+pub(crate) struct Download<'a> {
+    pub(crate) backend: &'a Backend,
+    pub(crate) question: &'a Question,
+    pub(crate) context: &'a CallContext,
+    /// The client's headers.
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) is_head: bool,
+    /// Held by the body.
+    pub(crate) permit: Option<DownloadPermit>,
+}
+
+impl Download<'_> {
+    /// Answers with the file, a part of it, or its chunks as JSON.
+    pub(crate) async fn answer(mut self) -> Result<Response, HttpError> {
+        if accepts_chunks(self.headers) {
+            return Ok(self.chunks().await?);
+        }
+        let requested = RequestedRange::of_headers(self.headers).filter(|_| !self.is_head);
+        let first = requested.and_then(RequestedRange::first).unwrap_or(0);
+        let mut opened = self.open(first).await?;
+        let etag = (!opened.etag.is_empty()).then(|| format!("\"{}\"", opened.etag));
+        let mut headers = self.describe(&opened, etag.as_deref());
+        if etag.as_deref().is_some_and(|etag| answer::is_unchanged(self.headers, etag)) {
+            headers.remove(CONTENT_TYPE);
+            headers.remove(CONTENT_DISPOSITION);
+            return Ok(respond(StatusCode::NOT_MODIFIED, headers, stream::empty()));
+        }
+        let length = opened.info.total_bytes;
+        let requested = requested.filter(|_| self.is_range_valid(etag.as_deref())).zip(length);
+        let (status, range) = match requested.map(|(range, length)| (range.within(length), length)) {
+            None => (StatusCode::OK, None),
+            Some((Some(range), length)) => {
+                let content_range = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+                headers.insert(CONTENT_RANGE, text(content_range));
+                (StatusCode::PARTIAL_CONTENT, Some(range))
+            }
+            Some((None, length)) => return Ok(not_satisfiable(length)),
+        };
+        if let Some(length) = range.as_ref().map(|range| range.end - range.start).or(length) {
+            headers.insert(CONTENT_LENGTH, length.into());
+        }
+        let is_gzipped = range.is_none() && length.is_none() && answer::accepts_gzip(self.headers);
+        if is_gzipped {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        if self.is_head {
+            return Ok(respond(status, headers, stream::empty()));
+        }
+        let first = range.as_ref().map_or(0, |range| range.start);
+        if opened.from_byte != first {
+            let etag = opened.etag;
+            opened = self.open(first).await?;
+            if opened.etag != etag || opened.from_byte != first {
+                return Err(Problem::unavailable("the export has just changed").into());
+            }
+        }
+        let to_byte = range.map(|range| range.end).filter(|end| Some(*end) != length);
+        let failure = StreamFailure::default();
+        let pieces = bytes_of(self.pull(&opened, to_byte).await?, failure.clone());
+        let permit = self.permit.take();
+        let mut response = match is_gzipped {
+            true => respond(status, headers, frames(gzip::compress(pieces), permit)),
+            false => respond(status, headers, frames(pieces, permit)),
+        };
+        response.extensions_mut().insert(failure);
+        Ok(response)
+    }
+
+    /// Answers with one JSON object per chunk and line (X11).
+    async fn chunks(&mut self) -> Result<Response, Problem> {
+        let opened = self.open(0).await?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
+        headers.insert(VARY, HeaderValue::from_static("Accept"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.is_head {
+            return Ok(respond(StatusCode::OK, headers, stream::empty()));
+        }
+        let pulled = self.pull(&opened, None).await?;
+        let failure = StreamFailure::default();
+        let recorder = failure.clone();
+        let pulled = pulled.into_stream().inspect(move |pulled| recorder.record(pulled));
+        let lines = chunk_form::lines(opened.content_type, opened.info, pulled);
+        let mut response = respond(StatusCode::OK, headers, frames(lines.map(Ok), self.permit.take()));
+        response.extensions_mut().insert(failure);
+        Ok(response)
+    }
+
+    async fn open(&self, from_byte: u64) -> Result<OpenReply, Problem> {
+        self.backend.open(self.question, self.context, from_byte).await
+    }
+
+    async fn pull(&self, opened: &OpenReply, to_byte: Option<u64>) -> Result<PullStream, Problem> {
+        self.backend.pull(self.question, self.context, opened, to_byte).await
+    }
+
+    /// Whether `If-Range` allows a part: it names the file whose beginning the client has.
+    fn is_range_valid(&self, etag: Option<&str>) -> bool {
+        match self.headers.get(IF_RANGE) {
+            None => true,
+            Some(condition) => etag.is_some_and(|etag| condition == etag),
+        }
+    }
+
+    /// The headers of the whole file.
+    fn describe(&self, opened: &OpenReply, etag: Option<&str>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, text(opened.content_type.clone()));
+        let disposition = format!("attachment; filename=\"{}\"", opened.info.file_name);
+        headers.insert(CONTENT_DISPOSITION, text(disposition));
+        let is_known = opened.info.total_bytes.is_some();
+        headers.insert(ACCEPT_RANGES, HeaderValue::from_static(if is_known { "bytes" } else { "none" }));
+        // Without a length in advance the body is compressed when the client accepts that.
+        headers.insert(
+            VARY,
+            HeaderValue::from_static(if is_known { "Accept" } else { "Accept, Accept-Encoding" }),
+        );
+        if let Some(rows) = opened.info.total_rows {
+            headers.insert(X_TOTAL_ROWS, rows.into());
+        }
+        if let Some(crc32c) = opened.crc32c {
+            headers.insert(REPR_DIGEST, text(digest(crc32c)));
+        }
+        let cache_control = match etag {
+            Some(etag) => {
+                headers.insert(ETAG, text(etag.to_owned()));
+                "public, max-age=3600, immutable"
+            }
+            None => "no-cache",
+        };
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache_control));
+        headers
+    }
+}
+
+/// `Repr-Digest` (RFC 9530) of a CRC-32C, most significant byte first.
+fn digest(crc32c: u32) -> String {
+    use base64::Engine as _;
+    format!("crc32c=:{}:", base64::engine::general_purpose::STANDARD.encode(crc32c.to_be_bytes()))
+}
+
+/// Whether the client accepts the chunk form (X11).
+fn accepts_chunks(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted
+        .flat_map(|value| value.split(','))
+        .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(NDJSON)))
+}
+
+/// A header value; file names come from the services and are plain ASCII.
+fn text(value: String) -> HeaderValue {
+    HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static(""))
+}
+
+fn not_satisfiable(length: u64) -> Response {
+    let problem = Problem::invalid(NOT_MAPPED, "the file has no such bytes")
+        .with_inner(format!("it has {length} bytes"));
+    let mut response = answer::refusal(StatusCode::RANGE_NOT_SATISFIABLE, &problem);
+    response.headers_mut().insert(CONTENT_RANGE, text(format!("bytes */{length}")));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+fn respond(
+    status: StatusCode,
+    headers: HeaderMap,
+    body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+) -> Response {
+    let mut response = warp::reply::stream(SyncStream::new(body)).into_response();
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// The bytes of a stream; a failure of the stream is one of the transfer (X10).
+fn bytes_of(
+    pulled: PullStream,
+    failure: StreamFailure,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let pulled = pulled.into_stream().inspect(move |pulled| failure.record(pulled));
+    pulled.map(|pulled| pulled.map_err(|problem| io::Error::other(problem.to_string())))
+}
+
+/// The same bytes in pieces no longer than a frame. Holds the permit until it is dropped.
+fn frames(
+    pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    permit: Option<DownloadPermit>,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let state = (Box::pin(pieces), Bytes::new(), permit);
+    stream::unfold(state, |(mut pieces, mut rest, permit)| async move {
+        while rest.is_empty() {
+            match pieces.next().await? {
+                Ok(piece) => rest = piece,
+                Err(error) => return Some((Err(error), (pieces, rest, permit))),
+            }
+        }
+        let frame = rest.split_to(rest.len().min(FRAME_BYTES));
+        Some((Ok(frame), (pieces, rest, permit)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(value: &'static str) -> bool {
+        accepts_chunks(&HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(value))]))
+    }
+
+    #[test]
+    fn the_chunk_form_is_given_on_request_only() {
+        assert!(accepts("application/x-ndjson") && accepts("text/csv, Application/X-NDJSON;q=0.9"));
+        assert!(!accepts("application/json") && !accepts("*/*") && !accepts("application/x-ndjsonx"));
+        assert!(!accepts_chunks(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_digest_is_encoded_most_significant_byte_first() {
+        assert_eq!(digest(0x0102_0304), "crc32c=:AQIDBA==:");
+    }
+
+    #[tokio::test]
+    async fn pieces_are_cut_into_frames_and_a_failure_stays_one() {
+        let pieces =
+            [Ok(Bytes::from(vec![1; FRAME_BYTES + 1])), Ok(Bytes::new()), Err(io::Error::other("broken"))];
+        let framed: Vec<_> = frames(stream::iter(pieces), None).take(3).collect().await;
+        let lengths: Vec<_> = framed.iter().map(|frame| frame.as_ref().map(Bytes::len).ok()).collect();
+        assert_eq!(lengths, [Some(FRAME_BYTES), Some(1), None]);
+    }
+}

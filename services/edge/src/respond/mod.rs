@@ -1,0 +1,8 @@
+//! HTTP answers: status, headers and body of replies, errors and downloads.
+
+pub(crate) mod answer;
+mod chunk_form;
+pub(crate) mod download;
+mod gzip;
+pub(crate) mod notes;
+mod range;

@@ -1,0 +1,56 @@
+//! `/limits`: the limits in force (contract section 7), from the configuration.
+
+use std::time::Duration;
+
+use mesh_bus::PullLimits;
+use proto_msgs::{
+    COMMIT_MS, MAX_LIST_LENGTH, NODE_CALL_MS,
+    v2::{LimitsReply, RateLimits, RequestLimits, RowLimits, TimeLimits},
+};
+
+use crate::config::{Config, HTTP2_STREAMS, MAX_HEADERS, STALL_TIMEOUT};
+
+/// The limits of this process, and those of the services by the same variables.
+pub(super) fn in_force(config: &Config) -> LimitsReply {
+    let limits = &config.limits;
+    LimitsReply {
+        request: Some(RequestLimits {
+            body_bytes: count(limits.body_bytes),
+            url_bytes: count(limits.url_bytes),
+            head_bytes: count(limits.head_bytes),
+            headers: MAX_HEADERS,
+            list_elements: count(MAX_LIST_LENGTH),
+        }),
+        rows: Some(RowLimits {
+            page_default: count(config.rows.page_default),
+            page_greatest: count(config.rows.page_max),
+            accounts_greatest: count(config.rows.accounts_max),
+        }),
+        rate: Some(RateLimits {
+            requests_per_s: config.rate.map_or(0, |rate| rate.per_s.get()),
+            exports_per_address: config.exports_per_address.map_or(0, |most| count(most.get())),
+            requests_in_flight: count(limits.in_flight),
+            connections: count(limits.connections),
+            requests_per_connection: HTTP2_STREAMS,
+        }),
+        time: Some(TimeLimits {
+            head_ms: milliseconds(limits.head_time),
+            body_ms: milliseconds(limits.body_time),
+            body_idle_ms: milliseconds(limits.body_idle),
+            idle_ms: milliseconds(limits.idle),
+            query_ms: milliseconds(limits.query_time()),
+            node_ms: NODE_CALL_MS,
+            commit_ms: COMMIT_MS,
+            export_idle_ms: milliseconds(PullLimits::default().idle),
+            stalled_ms: milliseconds(STALL_TIMEOUT),
+        }),
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,8 @@
+//! Which operation or page a request is for, and the warp service in front of that.
+
+mod console;
+mod limits;
+pub(crate) mod pages;
+pub(crate) mod routes;
+pub(crate) mod service;
+pub(crate) mod status;

@@ -1,0 +1,264 @@
+//! The edge's own pages: health, the limits in force, the API document and the page that shows it, the console. Made once,
+//! at the start.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    io::{self, Read, Write},
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{
+        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, VARY,
+        X_CONTENT_TYPE_OPTIONS,
+    },
+};
+use mesh_openapi::Document;
+use mesh_problem::Problem;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use warp::reply::Response;
+
+use crate::{
+    config::Config,
+    decode::query::Parameters,
+    respond::answer,
+    route::{console, limits},
+};
+
+/// Shorter bodies are not compressed (J15), bytes.
+const MIN_GZIPPED: usize = 1 << 10;
+
+/// The page runs its own scripts and calls this host alone. `data:` is for the icons in its style sheet.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+const JSON: &str = "application/json";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+pub(super) const STYLE: &str = "text/css; charset=utf-8";
+pub(super) const SCRIPT: &str = "text/javascript; charset=utf-8";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Pages by path.
+pub(crate) type Pages = HashMap<Cow<'static, str>, Arc<Page>>;
+
+/// A page that is the same for all clients.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// The name in metrics and logs.
+    pub(crate) name: &'static str,
+    /// Whether it is exempt from the rate limit.
+    pub(crate) is_vital: bool,
+    pub(super) media_type: &'static str,
+    pub(super) caching: Caching,
+    pub(super) etag: String,
+    /// `Content-Security-Policy`.
+    pub(super) policy: Option<HeaderValue>,
+    pub(super) content: Content,
+    /// The indented form (J12), of JSON alone.
+    pub(super) pretty: Option<Content>,
+}
+
+/// How clients may cache a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caching {
+    /// `no-store`.
+    NoStore,
+    /// `no-cache`: revalidated by its entity tag.
+    Revalidate,
+    /// `immutable`: the path changes with the content.
+    Immutable,
+}
+
+/// A body, plain and gzipped; one is made of the other.
+#[derive(Debug)]
+pub(super) struct Content {
+    plain: OnceLock<Bytes>,
+    gzipped: Option<Bytes>,
+}
+
+/// All pages by path.
+///
+/// # Errors
+/// When one of them cannot be written.
+pub(crate) fn all(config: &Config) -> io::Result<Pages> {
+    let health = Page { caching: Caching::NoStore, is_vital: true, ..Page::plain("health", TEXT, b"ok")? };
+    let docs = Page::plain("docs", HTML, include_bytes!("../../assets/docs/index.html"))?;
+    let pages = [
+        ("/health", health),
+        ("/limits", Page::json("limits", &limits::in_force(config))?),
+        ("/openapi.json", Page::json("openapi", &Document::of_contract())?),
+        ("/docs", Page { policy: Some(POLICY), ..docs }),
+        ("/docs/page.css", Page::plain("docs", STYLE, include_bytes!("../../assets/docs/page.css"))?),
+        ("/docs/page.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/page.js"))?),
+        (
+            "/docs/swagger-ui.css",
+            Page::gzipped("docs", STYLE, include_bytes!("../../assets/docs/swagger-ui.css.gz")),
+        ),
+        (
+            "/docs/swagger-ui-bundle.js",
+            Page::gzipped("docs", SCRIPT, include_bytes!("../../assets/docs/swagger-ui-bundle.js.gz")),
+        ),
+        // The scripts name this path for their licences.
+        (
+            "/docs/swagger-ui-bundle.js.LICENSE.txt",
+            Page::plain("docs", TEXT, include_bytes!("../../assets/docs/swagger-ui-bundle.js.LICENSE.txt"))?,
+        ),
+        ("/docs/LICENSE", Page::plain("docs", TEXT, include_bytes!("../../assets/docs/LICENSE"))?),
+        ("/docs/NOTICE", Page::plain("docs", TEXT, include_bytes!("../../assets/docs/NOTICE"))?),
+    ];
+    let pages = pages.into_iter().map(|(path, page)| (Cow::Borrowed(path), page));
+    Ok(pages.chain(console::pages()?).map(|(path, page)| (path, Arc::new(page))).collect())
+}
+
+impl Page {
+    fn json(name: &'static str, value: &impl Serialize) -> io::Result<Self> {
+        let page = Self::plain(name, JSON, &serde_json::to_vec(value)?)?;
+        Ok(Self { pretty: Some(Content::of(&serde_json::to_vec_pretty(value)?)?), ..page })
+    }
+
+    pub(super) fn plain(name: &'static str, media_type: &'static str, bytes: &[u8]) -> io::Result<Self> {
+        Ok(Self::of(name, media_type, bytes, Content::of(bytes)?))
+    }
+
+    fn gzipped(name: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Self {
+        let content = Content { plain: OnceLock::new(), gzipped: Some(Bytes::from_static(bytes)) };
+        Self::of(name, media_type, bytes, content)
+    }
+
+    fn of(name: &'static str, media_type: &'static str, bytes: &[u8], content: Content) -> Self {
+        let (caching, etag) = (Caching::Revalidate, etag(bytes));
+        Self { name, is_vital: false, media_type, caching, etag, policy: None, content, pretty: None }
+    }
+
+    /// The answer to one client: 304 when it has the page already.
+    ///
+    /// # Errors
+    /// When `?pretty` is malformed.
+    pub(crate) fn answer(&self, query: &str, request: &HeaderMap) -> Result<Response, Problem> {
+        let content = match &self.pretty {
+            Some(pretty) if Parameters::parse(query).pretty()? => pretty,
+            _ => &self.content,
+        };
+        let gzipped = content.gzipped.clone().filter(|_| answer::accepts_gzip(request));
+        let is_cacheable = self.caching != Caching::NoStore;
+        let is_unchanged = is_cacheable && answer::is_unchanged(request, &self.etag);
+        let mut response = match &gzipped {
+            _ if is_unchanged => Response::default(),
+            Some(gzipped) => Response::new(gzipped.clone().into()),
+            None => Response::new(content.plain().into()),
+        };
+        let headers = response.headers_mut();
+        headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        let cache_control = match self.caching {
+            Caching::NoStore => "no-store",
+            Caching::Revalidate => "no-cache",
+            Caching::Immutable => "public, max-age=31536000, immutable",
+        };
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache_control));
+        if let Some(etag) = is_cacheable.then(|| self.etag.parse().ok()).flatten() {
+            headers.insert(ETAG, etag);
+        }
+        if is_unchanged {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            return Ok(response);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
+        if gzipped.is_some() {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        if let Some(policy) = &self.policy {
+            headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
+        }
+        Ok(response)
+    }
+}
+
+impl Content {
+    fn of(bytes: &[u8]) -> io::Result<Self> {
+        let plain = OnceLock::from(Bytes::copy_from_slice(bytes));
+        if bytes.len() < MIN_GZIPPED {
+            return Ok(Self { plain, gzipped: None });
+        }
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes)?;
+        Ok(Self { plain, gzipped: Some(encoder.finish()?.into()) })
+    }
+
+    /// The plain body; of one that is committed gzipped it is made for the first client without gzip.
+    pub(super) fn plain(&self) -> Bytes {
+        let decompress = || {
+            let mut plain = Vec::new();
+            // The committed files are decompressed by a test.
+            let _ = GzDecoder::new(self.gzipped.as_deref().unwrap_or_default()).read_to_end(&mut plain);
+            plain.into()
+        };
+        self.plain.get_or_init(decompress).clone()
+    }
+}
+
+/// A weak entity tag, the same for all encodings.
+fn etag(bytes: &[u8]) -> String {
+    format!("W/\"{}\"", digest(bytes))
+}
+
+/// The first 8 bytes of the SHA-256 in hex.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
+    use mesh_chassis::{Config as _, Env};
+
+    use super::*;
+
+    fn pages() -> Pages {
+        all(&Config::read(&mut Env::default())).unwrap()
+    }
+
+    #[test]
+    fn the_vendored_files_have_the_checksums_of_their_note() {
+        let (pages, note) = (pages(), include_str!("../../assets/docs/README.md"));
+        for name in ["swagger-ui.css", "swagger-ui-bundle.js"] {
+            let plain = pages[format!("/docs/{name}").as_str()].content.plain();
+            let sum: String = Sha256::digest(&plain).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert!(note.contains(&format!("| `{name}` | `{sum}` |")), "{name} has {sum}");
+        }
+    }
+
+    #[test]
+    fn every_page_is_the_same_gzipped_and_plain_and_is_revalidated_by_its_tag() {
+        let gzip = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))]);
+        for (path, page) in pages() {
+            if let Some(gzipped) = &page.content.gzipped {
+                let mut plain = Vec::new();
+                GzDecoder::new(&gzipped[..]).read_to_end(&mut plain).unwrap();
+                assert_eq!(page.content.plain(), plain, "{path}");
+                assert_eq!(page.answer("", &gzip).unwrap().headers()[CONTENT_ENCODING], "gzip", "{path}");
+            }
+            let answer = page.answer("", &HeaderMap::new()).unwrap();
+            assert!(!answer.headers().contains_key(CONTENT_ENCODING), "{path}");
+            let Some(etag) = answer.headers().get(ETAG) else { continue };
+            let again = page.answer("", &HeaderMap::from_iter([(IF_NONE_MATCH, etag.clone())])).unwrap();
+            assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{path}");
+        }
+    }
+
+    #[test]
+    fn json_is_indented_on_request() {
+        let limits = &pages()["/limits"];
+        assert_eq!(limits.answer("pretty", &HeaderMap::new()).unwrap().status(), StatusCode::OK);
+        assert_eq!(limits.answer("pretty=x", &HeaderMap::new()).unwrap_err().number(), 10_015);
+        let pretty = limits.pretty.as_ref().unwrap().plain();
+        assert!(pretty.len() > limits.content.plain().len() && pretty.contains(&b'\n'));
+    }
+}

@@ -1,0 +1,157 @@
+//! The routes: the contract's operations and the edge's own pages. A path matches one of them or none.
+
+use std::sync::Arc;
+
+use percent_encoding::percent_decode_str;
+use proto_msgs::{Contract, Method, OperationInfo, Segment};
+
+use crate::route::{
+    pages::{Page, Pages},
+    status,
+};
+
+/// All routes, fixed paths before patterns.
+#[derive(Debug, Clone)]
+pub(crate) struct Routes {
+    operations: &'static [OperationInfo],
+    /// Indexes of `operations`, those with fewer fields in their path first.
+    order: Vec<usize>,
+    pages: Pages,
+}
+
+/// The match of a path.
+#[derive(Debug, Clone)]
+pub(crate) enum RouteMatch {
+    /// An operation, and the values of its path's fields.
+    Operation(&'static OperationInfo, Vec<(&'static str, String)>),
+    /// A page of the edge.
+    Page(Arc<Page>),
+    /// The status of the mesh, for the console.
+    Status,
+}
+
+impl Routes {
+    /// The contract's operations, and these pages.
+    pub(crate) fn of_contract(pages: Pages) -> Self {
+        let operations = Contract::get().operations();
+        let mut order: Vec<usize> = (0..operations.len()).collect();
+        order.sort_by_key(|index| {
+            operations[*index].path.iter().filter(|segment| matches!(segment, Segment::Field(_))).count()
+        });
+        Self { operations, order, pages }
+    }
+
+    /// The match of a path. Segments are compared percent-decoded.
+    pub(crate) fn find(&self, path: &str) -> Option<RouteMatch> {
+        if let Some(page) = self.pages.get(path) {
+            return Some(RouteMatch::Page(Arc::clone(page)));
+        }
+        if path == status::PATH {
+            return Some(RouteMatch::Status);
+        }
+        let segments: Vec<String> = path
+            .strip_prefix('/')?
+            .split('/')
+            .map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned())
+            .collect();
+        self.order.iter().find_map(|index| {
+            let operation = &self.operations[*index];
+            match_fields(&operation.path, &segments).map(|fields| RouteMatch::Operation(operation, fields))
+        })
+    }
+}
+
+impl RouteMatch {
+    /// The name in metrics and logs.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Operation(operation, _) => &operation.name,
+            Self::Page(page) => page.name,
+            Self::Status => status::NAME,
+        }
+    }
+
+    /// The path template, for traces.
+    pub(crate) fn route(&self, path: &str) -> String {
+        match self {
+            Self::Operation(operation, _) => operation.template(),
+            Self::Page(_) | Self::Status => path.to_owned(),
+        }
+    }
+
+    /// The value of `Allow`.
+    pub(crate) fn allow(&self) -> &'static str {
+        match self {
+            Self::Operation(OperationInfo { method: Method::Post, .. }, _) => "POST, OPTIONS",
+            _ => "GET, HEAD, OPTIONS",
+        }
+    }
+}
+
+/// The values of a path's fields, if the path matches.
+fn match_fields<'a>(pattern: &'a [Segment], segments: &[String]) -> Option<Vec<(&'a str, String)>> {
+    if pattern.len() != segments.len() {
+        return None;
+    }
+    let mut fields = Vec::new();
+    for (expected, given) in pattern.iter().zip(segments) {
+        match expected {
+            Segment::Fixed(text) if text == given => {}
+            Segment::Fixed(_) => return None,
+            Segment::Field(name) => fields.push((name.as_str(), given.clone())),
+        }
+    }
+    Some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use mesh_chassis::{Config as _, Env};
+
+    use super::*;
+    use crate::{config::Config, route::pages};
+
+    fn routes() -> &'static Routes {
+        static ROUTES: LazyLock<Routes> =
+            LazyLock::new(|| Routes::of_contract(pages::all(&Config::read(&mut Env::default())).unwrap()));
+        &ROUTES
+    }
+
+    fn name(path: &str) -> Option<&'static str> {
+        Some(routes().find(path)?.name())
+    }
+
+    #[test]
+    fn a_path_matches_one_route_or_none() {
+        assert_eq!(name("/accounts"), Some("ListAccounts"));
+        assert_eq!(name("/accounts/"), None);
+        assert_eq!(name("/api/v2/%63andle"), Some("ListCandleData"));
+        assert_eq!(name("/api/v2/withdrawal/ab"), Some("GetWithdrawal"));
+        assert_eq!(name("/api/v2/withdrawal/a/b"), None);
+        assert_eq!(name("/api/v2/withdrawal"), None);
+        assert_eq!(name("/health"), Some("health"));
+        assert_eq!(name("/docs"), Some("docs"));
+        assert_eq!(name("/docs/"), None);
+        assert_eq!(name("accounts"), None);
+        assert_eq!(name("/"), Some("console"));
+        assert_eq!(name("/console/now"), Some("console"));
+        assert_eq!(name("/console"), None);
+        assert_eq!(name("/console/app.js"), None, "only by the name with its content's digest");
+    }
+
+    #[test]
+    fn a_fixed_path_wins_over_a_pattern() {
+        assert_eq!(name("/transaction/check"), Some("CheckTransaction"));
+        assert_eq!(name("/transaction/checks"), Some("GetTransaction"));
+    }
+
+    #[test]
+    fn path_values_are_decoded_after_the_path_is_split() {
+        let Some(RouteMatch::Operation(_, fields)) = routes().find("/api/v2/withdrawal/a%2Fb%20") else {
+            panic!("no match")
+        };
+        assert_eq!(fields, [("id", "a/b ".to_owned())]);
+    }
+}

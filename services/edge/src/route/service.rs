@@ -1,0 +1,162 @@
+//! The service of a connection: a fast path that answers repeated reads from the cache, and behind it warp, whose single
+//! filter hands every request to the gateway.
+
+use std::{convert::Infallible, mem, sync::Arc};
+
+use actix::Addr;
+use bytes::{Buf, Bytes};
+use futures_util::{StreamExt, future::BoxFuture};
+use http::{
+    Method, Request, Uri,
+    header::{CONTENT_LENGTH, TRANSFER_ENCODING},
+};
+use hyper::body::Incoming;
+use mesh_problem::Problem;
+use mesh_telemetry::span;
+use tokio::time::Instant;
+use warp::{Filter, reply::Response};
+
+use crate::{
+    admission::{ClientContext, head},
+    ask::cache::{Cache, Question},
+    config::Config,
+    gateway::{Gateway, HttpRequest, RequestHead},
+    respond::answer,
+    trace::{RequestId, TRACEPARENT},
+};
+
+/// What warp makes of a filter.
+pub(crate) trait WarpService:
+    tower_service::Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send + 'static>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> WarpService for S where
+    S: tower_service::Service<
+            Request<Incoming>,
+            Response = Response,
+            Error = Infallible,
+            Future: Send + 'static,
+        > + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// The fast path in front of warp.
+pub(crate) struct HttpService<S> {
+    warp: S,
+    cache: Arc<Cache>,
+    config: Arc<Config>,
+}
+
+/// What the fast path comes to.
+pub(crate) enum FastPath {
+    /// The answer.
+    Hit(Response),
+    /// The question, when the target was decoded before.
+    Miss(Option<Arc<Question>>),
+}
+
+impl HttpService<()> {
+    /// The service in front of the gateway.
+    pub(crate) fn new(
+        gateway: Addr<Gateway>,
+        cache: Arc<Cache>,
+        config: Arc<Config>,
+    ) -> HttpService<impl WarpService> {
+        HttpService { warp: warp::service(filter(gateway, Arc::clone(&config))), cache, config }
+    }
+}
+
+impl<S: WarpService> HttpService<S> {
+    /// Answers a GET whose exact target and encoding are cached and fresh. Needs neither route nor decoding.
+    pub(crate) fn try_cached(&self, request: &Request<Incoming>, client: &ClientContext) -> FastPath {
+        let (headers, uri) = (request.headers(), request.uri());
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return FastPath::Miss(None);
+        }
+        let Some(target) = uri.path_and_query().map(|target| target.as_str()) else {
+            return FastPath::Miss(None);
+        };
+        let started = Instant::now();
+        let Some(cached) = self.cache.get_by_target(target, answer::accepts_gzip(headers), started) else {
+            return FastPath::Miss(None);
+        };
+        let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
+        // A client that sends a trace context wants its request traced.
+        let is_traced = span::is_enabled() && headers.contains_key(TRACEPARENT);
+        let is_slow = has_body || is_traced || request.method() != Method::GET || client.is_over_rate();
+        let is_valid = || head::check_size(target.len(), headers, &self.config.limits).is_ok();
+        let Some(answer) = cached.answer.filter(|_| !is_slow && is_valid()) else {
+            return FastPath::Miss(Some(cached.question));
+        };
+        let mut response = answer::respond(&answer, headers);
+        if let Some(height) = answer.height() {
+            client.connection.raise_min_height(height);
+        }
+        answer::finish(&mut response, RequestId::of(headers), &self.config, headers);
+        let bytes = response.status().is_success().then(|| answer.bytes());
+        answer.metrics.observe_fast_path(bytes, started.elapsed());
+        FastPath::Hit(response)
+    }
+
+    /// Answers a request by warp's filter.
+    pub(crate) fn call_warp(
+        &self,
+        mut request: Request<Incoming>,
+        client: ClientContext,
+        question: Option<Arc<Question>>,
+    ) -> S::Future {
+        // warp panics without a path (`CONNECT x:80`, `GET x`); no operation has this one.
+        if request.uri().path_and_query().is_none() {
+            *request.uri_mut() = Uri::from_static("*");
+        }
+        let headers = mem::take(request.headers_mut());
+        let head = RequestHead {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            id: RequestId::of(&headers),
+            headers,
+            client,
+            question,
+        };
+        request.extensions_mut().insert(Arc::new(head));
+        self.warp.clone().call(request)
+    }
+}
+
+/// Hands every request to the gateway. Headers are moved to the gateway's head rather than cloned by warp.
+fn filter(
+    gateway: Addr<Gateway>,
+    config: Arc<Config>,
+) -> impl Filter<Extract = (Response,), Error = warp::Rejection> + Clone + Send + Sync + 'static {
+    warp::ext::get::<Arc<RequestHead>>().and(warp::body::stream()).then(
+        move |head: Arc<RequestHead>, body| {
+            let (gateway, config) = (gateway.clone(), Arc::clone(&config));
+            let body = StreamExt::map(body, |piece: Result<_, warp::Error>| piece.map(copy_to_bytes));
+            let id = head.id.clone();
+            let request = HttpRequest { head, body: Box::pin(body) };
+            let answered: BoxFuture<'static, Response> = Box::pin(async move {
+                match gateway.send(request).await {
+                    Ok(response) => response,
+                    Err(error) => {
+                        let problem =
+                            Problem::unavailable("the edge is stopping").caused_by(error.to_string());
+                        answer::problem(&problem, &id, &config)
+                    }
+                }
+            });
+            answered
+        },
+    )
+}
+
+fn copy_to_bytes(mut piece: impl Buf) -> Bytes {
+    piece.copy_to_bytes(piece.remaining())
+}

@@ -1,0 +1,177 @@
+//! The state of one connection, shared by those that handle it: message boundaries, timeouts, the server and, by the
+//! request's client context, the gateway.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use mesh_framing::Ambiguity;
+use tokio::time::Instant;
+
+/// The state of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionState {
+    min_height: AtomicU64,
+    http2: AtomicBool,
+    begun: AtomicUsize,
+    broken: AtomicUsize,
+    started: AtomicUsize,
+    finished: AtomicUsize,
+    frames: AtomicUsize,
+    long_lived: AtomicUsize,
+    /// Why strict HTTP/1 refused the connection.
+    refusal: OnceLock<Ambiguity>,
+    opened_at: OpenedAt,
+    /// When the newest answer was complete, nanoseconds after `opened_at`.
+    finished_ns: AtomicU64,
+}
+
+#[derive(Debug)]
+struct OpenedAt(Instant);
+
+impl Default for OpenedAt {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl ConnectionState {
+    /// The highest block height that was answered on this connection; later answers may not be older.
+    pub(crate) fn min_height(&self) -> u64 {
+        self.min_height.load(Ordering::Relaxed)
+    }
+
+    /// Records the block height of an answer.
+    pub(crate) fn raise_min_height(&self, height: u64) {
+        self.min_height.fetch_max(height, Ordering::Relaxed);
+    }
+
+    /// Records that the client speaks HTTP/2.
+    pub(crate) fn set_http2(&self) {
+        self.http2.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the client speaks HTTP/2.
+    pub(crate) fn is_http2(&self) -> bool {
+        self.http2.load(Ordering::Relaxed)
+    }
+
+    /// Records the number of requests of which a byte has been received (HTTP/1).
+    pub(crate) fn set_begun(&self, requests: usize) {
+        self.begun.store(requests, Ordering::Relaxed);
+    }
+
+    /// Records why the connection is refused.
+    pub(crate) fn set_refusal(&self, reason: Ambiguity) {
+        let _ = self.refusal.set(reason);
+    }
+
+    /// Why the connection is refused, if it is.
+    pub(crate) fn refusal(&self) -> Option<Ambiguity> {
+        self.refusal.get().copied()
+    }
+
+    /// Records the request whose body is refused, counted from 1.
+    pub(crate) fn set_broken(&self, request: usize) {
+        self.broken.store(request, Ordering::Relaxed);
+    }
+
+    /// Whether bytes of a request have been received that has not started (HTTP/1).
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.begun.load(Ordering::Relaxed) > self.started()
+    }
+
+    /// Starts the next request.
+    pub(crate) fn start_request(self: &Arc<Self>) -> InFlightRequest {
+        let number = self.started.fetch_add(1, Ordering::Relaxed) + 1;
+        InFlightRequest { number, connection: Arc::clone(self) }
+    }
+
+    fn started(&self) -> usize {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    fn finished(&self) -> usize {
+        self.finished.load(Ordering::Relaxed)
+    }
+
+    /// When the newest answer was complete; when the connection was opened, as long as there is none.
+    pub(crate) fn finished_at(&self) -> Instant {
+        self.opened_at.0 + Duration::from_nanos(self.finished_ns.load(Ordering::Relaxed))
+    }
+
+    /// Whether a request is in flight.
+    pub(crate) fn is_answering(&self) -> bool {
+        self.started() != self.finished()
+    }
+
+    /// Marks a stream that may stay open without sending anything, until the mark is dropped.
+    pub(crate) fn mark_long_lived(self: &Arc<Self>) -> LongLivedStream {
+        self.long_lived.fetch_add(1, Ordering::Relaxed);
+        LongLivedStream(Arc::clone(self))
+    }
+
+    /// Whether a long-lived stream is open: silence is then no sign of a stalled client.
+    pub(crate) fn has_long_lived_stream(&self) -> bool {
+        self.long_lived.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counts a poll of an answer's body.
+    pub(super) fn count_frame(&self) {
+        self.frames.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A number that changes whenever an answer makes progress.
+    pub(crate) fn progress(&self) -> usize {
+        let frames = self.frames.load(Ordering::Relaxed);
+        frames.wrapping_add(self.started()).wrapping_add(self.finished())
+    }
+}
+
+/// The mark of an open long-lived stream.
+#[derive(Debug)]
+pub(crate) struct LongLivedStream(Arc<ConnectionState>);
+
+impl Drop for LongLivedStream {
+    fn drop(&mut self) {
+        self.0.long_lived.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A request that is being answered; dropped when the body of its answer is.
+#[derive(Debug)]
+pub(crate) struct InFlightRequest {
+    /// Number of the request on its connection, counted from 1.
+    number: usize,
+    pub(super) connection: Arc<ConnectionState>,
+}
+
+impl InFlightRequest {
+    /// Whether the request's body is refused.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.connection.broken.load(Ordering::Relaxed) == self.number
+    }
+
+    /// Why the connection is refused, if it is.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.connection.refusal().map(|reason| reason.to_string())
+    }
+
+    /// Whether no byte of a later request has been received.
+    pub(crate) fn is_last(&self) -> bool {
+        self.connection.begun.load(Ordering::Relaxed) <= self.number
+    }
+}
+
+impl Drop for InFlightRequest {
+    fn drop(&mut self) {
+        let ConnectionState { opened_at, finished, finished_ns, .. } = &*self.connection;
+        // A u64 of nanoseconds lasts for centuries.
+        finished_ns.store(opened_at.0.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        finished.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,8 @@
+//! Sockets and connections: listening, accepting, message boundaries, timeouts, hyper.
+
+pub(crate) mod connection;
+pub(crate) mod listen;
+pub(crate) mod server;
+mod strict_http1;
+mod timeouts;
+mod tracked_body;

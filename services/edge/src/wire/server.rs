@@ -1,0 +1,389 @@
+//! The HTTP server: accepts connections, serves their requests with hyper, and closes them in order at a shutdown.
+
+use std::{convert::Infallible, future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
+
+use futures_util::{
+    FutureExt,
+    future::{Either, ready},
+};
+use http::{HeaderValue, Request, StatusCode, Version, header::CONNECTION};
+use http_body_util::Either as EitherBody;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto, graceful::GracefulConnection},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::{Instant, timeout, timeout_at},
+};
+use warp::reply::Response;
+
+use crate::{
+    access_log::{AccessLog, record::Record},
+    admission::{
+        Admission, ConnectionPermit,
+        head::has_valid_host,
+        rate_limiter::RateLimitStatus,
+        rejection::{Rejector, SpareFile},
+    },
+    config::{Config, HTTP2_STREAMS, Limits, STALL_TIMEOUT},
+    grpc::{protocol::is_grpc, standard::Grpc},
+    metrics::Metrics,
+    route::service::{FastPath, HttpService, WarpService},
+    wire::{
+        connection::{ConnectionState, InFlightRequest},
+        strict_http1::StrictHttp1,
+        timeouts::{TimeoutStream, Timeouts},
+        tracked_body::TrackedBody,
+    },
+};
+
+/// Greatest buffer of a connection, so that thousands of slow clients cost little. hyper answers 431 to more than 100
+/// fields and to a head that does not fit.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// How long open connections are served at a shutdown, so that clients learn of it by an answer; at most a third of the
+/// grace.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// Limits of one HTTP/2 connection.
+mod http2 {
+    use std::time::Duration;
+
+    /// Unread body bytes of one request.
+    pub(super) const STREAM_WINDOW: u32 = 64 << 10;
+    /// Unread body bytes of all requests.
+    pub(super) const WINDOW: u32 = 256 << 10;
+    pub(super) const FRAME_BYTES: u32 = 16 << 10;
+    /// Requests that the client reset before they were accepted.
+    pub(super) const REMOTE_RESETS: usize = 20;
+    /// Requests that were reset for the client's errors.
+    pub(super) const LOCAL_RESETS: usize = 128;
+    /// Silence of the client before a ping.
+    pub(super) const PING_AFTER: Duration = Duration::from_secs(20);
+    /// Longest time for the answer to a ping.
+    pub(super) const PONG_TIMEOUT: Duration = Duration::from_secs(10);
+}
+
+/// The gRPC status of a call that was over a limit.
+const GRPC_STATUS: &str = "grpc-status";
+const RESOURCE_EXHAUSTED: &str = "8";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum ShutdownPhase {
+    /// Connections are accepted.
+    Running,
+    /// Open connections are served.
+    Draining,
+    /// Requests that have begun are answered.
+    Closing,
+}
+
+/// The open connections of this process.
+pub(crate) struct Server {
+    phase: watch::Sender<ShutdownPhase>,
+}
+
+impl Server {
+    /// Accepts on all listeners once `ready` resolves, until drained.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of the process that is made once, in main")]
+    pub(crate) fn start<S: WarpService>(
+        listeners: Vec<TcpListener>,
+        service: HttpService<S>,
+        grpc: &Arc<Grpc>,
+        admission: &Arc<Admission>,
+        config: &Config,
+        metrics: &Metrics,
+        access_log: Option<&Arc<AccessLog>>,
+        ready: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let ready = ready.boxed().shared();
+        let (sender, phase) = watch::channel(ShutdownPhase::Running);
+        let acceptor = Acceptor {
+            service: Arc::new(service),
+            grpc: Arc::clone(grpc),
+            builder: Arc::new(builder(&config.limits)),
+            admission: Arc::clone(admission),
+            rejector: Arc::new(Rejector::new(access_log.cloned())),
+            limits: config.limits,
+            metrics: metrics.clone(),
+            access_log: access_log.cloned(),
+            phase,
+        };
+        for listener in listeners {
+            let (acceptor, ready) = (acceptor.clone(), ready.clone());
+            tokio::spawn(async move {
+                ready.await;
+                acceptor.accept(listener).await;
+            });
+        }
+        Self { phase: sender }
+    }
+
+    /// Stops accepting, serves open connections for a moment, each next answer being its connection's last, then answers
+    /// what has begun, and closes; all within the grace.
+    pub(crate) async fn drain(self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        self.phase.send_replace(ShutdownPhase::Draining);
+        if timeout(DRAIN_TIME.min(grace / 3), self.phase.closed()).await.is_ok() {
+            return;
+        }
+        self.phase.send_replace(ShutdownPhase::Closing);
+        if timeout_at(deadline, self.phase.closed()).await.is_err() {
+            tracing::warn!("closing connections that are still busy");
+        }
+    }
+}
+
+fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().header_read_timeout(None).max_buf_size(BUFFER_BYTES);
+    // HTTP/2 counts 32 bytes more for each field than the limit does, and refuses what is beyond its own without a body:
+    // twice the limit lets the gateway explain the refusal.
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(HTTP2_STREAMS)
+        .max_header_list_size(u32::try_from(limits.head_bytes * 2).unwrap_or(u32::MAX))
+        .max_frame_size(http2::FRAME_BYTES)
+        .initial_stream_window_size(http2::STREAM_WINDOW)
+        .initial_connection_window_size(http2::WINDOW)
+        .max_send_buf_size(BUFFER_BYTES)
+        .max_pending_accept_reset_streams(http2::REMOTE_RESETS)
+        .max_local_error_reset_streams(http2::LOCAL_RESETS)
+        .keep_alive_interval(http2::PING_AFTER)
+        .keep_alive_timeout(http2::PONG_TIMEOUT);
+    builder
+}
+
+/// Accepts and serves connections.
+struct Acceptor<S> {
+    service: Arc<HttpService<S>>,
+    grpc: Arc<Grpc>,
+    builder: Arc<auto::Builder<TokioExecutor>>,
+    admission: Arc<Admission>,
+    rejector: Arc<Rejector>,
+    limits: Limits,
+    metrics: Metrics,
+    access_log: Option<Arc<AccessLog>>,
+    phase: watch::Receiver<ShutdownPhase>,
+}
+
+impl<S> Clone for Acceptor<S> {
+    fn clone(&self) -> Self {
+        Self {
+            service: Arc::clone(&self.service),
+            grpc: Arc::clone(&self.grpc),
+            builder: Arc::clone(&self.builder),
+            admission: Arc::clone(&self.admission),
+            rejector: Arc::clone(&self.rejector),
+            limits: self.limits,
+            metrics: self.metrics.clone(),
+            access_log: self.access_log.clone(),
+            phase: self.phase.clone(),
+        }
+    }
+}
+
+impl<S: WarpService> Acceptor<S> {
+    /// Serves connections that get a permit and rejects others, until a shutdown.
+    async fn accept(self, listener: TcpListener) {
+        let (mut phase, mut spare) = (self.phase.clone(), SpareFile::open());
+        loop {
+            tokio::select! {
+                () = reached(&mut phase, ShutdownPhase::Draining) => return,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => match self.admission.connection(peer.ip()) {
+                        Ok(permit) => self.serve(stream, peer.ip(), permit),
+                        Err(rejected) => self.rejector.reject(stream, peer.ip(), rejected.reason()),
+                    },
+                    Err(error) => if spare.handle_accept_error(&listener, &error, &self.rejector).await {
+                        self.admission.count_rejected_connection("files");
+                    }
+                },
+            }
+        }
+    }
+
+    /// Serves a connection, which keeps its permit until it is closed.
+    fn serve(&self, stream: TcpStream, peer: IpAddr, permit: ConnectionPermit) {
+        let _ = stream.set_nodelay(true);
+        let state = Arc::new(ConnectionState::default());
+        let timeouts = Timeouts { head: self.limits.head_time, idle: self.limits.idle, stall: STALL_TIMEOUT };
+        let stream = StrictHttp1::new(stream, Arc::clone(&state));
+        let stream = TimeoutStream::new(stream, Arc::clone(&state), timeouts);
+        let (acceptor, connection) = (self.clone(), Arc::clone(&state));
+        let service = service_fn(move |request| acceptor.answer(request, peer, &connection));
+        let (builder, metrics, phase) = (Arc::clone(&self.builder), self.metrics.clone(), self.phase.clone());
+        let access_log = self.access_log.clone();
+        tokio::spawn(async move {
+            metrics.connections.inc();
+            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+            if let Err(error) = serve_until_closed(connection, &state, phase).await {
+                tracing::debug!(error, "a connection broke");
+                if let (Some(access_log), Some(error)) = (access_log, error.downcast_ref::<hyper::Error>()) {
+                    log_unreadable_head(&access_log, peer, error, &state);
+                }
+            }
+            metrics.connections.dec();
+            drop(permit);
+        });
+    }
+
+    /// Answers a request: from the cache, over gRPC, or by warp.
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: IpAddr,
+        connection: &Arc<ConnectionState>,
+    ) -> impl Future<Output = Result<Answer, Infallible>> + Send + 'static + use<S> {
+        let client = self.admission.identify(connection, peer, request.headers());
+        let record = self
+            .access_log
+            .as_ref()
+            .map(|log| log.begin(&request, self.admission.client_address(peer, request.headers())));
+        let exchange = Exchange {
+            request: connection.start_request(),
+            is_http1: request.version() < Version::HTTP_2,
+            rate: client.rate,
+            record,
+        };
+        if !has_valid_host(&request) {
+            return Either::Left(ready(Ok(exchange.refuse_host())));
+        }
+        let question = match self.service.try_cached(&request, &client) {
+            FastPath::Hit(response) => {
+                return Either::Left(ready(Ok(exchange.finish(response, &self.phase))));
+            }
+            FastPath::Miss(question) => question,
+        };
+        // The gateway refuses gRPC over HTTP/1.
+        if !exchange.is_http1 && is_grpc(request.method(), request.headers()) {
+            let answered = Arc::clone(&self.grpc).answer(request, client);
+            return Either::Right(Either::Left(Box::pin(async move {
+                let mut response = answered.await;
+                exchange.write_rate(&mut response);
+                Ok(exchange.track(response.map(EitherBody::Right)))
+            })));
+        }
+        let answered = self.service.call_warp(request, client, question);
+        let phase = self.phase.clone();
+        // Boxed, since the future of the filter is large and would be moved with every answer of the fast path.
+        Either::Right(Either::Right(Box::pin(async move { Ok(exchange.finish(answered.await?, &phase)) })))
+    }
+}
+
+/// An answer by warp or by gRPC.
+type Answer = http::Response<TrackedBody<EitherBody<<Response as WithBody>::Body, tonic::body::Body>>>;
+
+/// Names the body of warp's responses, which has no public path.
+trait WithBody {
+    type Body;
+}
+
+impl<B> WithBody for http::Response<B> {
+    type Body = B;
+}
+
+/// A request with what finishes its answer.
+struct Exchange {
+    request: InFlightRequest,
+    is_http1: bool,
+    rate: Option<RateLimitStatus>,
+    record: Option<Box<Record>>,
+}
+
+impl Exchange {
+    /// Finishes an answer; over HTTP/1 it is the last of its connection when the request's body is refused, or at a
+    /// shutdown.
+    fn finish(self, mut response: Response, phase: &watch::Receiver<ShutdownPhase>) -> Answer {
+        let is_broken = self.is_http1 && self.request.is_broken();
+        if is_broken {
+            response = Response::default();
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+        }
+        self.write_rate(&mut response);
+        // `has_changed` is one atomic load; `borrow` takes a lock.
+        let is_stopping = phase.has_changed().unwrap_or(true);
+        if is_broken || self.is_http1 && is_stopping && self.request.is_last() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        self.track(response.map(EitherBody::Left))
+    }
+
+    /// Refuses a request with an invalid host as strict HTTP/1 refuses others: with an empty 400, over HTTP/1 the last of
+    /// its connection.
+    fn refuse_host(mut self) -> Answer {
+        if let Some(record) = &mut self.record {
+            record.set_reason("an odd host");
+        }
+        let mut response = Response::default();
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        self.write_rate(&mut response);
+        if self.is_http1 {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        self.track(response.map(EitherBody::Left))
+    }
+
+    /// Writes the client's allowance into the headers, where rates are limited.
+    fn write_rate<B>(&self, response: &mut http::Response<B>) {
+        let Some(rate) = self.rate else { return };
+        let is_refused = response.status() == StatusCode::TOO_MANY_REQUESTS
+            || response.headers().get(GRPC_STATUS).is_some_and(|status| status == RESOURCE_EXHAUSTED);
+        rate.write_headers(response.headers_mut(), is_refused);
+    }
+
+    /// Keeps the request in flight until its answer's body is dropped, and has the access log record it.
+    fn track<B: hyper::body::Body>(mut self, response: http::Response<B>) -> http::Response<TrackedBody<B>> {
+        if let Some(record) = &mut self.record {
+            record.set_head(&response, &self.request);
+        }
+        response.map(|body| TrackedBody::new(body, self.request, self.record))
+    }
+}
+
+/// Logs a head that hyper refused; the answer had neither id nor body.
+fn log_unreadable_head(access_log: &AccessLog, peer: IpAddr, error: &hyper::Error, state: &ConnectionState) {
+    if !error.is_parse() {
+        return;
+    }
+    let text = error.to_string();
+    // hyper tells the two apart by the text alone.
+    let status = match (error.is_parse_too_large(), text.contains("URI")) {
+        (true, true) => StatusCode::URI_TOO_LONG,
+        (true, false) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    let because = state.refusal().map_or(text, |reason| reason.to_string());
+    access_log.refused(peer, status, nuid::next().as_str(), &because, 0);
+}
+
+/// Serves a connection to its end. At a shutdown an HTTP/2 client gets a GOAWAY at once and loses nothing; an idle HTTP/1
+/// connection stays open until the last moment, since a request could already be on its way.
+async fn serve_until_closed<C: GracefulConnection>(
+    connection: C,
+    state: &ConnectionState,
+    mut phase: watch::Receiver<ShutdownPhase>,
+) -> Result<(), C::Error> {
+    let mut connection = pin!(connection);
+    let shutdown = async {
+        reached(&mut phase, ShutdownPhase::Draining).await;
+        if !state.is_http2() {
+            reached(&mut phase, ShutdownPhase::Closing).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => return ended,
+        () = shutdown => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}
+
+/// Resolves once the shutdown phase is at least `phase`.
+async fn reached(current: &mut watch::Receiver<ShutdownPhase>, phase: ShutdownPhase) {
+    let _ = current.wait_for(|current| *current >= phase).await;
+}

@@ -1,0 +1,400 @@
+//! Timeouts of a connection (contract section 7): for a request's head, from connecting or from its first byte; for the
+//! next request of an idle connection; for a client that reads nothing of its answer. hyper's own timer covers the first
+//! alone, and only once the protocol is known.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep, sleep},
+};
+
+use crate::wire::connection::ConnectionState;
+
+/// The timeouts of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timeouts {
+    /// For a request's head, from connecting or from its first byte.
+    pub(crate) head: Duration,
+    /// For the next request on an open connection.
+    pub(crate) idle: Duration,
+    /// For the client to read the next bytes of an answer.
+    pub(crate) stall: Duration,
+}
+
+/// A stream whose reads and writes fail with [`io::ErrorKind::TimedOut`] when the client takes too long.
+pub(crate) struct TimeoutStream<S> {
+    stream: S,
+    state: Arc<ConnectionState>,
+    /// [`ConnectionState::progress`] when the deadline was set.
+    progress: usize,
+    awaiting: Awaiting,
+    /// When `awaiting` has taken too long; `None` for a head whose first bytes have just come.
+    deadline: Option<Instant>,
+    /// Fires at the deadline or earlier: resetting it for every request costs more than a spare wake-up.
+    timer: Pin<Box<Sleep>>,
+    /// Runs while the client accepts no bytes.
+    write_timer: Option<Pin<Box<Sleep>>>,
+    timeouts: Timeouts,
+}
+
+/// What a read waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaiting {
+    /// The rest of a request's head, or of the bytes that tell the protocol.
+    Head,
+    /// The next request of HTTP/1.
+    NextRequest,
+    /// Frames of HTTP/2, not all of which are requests.
+    Http2,
+}
+
+impl<S> TimeoutStream<S> {
+    pub(crate) fn new(stream: S, state: Arc<ConnectionState>, timeouts: Timeouts) -> Self {
+        let deadline = Some(Instant::now() + timeouts.head);
+        let timer = Box::pin(sleep(timeouts.head.min(timeouts.idle)));
+        let awaiting = Awaiting::Head;
+        Self { stream, state, progress: 0, awaiting, deadline, timer, write_timer: None, timeouts }
+    }
+
+    /// Sets what is awaited and until when. The timer is only ever moved to an earlier time here.
+    fn set_deadline(&mut self, awaiting: Awaiting, deadline: Instant) {
+        self.awaiting = awaiting;
+        self.deadline = Some(deadline);
+        if deadline < self.timer.deadline() {
+            self.timer.as_mut().reset(deadline);
+        }
+    }
+
+    /// Updates what is awaited after a read of some bytes.
+    fn after_read(&mut self) {
+        match self.awaiting {
+            Awaiting::Head if self.state.is_http2() => {
+                self.set_deadline(Awaiting::Http2, Instant::now() + self.timeouts.idle);
+            }
+            // Most heads are complete at once: the clock is read only when a read has to wait.
+            Awaiting::NextRequest => (self.awaiting, self.deadline) = (Awaiting::Head, None),
+            Awaiting::Head | Awaiting::Http2 => {}
+        }
+    }
+
+    /// Polls the timeout of a read that has no bytes: ready with an error once it has passed.
+    fn poll_read_timeout(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        if self.state.is_answering() && self.awaiting != Awaiting::Http2 {
+            // The write timer watches the client during an answer. The read timer only has to wake the connection after
+            // it, since nothing else does: at the earliest time at which it could have been idle for too long.
+            while self.timer.as_mut().poll(context).is_ready() {
+                self.timer.as_mut().reset(Instant::now() + self.timeouts.idle);
+            }
+            return Poll::Pending;
+        }
+        self.follow_progress();
+        if self.deadline.is_none() {
+            self.set_deadline(self.awaiting, Instant::now() + self.timeouts.head);
+        }
+        loop {
+            ready!(self.timer.as_mut().poll(context));
+            match self.deadline {
+                Some(deadline) if deadline > self.timer.deadline() => self.timer.as_mut().reset(deadline),
+                // A silent long-lived stream is no stalled client; HTTP/2 pings notice one that is gone.
+                _ if self.state.has_long_lived_stream() => {
+                    let deadline = Instant::now() + self.timeouts.stall;
+                    self.deadline = Some(deadline);
+                    self.timer.as_mut().reset(deadline);
+                }
+                _ => return Poll::Ready(timed_out("no request in time")),
+            }
+        }
+    }
+
+    /// Sets the deadline of what comes next when an answer has made progress.
+    fn follow_progress(&mut self) {
+        let progress = self.state.progress();
+        if progress == self.progress {
+            return;
+        }
+        self.progress = progress;
+        let idle_deadline = self.state.finished_at() + self.timeouts.idle;
+        match self.awaiting {
+            Awaiting::Http2 if self.state.is_answering() => {
+                self.set_deadline(Awaiting::Http2, Instant::now() + self.timeouts.stall);
+            }
+            Awaiting::Http2 => self.set_deadline(Awaiting::Http2, idle_deadline),
+            Awaiting::Head | Awaiting::NextRequest if self.state.is_receiving() => {
+                self.set_deadline(Awaiting::Head, Instant::now() + self.timeouts.head);
+            }
+            Awaiting::Head | Awaiting::NextRequest => self.set_deadline(Awaiting::NextRequest, idle_deadline),
+        }
+    }
+
+    /// Polls the timeout of a write that makes no progress.
+    fn poll_write_timeout<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.write_timer = None;
+            return written;
+        }
+        let timer = self.write_timer.get_or_insert_with(|| Box::pin(sleep(self.timeouts.stall)));
+        ready!(timer.as_mut().poll(context));
+        Poll::Ready(Err(timed_out("the client takes nothing")))
+    }
+}
+
+fn timed_out(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, what)
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if Pin::new(&mut this.stream).poll_read(context, into)?.is_ready() {
+            this.after_read();
+            return Poll::Ready(Ok(()));
+        }
+        this.poll_read_timeout(context).map(Err)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.poll_write_timeout(context, written)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.poll_write_timeout(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+    use hyper_util::rt::TokioIo;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+        net::{TcpListener, TcpStream},
+        time::timeout,
+    };
+
+    use super::*;
+    use crate::wire::tracked_body::TrackedBody;
+
+    /// A timeout that passes during a test, and one that does not.
+    const SOON: Duration = Duration::from_millis(40);
+    const NEVER: Duration = Duration::from_secs(3600);
+
+    fn connection(
+        head: Duration,
+        idle: Duration,
+    ) -> (DuplexStream, TimeoutStream<DuplexStream>, Arc<ConnectionState>) {
+        let (client, server) = duplex(1024);
+        let state = Arc::new(ConnectionState::default());
+        let timeouts = Timeouts { head, idle, stall: NEVER };
+        let stream = TimeoutStream::new(server, Arc::clone(&state), timeouts);
+        (client, stream, state)
+    }
+
+    async fn times_out(connection: &mut TimeoutStream<DuplexStream>) {
+        let read =
+            timeout(Duration::from_secs(20), connection.read_u8()).await.expect("the connection stays open");
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    async fn stays_open(connection: &mut TimeoutStream<DuplexStream>) {
+        assert!(timeout(SOON * 3, connection.read_u8()).await.is_err(), "the connection timed out");
+    }
+
+    async fn receive(client: &mut DuplexStream, connection: &mut TimeoutStream<DuplexStream>, bytes: &[u8]) {
+        client.write_all(bytes).await.unwrap();
+        let mut received = vec![0; bytes.len()];
+        connection.read_exact(&mut received).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_a_byte_has_the_head_timeout() {
+        let (_client, mut connection, _) = connection(SOON, NEVER);
+        times_out(&mut connection).await;
+    }
+
+    #[tokio::test]
+    async fn bytes_of_a_head_do_not_extend_its_timeout() {
+        let (mut client, mut connection, _) = connection(SOON, NEVER);
+        receive(&mut client, &mut connection, b"G").await;
+        times_out(&mut connection).await;
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_has_the_idle_timeout() {
+        let (mut client, mut connection, state) = connection(NEVER, SOON);
+        receive(&mut client, &mut connection, b"GET").await;
+        drop(state.start_request());
+        times_out(&mut connection).await;
+    }
+
+    #[tokio::test]
+    async fn the_next_head_on_a_connection_has_the_head_timeout() {
+        let (mut client, mut connection, state) = connection(SOON, NEVER);
+        receive(&mut client, &mut connection, b"GET").await;
+        drop(state.start_request());
+        stays_open(&mut connection).await;
+        receive(&mut client, &mut connection, b"G").await;
+        times_out(&mut connection).await;
+    }
+
+    #[tokio::test]
+    async fn a_pipelined_head_has_the_head_timeout() {
+        let (mut client, mut connection, state) = connection(SOON, NEVER);
+        receive(&mut client, &mut connection, b"GET and G").await;
+        state.set_begun(2);
+        drop(state.start_request());
+        times_out(&mut connection).await;
+    }
+
+    #[tokio::test]
+    async fn a_request_in_flight_has_no_read_timeout() {
+        let (mut client, mut connection, state) = connection(SOON, SOON);
+        receive(&mut client, &mut connection, b"GET").await;
+        let request = state.start_request();
+        stays_open(&mut connection).await;
+        drop(request);
+        times_out(&mut connection).await;
+    }
+
+    #[tokio::test]
+    async fn frames_of_http2_have_no_head_timeout() {
+        let (mut client, mut connection, state) = connection(SOON, NEVER);
+        state.set_http2();
+        receive(&mut client, &mut connection, b"preface").await;
+        receive(&mut client, &mut connection, b"frame").await;
+        stays_open(&mut connection).await;
+    }
+
+    /// Serves a connection with hyper over TCP (in-memory streams wake the other side). The client sends requests, reads
+    /// the answers and leaves the connection open.
+    async fn times_out_after_answers(timeouts: Timeouts, requests: usize, answers_at_once: bool) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        // The request is there before the first read.
+        client.write_all(REQUEST).await.unwrap();
+        let state = Arc::new(ConnectionState::default());
+        let connection = TimeoutStream::new(listener.accept().await.unwrap().0, Arc::clone(&state), timeouts);
+        let service = service_fn(|_: Request<Incoming>| {
+            let request = state.start_request();
+            async move {
+                if !answers_at_once {
+                    sleep(SOON).await;
+                }
+                Ok::<_, Infallible>(Response::new(TrackedBody::new(
+                    Full::<Bytes>::from("answered"),
+                    request,
+                    None,
+                )))
+            }
+        });
+        // In a task of its own, so that the client does not wake it.
+        let serving = async {
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(connection), service).await;
+        };
+        let client = tokio::spawn(async move {
+            for answers in 1..=requests {
+                let mut answer = Vec::new();
+                while !answer.ends_with(b"answered") {
+                    answer.push(client.read_u8().await.unwrap());
+                }
+                if answers < requests {
+                    client.write_all(REQUEST).await.unwrap();
+                }
+            }
+            let last = Instant::now();
+            assert_eq!(client.read_u8().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+            last.elapsed()
+        });
+        timeout(Duration::from_secs(20), serving).await.expect("the connection stays open");
+        let idle = client.await.unwrap();
+        // At most twice the timeout on a busy machine; no rest of another timeout is added.
+        assert!(idle >= timeouts.idle * 9 / 10 && idle < timeouts.idle * 2, "it was idle for {idle:?}");
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_of_hyper_times_out_after_its_answers() {
+        let idle = SOON * 20;
+        for (head, requests, answers_at_once) in
+            [(idle / 2, 1, true), (idle / 2, 1, false), (idle * 3 / 4, 2, true), (NEVER, 2, false)]
+        {
+            times_out_after_answers(Timeouts { head, idle, stall: NEVER }, requests, answers_at_once).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_times_out() {
+        let (_client, server) = duplex(8);
+        let timeouts = Timeouts { head: NEVER, idle: NEVER, stall: SOON };
+        let mut connection = TimeoutStream::new(server, Arc::default(), timeouts);
+        connection.write_all(b"answered").await.unwrap();
+        let written = timeout(Duration::from_secs(20), connection.write_all(b"more")).await;
+        assert_eq!(written.expect("it stays open").unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn an_http2_client_whose_answers_make_no_progress_times_out() {
+        let (mut client, server) = duplex(64);
+        let state = Arc::new(ConnectionState::default());
+        state.set_http2();
+        let timeouts = Timeouts { head: NEVER, idle: NEVER, stall: SOON };
+        let mut connection = TimeoutStream::new(server, Arc::clone(&state), timeouts);
+        receive(&mut client, &mut connection, b"preface").await;
+        let _request = state.start_request();
+        times_out(&mut connection).await;
+    }
+
+    #[tokio::test]
+    async fn a_silent_long_lived_stream_keeps_an_http2_connection_open() {
+        let (mut client, server) = duplex(64);
+        let state = Arc::new(ConnectionState::default());
+        state.set_http2();
+        let timeouts = Timeouts { head: NEVER, idle: SOON, stall: SOON };
+        let mut connection = TimeoutStream::new(server, Arc::clone(&state), timeouts);
+        receive(&mut client, &mut connection, b"preface").await;
+        let (request, long_lived) = (state.start_request(), state.mark_long_lived());
+        stays_open(&mut connection).await;
+        drop((request, long_lived));
+        times_out(&mut connection).await;
+    }
+}
