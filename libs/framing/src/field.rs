@@ -1,6 +1,6 @@
-//! Field names: which bytes they have, and the three that say where a request ends or whom it is for.
+//! Field names: their bytes, and the three names that matter for framing.
 
-/// A field, as far as framing cares.
+/// A field by its meaning for framing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
     Length,
@@ -13,7 +13,7 @@ const LENGTH: &[u8] = b"content-length";
 const CODING: &[u8] = b"transfer-encoding";
 const HOST: &[u8] = b"host";
 
-/// Longest name that matters.
+/// Longest of these names.
 const LONGEST: usize = CODING.len();
 
 impl Field {
@@ -27,24 +27,24 @@ impl Field {
     }
 }
 
-/// A name whose pieces come one by one.
+/// A name that is received in pieces.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Name {
+pub(crate) struct FieldName {
     bytes: [u8; LONGEST],
     length: usize,
 }
 
-impl Name {
-    /// Whether nothing of it has come yet.
+impl FieldName {
+    /// Whether no piece was received.
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Keeps a piece that is not the last; of a name that is too long to matter only that it is.
+    /// Adds a piece that is not the last; of a longer name only the fact is stored.
     pub(crate) fn begin(&mut self, piece: &[u8]) {
         let end = self.length + piece.len();
-        if let Some(place) = self.bytes.get_mut(self.length..end) {
-            place.copy_from_slice(piece);
+        if let Some(target) = self.bytes.get_mut(self.length..end) {
+            target.copy_from_slice(piece);
             self.length = end;
         } else {
             self.length = LONGEST + 1;
@@ -63,7 +63,7 @@ impl Name {
     }
 }
 
-/// The bytes that a field name has (RFC 9110, 5.6.2).
+/// The bytes of field names (RFC 9110, 5.6.2).
 const IN_NAMES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -78,7 +78,7 @@ const IN_NAMES: [bool; 256] = {
     table
 };
 
-/// How many bytes there are of a name.
-pub(crate) fn of_name(bytes: &[u8]) -> usize {
+/// The number of leading bytes that belong to a name.
+pub(crate) fn name_length(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| !IN_NAMES[usize::from(*byte)]).unwrap_or(bytes.len())
 }

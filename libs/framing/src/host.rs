@@ -1,10 +1,10 @@
-//! For whom a request is: `uri-host [ ":" port ]`, which a `Host` field and the authority of an http URI are made of
-//! (RFC 9110, 7.2; RFC 3986, 3.2.2 and 3.2.3). Byte by byte, since it may come in pieces.
+//! Hosts: `uri-host [ ":" port ]`, of a `Host` field and of the authority of an http URI (RFC 9110, 7.2; RFC
+//! 3986, 3.2.2 and 3.2.3). Parsed byte by byte, since it may be received in pieces.
 
 use std::net::Ipv6Addr;
 
 /// Longest text of an IPv6 address.
-const SIX_AT_MOST: usize = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".len();
+const MAX_IPV6: usize = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".len();
 
 /// Whether a text is a host, with or without a port. An empty one is not, nor is one with user information.
 pub fn is_host(text: &[u8]) -> bool {
@@ -12,12 +12,12 @@ pub fn is_host(text: &[u8]) -> bool {
     text.iter().all(|byte| host.take(*byte)) && host.may_end()
 }
 
-/// A host that is being read.
+/// The parser of a host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Host {
     part: Part,
     /// The IPv6 address so far.
-    six: [u8; SIX_AT_MOST],
+    ipv6: [u8; MAX_IPV6],
     length: usize,
 }
 
@@ -27,27 +27,27 @@ enum Part {
     Start,
     /// A registered name; an IPv4 address looks like one.
     Name,
-    /// The hexadecimal digits of a percent escape that are missing.
+    /// A percent escape, with the number of missing hexadecimal digits.
     Escape(u8),
-    /// The first byte behind a bracket.
+    /// After the opening bracket.
     Literal,
-    Six,
-    /// An address of a version to come: `v`, its number (whether a digit has come), `.`, its text.
+    Ipv6,
+    /// `IPvFuture`: `v`, its version (whether there is a digit), `.`, its text (whether there is a byte).
     FutureVersion(bool),
     FutureText(bool),
-    /// Behind the closing bracket.
+    /// After the closing bracket.
     Closed,
     Port(u16),
 }
 
 impl Default for Host {
     fn default() -> Self {
-        Self { part: Part::Start, six: [0; SIX_AT_MOST], length: 0 }
+        Self { part: Part::Start, ipv6: [0; MAX_IPV6], length: 0 }
     }
 }
 
 impl Host {
-    /// Takes a byte, or says that it cannot stand here.
+    /// Takes a byte; `false` when it is not allowed here.
     pub(crate) fn take(&mut self, byte: u8) -> bool {
         let next = match (self.part, byte) {
             (Part::Start, b'[') => Part::Literal,
@@ -57,9 +57,9 @@ impl Host {
             (Part::Escape(2), _) if byte.is_ascii_hexdigit() => Part::Escape(1),
             (Part::Escape(1), _) if byte.is_ascii_hexdigit() => Part::Name,
             (Part::Literal, b'v' | b'V') => Part::FutureVersion(false),
-            (Part::Literal | Part::Six, b':' | b'.') if self.keep(byte) => Part::Six,
-            (Part::Literal | Part::Six, _) if byte.is_ascii_hexdigit() && self.keep(byte) => Part::Six,
-            (Part::Six, b']') if self.is_six() => Part::Closed,
+            (Part::Literal | Part::Ipv6, b':' | b'.') if self.push_ipv6(byte) => Part::Ipv6,
+            (Part::Literal | Part::Ipv6, _) if byte.is_ascii_hexdigit() && self.push_ipv6(byte) => Part::Ipv6,
+            (Part::Ipv6, b']') if self.is_ipv6() => Part::Closed,
             (Part::FutureVersion(_), _) if byte.is_ascii_hexdigit() => Part::FutureVersion(true),
             (Part::FutureVersion(true), b'.') => Part::FutureText(false),
             (Part::FutureText(true), b']') => Part::Closed,
@@ -77,29 +77,29 @@ impl Host {
         true
     }
 
-    /// Whether it may end here.
+    /// Whether the host may end here.
     pub(crate) fn may_end(&self) -> bool {
         matches!(self.part, Part::Name | Part::Closed | Part::Port(_))
     }
 
-    /// Keeps a byte of an IPv6 address while there is room for one.
-    fn keep(&mut self, byte: u8) -> bool {
-        let place = self.six.get_mut(self.length);
-        let has_room = place.is_some();
-        if let Some(place) = place {
-            *place = byte;
+    /// Stores a byte of an IPv6 address; `false` when there are too many.
+    fn push_ipv6(&mut self, byte: u8) -> bool {
+        let target = self.ipv6.get_mut(self.length);
+        let has_room = target.is_some();
+        if let Some(target) = target {
+            *target = byte;
             self.length += 1;
         }
         has_room
     }
 
-    /// Whether what was kept is an IPv6 address.
-    fn is_six(&self) -> bool {
-        str::from_utf8(&self.six[..self.length]).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
+    /// Whether the stored bytes are an IPv6 address.
+    fn is_ipv6(&self) -> bool {
+        str::from_utf8(&self.ipv6[..self.length]).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
     }
 }
 
-/// Whether a byte stands in a registered name as it is: `unreserved` and `sub-delims`.
+/// Whether a byte needs no escape in a registered name: `unreserved` and `sub-delims`.
 fn is_in_names(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte)
 }

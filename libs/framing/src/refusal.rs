@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// The place where a connection is no longer clear.
+/// The end of the unambiguous bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// How many bytes of the piece were still clear.
+    /// Unambiguous bytes of the piece.
     pub clear: usize,
     /// What is wrong with the next one.
     pub reason: Ambiguity,
 }
 
-/// What two readers may understand in two ways.
+/// What two parsers may understand differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ambiguity {
     /// A line feed without a carriage return.
@@ -46,7 +46,7 @@ pub enum Ambiguity {
     ChunkSize,
     /// A chunk that is longer than its size.
     ChunkEnd,
-    /// A field behind a body that would have belonged before it.
+    /// A framing field in the trailer.
     Trailer,
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Config {
     pub(crate) cors_origins: Vec<String>,
     /// Bytes for cached answers; 0 = no cache.
     pub(crate) cache_bytes: u64,
-    /// Greatest lag of the store behind the node for this edge to be ready.
+    /// The edge is unready when the store lags more than this.
     pub(crate) lag: LagLimit,
     /// PageLimits of the services' pages, for `/limits`.
     pub(crate) rows: PageLimits,

@@ -1,5 +1,5 @@
-//! The gateway actor: takes a request through its stages in the order of contract section 2.3: path and method, sizes,
-//! parameters; then the service answers.
+//! The gateway actor: takes a request through its stages in the order of contract section 2.3: path and
+//! method, sizes, parameters; then the service answers.
 
 use std::{sync::Arc, time::Instant};
 
@@ -224,8 +224,8 @@ impl GatewayState {
         Err(problem.into())
     }
 
-    /// Reads the rest of an unread body, which must be well framed: the next request begins at its end. A body that is
-    /// too large does not change the answer.
+    /// Reads the rest of an unread body, which must be well framed: the next request begins at its end. A
+    /// body that is too large does not change the answer.
     async fn after_body(
         &self,
         head: &RequestHead,

@@ -1,8 +1,8 @@
-//! The `edge` workload: HTTP and gRPC in, bus out. It knows operations as data read off the contract, none by name, and
-//! has no database.
+//! The `edge` workload: HTTP and gRPC in, bus out. It knows operations as data read off the contract, none by
+//! name, and has no database.
 //!
-//! A request enters the folders in this order: `wire`, `admission`, `route`, `decode`, `ask`, `respond`; `grpc` takes
-//! the place of `route` for calls over gRPC.
+//! A request enters the folders in this order: `wire`, `admission`, `route`, `decode`, `ask`, `respond`;
+//! `grpc` takes the place of `route` for calls over gRPC.
 
 mod access_log;
 mod admission;
@@ -55,8 +55,8 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let config = Arc::new(config);
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
     let listeners = listen::listeners(&config)?;
-    // Replicas that share a socket accept until this one is connected to the bus; without a bus it accepts after the
-    // timeout and answers 503.
+    // Replicas that share a socket accept until this one is connected to the bus; without a bus it accepts
+    // after the timeout and answers 503.
     let connecting = setup.bus.clone();
     let ready = async move {
         let _ = time::timeout(BUS_CONNECT_TIMEOUT, connecting.until_connected()).await;

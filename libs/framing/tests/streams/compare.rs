@@ -1,5 +1,6 @@
 //! Reads a stream as framing does and as hyper does. What framing takes, both must take alike; where framing
-//! refuses, hyper must refuse with what it is given in the place of the rest. Tests and the fuzz target share this.
+//! refuses, hyper must refuse with what it is given in the place of the rest. Tests and the fuzz target share
+//! this.
 
 use std::{
     cell::RefCell,

@@ -1,5 +1,5 @@
-//! Hosts: each form by itself, any text against a reader that cuts it into its parts, and what the `http` crate makes
-//! of those that are taken.
+//! Hosts: each form by itself, any text against a reader that cuts it into its parts, and what the `http`
+//! crate makes of those that are taken.
 
 use std::net::Ipv6Addr;
 
@@ -191,7 +191,8 @@ fn any_text_is_judged_as_by_a_reader_that_cuts_it_into_its_parts() {
         let is_taken = is_host(text.as_bytes());
         assert_eq!(is_taken, by_parts(&text), "with MESH_TEST_SEED={seed}: {text:?}");
         taken += u64::from(is_taken);
-        // Other readers find the same name and port in it. This one takes no escapes and no addresses to come.
+        // Other readers find the same name and port in it. This one takes no escapes and no addresses to
+        // come.
         if is_taken && !text.contains('%') && !text.contains("[v") && !text.contains("[V") {
             let read: Authority = text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"));
             let (host, port) = match text.rsplit_once(':') {

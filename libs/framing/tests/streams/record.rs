@@ -1,6 +1,6 @@
 //! What is seen of a stream.
 
-use mesh_framing::{Ambiguity, Framing, Watch};
+use mesh_framing::{Ambiguity, Framing, Observer};
 
 /// A request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Record {
     pub(crate) refused: Option<(usize, Ambiguity)>,
 }
 
-impl Watch for Record {
+impl Observer for Record {
     fn head(&mut self) {
         self.requests.push(Request::default());
     }

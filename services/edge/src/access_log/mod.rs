@@ -1,5 +1,6 @@
-//! The access log: a JSON line for each request, or for those that were refused or broke off, among the service's other log
-//! lines. Of the client's text a line has the path of a known route and the request's id: no query, header or body.
+//! The access log: a JSON line for each request, or for those that were refused or broke off, among the
+//! service's other log lines. Of the client's text a line has the path of a known route and the request's id:
+//! no query, header or body.
 
 pub(crate) mod record;
 

@@ -1,4 +1,5 @@
-//! The record of one request, from its head to the last byte of its answer; its line is written when it is dropped.
+//! The record of one request, from its head to the last byte of its answer; its line is written when it is
+//! dropped.
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 

@@ -1,5 +1,5 @@
-//! The address a client is counted by: the connection's peer, or the client that a trusted proxy reports; never what a
-//! client reports of itself (S11).
+//! The address a client is counted by: the connection's peer, or the client that a trusted proxy reports;
+//! never what a client reports of itself (S11).
 
 use std::{
     fmt,
@@ -74,8 +74,8 @@ impl TrustedProxies {
     }
 
     /// The client of a request: the peer, or, behind a trusted proxy, the right-most untrusted address of
-    /// `X-Forwarded-For`. Entries left of it may be forged. Where an entry is malformed, the proxy that sent it
-    /// counts as the client.
+    /// `X-Forwarded-For`. Entries left of it may be forged. Where an entry is malformed, the proxy that sent
+    /// it counts as the client.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.contains(peer) {
             return peer;

@@ -1,5 +1,5 @@
-//! A concurrency limit with fair shares: the permits of one owner never exceed the free permits. One owner alone gets
-//! half of them, two a third each, and a new owner gets a permit until all are taken.
+//! A concurrency limit with fair shares: the permits of one owner never exceed the free permits. One owner
+//! alone gets half of them, two a third each, and a new owner gets a permit until all are taken.
 
 use std::{
     collections::{HashMap, hash_map::Entry},

@@ -42,8 +42,9 @@ pub(crate) fn check_size(url: usize, headers: &HeaderMap, limits: &Limits) -> Re
     Ok(())
 }
 
-/// Whether the authority of the target (absolute form, `CONNECT`, `:authority`) and the `Host` of HTTP/2 are hosts with or
-/// without a port (RFC 9110, 4.2 and 7.2; RFC 9113, 8.3.1). The `Host` of HTTP/1 is checked with its framing.
+/// Whether the authority of the target (absolute form, `CONNECT`, `:authority`) and the `Host` of HTTP/2 are
+/// hosts with or without a port (RFC 9110, 4.2 and 7.2; RFC 9113, 8.3.1). The `Host` of HTTP/1 is checked
+/// with its framing.
 pub(crate) fn has_valid_host<B>(request: &Request<B>) -> bool {
     if request.uri().authority().is_some_and(|authority| !is_host(authority.as_str().as_bytes())) {
         return false;

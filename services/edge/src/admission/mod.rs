@@ -1,4 +1,5 @@
-//! Who is served: the address a client is counted by, its rate, and permits for connections, requests and downloads.
+//! Who is served: the address a client is counted by, its rate, and permits for connections, requests and
+//! downloads.
 
 pub(crate) mod client_address;
 pub(crate) mod download_limit;
@@ -46,7 +47,7 @@ impl ClientContext {
 pub(crate) enum ConnectionPermit {
     /// Counted for the address of the peer.
     Client(#[expect(dead_code, reason = "held for its drop")] Permit<1>),
-    /// Counted for nobody: a trusted proxy brings many clients.
+    /// Of a trusted proxy, which has no share: it brings many clients.
     Proxy(#[expect(dead_code, reason = "held for its drop")] Permit<0>),
 }
 

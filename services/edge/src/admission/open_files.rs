@@ -1,5 +1,5 @@
-//! The limit of open files, and how many connections fit under it: each connection is an open file, and without a free one
-//! a connection cannot even be rejected.
+//! The limit of open files, and how many connections fit under it: each connection is an open file, and
+//! without a free one a connection cannot even be rejected.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -1,5 +1,5 @@
-//! The request rate of each address (contract section 7): a burst, refilled at a rate per second. A request over it is
-//! refused and does not count; no address is banned.
+//! The request rate of each address (contract section 7): a burst, refilled at a rate per second. A request
+//! over it is refused and does not count; no address is banned.
 
 use std::{
     array,
@@ -113,8 +113,8 @@ impl RateLimitStatus {
     }
 }
 
-/// Fixed-size, 16-way set-associative table of theoretical arrival times (GCRA). A full set evicts the address whose time
-/// comes first: it gets its burst back a little early, as a new address would.
+/// Fixed-size, 16-way set-associative table of theoretical arrival times (GCRA). A full set evicts the
+/// address whose time comes first: it gets its burst back a little early, as a new address would.
 struct ArrivalTable {
     sets: Box<[Mutex<[Slot; WAYS]>]>,
     hasher: RandomState,

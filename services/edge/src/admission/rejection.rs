@@ -15,7 +15,8 @@ use tokio::{
 
 use crate::access_log::AccessLog;
 
-/// Rejected connections in lingering close at once; beyond this they are closed without waiting and may lose the 503.
+/// Rejected connections in lingering close at once; beyond this they are closed without waiting and may lose
+/// the 503.
 const MAX_LINGERING: usize = 32;
 
 /// Longest time of a lingering close, and most bytes read during it.
@@ -74,8 +75,8 @@ impl Rejector {
     }
 }
 
-/// An open file in reserve. When the process has no free file descriptor, it is closed for a moment so that a pending
-/// connection can be accepted and rejected; otherwise `accept` would fail for it again and again.
+/// An open file in reserve. When the process has no free file descriptor, it is closed for a moment so that a
+/// pending connection can be accepted and rejected; otherwise `accept` would fail for it again and again.
 pub(crate) struct SpareFile {
     file: Option<File>,
     logged_at: Option<Instant>,
@@ -86,8 +87,8 @@ impl SpareFile {
         Self { file: open_null(), logged_at: None }
     }
 
-    /// Handles an error of `accept`: rejects one connection where file descriptors ran out, else pauses. Returns whether
-    /// a connection was rejected.
+    /// Handles an error of `accept`: rejects one connection where file descriptors ran out, else pauses.
+    /// Returns whether a connection was rejected.
     pub(crate) async fn handle_accept_error(
         &mut self,
         listener: &TcpListener,

@@ -1,5 +1,5 @@
-//! Calls of the services: reads from the cache while it is fresh, else over the bus, one call for all equal reads;
-//! submissions and downloads over the bus, each by itself.
+//! Calls of the services: reads from the cache while it is fresh, else over the bus, one call for all equal
+//! reads; submissions and downloads over the bus, each by itself.
 
 use std::{
     collections::HashMap,
@@ -33,8 +33,8 @@ use crate::{
     wire::connection::ConnectionState,
 };
 
-/// Most calls for a read whose answer is older than a block that is known: from a database replica that lags, or by a
-/// shared call that began earlier.
+/// Most calls for a read whose answer is older than a block that is known: from a database replica that lags,
+/// or by a shared call that began earlier.
 const MAX_CALLS: u32 = 4;
 
 /// Pause between two of those calls.
@@ -60,8 +60,8 @@ pub(crate) struct Backend {
 /// What is needed to call one operation.
 struct OperationHandle {
     target: Arc<Target>,
-    /// Whether its replies carry a block height, as far as seen. Without one, equal calls are not shared: their answers
-    /// could not be ordered by age.
+    /// Whether its replies carry a block height, as far as seen. Without one, equal calls are not shared:
+    /// their answers could not be ordered by age.
     has_height: AtomicBool,
     metrics: Arc<OperationMetrics>,
 }
@@ -129,8 +129,9 @@ impl Backend {
         }
     }
 
-    /// Answers a read, and stores the answer under the target of an HTTP request. The answer is at most a second old while
-    /// the store is reachable, and never older than one that was given on the same connection.
+    /// Answers a read, and stores the answer under the target of an HTTP request. The answer is at most a
+    /// second old while the store is reachable, and never older than one that was given on the same
+    /// connection.
     ///
     /// # Errors
     /// The service's problem, or `unavailable` and `deadline exceeded` of the bus.
@@ -245,8 +246,8 @@ impl Backend {
         work.instrument(span::current())
     }
 
-    /// Sends a submission once. One that still waits when the edge has to stop is answered, since a broken connection
-    /// would say nothing of its fate.
+    /// Sends a submission once. One that still waits when the edge has to stop is answered, since a broken
+    /// connection would say nothing of its fate.
     ///
     /// # Errors
     /// The relay's problem; `deadline exceeded` at a stop.

@@ -1,5 +1,5 @@
-//! The cache of answers (design D6): an answer is fresh until the store has a newer block, and for a second at most; while
-//! the store is away it may be shown for ten. Bounded by bytes.
+//! The cache of answers (design D6): an answer is fresh until the store has a newer block, and for a second
+//! at most; while the store is away it may be shown for ten. Bounded by bytes.
 
 use std::{
     hash::{Hash, Hasher},
@@ -148,7 +148,8 @@ impl Cache {
         answer.height() == Some(self.heads.newest()) && now.duration_since(answer.asked_at) < FRESH
     }
 
-    /// The last answer to a question, for while the store is away; none below a height that the client has seen.
+    /// The last answer to a question, for while the store is away; none below a height that the client has
+    /// seen.
     pub(crate) fn stale(&self, question: &Question, min_height: u64) -> Option<Arc<Answer>> {
         let answer = self.tables.as_ref()?.answers.get(question)?;
         let may_be_shown = answer.height() >= Some(min_height) && answer.asked_at.elapsed() < STALE;

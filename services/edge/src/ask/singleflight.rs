@@ -1,4 +1,4 @@
-//! One call for all equal reads: a read whose question is being asked already waits for that answer.
+//! One call for all equal reads: a read joins a call in flight for the same question.
 
 use std::{collections::HashMap, future::Future, sync::Arc};
 
@@ -42,8 +42,8 @@ struct Entry {
 }
 
 impl Singleflight {
-    /// Returns the in-flight call and whether it has the operation's full time. Calls older than [`FRESH`] are not shared:
-    /// they may have read an older block.
+    /// Returns the in-flight call and whether it has the operation's full time. Calls older than [`FRESH`]
+    /// are not shared: they may have read an older block.
     pub(crate) fn find(&self, question: &Question, now: Instant) -> Option<(SharedCall, bool)> {
         let in_flight = self.in_flight.lock();
         let entry = in_flight.calls.get(question)?;

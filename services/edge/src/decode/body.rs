@@ -115,7 +115,8 @@ pub(crate) fn too_large(max: usize) -> HttpError {
     }
 }
 
-/// Reads on after the answer: closing a connection while its client still sends resets it, and the answer is lost.
+/// Reads on after the answer: closing a connection while its client still sends resets it, and the answer is
+/// lost.
 pub(crate) async fn discard<E>(mut body: Body<E>, limits: Limits) {
     let deadline = Instant::now() + limits.body_time;
     let mut left = limits.body_bytes.saturating_mul(MAX_DISCARDED);

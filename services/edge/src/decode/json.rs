@@ -1,6 +1,6 @@
 //! A JSON body into the request message, by the contract's rules: both spellings of names, 64-bit integers as
-//! text or number, enums by name or number, any base64; a key given twice and an unknown enum name are refused,
-//! unknown keys ignored (J2-J6, J11).
+//! text or number, enums by name or number, any base64; a key given twice and an unknown enum name are
+//! refused, unknown keys ignored (J2-J6, J11).
 
 use std::{collections::HashSet, fmt};
 

@@ -1,5 +1,6 @@
-//! From a request to the question that a service is asked: parameters of path and query, a JSON body, or a protobuf
-//! message become the request message, by reflection and checked by the contract's rules (J2-J6, J11, section 2.3).
+//! From a request to the question that a service is asked: parameters of path and query, a JSON body, or a
+//! protobuf message become the request message, by reflection and checked by the contract's rules (J2-J6,
+//! J11, section 2.3).
 
 pub(crate) mod body;
 mod field_path;
@@ -19,7 +20,8 @@ use crate::{ask::cache::Question, decode::query::Parameters};
 /// Decodes an HTTP request. Equal requests have equal messages, byte by byte.
 ///
 /// # Errors
-/// The first failure in the order of contract section 2.3: syntax of each parameter, then required parameters.
+/// The first failure in the order of contract section 2.3: syntax of each parameter, then required
+/// parameters.
 pub(crate) fn from_http(
     operation: &'static OperationInfo,
     path: &[(&str, String)],
@@ -59,8 +61,8 @@ fn check_message(operation: &OperationInfo, message: &[u8]) -> Result<Bytes, Pro
     Ok(message.encode_to_vec().into())
 }
 
-/// Refuses a message that lacks a required field (rule `missing` of the contract), in order of declaration. The default of
-/// a field without presence counts as absent: an empty id, an unspecified table.
+/// Refuses a message that lacks a required field (rule `missing` of the contract), in order of declaration.
+/// The default of a field without presence counts as absent: an empty id, an unspecified table.
 fn check_required(message: &DynamicMessage) -> Result<(), Problem> {
     for field in message.descriptor().fields() {
         let rule = Contract::get().rule(&field);

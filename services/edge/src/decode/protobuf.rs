@@ -1,5 +1,5 @@
-//! The message of a gRPC call, checked by the rules for parameters of path and query, so that equal requests over HTTP and
-//! gRPC have equal bytes.
+//! The message of a gRPC call, checked by the rules for parameters of path and query, so that equal requests
+//! over HTTP and gRPC have equal bytes.
 
 use mesh_problem::Problem;
 use prost_reflect::{DynamicMessage, Kind, Value};

@@ -68,8 +68,8 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// The texts of each known parameter, in order of appearance. Empty texts are dropped: an empty optional parameter counts
-/// as absent. A singular parameter given twice, in either spelling, is refused.
+/// The texts of each known parameter, in order of appearance. Empty texts are dropped: an empty optional
+/// parameter counts as absent. A singular parameter given twice, in either spelling, is refused.
 fn group<'a>(
     descriptor: &MessageDescriptor,
     parameters: &'a Parameters<'_>,

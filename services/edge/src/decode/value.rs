@@ -1,4 +1,5 @@
-//! Values of fields: parsed from text by the field's type, and checked by the contract's rules (`format` and `max_chars`).
+//! Values of fields: parsed from text by the field's type, and checked by the contract's rules (`format` and
+//! `max_chars`).
 
 use base64::{
     Engine,

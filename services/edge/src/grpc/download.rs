@@ -1,5 +1,5 @@
-//! A download as a stream of `google.api.HttpBody` (contract section 6): the media type in every message, the description of
-//! the file in the first one, and a status at the end.
+//! A download as a stream of `google.api.HttpBody` (contract section 6): the media type in every message, the
+//! description of the file in the first one, and a status at the end.
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};

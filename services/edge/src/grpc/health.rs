@@ -1,5 +1,5 @@
-//! The standard health service: a service of the contract serves while a replica of its workload does, the empty name while
-//! the edge is connected to the bus. From the beginning of a shutdown nothing serves.
+//! The standard health service: a service of the contract serves while a replica of its workload does, the
+//! empty name while the edge is connected to the bus. From the beginning of a shutdown nothing serves.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! gRPC: the contract's operations by their names, with protobuf messages; health and reflection. A request's message is
-//! checked, a reply's is passed on unchanged.
+//! gRPC: the contract's operations by their names, with protobuf messages; health and reflection. A request's
+//! message is checked, a reply's is passed on unchanged.
 
 pub(crate) mod call;
 mod download;

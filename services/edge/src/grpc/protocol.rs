@@ -1,4 +1,5 @@
-//! The gRPC protocol over HTTP/2: media type, message framing, `grpc-timeout`, and the services that every gRPC server has.
+//! The gRPC protocol over HTTP/2: media type, message framing, `grpc-timeout`, and the services that every
+//! gRPC server has.
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ pub(super) const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 /// The health service.
 pub(super) const HEALTH: &str = "grpc.health.v1.Health";
 
-/// Whether a request is gRPC with protobuf messages, over any HTTP version. gRPC-Web and other encodings are not.
+/// Whether a request is gRPC with protobuf messages, over any HTTP version. gRPC-Web and other encodings are
+/// not.
 pub(crate) fn is_grpc(method: &Method, headers: &HeaderMap) -> bool {
     let media_type = || {
         let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;

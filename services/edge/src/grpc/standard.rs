@@ -122,8 +122,8 @@ impl Grpc {
     }
 }
 
-/// A body that may stay open without sending anything. At a shutdown it ends with a status; it holds its permit and the
-/// connection's mark until it is dropped.
+/// A body that may stay open without sending anything. At a shutdown it ends with a status; it holds its
+/// permit and the connection's mark until it is dropped.
 fn long_lived(body: Body, shutdown: BoxFuture<'static, ()>, held: (Permit<1>, LongLivedStream)) -> Body {
     if body.is_end_stream() {
         return body;

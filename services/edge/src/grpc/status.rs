@@ -1,5 +1,5 @@
-//! A problem as a gRPC status (contract section 2): its code's number, the first reason as the message, and all of
-//! them as `google.rpc.Status` with the contract's detail objects.
+//! A problem as a gRPC status (contract section 2): its code's number, the first reason as the message, and
+//! all of them as `google.rpc.Status` with the contract's detail objects.
 
 use http::Response;
 use mesh_problem::{Detail, Problem};

@@ -42,8 +42,8 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate",
 );
 
-/// A weak entity tag of operation, request and height (J13), and of the content, since rows that are written late change an
-/// answer without a new block. The same for every encoding of the answer.
+/// A weak entity tag of operation, request and height (J13), and of the content, since rows that are written
+/// late change an answer without a new block. The same for every encoding of the answer.
 fn etag(operation: &str, message: &[u8], head: Head, digest: u32) -> String {
     let request = Sha256::new().chain_update(operation).chain_update([0]).chain_update(message).finalize();
     let mut tag = format!("W/\"{}-", head.height);
@@ -90,7 +90,8 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     any.unwrap_or(false)
 }
 
-/// Headers that [`finish`] sets, for every cached answer to begin with: the map of a response then has room for them.
+/// Headers that [`finish`] sets, for every cached answer to begin with: the map of a response then has room
+/// for them.
 pub(crate) fn base_headers(config: &Config) -> HeaderMap {
     let mut response = Response::default();
     finish(&mut response, RequestId::of_answer(HeaderValue::from_static("")), config, &HeaderMap::new());
@@ -99,8 +100,8 @@ pub(crate) fn base_headers(config: &Config) -> HeaderMap {
     headers
 }
 
-/// Replies to reads of up to this many bytes are copied: a piece of a bus message would keep the bus' whole buffer of
-/// 64 KiB in memory for as long as it is cached.
+/// Replies to reads of up to this many bytes are copied: a piece of a bus message would keep the bus' whole
+/// buffer of 64 KiB in memory for as long as it is cached.
 const MAX_COPIED: usize = 32 << 10;
 
 /// An answer that several clients may get.

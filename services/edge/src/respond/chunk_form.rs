@@ -1,4 +1,5 @@
-//! The chunk form of a download (contract section 6, X11): one JSON object per line, `result` or, last, `error`.
+//! The chunk form of a download (contract section 6, X11): one JSON object per line, `result` or, last,
+//! `error`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -21,8 +22,8 @@ struct Chunk<'a> {
     extensions: Vec<Value>,
 }
 
-/// A line for each chunk. The first one describes the file, `extensions` of later ones is empty (S2); a failure is the last
-/// line.
+/// A line for each chunk. The first one describes the file, `extensions` of later ones is empty (S2); a
+/// failure is the last line.
 pub(crate) fn lines(
     content_type: String,
     info: ExportInfo,

@@ -1,5 +1,5 @@
-//! Downloads: a stream of the bus as a file (contract X4, X4a, X10-X12, L7). The headers come from opening the stream; the
-//! body is pulled as the client reads it, and breaks off when the stream does.
+//! Downloads: a stream of the bus as a file (contract X4, X4a, X10-X12, L7). The headers come from opening
+//! the stream; the body is pulled as the client reads it, and breaks off when the stream does.
 
 use std::io;
 

@@ -1,11 +1,11 @@
-//! `/`: the console. Its script and style are built from `console/` and committed. They are served under names with a digest
-//! of their content, so that browsers cache them for ever.
+//! `/`: the console. Its script and style are built from `console/` and committed. They are served under
+//! names with a digest of their content, so that browsers cache them for ever.
 
 use std::{borrow::Cow, io};
 
 use http::HeaderValue;
 
-use crate::route::pages::{Caching, HTML, Page, SCRIPT, STYLE, TEXT, digest};
+use crate::route::page::{Caching, HTML, Page, SCRIPT, STYLE, TEXT, digest};
 
 /// Only this gateway is a source, text cannot become script, style or markup, and the page cannot be framed.
 const POLICY: HeaderValue = HeaderValue::from_static(

@@ -2,6 +2,7 @@
 
 mod console;
 mod limits;
+mod page;
 pub(crate) mod pages;
 pub(crate) mod routes;
 pub(crate) mod service;

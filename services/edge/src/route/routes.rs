@@ -5,10 +5,7 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 use proto_msgs::{Contract, Method, OperationInfo, Segment};
 
-use crate::route::{
-    pages::{Page, Pages},
-    status,
-};
+use crate::route::{page::Page, pages::Pages, status};
 
 /// All routes, fixed paths before patterns.
 #[derive(Debug, Clone)]

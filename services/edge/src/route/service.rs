@@ -1,5 +1,5 @@
-//! The service of a connection: a fast path that answers repeated reads from the cache, and behind it warp, whose single
-//! filter hands every request to the gateway.
+//! The service of a connection: a fast path that answers repeated reads from the cache, then warp,
+//! whose single filter hands every request to the gateway.
 
 use std::{convert::Infallible, mem, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! `/console/now`: the status of the mesh for the console: the heights of store and node by their announcements, and the
-//! replicas by the bus' statistics. It shows no host or address.
+//! `/console/now`: the status of the mesh for the console: the heights of store and node by their
+//! announcements, and the replicas by the bus' statistics. It shows no host or address.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

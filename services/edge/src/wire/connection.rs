@@ -1,5 +1,5 @@
-//! The state of one connection, shared by those that handle it: message boundaries, timeouts, the server and, by the
-//! request's client context, the gateway.
+//! The state of one connection, shared by those that handle it: message boundaries, timeouts, the server and,
+//! by the request's client context, the gateway.
 
 use std::{
     sync::{

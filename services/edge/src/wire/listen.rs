@@ -1,5 +1,5 @@
-//! The listening sockets: inherited from the parent process (so that replicas share them and a restart loses no
-//! connection), else bound here.
+//! The listening sockets: inherited from the parent process (so that replicas share them and a restart loses
+//! no connection), else bound here.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use tokio::net::TcpListener;
 
 use crate::config::Config;
 
-/// Length of the accept queue, as far as the system allows (`net.core.somaxconn`). A client whose connection finds it full
-/// tries again after 1, 2 and 4 s.
+/// Length of the accept queue, as far as the system allows (`net.core.somaxconn`). A client whose connection
+/// finds it full tries again after 1, 2 and 4 s.
 const BACKLOG: i32 = 4096;
 
-/// `TCP_NOTSENT_LOWAT`, bytes: unsent data that the kernel buffers for a connection. Without it the kernel takes megabytes
-/// for a client that reads nothing.
+/// `TCP_NOTSENT_LOWAT`, bytes: unsent data that the kernel buffers for a connection. Without it the kernel
+/// takes megabytes for a client that reads nothing.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 << 10;
 

@@ -1,4 +1,5 @@
-//! The HTTP server: accepts connections, serves their requests with hyper, and closes them in order at a shutdown.
+//! The HTTP server: accepts connections, serves their requests with hyper, and closes them in order at a
+//! shutdown.
 
 use std::{convert::Infallible, future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -40,12 +41,12 @@ use crate::{
     },
 };
 
-/// Greatest buffer of a connection, so that thousands of slow clients cost little. hyper answers 431 to more than 100
-/// fields and to a head that does not fit.
+/// Greatest buffer of a connection, so that thousands of slow clients cost little. hyper answers 431 to more
+/// than 100 fields and to a head that does not fit.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// How long open connections are served at a shutdown, so that clients learn of it by an answer; at most a third of the
-/// grace.
+/// How long open connections are served at a shutdown, so that clients learn of it by an answer; at most a
+/// third of the grace.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Limits of one HTTP/2 connection.
@@ -122,8 +123,8 @@ impl Server {
         Self { phase: sender }
     }
 
-    /// Stops accepting, serves open connections for a moment, each next answer being its connection's last, then answers
-    /// what has begun, and closes; all within the grace.
+    /// Stops accepting, serves open connections for a moment, each next answer being its connection's last,
+    /// then answers what has begun, and closes; all within the grace.
     pub(crate) async fn drain(self, grace: Duration) {
         let deadline = Instant::now() + grace;
         self.phase.send_replace(ShutdownPhase::Draining);
@@ -140,8 +141,8 @@ impl Server {
 fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().header_read_timeout(None).max_buf_size(BUFFER_BYTES);
-    // HTTP/2 counts 32 bytes more for each field than the limit does, and refuses what is beyond its own without a body:
-    // twice the limit lets the gateway explain the refusal.
+    // HTTP/2 counts 32 bytes more for each field than the limit does, and refuses what is beyond its own
+    // without a body: twice the limit lets the gateway explain the refusal.
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -270,7 +271,8 @@ impl<S: WarpService> Acceptor<S> {
         }
         let answered = self.service.call_warp(request, client, question);
         let phase = self.phase.clone();
-        // Boxed, since the future of the filter is large and would be moved with every answer of the fast path.
+        // Boxed, since the future of the filter is large and would be moved with every answer of the fast
+        // path.
         Either::Right(Either::Right(Box::pin(async move { Ok(exchange.finish(answered.await?, &phase)) })))
     }
 }
@@ -296,8 +298,8 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Finishes an answer; over HTTP/1 it is the last of its connection when the request's body is refused, or at a
-    /// shutdown.
+    /// Finishes an answer; over HTTP/1 it is the last of its connection when the request's body is refused,
+    /// or at a shutdown.
     fn finish(self, mut response: Response, phase: &watch::Receiver<ShutdownPhase>) -> Answer {
         let is_broken = self.is_http1 && self.request.is_broken();
         if is_broken {
@@ -313,8 +315,8 @@ impl Exchange {
         self.track(response.map(EitherBody::Left))
     }
 
-    /// Refuses a request with an invalid host as strict HTTP/1 refuses others: with an empty 400, over HTTP/1 the last of
-    /// its connection.
+    /// Refuses a request with an invalid host as strict HTTP/1 refuses others: with an empty 400, over HTTP/1
+    /// the last of its connection.
     fn refuse_host(mut self) -> Answer {
         if let Some(record) = &mut self.record {
             record.set_reason("an odd host");
@@ -361,8 +363,8 @@ fn log_unreadable_head(access_log: &AccessLog, peer: IpAddr, error: &hyper::Erro
     access_log.refused(peer, status, nuid::next().as_str(), &because, 0);
 }
 
-/// Serves a connection to its end. At a shutdown an HTTP/2 client gets a GOAWAY at once and loses nothing; an idle HTTP/1
-/// connection stays open until the last moment, since a request could already be on its way.
+/// Serves a connection to its end. At a shutdown an HTTP/2 client gets a GOAWAY at once and loses nothing; an
+/// idle HTTP/1 connection stays open until the last moment, since a request could already be on its way.
 async fn serve_until_closed<C: GracefulConnection>(
     connection: C,
     state: &ConnectionState,

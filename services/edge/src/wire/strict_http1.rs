@@ -1,5 +1,5 @@
-//! Strict HTTP/1 in front of hyper: bytes pass as long as message boundaries are unambiguous. From the first ambiguous
-//! byte on, hyper gets [`POISON`] instead, which it refuses.
+//! Strict HTTP/1 in front of hyper: bytes pass as long as message boundaries are unambiguous. From the first
+//! ambiguous byte on, hyper gets [`POISON`] instead, which it refuses.
 
 use std::{
     io,
@@ -69,8 +69,8 @@ impl<S> StrictHttp1<S> {
 }
 
 impl<S: AsyncRead + Unpin> StrictHttp1<S> {
-    /// Reads on for a while: closing with unread bytes resets the connection, and an answer that the client has not
-    /// read is lost.
+    /// Reads on for a while: closing with unread bytes resets the connection, and an answer that the client
+    /// has not read is lost.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let lingering = self.lingering.get_or_insert_with(|| Lingering {
             deadline: Box::pin(sleep(LINGER_TIME)),

@@ -1,6 +1,6 @@
-//! Timeouts of a connection (contract section 7): for a request's head, from connecting or from its first byte; for the
-//! next request of an idle connection; for a client that reads nothing of its answer. hyper's own timer covers the first
-//! alone, and only once the protocol is known.
+//! Timeouts of a connection (contract section 7): for a request's head, from connecting or from its first
+//! byte; for the next request of an idle connection; for a client that reads nothing of its answer. hyper's
+//! own timer covers the first alone, and only once the protocol is known.
 
 use std::{
     io,
@@ -87,8 +87,9 @@ impl<S> TimeoutStream<S> {
     /// Polls the timeout of a read that has no bytes: ready with an error once it has passed.
     fn poll_read_timeout(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         if self.state.is_answering() && self.awaiting != Awaiting::Http2 {
-            // The write timer watches the client during an answer. The read timer only has to wake the connection after
-            // it, since nothing else does: at the earliest time at which it could have been idle for too long.
+            // The write timer watches the client during an answer. The read timer only has to wake the
+            // connection after it, since nothing else does: at the earliest time at which it could have been
+            // idle for too long.
             while self.timer.as_mut().poll(context).is_ready() {
                 self.timer.as_mut().reset(Instant::now() + self.timeouts.idle);
             }
@@ -298,15 +299,13 @@ mod tests {
 
     #[tokio::test]
     async fn frames_of_http2_have_no_head_timeout() {
-        let (mut client, mut connection, state) = connection(SOON, NEVER);
-        state.set_http2();
-        receive(&mut client, &mut connection, b"preface").await;
+        let (mut client, mut connection, _) = http2(Timeouts { head: SOON, idle: NEVER, stall: NEVER }).await;
         receive(&mut client, &mut connection, b"frame").await;
         stays_open(&mut connection).await;
     }
 
-    /// Serves a connection with hyper over TCP (in-memory streams wake the other side). The client sends requests, reads
-    /// the answers and leaves the connection open.
+    /// Serves a connection with hyper over TCP (in-memory streams wake the other side). The client sends
+    /// requests, reads the answers and leaves the connection open.
     async fn times_out_after_answers(timeouts: Timeouts, requests: usize, answers_at_once: bool) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -372,26 +371,27 @@ mod tests {
         assert_eq!(written.expect("it stays open").unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
-    #[tokio::test]
-    async fn an_http2_client_whose_answers_make_no_progress_times_out() {
+    /// An HTTP/2 connection with these timeouts.
+    async fn http2(timeouts: Timeouts) -> (DuplexStream, TimeoutStream<DuplexStream>, Arc<ConnectionState>) {
         let (mut client, server) = duplex(64);
         let state = Arc::new(ConnectionState::default());
         state.set_http2();
-        let timeouts = Timeouts { head: NEVER, idle: NEVER, stall: SOON };
         let mut connection = TimeoutStream::new(server, Arc::clone(&state), timeouts);
         receive(&mut client, &mut connection, b"preface").await;
+        (client, connection, state)
+    }
+
+    #[tokio::test]
+    async fn an_http2_client_whose_answers_make_no_progress_times_out() {
+        let (_client, mut connection, state) =
+            http2(Timeouts { head: NEVER, idle: NEVER, stall: SOON }).await;
         let _request = state.start_request();
         times_out(&mut connection).await;
     }
 
     #[tokio::test]
     async fn a_silent_long_lived_stream_keeps_an_http2_connection_open() {
-        let (mut client, server) = duplex(64);
-        let state = Arc::new(ConnectionState::default());
-        state.set_http2();
-        let timeouts = Timeouts { head: NEVER, idle: SOON, stall: SOON };
-        let mut connection = TimeoutStream::new(server, Arc::clone(&state), timeouts);
-        receive(&mut client, &mut connection, b"preface").await;
+        let (_client, mut connection, state) = http2(Timeouts { head: NEVER, idle: SOON, stall: SOON }).await;
         let (request, long_lived) = (state.start_request(), state.mark_long_lived());
         stays_open(&mut connection).await;
         drop((request, long_lived));
