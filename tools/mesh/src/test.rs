@@ -10,6 +10,7 @@ mod searched;
 
 use std::{
     fs::Permissions,
+    num::NonZeroUsize,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -61,10 +62,11 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     step(root, "formatting", &["fmt", "--all", "--check"], &[]).await?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     step(root, "lints", &lints, &[]).await?;
-    step(root, "services for the tests", &["build", "--workspace", "--bins"], &[]).await?;
+    step(root, "services and tests", &["build", "--workspace", "--bins", "--tests"], &[]).await?;
 
     let servers = Servers::start(folder.path(), &postgres, &nats).await?;
     let mut variables = servers.variables();
+    variables.push(("RUST_TEST_THREADS".to_owned(), test_threads().to_string()));
     if let Ok(program) = &cometbft {
         variables.push(cometbft::on_path(program));
     }
@@ -87,6 +89,11 @@ async fn steps(root: &Path) -> Result<(), Failure> {
 
 async fn step(root: &Path, name: &str, args: &[&str], env: &[(String, String)]) -> Result<(), Failure> {
     searched_step(root, name, args, env, &[]).await
+}
+
+/// How many tests of a program run at the same time: most of them wait for services more than they compute.
+fn test_threads() -> usize {
+    2 * std::thread::available_parallelism().map_or(2, NonZeroUsize::get)
 }
 
 /// A step that fails, too, when its words show one of these secrets.
