@@ -47,7 +47,7 @@ pub use router::{Limits, Router};
 pub use serve::{Readiness, ServiceHandle};
 pub use stream::{
     Chunks, MAX_CHUNK_BYTES, MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece, Position, Pull,
-    PullBudget, PullLimits, PullOptions, PullStream, Totals, simulator,
+    PullBudget, PullLimits, PullOptions, PullStream, Totals,
 };
 pub use survey::{EndpointStats, ReplicaStats, Survey};
 pub use target::Target;

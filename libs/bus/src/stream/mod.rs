@@ -13,7 +13,6 @@ mod pull_range;
 mod pull_stream;
 pub mod puller;
 mod route;
-pub mod simulator;
 pub mod wire;
 
 pub use messages::{Chunks, Open, OpenReply, Piece, Pull};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use mesh_bus::simulator::{self, Outcome, simulate};
+use mesh_simulator::{self as simulator, Outcome, simulate};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::sleep;

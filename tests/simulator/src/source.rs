@@ -1,78 +1,81 @@
-//! What the simulated replicas stream, and the numbers that everything is drawn from.
+//! The bytes that the simulated replicas stream, and the random numbers of a seed.
 
 use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::super::Position;
+use mesh_bus::Position;
 
-/// Numbers from a seed (splitmix64).
-pub(super) struct Rng(u64);
+/// The id of the simulated stream.
+pub(crate) const STREAM: u64 = 0x5eed;
+
+/// Random numbers from a seed (SplitMix64).
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// Less than `bound`; 0 for 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// Whether something that happens so often in a thousand happens now.
-    pub(super) fn chance(&mut self, in_a_thousand: u32) -> bool {
+    /// True with a probability of `in_a_thousand` / 1000.
+    pub(crate) fn chance(&mut self, in_a_thousand: u32) -> bool {
         in_a_thousand > 0 && self.below(1000) < u64::from(in_a_thousand)
     }
 }
 
-pub(super) fn mix(number: u64) -> u64 {
+pub(crate) fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
 }
 
-/// What is streamed: bytes of a fixed noise, and positions that name a place in it.
-pub(super) struct Source {
+/// What is streamed: a part of a fixed noise.
+pub(crate) struct Source {
     begins: usize,
-    pub(super) length: u64,
+    pub(crate) length: u64,
     /// Whether replicas know where a pull will end before they have read it, as with files; otherwise as with
     /// rows.
-    pub(super) is_arithmetic: bool,
-    pub(super) rows: Option<u64>,
+    pub(crate) is_arithmetic: bool,
+    pub(crate) rows: Option<u64>,
 }
 
 /// Greatest length of a source.
-pub(super) const LONGEST: u64 = 8 << 10;
+pub(crate) const LONGEST: u64 = 8 << 10;
 
-pub(super) static NOISE: LazyLock<Bytes> = LazyLock::new(|| {
+pub(crate) static NOISE: LazyLock<Bytes> = LazyLock::new(|| {
     let mut rng = Rng::new(1);
     (0..LONGEST as usize / 4).flat_map(|_| rng.next().to_le_bytes()).collect()
 });
 
 impl Source {
-    pub(super) fn new(rng: &mut Rng) -> Self {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
         let most = [1, 64, 600, 2_500, LONGEST][rng.below(5) as usize];
         let (length, begins) = (rng.below(most + 1), rng.below(LONGEST) as usize);
         let is_arithmetic = rng.chance(500);
         Self { begins, length, is_arithmetic, rows: (!is_arithmetic).then_some(length / 7) }
     }
 
-    pub(super) fn bytes(&self, from: u64, to: u64) -> Bytes {
+    pub(crate) fn bytes(&self, from: u64, to: u64) -> Bytes {
         NOISE.slice(self.begins + from as usize..self.begins + to as usize)
     }
 
-    pub(super) fn position(&self, offset: u64) -> Position {
+    pub(crate) fn position(&self, offset: u64) -> Position {
         let mut bytes = (self.begins as u64 ^ self.length << 32).to_le_bytes().to_vec();
         bytes.extend(offset.to_le_bytes());
         Position::new(bytes).expect("16 bytes")
     }
 
-    pub(super) fn offset(&self, position: &Position) -> Option<u64> {
+    pub(crate) fn offset(&self, position: &Position) -> Option<u64> {
         let offset = u64::from_le_bytes(position.as_bytes().get(8..)?.try_into().ok()?);
         (*position == self.position(offset) && offset <= self.length).then_some(offset)
     }

@@ -1,21 +1,27 @@
-//! A puller against simulated replicas, network and reader, all from one seed: messages are dropped, doubled,
-//! delayed, reordered, corrupted and forged, replicas die, freeze, refuse and lie, readers pause. Whatever
-//! happens, the reader gets the source's bytes or sees the stream break, in time, within its window.
+//! The bus's puller against simulated replicas, network and reader, all from one seed: messages are dropped,
+//! doubled, delayed, reordered, corrupted and forged, replicas die, freeze, refuse and lie, readers pause.
+//! Under all faults, the reader gets the source's bytes or sees the stream break, in time, within its window.
 //!
 //! Sizes are a thousandth of the real ones, times are in simulated microseconds, and nothing here waits.
 
+mod faults;
+mod replica;
 mod source;
 mod world;
 
 use std::{fmt, time::Duration};
 
 use bytes::Bytes;
-use source::{Rng, Source};
-use world::World;
-
-use super::{
-    puller::{Action, Plan, PullLimits, Puller},
+use mesh_bus::stream::{
+    PullLimits,
+    puller::{Action, Plan, Puller},
     wire::PullHeader,
+};
+
+pub use self::faults::FaultCounts;
+use self::{
+    source::{Rng, STREAM, Source},
+    world::World,
 };
 
 const LIMITS: PullLimits = PullLimits {
@@ -27,11 +33,11 @@ const LIMITS: PullLimits = PullLimits {
     idle: Duration::from_secs(30),
 };
 const WINDOW: u64 = 512 * 8;
-const STREAM: u64 = 0x5eed;
 
-/// A reader that waits for longer than this has been forgotten: the idle limit and some.
-const HANGS_AFTER_US: u64 = 100_000_000;
-const STEPS_AT_MOST: u32 = 200_000;
+/// A reader that waits for longer than this waits without end: well above the idle limit.
+const MAX_WAIT_US: u64 = 100_000_000;
+/// Actions of the puller after which a simulation counts as endless.
+const MAX_STEPS: u32 = 200_000;
 
 /// How a simulated stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,16 +48,18 @@ pub struct Outcome {
     pub bytes: u64,
     /// Pulls sent.
     pub pulls: u32,
-    /// Those of them that had been sent before in vain.
+    /// Pulls that repeated an earlier one.
     pub again: u32,
-    /// Simulated time that it took.
+    /// Simulated duration.
     pub took: Duration,
+    /// The faults that occurred.
+    pub faults: FaultCounts,
 }
 
-/// What must never happen.
+/// A violation of what a stream promises.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Simulate it again with this seed.
+    /// Repeats it.
     pub seed: u64,
     /// What happened.
     pub what: String,
@@ -135,7 +143,7 @@ impl Run {
     }
 
     fn run(mut self) -> Result<Outcome, String> {
-        for _ in 0..STEPS_AT_MOST {
+        for _ in 0..MAX_STEPS {
             while let Some(event) = self.world.arrived(self.now) {
                 self.puller.on(event, Duration::from_micros(self.now));
             }
@@ -158,7 +166,7 @@ impl Run {
                 Action::Wait(until) => {
                     let until = u64::try_from(until.as_micros()).unwrap_or(u64::MAX).max(self.now + 1);
                     self.now = self.world.next_time().map_or(until, |next| next.clamp(self.now, until));
-                    if self.now > self.waiting_since + HANGS_AFTER_US {
+                    if self.now > self.waiting_since + MAX_WAIT_US {
                         return Err("the reader waits for ever".to_owned());
                     }
                 }
@@ -204,7 +212,8 @@ impl Run {
     fn outcome(&self, is_whole: bool) -> Outcome {
         let Self { pulls, again, .. } = *self;
         let took = Duration::from_micros(self.now);
-        Outcome { is_whole, bytes: self.at - self.from, pulls, again, took }
+        let faults = self.world.faults();
+        Outcome { is_whole, bytes: self.at - self.from, pulls, again, took, faults }
     }
 }
 
@@ -215,17 +224,19 @@ mod tests {
     #[test]
     fn no_fault_makes_a_wrong_stream() {
         let (mut whole, mut broken, mut again) = (0, 0, 0_u64);
+        let mut faults = FaultCounts::default();
         for seed in 0..20_000 {
             let outcome = simulate(seed).unwrap_or_else(|failure| panic!("{failure}"));
             let count = if outcome.is_whole { &mut whole } else { &mut broken };
             *count += 1;
             again += u64::from(outcome.again);
+            faults.add(&outcome.faults);
         }
-        // The simulation itself must be worth something.
         assert!(
             whole > 12_000 && broken > 1_000 && again > 20_000,
             "{whole} whole, {broken} broken, {again} again"
         );
+        assert!(faults.each_occurred_at_least(100), "{faults:?}");
     }
 
     #[test]
