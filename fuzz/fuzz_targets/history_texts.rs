@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mesh_history::{Figures, Metadata, Records, fields};
+use mesh_history::{Metadata, RecordSplitter, SegmentIndex, fields};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[first, second], text)) = input.split_first_chunk::<2>() else { return };
@@ -13,21 +13,21 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(metadata) = Metadata::read(left) {
         let again = serde_json::to_vec(&metadata).expect("metadata is plain JSON");
         assert_eq!(Metadata::read(&again).as_ref(), Ok(&metadata));
-        if let Ok(figures) = Figures::read(right, &metadata) {
-            let again = serde_json::to_vec(&figures).expect("figures are plain JSON");
-            assert_eq!(Figures::read(&again, &metadata), Ok(figures));
+        if let Ok(index) = SegmentIndex::read(right, &metadata) {
+            let again = serde_json::to_vec(&index).expect("an index is plain JSON");
+            assert_eq!(SegmentIndex::read(&again, &metadata), Ok(index));
         }
     }
 });
 
 /// Ends of records do not depend on the pieces; each record's fields, written again, read back.
 fn records(text: &[u8], piece: usize) {
-    let (mut whole, mut ends, mut at) = (Records::default(), Vec::new(), 0);
+    let (mut whole, mut ends, mut at) = (RecordSplitter::default(), Vec::new(), 0);
     while let Some(length) = whole.end(&text[at..]) {
         at += length;
         ends.push(at);
     }
-    let (mut cut, mut found, mut start) = (Records::default(), Vec::new(), 0);
+    let (mut cut, mut found, mut start) = (RecordSplitter::default(), Vec::new(), 0);
     for bytes in text.chunks(piece) {
         let mut taken = 0;
         while let Some(length) = cut.end(&bytes[taken..]) {

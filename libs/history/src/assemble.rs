@@ -1,5 +1,5 @@
-//! Making a segment file (H2). Members are deflated into unnamed temporary files first, in any order and on
-//! any threads: `metadata.json` comes first in the file, yet holds the figures of all of them. So the file is
+//! LayoutBuilder a segment file (H2). Members are deflated into unnamed temporary files first, in any order and on
+//! any threads: `metadata.json` comes first in the file, yet describes all of them. So the file is
 //! written once, front to back, with complete local headers.
 
 use std::{
@@ -14,14 +14,14 @@ use serde::Serialize;
 use crate::{
     digest::Digest,
     error::HistoryError,
-    figures::{self, BLOCK_BYTES, Figures, MemberFigures},
+    index::{self, BLOCK_BYTES, MemberIndex, SegmentIndex},
     member::{Encoded, MemberEncoder},
-    metadata::{self, MemberMetadata, Metadata, place},
+    metadata::{self, MemberMetadata, Metadata, member_order},
     name::SegmentName,
     zip::{DosDate, Entry, directory},
 };
 
-/// What a segment's members do not say themselves.
+/// What is known of a segment besides its members.
 #[derive(Debug, Clone)]
 pub struct Span {
     /// The chain's own id.
@@ -56,7 +56,7 @@ impl StagedMember {
     ///
     /// No file can be made there.
     pub fn new(name: &str, level: u32, folder: &Path) -> Result<StagedMember, HistoryError> {
-        let file = tempfile::tempfile_in(folder).map_err(HistoryError::io("making a temporary file"))?;
+        let file = tempfile::tempfile_in(folder).map_err(HistoryError::io("builder a temporary file"))?;
         Ok(StagedMember {
             encoder: MemberEncoder::new(name, BufWriter::with_capacity(256 << 10, file), level),
         })
@@ -77,11 +77,11 @@ impl StagedMember {
     ///
     /// As [`MemberEncoder::finish`].
     pub fn finish(self) -> Result<ReadyMember, HistoryError> {
-        let Encoded { sink, metadata, figures } = self.encoder.finish()?;
+        let Encoded { sink, metadata, index } = self.encoder.finish()?;
         let file = sink
             .into_inner()
             .map_err(|error| HistoryError::Io { step: "writing a member", source: error.into_error() })?;
-        Ok(ReadyMember(Encoded { sink: file, metadata, figures }))
+        Ok(ReadyMember(Encoded { sink: file, metadata, index }))
     }
 }
 
@@ -97,10 +97,10 @@ impl ReadyMember {
     /// # Errors
     ///
     /// No further handle of the file can be had.
-    pub fn again(&self) -> Result<ReadyMember, HistoryError> {
-        let Encoded { sink, metadata, figures } = &self.0;
+    pub fn duplicate(&self) -> Result<ReadyMember, HistoryError> {
+        let Encoded { sink, metadata, index } = &self.0;
         let sink = sink.try_clone().map_err(HistoryError::io("sharing a temporary file"))?;
-        Ok(ReadyMember(Encoded { sink, metadata: metadata.clone(), figures: figures.clone() }))
+        Ok(ReadyMember(Encoded { sink, metadata: metadata.clone(), index: index.clone() }))
     }
 }
 
@@ -108,14 +108,14 @@ impl ReadyMember {
 ///
 /// # Errors
 ///
-/// The figures do not fit together, or a file fails. `out` holds rubbish then.
+/// The members do not fit together, or a file fails. The contents of `out` are undefined then.
 pub fn assemble(
     span: &Span,
     mut members: Vec<ReadyMember>,
     out: &mut impl Write,
 ) -> Result<(SegmentName, Digest), HistoryError> {
     let name = SegmentName::new(&span.chain_id, span.database_version, span.height_from, span.height_to);
-    members.sort_by(|a, b| place(&a.0.metadata.name).cmp(&place(&b.0.metadata.name)));
+    members.sort_by(|a, b| member_order(&a.0.metadata.name).cmp(&member_order(&b.0.metadata.name)));
     let metadata = Metadata {
         format_version: metadata::FORMAT,
         chain_id: span.chain_id.clone(),
@@ -163,8 +163,8 @@ fn write(
     let mut entries = Vec::with_capacity(members.len() + 2);
     let mut offset = put_text(metadata::NAME, metadata_text, date, 0, &mut entries, out)?;
     let mut placed = Vec::with_capacity(members.len());
-    for ReadyMember(Encoded { mut sink, metadata, figures }) in members {
-        let (entry, figures) = set(figures, offset, date);
+    for ReadyMember(Encoded { mut sink, metadata, index }) in members {
+        let (entry, index) = moved(index, offset, date);
         out.write_all(&entry.local_header())?;
         sink.rewind()?;
         let copied = io::copy(&mut sink, out)?;
@@ -173,22 +173,22 @@ fn write(
         }
         offset += entry.local_length() + entry.stored;
         entries.push(entry);
-        placed.push(figures);
+        placed.push(index);
     }
-    let figures = Figures { format_version: 1, block_bytes: BLOCK_BYTES, members: placed };
-    let figures_text = text(&figures, figures::MAX_BYTES)?;
-    let offset = put_text(figures::NAME, &figures_text, date, offset, &mut entries, out)?;
+    let index = SegmentIndex { format_version: 1, block_bytes: BLOCK_BYTES, members: placed };
+    let index_text = text(&index, index::MAX_BYTES)?;
+    let offset = put_text(index::NAME, &index_text, date, offset, &mut entries, out)?;
     out.write_all(&directory(&entries, offset))?;
     out.flush()?;
     Ok(())
 }
 
-/// Moves a member's figures, which count from its own start, to its place in the object.
-fn set(mut figures: MemberFigures, offset: u64, date: DosDate) -> (Entry, MemberFigures) {
-    let entry = figures.entry(offset, date);
-    figures.header.offset = offset + entry.local_length();
-    figures.rows.offset = figures.header.offset + figures.header.stored;
-    (entry, figures)
+/// Moves a member's index, which counts from the member's start, to its offset in the object.
+fn moved(mut index: MemberIndex, offset: u64, date: DosDate) -> (Entry, MemberIndex) {
+    let entry = index.entry(offset, date);
+    index.header.offset = offset + entry.local_length();
+    index.rows.offset = index.header.offset + index.header.stored;
+    (entry, index)
 }
 
 fn text(value: &impl Serialize, most: u64) -> Result<Vec<u8>, HistoryError> {

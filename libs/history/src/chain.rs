@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     name::SegmentName,
-    segment::{Held, Segment},
+    segment::{Segment, SegmentList},
 };
 
 /// Something that is wrong with an object of a history.
@@ -28,7 +28,7 @@ impl Fault {
     }
 }
 
-impl Held {
+impl SegmentList {
     /// What is wrong with the chain, in rising order of height; nothing when it is whole. What the unreadable
     /// segments hold is not known, but their names say which heights.
     pub fn chain_faults(&self) -> Vec<Fault> {

@@ -31,7 +31,7 @@ pub enum CsvError {
     /// A record is not as long as the header.
     #[error("record {record} has {found} fields, not {expected}")]
     Fields {
-        /// Counted from 1 behind the header.
+        /// Counted from 1 after the header.
         record: u64,
         /// Its fields.
         found: u64,
@@ -43,14 +43,14 @@ pub enum CsvError {
     NotUtf8,
 }
 
-/// Finds where records end in text that comes in pieces of any size; keeps two bits between pieces.
+/// Finds the ends of records in text that comes in pieces of any size; keeps two bits between pieces.
 #[derive(Debug, Clone, Default)]
-pub struct Records {
+pub struct RecordSplitter {
     quoted: bool,
     open: bool,
 }
 
-impl Records {
+impl RecordSplitter {
     /// The length up to and with the end of the record under way, or `None` when it goes on past `bytes`.
     pub fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
@@ -80,7 +80,7 @@ impl Records {
         ended
     }
 
-    /// Says whether a record without a line feed is left at the end of the text.
+    /// Whether the text ends with a record without a line feed.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The value behind an opening quote, and what follows its closing quote.
+/// The value after an opening quote, and the rest after its closing quote.
 fn unquote(quoted: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8]), CsvError> {
     let mut value = Cow::Borrowed(&quoted[..0]);
     let mut rest = quoted;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_dialect_is_said() {
+    fn what_is_not_of_the_dialect_is_refused() {
         assert_eq!(read("\"a").unwrap_err(), CsvError::OpenQuote);
         assert_eq!(read("a\"b").unwrap_err(), CsvError::StrayQuote);
         assert_eq!(read("\"a\"b,c").unwrap_err(), CsvError::StrayQuote);
@@ -203,8 +203,8 @@ mod tests {
                 text.extend([&b"\n"[..], b"\r\n"][dice.random_range(0..2)]);
                 ends.push(text.len());
             }
-            let (mut records, mut found, mut at) = (Records::default(), Vec::new(), 0);
-            let mut counted = Records::default();
+            let (mut records, mut found, mut at) = (RecordSplitter::default(), Vec::new(), 0);
+            let mut counted = RecordSplitter::default();
             let mut count = 0;
             while at < text.len() {
                 let piece = &text[at..text.len().min(at + dice.random_range(1..30))];
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_record_is_noticed() {
-        let mut records = Records::default();
+        let mut records = RecordSplitter::default();
         assert_eq!(records.count(b"a\nb"), 1);
         assert_eq!(records.finish(), Ok(true));
         assert_eq!(records.count(b",\"c"), 0);

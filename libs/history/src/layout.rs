@@ -1,5 +1,5 @@
 //! The layout of an export (X1, X2, X5-X9): a ZIP of any range of a table, spliced from the parts of the
-//! segments that hold it. A pure function of their figures; no byte of them is read.
+//! segments that hold it. A pure function of their indexes; no byte of them is read.
 
 use std::{ops::Range, sync::Arc};
 
@@ -8,9 +8,9 @@ use bytes::Bytes;
 use crate::{
     crc::{CRC32, CRC32C},
     digest::Sha256,
-    figures::{BLOCK_BYTES, FINAL_BLOCK, PartFigures},
+    index::{BLOCK_BYTES, FINAL_BLOCK, PartIndex},
     name::{SegmentName, csv_name, zip_name},
-    segment::{Held, Member, Segment},
+    segment::{Member, Segment, SegmentList},
     zip::{DosDate, Entry, directory},
 };
 
@@ -73,7 +73,7 @@ pub enum LayoutError {
         /// The table asked for.
         table: String,
     },
-    /// The figures add up to more than there can be.
+    /// The lengths add up to more than 64 bits.
     #[error("the export is too large")]
     TooLarge,
 }
@@ -96,16 +96,16 @@ pub struct Layout {
     pub rows: u64,
     /// CRC-32C of the whole file.
     pub crc32c: u32,
-    /// Names these exact bytes: derived from segment ids, their figures, table and range. A strong entity
+    /// Names these exact bytes: derived from segment ids, their indexes, table and range. A strong entity
     /// tag, and what a position is bound to.
     pub fingerprint: String,
     segments: Vec<Arc<Segment>>,
-    stretches: Vec<Stretch>,
+    extents: Vec<Extent>,
 }
 
-/// Bytes of the export that lie together, from `start` to the next one's.
+/// Consecutive bytes of the export from one source, from `start` to the start of the next extent.
 #[derive(Debug)]
-struct Stretch {
+struct Extent {
     start: u64,
     source: Source,
 }
@@ -131,7 +131,7 @@ pub enum Piece<'a> {
         /// Where the part lies.
         segment: &'a Arc<Segment>,
         /// Offset in the object, checksums.
-        part: &'a PartFigures,
+        part: &'a PartIndex,
         /// Which bytes, counted from the part's start.
         range: Range<u64>,
     },
@@ -143,10 +143,10 @@ impl Layout {
     /// # Errors
     ///
     /// See [`LayoutError`]; the first that applies, in its order.
-    pub fn of(held: &Held, table: &str, from: u64, to: u64) -> Result<Layout, LayoutError> {
+    pub fn of(held: &SegmentList, table: &str, from: u64, to: u64) -> Result<Layout, LayoutError> {
         let segments = select(held, from, to)?;
         let chain_id = segments.first().map(|segment| segment.chain_id.clone()).unwrap_or_default();
-        let mut making = Making::default();
+        let mut builder = LayoutBuilder::default();
         let mut numbers = Vec::with_capacity(segments.len());
         let name = format!("history/{table}.csv");
         for segment in &segments {
@@ -157,18 +157,18 @@ impl Layout {
                     expected: chain_id,
                 });
             }
-            let number = segment.members.iter().position(|member| member.figures.name == name);
+            let number = segment.members.iter().position(|member| member.index.name == name);
             let none = || LayoutError::NoTable { name: segment.name.clone(), table: table.to_owned() };
             numbers.push(number.ok_or_else(none)?);
         }
         let member = |at: usize| &segments[at].members[numbers[at]];
         let mut start = 0;
         while start < segments.len() {
-            let goes_on = |at: &usize| {
+            let continues = |at: &usize| {
                 segments[*at].database_version == segments[start].database_version
                     && member(*at).same_header(member(start))
             };
-            let end = (start + 1..segments.len()).find(|at| !goes_on(at)).unwrap_or(segments.len());
+            let end = (start + 1..segments.len()).find(|at| !continues(at)).unwrap_or(segments.len());
             let run = &segments[start..end];
             let csv = csv_name(
                 &chain_id,
@@ -177,45 +177,43 @@ impl Layout {
                 run[0].height_from,
                 run[run.len() - 1].height_to,
             );
-            making.member(csv, start..end, &segments, &numbers).ok_or(LayoutError::TooLarge)?;
+            builder.member(csv, start..end, &segments, &numbers).ok_or(LayoutError::TooLarge)?;
             start = end;
         }
-        making.directory().ok_or(LayoutError::TooLarge)?;
+        builder.directory().ok_or(LayoutError::TooLarge)?;
         Ok(Layout {
             file_name: zip_name(&chain_id, table, from, to),
             fingerprint: fingerprint(&segments, table, from, to),
             chain_id,
-            length: making.length,
-            rows: making.rows,
-            crc32c: making.crc32c,
+            length: builder.length,
+            rows: builder.rows,
+            crc32c: builder.crc32c,
             segments,
-            stretches: making.stretches,
+            extents: builder.extents,
         })
     }
 
-    /// What lies in a range of the export's bytes, in order. What is past its end is left out.
+    /// The pieces that make up a range of the export's bytes, in order, cut at the export's end.
     pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece<'_>> {
         let end = range.end.min(self.length);
-        let first = self.stretches.partition_point(|stretch| stretch.start <= range.start).saturating_sub(1);
-        self.stretches[first..].iter().take_while(move |stretch| stretch.start < end).filter_map(
-            move |stretch| {
-                let from = range.start.max(stretch.start) - stretch.start;
-                let length = self.stretch_length(&stretch.source);
-                let to = length.min(end - stretch.start);
-                if from >= to {
-                    return None;
+        let first = self.extents.partition_point(|extent| extent.start <= range.start).saturating_sub(1);
+        self.extents[first..].iter().take_while(move |extent| extent.start < end).filter_map(move |extent| {
+            let from = range.start.max(extent.start) - extent.start;
+            let length = self.extent_length(&extent.source);
+            let to = length.min(end - extent.start);
+            if from >= to {
+                return None;
+            }
+            Some(match &extent.source {
+                Source::Memory(bytes) => Piece::Memory(bytes.slice(from as usize..to as usize)),
+                Source::Part { segment, member, rows } => {
+                    let segment = &self.segments[*segment];
+                    let index = &segment.members[*member].index;
+                    let part = if *rows { &index.rows } else { &index.header };
+                    Piece::Stored { segment, part, range: from..to }
                 }
-                Some(match &stretch.source {
-                    Source::Memory(bytes) => Piece::Memory(bytes.slice(from as usize..to as usize)),
-                    Source::Part { segment, member, rows } => {
-                        let segment = &self.segments[*segment];
-                        let figures = &segment.members[*member].figures;
-                        let part = if *rows { &figures.rows } else { &figures.header };
-                        Piece::Stored { segment, part, range: from..to }
-                    }
-                })
-            },
-        )
+            })
+        })
     }
 
     /// The range that a read from `offset` gives: cut at the end of its last whole block when that leaves
@@ -226,29 +224,29 @@ impl Layout {
         if end == self.length {
             return start..end;
         }
-        let last = self.stretches.partition_point(|stretch| stretch.start < end).saturating_sub(1);
-        let Stretch { start: from, source } = &self.stretches[last];
+        let last = self.extents.partition_point(|extent| extent.start < end).saturating_sub(1);
+        let Extent { start: from, source } = &self.extents[last];
         let cut = match source {
             Source::Memory(_) => end,
-            Source::Part { .. } if from + self.stretch_length(source) == end => end,
+            Source::Part { .. } if from + self.extent_length(source) == end => end,
             Source::Part { .. } => from + (end - from) / BLOCK_BYTES * BLOCK_BYTES,
         };
         if cut > start && cut - start > max / 2 { start..cut } else { start..end }
     }
 
-    fn stretch_length(&self, source: &Source) -> u64 {
+    fn extent_length(&self, source: &Source) -> u64 {
         match source {
             Source::Memory(bytes) => bytes.len() as u64,
             Source::Part { segment, member, rows } => {
-                let figures = &self.segments[*segment].members[*member].figures;
-                if *rows { figures.rows.stored } else { figures.header.stored }
+                let index = &self.segments[*segment].members[*member].index;
+                if *rows { index.rows.stored } else { index.header.stored }
             }
         }
     }
 }
 
 /// The segments that cover a range exactly.
-fn select(held: &Held, from: u64, to: u64) -> Result<Vec<Arc<Segment>>, LayoutError> {
+fn select(held: &SegmentList, from: u64, to: u64) -> Result<Vec<Arc<Segment>>, LayoutError> {
     if from > to {
         return Err(LayoutError::Inverted { from, to });
     }
@@ -298,23 +296,23 @@ fn fingerprint(segments: &[Arc<Segment>], table: &str, from: u64, to: u64) -> St
     digest.update(&to.to_le_bytes());
     for segment in segments {
         digest.update(&segment.id.0);
-        digest.update(&segment.figures_digest.0);
+        digest.update(&segment.index_digest.0);
     }
     digest.update(table.as_bytes());
     hex::encode(&digest.finish().0[..16])
 }
 
-/// A layout under way.
+/// Builds a layout.
 #[derive(Default)]
-struct Making {
-    stretches: Vec<Stretch>,
+struct LayoutBuilder {
+    extents: Vec<Extent>,
     entries: Vec<Entry>,
     length: u64,
     rows: u64,
     crc32c: u32,
 }
 
-impl Making {
+impl LayoutBuilder {
     /// One member of the run of segments `run`; `None` when a sum is too large.
     fn member(
         &mut self,
@@ -324,7 +322,7 @@ impl Making {
         numbers: &[usize],
     ) -> Option<()> {
         let member = |at: usize| -> &Member { &segments[at].members[numbers[at]] };
-        let header = &member(run.start).figures.header;
+        let header = &member(run.start).index.header;
         let mut entry = Entry {
             name,
             crc32: header.crc32,
@@ -334,16 +332,16 @@ impl Making {
             date: DosDate::of(segments[run.end - 1].block_time_to),
         };
         for at in run.clone() {
-            let Member { rows, figures, .. } = member(at);
-            entry.crc32 = CRC32.join(entry.crc32, figures.rows.crc32, figures.rows.plain);
-            entry.stored = entry.stored.checked_add(figures.rows.stored)?;
-            entry.plain = entry.plain.checked_add(figures.rows.plain)?;
+            let Member { rows, index, .. } = member(at);
+            entry.crc32 = CRC32.join(entry.crc32, index.rows.crc32, index.rows.plain);
+            entry.stored = entry.stored.checked_add(index.rows.stored)?;
+            entry.plain = entry.plain.checked_add(index.rows.plain)?;
             self.rows = self.rows.checked_add(*rows)?;
         }
         self.memory(entry.local_header())?;
         self.part(header, run.start, numbers[run.start], false)?;
         for at in run {
-            self.part(&member(at).figures.rows, at, numbers[at], true)?;
+            self.part(&member(at).index.rows, at, numbers[at], true)?;
         }
         self.memory(FINAL_BLOCK.to_vec())?;
         self.entries.push(entry);
@@ -354,7 +352,7 @@ impl Making {
         self.memory(directory(&self.entries, self.length))
     }
 
-    fn part(&mut self, part: &PartFigures, segment: usize, member: usize, rows: bool) -> Option<()> {
+    fn part(&mut self, part: &PartIndex, segment: usize, member: usize, rows: bool) -> Option<()> {
         self.push(Source::Part { segment, member, rows }, part.stored, part.crc32c)
     }
 
@@ -365,7 +363,7 @@ impl Making {
 
     fn push(&mut self, source: Source, length: u64, crc32c: u32) -> Option<()> {
         if length > 0 {
-            self.stretches.push(Stretch { start: self.length, source });
+            self.extents.push(Extent { start: self.length, source });
             self.crc32c = CRC32C.join(self.crc32c, crc32c, length);
             self.length = self.length.checked_add(length)?;
         }

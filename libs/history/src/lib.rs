@@ -1,4 +1,4 @@
-//! The sealed history: segment files, the store that keeps them, and exports laid out from their figures.
+//! The sealed history: segment files, the store that keeps them, and exports laid out from their indexes.
 //!
 //! A segment is an ordinary ZIP of one span of blocks (DATA_MODEL 7). Its CSV members are deflated in parts
 //! that can be laid end to end, so an export of any range is arithmetic: header once, rows parts spliced,
@@ -7,25 +7,25 @@
 //!
 //! - Sealing: [`StagedMember`] takes a table's CSV, [`assemble`] makes the file, [`verify_file`] inflates all
 //!   of it, [`SegmentStore::publish`] makes it exist.
-//! - Exporting: [`SegmentStore::held`] says what is there, [`Layout::of`] lays an export out,
+//! - Exporting: [`SegmentStore::list`] says what is there, [`Layout::of`] lays an export out,
 //!   [`SegmentStore::read`] gives its bytes from any offset.
-//! - Checking and importing: [`SegmentStore::verify_all`] reads everything, [`Held::chain_faults`] looks at the
+//! - Checking and importing: [`SegmentStore::verify_all`] reads everything, [`SegmentList::chain_faults`] looks at the
 //!   hash chain alone, [`SegmentStore::text`] gives a member's plain text.
 
 mod assemble;
 mod chain;
 mod crc;
 mod csv;
-mod csv_rules;
+mod csv_validator;
 mod digest;
 mod error;
-mod figures;
+mod index;
 mod layout;
 mod member;
 mod member_text;
 mod metadata;
 mod name;
-mod opening;
+mod opener;
 mod publish;
 mod read;
 mod segment;
@@ -38,17 +38,17 @@ mod zip_read;
 
 pub use assemble::{ReadyMember, Span, StagedMember, assemble};
 pub use chain::Fault;
-pub use csv::{CsvError, Fields, Records, fields};
+pub use csv::{CsvError, Fields, RecordSplitter, fields};
 pub use digest::Digest;
 pub use error::HistoryError;
-pub use figures::{BLOCK_BYTES, Figures, MemberFigures, PartFigures};
+pub use index::{BLOCK_BYTES, MemberIndex, PartIndex, SegmentIndex};
 pub use layout::{Layout, LayoutError, Piece};
 pub use member::{DEFAULT_LEVEL, Encoded, MemberEncoder};
 pub use member_text::MemberText;
 pub use metadata::{MemberMetadata, Metadata};
 pub use name::{SegmentName, csv_name, zip_name};
 pub use read::MAX_READ_BYTES;
-pub use segment::{Held, Member, Segment, Unreadable};
+pub use segment::{Member, Segment, SegmentList, Unreadable};
 pub use store::{Deadlines, SegmentStore};
 pub use table::{ExportTable, TABLES};
 pub use verify::{Verifier, verify_file};

@@ -9,10 +9,10 @@ use std::{
 use flate2::{Compress, Compression, FlushCompress};
 
 use crate::{
-    csv::{CsvError, Records, fields},
+    csv::{CsvError, RecordSplitter, fields},
     digest::Sha256,
     error::HistoryError,
-    figures::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, MemberFigures, PartFigures, join_blocks},
+    index::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, MemberIndex, PartIndex, join_blocks},
     metadata::MemberMetadata,
 };
 
@@ -33,8 +33,8 @@ pub struct MemberEncoder<W> {
     deflate: Compress,
     out: Vec<u8>,
     stage: Vec<u8>,
-    header: Option<(PartFigures, Vec<String>)>,
-    records: Records,
+    header: Option<(PartIndex, Vec<String>)>,
+    records: RecordSplitter,
     rows: u64,
     part: PartMeter,
     sha256: Sha256,
@@ -48,7 +48,7 @@ pub struct Encoded<W> {
     /// For `metadata.json`.
     pub metadata: MemberMetadata,
     /// For `layout.json`.
-    pub figures: MemberFigures,
+    pub index: MemberIndex,
 }
 
 impl<W: Write> MemberEncoder<W> {
@@ -63,7 +63,7 @@ impl<W: Write> MemberEncoder<W> {
             out: vec![0; OUT],
             stage: Vec::with_capacity(STAGE),
             header: None,
-            records: Records::default(),
+            records: RecordSplitter::default(),
             rows: 0,
             part: PartMeter::default(),
             sha256: Sha256::default(),
@@ -105,7 +105,7 @@ impl<W: Write> MemberEncoder<W> {
             self.write(b"\n")?;
         }
         let (header, columns) = self.header.take().ok_or_else(|| self.csv(CsvError::NoHeader))?;
-        let mut rows = PartFigures::default();
+        let mut rows = PartIndex::default();
         if self.part.plain > 0 || !self.stage.is_empty() {
             rows = self.end_part()?;
         }
@@ -118,8 +118,8 @@ impl<W: Write> MemberEncoder<W> {
             bytes: header.plain + rows.plain,
             sha256: self.sha256.finish(),
         };
-        let figures = MemberFigures { name: self.name, header, rows };
-        Ok(Encoded { sink: self.sink, metadata, figures })
+        let index = MemberIndex { name: self.name, header, rows };
+        Ok(Encoded { sink: self.sink, metadata, index })
     }
 
     fn csv(&self, source: CsvError) -> HistoryError {
@@ -149,7 +149,7 @@ impl<W: Write> MemberEncoder<W> {
         Ok(())
     }
 
-    fn end_part(&mut self) -> Result<PartFigures, HistoryError> {
+    fn end_part(&mut self) -> Result<PartIndex, HistoryError> {
         self.deflate_stage(FlushCompress::Full)?;
         // A compressor of its own for the next part: a full flush by itself would rest on the library.
         self.deflate = Compress::new(self.level, false);
@@ -210,11 +210,11 @@ impl PartMeter {
         }
     }
 
-    fn finish(mut self) -> PartFigures {
+    fn finish(mut self) -> PartIndex {
         if !self.stored.is_multiple_of(BLOCK_BYTES) {
             self.blocks.push(self.block);
         }
-        PartFigures {
+        PartIndex {
             offset: 0,
             stored: self.stored,
             plain: self.plain,

@@ -1,4 +1,4 @@
-//! The plain text of a member, piece by piece: checked blocks are read, inflated and held against the figures.
+//! The plain text of a member, piece by piece: checked blocks are read, inflated and held against the index.
 //! Memory stays at a few blocks, whatever the member's length.
 
 use std::mem;
@@ -9,7 +9,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use crate::{
     digest::Sha256,
     error::HistoryError,
-    figures::{BLOCK_BYTES, PartFigures},
+    index::{BLOCK_BYTES, PartIndex},
     name::SegmentName,
     segment::{Member, Segment},
     store::SegmentStore,
@@ -28,7 +28,7 @@ pub struct MemberText {
     sha256: Sha256,
     /// Nothing at the end, and after a failure.
     part: Option<Part>,
-    /// Bounded by its figures, which were checked.
+    /// Bounded by its index, which were checked.
     header: Vec<u8>,
     is_behind_header: bool,
     is_whole: bool,
@@ -36,7 +36,7 @@ pub struct MemberText {
 
 /// The part under way.
 struct Part {
-    figures: PartFigures,
+    index: PartIndex,
     inflate: Decompress,
     /// Read and not inflated yet.
     input: Bytes,
@@ -47,9 +47,9 @@ struct Part {
 }
 
 impl Part {
-    fn new(figures: &PartFigures) -> Part {
+    fn new(index: &PartIndex) -> Part {
         Part {
-            figures: figures.clone(),
+            index: index.clone(),
             inflate: Decompress::new(false),
             input: Bytes::new(),
             read: 0,
@@ -65,7 +65,7 @@ impl SegmentStore {
         MemberText {
             store: self.clone(),
             segment: segment.name.clone(),
-            part: Some(Part::new(&member.figures.header)),
+            part: Some(Part::new(&member.index.header)),
             member: member.clone(),
             sha256: Sha256::default(),
             header: Vec::new(),
@@ -93,14 +93,14 @@ impl MemberText {
                 self.part = Some(part);
                 return Ok(Some(piece));
             }
-            let figures = &part.figures;
-            if part.plain != figures.plain || part.crc32.finalize() != figures.crc32 {
+            let index = &part.index;
+            if part.plain != index.plain || part.crc32.finalize() != index.crc32 {
                 return Err(self.damaged("the text has changed"));
             }
             if !mem::replace(&mut self.is_behind_header, true) {
                 let header = mem::take(&mut self.header);
                 self.member.check_header(&header).map_err(|what| self.damaged(&what))?;
-                self.part = Some(Part::new(&self.member.figures.rows));
+                self.part = Some(Part::new(&self.member.index.rows));
             } else if mem::take(&mut self.sha256).finish() != self.member.sha256 {
                 return Err(self.damaged("its hash is not the metadata's"));
             } else {
@@ -114,9 +114,9 @@ impl MemberText {
     async fn piece(&self, part: &mut Part) -> Result<Bytes, HistoryError> {
         let mut out = Vec::with_capacity(PIECE);
         while out.len() < PIECE {
-            if part.input.is_empty() && part.read < part.figures.stored {
-                let end = part.figures.stored.min(part.read + READ_BYTES);
-                part.input = self.store.read_part(&self.segment, &part.figures, part.read..end).await?;
+            if part.input.is_empty() && part.read < part.index.stored {
+                let end = part.index.stored.min(part.read + READ_BYTES);
+                part.input = self.store.read_part(&self.segment, &part.index, part.read..end).await?;
                 part.read = end;
             }
             let (taken, given) = (part.inflate.total_in(), out.len());
@@ -137,6 +137,6 @@ impl MemberText {
     }
 
     fn damaged(&self, what: &str) -> HistoryError {
-        HistoryError::damaged(&self.segment, format!("{}: {what}", self.member.figures.name))
+        HistoryError::damaged(&self.segment, format!("{}: {what}", self.member.index.name))
     }
 }

@@ -51,7 +51,7 @@ pub struct MemberMetadata {
     pub name: String,
     /// The header record's names.
     pub columns: Vec<String>,
-    /// Records behind the header.
+    /// RecordSplitter behind the header.
     pub rows: u64,
     /// Length of the plain text, header included.
     pub bytes: u64,
@@ -96,9 +96,9 @@ impl Metadata {
         }
         let mut before = None;
         for member in &self.members {
-            let place =
-                place(&member.name).ok_or_else(|| format!("{:?} is no member's name", member.name))?;
-            if before.replace(place) >= Some(place) {
+            let order =
+                member_order(&member.name).ok_or_else(|| format!("{:?} is no member's name", member.name))?;
+            if before.replace(order) >= Some(order) {
                 return Err(format!("{} is out of order", member.name));
             }
             if member.columns.is_empty() || member.columns.iter().any(String::is_empty) {
@@ -113,7 +113,7 @@ impl Metadata {
 }
 
 /// Where a member stands in the file's order (H2): history first, then current state, each by table name.
-pub(crate) fn place(name: &str) -> Option<(bool, &str)> {
+pub(crate) fn member_order(name: &str) -> Option<(bool, &str)> {
     let (current, table) = match name.strip_prefix("history/") {
         Some(table) => (false, table),
         None => (true, name.strip_prefix("currentstate/")?),

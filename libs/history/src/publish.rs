@@ -1,4 +1,4 @@
-//! Making a segment exist (H1): create-only, whole or not at all, synced to disk in a folder.
+//! LayoutBuilder a segment exist (H1): create-only, whole or not at all, synced to disk in a folder.
 
 use std::{
     fs, io,

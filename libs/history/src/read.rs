@@ -8,7 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::{
     error::HistoryError,
-    figures::{BLOCK_BYTES, PartFigures},
+    index::{BLOCK_BYTES, PartIndex},
     layout::{Layout, Piece},
     name::SegmentName,
     store::SegmentStore,
@@ -67,7 +67,7 @@ impl SegmentStore {
     pub async fn read_part(
         &self,
         name: &SegmentName,
-        part: &PartFigures,
+        part: &PartIndex,
         range: Range<u64>,
     ) -> Result<Bytes, HistoryError> {
         if range.start >= range.end || range.end > part.stored {

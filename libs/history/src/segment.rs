@@ -4,19 +4,19 @@
 use std::sync::Arc;
 
 use crate::{
-    csv::{Records, fields},
+    csv::{RecordSplitter, fields},
     digest::{Digest, Sha256},
     error::HistoryError,
-    figures::{MemberFigures, PartFigures},
+    index::{MemberIndex, PartIndex},
     metadata::{MemberMetadata, Metadata},
     name::SegmentName,
     zip::{DosDate, Entry},
 };
 
-/// An open segment: checked figures, no bytes.
+/// An open segment: checked index, no bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Of its object.
+    /// Name of its object.
     pub name: SegmentName,
     /// SHA-256 of its metadata.
     pub id: Digest,
@@ -39,9 +39,9 @@ pub struct Segment {
     /// Length of the object in bytes.
     pub length: u64,
     /// SHA-256 of `layout.json`.
-    pub(crate) figures_digest: Digest,
+    pub(crate) index_digest: Digest,
     pub(crate) metadata_entry: Entry,
-    pub(crate) figures_entry: Entry,
+    pub(crate) index_entry: Entry,
 }
 
 /// A CSV member of an open segment.
@@ -52,36 +52,36 @@ pub struct Member {
     /// SHA-256 of the plain text.
     pub sha256: Digest,
     /// Name and parts.
-    pub figures: MemberFigures,
+    pub index: MemberIndex,
     /// Digest of the columns' names.
     pub(crate) columns: Digest,
 }
 
 impl Member {
-    pub(crate) fn new(metadata: &MemberMetadata, figures: MemberFigures) -> Member {
+    pub(crate) fn new(metadata: &MemberMetadata, index: MemberIndex) -> Member {
         Member {
             rows: metadata.rows,
             sha256: metadata.sha256,
-            figures,
+            index,
             columns: columns_digest(&metadata.columns),
         }
     }
 
-    /// Says whether one header serves both members' rows.
+    /// Whether both members have the same header.
     pub(crate) fn same_header(&self, other: &Member) -> bool {
-        let record = |part: &PartFigures| (part.plain, part.crc32);
-        self.columns == other.columns && record(&self.figures.header) == record(&other.figures.header)
+        let record = |part: &PartIndex| (part.plain, part.crc32);
+        self.columns == other.columns && record(&self.index.header) == record(&other.index.header)
     }
 
-    /// Says what is wrong with a header record: it must name the metadata's columns, and nothing may follow it,
-    /// since that would be rows that every export repeats.
+    /// Checks a header record: it must name the metadata's columns, and nothing may follow it, since every export
+    /// would repeat it.
     pub(crate) fn check_header(&self, header: &[u8]) -> Result<(), String> {
         let mut columns = Vec::new();
         for field in fields(header) {
             let name = field.map_err(|error| error.to_string())?.unwrap_or_default();
             columns.push(String::from_utf8_lossy(&name).into_owned());
         }
-        let is_one = Records::default().end(header) == Some(header.len());
+        let is_one = RecordSplitter::default().end(header) == Some(header.len());
         if is_one && columns_digest(&columns) == self.columns {
             Ok(())
         } else {
@@ -91,8 +91,8 @@ impl Member {
 
     /// The member in the file's directory.
     pub(crate) fn entry(&self, date: DosDate) -> Entry {
-        let mut entry = self.figures.entry(0, date);
-        entry.offset = self.figures.header.offset.saturating_sub(entry.local_length());
+        let mut entry = self.index.entry(0, date);
+        entry.offset = self.index.header.offset.saturating_sub(entry.local_length());
         entry
     }
 }
@@ -114,14 +114,14 @@ impl Segment {
 
     /// The member of this name.
     pub fn member(&self, name: &str) -> Option<&Member> {
-        self.members.iter().find(|member| member.figures.name == name)
+        self.members.iter().find(|member| member.index.name == name)
     }
 
     pub(crate) fn date(&self) -> DosDate {
         DosDate::of(self.block_time_to)
     }
 
-    /// Says what of the name is not the metadata's.
+    /// Checks that the name agrees with the metadata.
     pub(crate) fn check_name(name: &SegmentName, metadata: &Metadata) -> Result<(), String> {
         let right = SegmentName::new(
             &metadata.chain_id,
@@ -136,7 +136,7 @@ impl Segment {
 /// An object that is named as a segment and cannot be read as one.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// Of the object.
+    /// Name of the object.
     pub name: SegmentName,
     /// Why.
     pub error: HistoryError,
@@ -144,18 +144,18 @@ pub struct Unreadable {
 
 /// The segments of a store at one moment, in rising order of height.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct SegmentList {
     /// Complete and readable.
     pub segments: Vec<Arc<Segment>>,
-    /// Those whose span is not to be taken for a gap.
+    /// Objects that cannot be read; their spans are known from their names.
     pub unreadable: Vec<Unreadable>,
 }
 
-impl Held {
-    /// Brings segments into order.
-    pub fn new(mut segments: Vec<Arc<Segment>>, mut unreadable: Vec<Unreadable>) -> Held {
+impl SegmentList {
+    /// Sorts segments by height.
+    pub fn new(mut segments: Vec<Arc<Segment>>, mut unreadable: Vec<Unreadable>) -> SegmentList {
         segments.sort_by(|a, b| a.name.cmp(&b.name));
         unreadable.sort_by(|a, b| a.name.cmp(&b.name));
-        Held { segments, unreadable }
+        SegmentList { segments, unreadable }
     }
 }

@@ -22,8 +22,8 @@ use crate::{
     error::HistoryError,
     metadata::Metadata,
     name::SegmentName,
-    opening::{Opening, Step},
-    segment::{Held, Segment, Unreadable},
+    opener::{SegmentOpener, Step},
+    segment::{Segment, SegmentList, Unreadable},
     verify::Verifier,
 };
 
@@ -35,7 +35,7 @@ const OPENED_AT_ONCE: usize = 8;
 pub struct Deadlines {
     /// For one read, one write of a piece, one deletion.
     pub call: Duration,
-    /// For making a written object appear under its name, which may copy it.
+    /// For builder a written object appear under its name, which may copy it.
     pub publish: Duration,
 }
 
@@ -51,20 +51,20 @@ pub struct SegmentStore {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) root: Path,
     /// The folder of the segments.
-    place: Path,
+    folder_path: Path,
     pub(crate) deadlines: Deadlines,
-    /// Where the objects are files.
+    /// The folder when the objects are files.
     pub(crate) folder: Option<PathBuf>,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenSegments>>,
 }
 
-/// Segments by name, as they were when they were opened.
-type Open = HashMap<SegmentName, (Stamp, Arc<Segment>)>;
+/// The open segments by name, with the version of their objects.
+type OpenSegments = HashMap<SegmentName, (ObjectVersion, Arc<Segment>)>;
 
-/// Tells a replaced or cut object from the one that was opened.
-type Stamp = (u64, SystemTime);
+/// Length and time of an object: differs when it was replaced or cut.
+type ObjectVersion = (u64, SystemTime);
 
-fn stamp(meta: &ObjectMeta) -> Stamp {
+fn object_version(meta: &ObjectMeta) -> ObjectVersion {
     (meta.size, meta.last_modified.into())
 }
 
@@ -80,19 +80,20 @@ impl SegmentStore {
         let folder = match root.split_once("://") {
             None => root,
             Some(("file", folder)) if folder.starts_with('/') => folder,
-            Some(("s3", place)) => return s3(root, place, deadlines).map_err(|e| failed(e.to_string())),
+            Some(("s3", bucket)) => return s3(root, bucket, deadlines).map_err(|e| failed(e.to_string())),
             Some((kind, _)) => return Err(failed(format!("{kind} URLs are not supported by this build"))),
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
         let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.to_string()))?;
-        let store = SegmentStore::over(Arc::new(objects.with_fsync(true)), Path::default(), deadlines);
+        let store =
+            SegmentStore::from_objects(Arc::new(objects.with_fsync(true)), Path::default(), deadlines);
         Ok(SegmentStore { folder: Some(folder.into()), ..store })
     }
 
-    /// Takes any object store, with everything under `root` in it.
-    pub fn over(objects: Arc<dyn ObjectStore>, root: Path, deadlines: Deadlines) -> SegmentStore {
-        let place = root.clone().join("segments");
-        SegmentStore { objects, root, place, deadlines, folder: None, open: Arc::default() }
+    /// A store over any object store, below `root` in it.
+    pub fn from_objects(objects: Arc<dyn ObjectStore>, root: Path, deadlines: Deadlines) -> SegmentStore {
+        let segments = root.clone().join("segments");
+        SegmentStore { objects, root, folder_path: segments, deadlines, folder: None, open: Arc::default() }
     }
 
     /// Opens the segments of a folder for reading: those in its `segments/`, or else those in the folder itself.
@@ -101,33 +102,34 @@ impl SegmentStore {
     /// # Errors
     ///
     /// There is no such folder.
-    pub fn found_in(folder: &FilePath, deadlines: Deadlines) -> Result<SegmentStore, HistoryError> {
+    pub fn open_folder(folder: &FilePath, deadlines: Deadlines) -> Result<SegmentStore, HistoryError> {
         let inner = folder.join("segments");
-        let place = if inner.is_dir() { &inner } else { folder };
+        let directory = if inner.is_dir() { &inner } else { folder };
         let failed = |what: String| HistoryError::Root { root: folder.display().to_string(), what };
-        if !place.is_dir() {
+        if !directory.is_dir() {
             return Err(failed("there is no such folder".to_owned()));
         }
-        let objects = LocalFileSystem::new_with_prefix(place).map_err(|error| failed(error.to_string()))?;
-        let store = SegmentStore::over(Arc::new(objects), Path::default(), deadlines);
-        Ok(SegmentStore { place: Path::default(), ..store })
+        let objects =
+            LocalFileSystem::new_with_prefix(directory).map_err(|error| failed(error.to_string()))?;
+        let store = SegmentStore::from_objects(Arc::new(objects), Path::default(), deadlines);
+        Ok(SegmentStore { folder_path: Path::default(), ..store })
     }
 
-    /// Lists the store and opens what is not open yet. Objects that are not named as segments are not looked at.
+    /// Lists the store and opens what is not open yet. Objects that are not named as segments are ignored.
     ///
     /// # Errors
     ///
     /// The object store fails or is late; single objects that cannot be read are among the
-    /// [`Held::unreadable`].
-    pub async fn held(&self) -> Result<Held, HistoryError> {
-        let objects = self.listed().await?;
+    /// [`SegmentList::unreadable`].
+    pub async fn list(&self) -> Result<SegmentList, HistoryError> {
+        let objects = self.list_objects().await?;
         let named = |meta: ObjectMeta| {
             let name = meta.location.filename().and_then(SegmentName::parse)?;
             // Folders in the folder are not the store's.
             (self.path(&name) == meta.location).then_some((name, meta))
         };
         let found: HashMap<SegmentName, ObjectMeta> = objects.into_iter().filter_map(named).collect();
-        self.forget(|name, stamped| found.get(name).is_some_and(|meta| stamp(meta) == *stamped));
+        self.evict(|name, stamped| found.get(name).is_some_and(|meta| object_version(meta) == *stamped));
         let mut opened = stream::iter(found)
             .map(async |(name, meta)| (self.open_listed(&name, &meta).await, name))
             .buffer_unordered(OPENED_AT_ONCE);
@@ -141,15 +143,15 @@ impl SegmentStore {
                 Err(error) => unreadable.push(Unreadable { name, error }),
             }
         }
-        Ok(Held::new(segments, unreadable))
+        Ok(SegmentList::new(segments, unreadable))
     }
 
     /// The names of ZIP files among the segments that are not named as segments are, sorted.
-    pub(crate) async fn misnamed(&self) -> Result<Vec<String>, HistoryError> {
-        let objects = self.listed().await?;
+    pub(crate) async fn list_misnamed(&self) -> Result<Vec<String>, HistoryError> {
+        let objects = self.list_objects().await?;
         let misnamed = |meta: ObjectMeta| {
             let name = meta.location.filename()?;
-            let is_here = self.place.clone().join(name) == meta.location;
+            let is_here = self.folder_path.clone().join(name) == meta.location;
             (is_here && name.ends_with(".zip") && SegmentName::parse(name).is_none()).then(|| name.to_owned())
         };
         let mut names: Vec<String> = objects.into_iter().filter_map(misnamed).collect();
@@ -158,12 +160,12 @@ impl SegmentStore {
     }
 
     /// Every object of the folder, and of the folders in it.
-    async fn listed(&self) -> Result<Vec<ObjectMeta>, HistoryError> {
-        let objects = self.objects.list(Some(&self.place)).try_collect();
-        self.within(&self.place, self.deadlines.call, objects).await.or_else(none_yet)
+    async fn list_objects(&self) -> Result<Vec<ObjectMeta>, HistoryError> {
+        let objects = self.objects.list(Some(&self.folder_path)).try_collect();
+        self.within(&self.folder_path, self.deadlines.call, objects).await.or_else(none_yet)
     }
 
-    /// Reads a segment's metadata anew, columns included.
+    /// Reads a segment's metadata, columns included.
     ///
     /// # Errors
     ///
@@ -205,7 +207,7 @@ impl SegmentStore {
             Ok(()) | Err(HistoryError::Gone { .. }) => {}
             Err(error) => return Err(error),
         }
-        self.forget(|open, _| open != name);
+        self.evict(|open, _| open != name);
         Ok(())
     }
 
@@ -215,12 +217,12 @@ impl SegmentStore {
         }
         let segment = Arc::new(self.read_segment(name, meta.size).await?.0);
         let mut open = self.open.lock();
-        open.insert(name.clone(), (stamp(meta), segment.clone()));
+        open.insert(name.clone(), (object_version(meta), segment.clone()));
         Ok(segment)
     }
 
     async fn read_segment(&self, name: &SegmentName, size: u64) -> Result<(Segment, Metadata), HistoryError> {
-        let mut opening = Opening::new(name.clone(), size);
+        let mut opening = SegmentOpener::new(name.clone(), size);
         loop {
             match opening.step()? {
                 Step::Done(done) => return Ok(*done),
@@ -268,12 +270,12 @@ impl SegmentStore {
     }
 
     pub(crate) fn path(&self, name: &SegmentName) -> Path {
-        self.place.clone().join(name.to_string())
+        self.folder_path.clone().join(name.to_string())
     }
 
-    fn forget(&self, keep: impl Fn(&SegmentName, &Stamp) -> bool) {
+    fn evict(&self, keep: impl Fn(&SegmentName, &ObjectVersion) -> bool) {
         let mut open = self.open.lock();
-        open.retain(|name, (stamp, _)| keep(name, stamp));
+        open.retain(|name, (object_version, _)| keep(name, object_version));
     }
 
     /// Waits for the object store within a deadline and names the object in what goes wrong.
@@ -312,13 +314,13 @@ impl fmt::Debug for SegmentStore {
 }
 
 /// A bucket, with a prefix in it. Conditional puts keep publishing create-only.
-fn s3(url: &str, place: &str, deadlines: Deadlines) -> object_store::Result<SegmentStore> {
+fn s3(url: &str, bucket: &str, deadlines: Deadlines) -> object_store::Result<SegmentStore> {
     use object_store::aws::{AmazonS3Builder, S3ConditionalPut, S3CopyIfNotExists};
     let objects = AmazonS3Builder::from_env()
         .with_url(url)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
         .build()?;
-    let prefix = place.split_once('/').map_or("", |(_, prefix)| prefix);
-    Ok(SegmentStore::over(Arc::new(objects), Path::parse(prefix)?, deadlines))
+    let prefix = bucket.split_once('/').map_or("", |(_, prefix)| prefix);
+    Ok(SegmentStore::from_objects(Arc::new(objects), Path::parse(prefix)?, deadlines))
 }

@@ -14,13 +14,13 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::{
     csv::CsvError,
-    csv_rules::CsvRules,
+    csv_validator::CsvValidator,
     digest::{Digest, Sha256},
     error::HistoryError,
-    figures::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, PartFigures},
+    index::{BLOCK_BYTES, FINAL_BLOCK, MAX_HEADER_BYTES, PartIndex},
     metadata,
     name::SegmentName,
-    opening::{Opening, Step},
+    opener::{SegmentOpener, Step},
     segment::Segment,
     zip::directory,
 };
@@ -29,24 +29,24 @@ use crate::{
 /// thread.
 pub struct Verifier {
     segment: Segment,
-    plan: VecDeque<Stretch>,
+    plan: VecDeque<Check>,
     at: u64,
-    /// The plain text of the member under way.
-    member: Option<Text>,
+    /// The checks of the current member's text.
+    member: Option<TextChecks>,
 }
 
-/// Bytes of the file that are checked alike.
-enum Stretch {
+/// A run of bytes of the file and how it is checked.
+enum Check {
     /// Must be these.
     Exact { what: String, bytes: Bytes },
     /// A whole deflated member with this digest.
-    Whole { what: &'static str, inflate: Box<Inflating>, digest: Digest },
+    Whole { what: &'static str, inflate: Box<PartInflater>, digest: Digest },
     /// A part of the member of this number.
-    Part { member: usize, rows: bool, inflate: Box<Inflating> },
+    Part { member: usize, rows: bool, inflate: Box<PartInflater> },
 }
 
 /// A deflate stream under way.
-struct Inflating {
+struct PartInflater {
     inflate: Decompress,
     stored_left: u64,
     stored: u64,
@@ -57,13 +57,13 @@ struct Inflating {
     ended: bool,
 }
 
-/// The plain text of a member under way.
+/// The checks of one member's plain text.
 #[derive(Default)]
-struct Text {
+struct TextChecks {
     sha256: Sha256,
     header: Vec<u8>,
-    rules: CsvRules,
-    /// The first rule that was broken, said after hash and checksums: those tell of damage more plainly.
+    rules: CsvValidator,
+    /// The first CSV rule that is broken. Hash and checksums are reported before it: they name damage more precisely.
     broken: Option<CsvError>,
 }
 
@@ -71,26 +71,26 @@ impl Verifier {
     /// Plans the verification of an open segment.
     pub fn new(segment: &Segment) -> Verifier {
         let date = segment.date();
-        let exact = |what: &str, bytes| Stretch::Exact { what: what.to_owned(), bytes: Bytes::from(bytes) };
-        let (head, tail) = (&segment.metadata_entry, &segment.figures_entry);
-        let whole = |what, stored, digest| Stretch::Whole { what, inflate: Inflating::new(stored), digest };
+        let exact = |what: &str, bytes| Check::Exact { what: what.to_owned(), bytes: Bytes::from(bytes) };
+        let (head, tail) = (&segment.metadata_entry, &segment.index_entry);
+        let whole = |what, stored, digest| Check::Whole { what, inflate: PartInflater::new(stored), digest };
         let mut plan = VecDeque::from([
             exact(metadata::NAME, head.local_header()),
             whole(metadata::NAME, head.stored, segment.id),
         ]);
         let mut entries = vec![head.clone()];
         for (number, member) in segment.members.iter().enumerate() {
-            let (entry, figures) = (member.entry(date), &member.figures);
+            let (entry, index) = (member.entry(date), &member.index);
             plan.push_back(exact(&entry.name, entry.local_header()));
-            for (rows, part) in [(false, &figures.header), (true, &figures.rows)] {
-                plan.push_back(Stretch::Part { member: number, rows, inflate: Inflating::new(part.stored) });
+            for (rows, part) in [(false, &index.header), (true, &index.rows)] {
+                plan.push_back(Check::Part { member: number, rows, inflate: PartInflater::new(part.stored) });
             }
             plan.push_back(exact(&entry.name, FINAL_BLOCK.to_vec()));
             entries.push(entry);
         }
         entries.push(tail.clone());
-        plan.push_back(exact(crate::figures::NAME, tail.local_header()));
-        plan.push_back(whole(crate::figures::NAME, tail.stored, segment.figures_digest));
+        plan.push_back(exact(crate::index::NAME, tail.local_header()));
+        plan.push_back(whole(crate::index::NAME, tail.stored, segment.index_digest));
         plan.push_back(exact(
             "the directory",
             directory(&entries, tail.offset + tail.local_length() + tail.stored),
@@ -116,7 +116,7 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// The file is shorter than its figures say.
+    /// The file is shorter than its index says.
     pub fn finish(self) -> Result<(), HistoryError> {
         if self.plan.is_empty() { Ok(()) } else { Err(self.damaged("it ends too early")) }
     }
@@ -125,65 +125,65 @@ impl Verifier {
         HistoryError::damaged(&self.segment.name, format!("{what} (near byte {})", self.at))
     }
 
-    /// Checks some bytes against the stretch in front; says how many.
+    /// Checks some bytes against the next item of the plan; returns how many.
     fn step(&mut self, bytes: &[u8]) -> Result<usize, String> {
-        let Some(stretch) = self.plan.front_mut() else {
+        let Some(check) = self.plan.front_mut() else {
             return Err("it goes on behind its directory".to_owned());
         };
-        let taken = match stretch {
-            Stretch::Exact { what, bytes: expected } => {
+        let taken = match check {
+            Check::Exact { what, bytes: expected } => {
                 let length = expected.len().min(bytes.len());
                 if expected.split_to(length) != bytes[..length] {
                     return Err(format!("{what}: the frame is damaged"));
                 }
                 (length, expected.is_empty())
             }
-            Stretch::Whole { what, inflate, .. } => {
+            Check::Whole { what, inflate, .. } => {
                 let text = self.member.get_or_insert_default();
                 let taken = inflate.take(bytes, |plain| text.sha256.update(plain));
                 (taken.map_err(|error| format!("{what}: {error}"))?, inflate.stored_left == 0)
             }
-            Stretch::Part { member, rows, inflate } => {
+            Check::Part { member, rows, inflate } => {
                 let text = self.member.get_or_insert_default();
                 let taken = inflate.take(bytes, |plain| text.take(plain, *rows));
-                let name = &self.segment.members[*member].figures.name;
+                let name = &self.segment.members[*member].index.name;
                 (taken.map_err(|error| format!("{name}: {error}"))?, inflate.stored_left == 0)
             }
         };
         if taken.1
-            && let Some(stretch) = self.plan.pop_front()
+            && let Some(check) = self.plan.pop_front()
         {
-            self.end(stretch)?;
+            self.end(check)?;
         }
         Ok(taken.0)
     }
 
-    fn end(&mut self, stretch: Stretch) -> Result<(), String> {
-        match stretch {
-            Stretch::Exact { .. } => Ok(()),
-            Stretch::Whole { what, inflate, digest } => {
+    fn end(&mut self, check: Check) -> Result<(), String> {
+        match check {
+            Check::Exact { .. } => Ok(()),
+            Check::Whole { what, inflate, digest } => {
                 let text = mem::take(&mut self.member).unwrap_or_default();
                 let right = inflate.ended && text.sha256.finish() == digest;
                 if right { Ok(()) } else { Err(format!("{what}: the text has changed")) }
             }
-            Stretch::Part { member, rows, inflate } => {
+            Check::Part { member, rows, inflate } => {
                 let member = &self.segment.members[member];
-                let figures = &member.figures;
-                let part = if rows { &figures.rows } else { &figures.header };
-                inflate.check(part).map_err(|what| format!("{}: {what}", figures.name))?;
+                let index = &member.index;
+                let part = if rows { &index.rows } else { &index.header };
+                inflate.check(part).map_err(|what| format!("{}: {what}", index.name))?;
                 if !rows {
                     return Ok(());
                 }
                 let text = mem::take(&mut self.member).unwrap_or_default();
-                text.check(member).map_err(|what| format!("{}: {what}", figures.name))
+                text.check(member).map_err(|what| format!("{}: {what}", index.name))
             }
         }
     }
 }
 
-impl Inflating {
-    fn new(stored: u64) -> Box<Inflating> {
-        Box::new(Inflating {
+impl PartInflater {
+    fn new(stored: u64) -> Box<PartInflater> {
+        Box::new(PartInflater {
             inflate: Decompress::new(false),
             stored_left: stored,
             stored: 0,
@@ -229,8 +229,8 @@ impl Inflating {
         }
     }
 
-    /// Holds a part against its figures.
-    fn check(self, part: &PartFigures) -> Result<(), String> {
+    /// Checks a part against its index.
+    fn check(self, part: &PartIndex) -> Result<(), String> {
         if self.ended || self.blocks != part.blocks {
             return Err("the stored bytes have changed".to_owned());
         }
@@ -241,14 +241,14 @@ impl Inflating {
     }
 }
 
-impl Text {
+impl TextChecks {
     fn take(&mut self, plain: &[u8], rows: bool) {
         self.sha256.update(plain);
         if self.broken.is_none() {
-            self.broken = self.rules.take(plain).err();
+            self.broken = self.rules.write(plain).err();
         }
         if !rows {
-            // What is longer fails by its figures; it need not be kept.
+            // What is longer fails by its index, so it is not stored.
             let room = MAX_HEADER_BYTES - self.header.len().min(MAX_HEADER_BYTES);
             self.header.extend_from_slice(&plain[..room.min(plain.len())]);
         }
@@ -279,7 +279,7 @@ pub fn verify_file(name: &SegmentName, path: &Path) -> Result<Segment, HistoryEr
     const STEP: &str = "reading a segment file";
     let mut file = File::open(path).map_err(HistoryError::io(STEP))?;
     let size = file.metadata().map_err(HistoryError::io(STEP))?.len();
-    let mut opening = Opening::new(name.clone(), size);
+    let mut opening = SegmentOpener::new(name.clone(), size);
     let segment = loop {
         match opening.step()? {
             Step::Done(done) => break done.0,

@@ -6,7 +6,7 @@ use crate::{
     chain::Fault,
     error::HistoryError,
     name::SegmentName,
-    segment::{Held, Segment},
+    segment::{Segment, SegmentList},
     store::SegmentStore,
 };
 
@@ -32,7 +32,7 @@ impl SegmentStore {
         &self,
         mut progress: impl FnMut(&SegmentName, usize, usize),
     ) -> Result<Verification, HistoryError> {
-        let Held { segments, unreadable } = &self.held().await?;
+        let SegmentList { segments, unreadable } = &self.list().await?;
         let mut faults = Vec::new();
         for unreadable in unreadable {
             faults.push((unreadable.name.clone(), fault(&unreadable.name, &unreadable.error)?));
@@ -49,14 +49,14 @@ impl SegmentStore {
                 Err(error) => faults.push((segment.name.clone(), fault(&segment.name, &error)?)),
             }
         }
-        let held = self.held().await?;
+        let held = self.list().await?;
         for fault in held.chain_faults() {
             let name = SegmentName::parse(&fault.object);
             faults.extend(name.map(|name| (name, fault)));
         }
         faults.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut faults: Vec<Fault> = faults.into_iter().map(|(_, fault)| fault).collect();
-        for name in self.misnamed().await? {
+        for name in self.list_misnamed().await? {
             faults.push(Fault::of(name, "it is not named as a segment"));
         }
         let begins_late = held.segments.first().is_some_and(|first| {

@@ -1,28 +1,28 @@
-//! Reading a ZIP directory, as far as a segment file needs it: what is not as [`crate::zip`] writes it, beside
-//! unknown extra fields, is an error. Lengths are held against the object's before anything is taken by them.
+//! Reading a ZIP directory, as far as a segment file needs it: anything that [`crate::zip`] would not
+//! write is an error, except for unknown extra fields. Lengths are checked against the object's before use.
 
 use crate::zip::{
     CENTRAL, DEFLATE, DosDate, END, END64, EXTRA64, Entry, IN_ZIP64, IN_ZIP64_SHORT, LOCATOR64, UTF8,
 };
 
-/// Bytes behind the directory with ZIP64 records.
-const MOST_END: usize = 56 + 20 + 22;
+/// Bytes after the directory with ZIP64 records.
+const END64_BYTES: usize = 56 + 20 + 22;
 /// The longest directory that is read; a segment has some 26 members.
 const MAX_DIRECTORY: u64 = 1 << 20;
 
 /// Where the directory lies in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct DirectoryLocation {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     count: u64,
 }
 
 /// Reads the end records; `tail` are the last bytes of a file of `size` bytes.
-pub(crate) fn place(tail: &[u8], size: u64) -> Result<Place, String> {
+pub(crate) fn locate_directory(tail: &[u8], size: u64) -> Result<DirectoryLocation, String> {
     let cut = || "it does not end as a ZIP does".to_owned();
     let ends = tail.len().checked_sub(22).ok_or_else(cut)?;
-    let mut end = Fields(&tail[ends..]);
+    let mut end = LittleEndianReader(&tail[ends..]);
     if end.take()? != END || end.u32()? != 0 {
         return Err(cut());
     }
@@ -31,25 +31,25 @@ pub(crate) fn place(tail: &[u8], size: u64) -> Result<Place, String> {
     if here != count || end.u16()? != 0 {
         return Err(cut());
     }
-    let (place, behind) = if count == IN_ZIP64_SHORT || length == IN_ZIP64 || offset == IN_ZIP64 {
-        let start = tail.len().checked_sub(MOST_END).ok_or_else(cut)?;
-        (place64(&tail[start..ends], size)?, MOST_END)
+    let (location, trailer) = if count == IN_ZIP64_SHORT || length == IN_ZIP64 || offset == IN_ZIP64 {
+        let start = tail.len().checked_sub(END64_BYTES).ok_or_else(cut)?;
+        (locate_directory64(&tail[start..ends], size)?, END64_BYTES)
     } else {
-        (Place { offset: offset.into(), length: length.into(), count: count.into() }, 22)
+        (DirectoryLocation { offset: offset.into(), length: length.into(), count: count.into() }, 22)
     };
-    if place.length > MAX_DIRECTORY {
-        return Err(format!("a directory of {} bytes", place.length));
+    if location.length > MAX_DIRECTORY {
+        return Err(format!("a directory of {} bytes", location.length));
     }
-    let whole = place.offset.checked_add(place.length).and_then(|end| end.checked_add(behind as u64));
+    let whole = location.offset.checked_add(location.length).and_then(|end| end.checked_add(trailer as u64));
     if whole != Some(size) {
         return Err(format!("the directory's figures do not fit a file of {size} bytes"));
     }
-    Ok(place)
+    Ok(location)
 }
 
-fn place64(records: &[u8], size: u64) -> Result<Place, String> {
+fn locate_directory64(records: &[u8], size: u64) -> Result<DirectoryLocation, String> {
     let wrong = || "its ZIP64 records are wrong".to_owned();
-    let mut fields = Fields(records);
+    let mut fields = LittleEndianReader(records);
     if fields.take()? != END64 || fields.u64()? != 44 {
         return Err(wrong());
     }
@@ -58,26 +58,26 @@ fn place64(records: &[u8], size: u64) -> Result<Place, String> {
     if here != count || fields.take()? != LOCATOR64 || fields.u32()? != 0 {
         return Err(wrong());
     }
-    if fields.u64()? != size.wrapping_sub(MOST_END as u64) || fields.u32()? != 1 {
+    if fields.u64()? != size.wrapping_sub(END64_BYTES as u64) || fields.u32()? != 1 {
         return Err(wrong());
     }
-    Ok(Place { offset, length, count })
+    Ok(DirectoryLocation { offset, length, count })
 }
 
 /// Reads the directory's records.
-pub(crate) fn entries(directory: &[u8], place: Place) -> Result<Vec<Entry>, String> {
-    let mut fields = Fields(directory);
+pub(crate) fn entries(directory: &[u8], location: DirectoryLocation) -> Result<Vec<Entry>, String> {
+    let mut fields = LittleEndianReader(directory);
     let mut entries = Vec::new();
     while !fields.0.is_empty() {
         entries.push(entry(&mut fields)?);
     }
-    if entries.len() as u64 != place.count {
-        return Err(format!("{} members in the directory, not {}", entries.len(), place.count));
+    if entries.len() as u64 != location.count {
+        return Err(format!("{} members in the directory, not {}", entries.len(), location.count));
     }
     Ok(entries)
 }
 
-fn entry(fields: &mut Fields<'_>) -> Result<Entry, String> {
+fn entry(fields: &mut LittleEndianReader<'_>) -> Result<Entry, String> {
     let signature: [u8; 4] = fields.take()?;
     fields.take::<4>()?;
     let (flags, method) = (fields.u16()?, fields.u16()?);
@@ -90,7 +90,7 @@ fn entry(fields: &mut Fields<'_>) -> Result<Entry, String> {
     fields.take::<8>()?;
     let offset = fields.u32()?;
     let name = String::from_utf8(fields.bytes(name.into())?.to_vec()).map_err(|error| error.to_string())?;
-    let mut sizes = Fields(extra64(fields.bytes(extra.into())?)?);
+    let mut sizes = LittleEndianReader(extra64(fields.bytes(extra.into())?)?);
     fields.bytes(comment.into())?;
     let mut wide = |value: u32| if value == IN_ZIP64 { sizes.u64() } else { Ok(value.into()) };
     let (plain, stored, offset) = (wide(plain)?, wide(stored)?, wide(offset)?);
@@ -99,7 +99,7 @@ fn entry(fields: &mut Fields<'_>) -> Result<Entry, String> {
 
 /// The ZIP64 field among extra fields; empty when there is none.
 fn extra64(extra: &[u8]) -> Result<&[u8], String> {
-    let mut fields = Fields(extra);
+    let mut fields = LittleEndianReader(extra);
     while !fields.0.is_empty() {
         let (tag, length) = (fields.u16()?, fields.u16()?);
         let value = fields.bytes(length.into())?;
@@ -111,9 +111,9 @@ fn extra64(extra: &[u8]) -> Result<&[u8], String> {
 }
 
 /// Little-endian fields, one behind the other.
-struct Fields<'a>(&'a [u8]);
+struct LittleEndianReader<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> LittleEndianReader<'a> {
     fn bytes(&mut self, length: usize) -> Result<&'a [u8], String> {
         let (now, later) = self.0.split_at_checked(length).ok_or("a record is cut")?;
         self.0 = later;
@@ -166,13 +166,13 @@ mod tests {
         {
             let (entries, bytes, size) = made(count, offset);
             if count > 1000 {
-                assert!(place(&bytes, size).unwrap_err().starts_with("a directory of"));
+                assert!(locate_directory(&bytes, size).unwrap_err().starts_with("a directory of"));
                 continue;
             }
-            let place = place(&bytes, size).unwrap();
-            assert_eq!(place.offset, offset);
-            let directory = &bytes[..place.length as usize];
-            assert_eq!(super::entries(directory, place).unwrap(), entries);
+            let location = locate_directory(&bytes, size).unwrap();
+            assert_eq!(location.offset, offset);
+            let directory = &bytes[..location.length as usize];
+            assert_eq!(super::entries(directory, location).unwrap(), entries);
         }
     }
 
@@ -180,10 +180,10 @@ mod tests {
     fn a_cut_or_grown_file_is_noticed() {
         for offset in [1000, 1 << 33] {
             let (_, bytes, size) = made(5, offset);
-            assert!(place(&bytes, size + 1).is_err());
-            assert!(place(&bytes, size - 1).is_err());
+            assert!(locate_directory(&bytes, size + 1).is_err());
+            assert!(locate_directory(&bytes, size - 1).is_err());
             for length in 0..bytes.len() {
-                assert!(place(&bytes[..length], offset + length as u64).is_err(), "{length}");
+                assert!(locate_directory(&bytes[..length], offset + length as u64).is_err(), "{length}");
             }
         }
     }

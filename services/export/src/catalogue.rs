@@ -14,7 +14,7 @@ use actix::{
 };
 use futures_util::StreamExt;
 use mesh_bus::{Bus, SegmentStatus};
-use mesh_history::{Held, HistoryError, SegmentStore, Unreadable};
+use mesh_history::{HistoryError, SegmentList, SegmentStore, Unreadable};
 use tokio::sync::{oneshot, watch};
 
 use crate::metrics::Metrics;
@@ -28,7 +28,7 @@ const PAUSE_AT_MOST: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     /// The segments, as of the last listing that came to an end.
-    pub held: Option<Arc<Held>>,
+    pub held: Option<Arc<SegmentList>>,
     /// Why the newest listing failed, if it did.
     pub failure: Option<Arc<str>>,
 }
@@ -77,7 +77,7 @@ impl Catalogue {
         let began = Instant::now();
         let asked = std::mem::take(&mut self.waiting);
         let segments = self.segments.clone();
-        let listed = async move { segments.held().await }.into_actor(self);
+        let listed = async move { segments.list().await }.into_actor(self);
         context.spawn(listed.map(move |held, catalogue, context| {
             catalogue.is_listing = false;
             let took = if held.is_ok() { began.elapsed() } else { Duration::ZERO };
@@ -97,7 +97,7 @@ impl Catalogue {
         }));
     }
 
-    fn take(&self, held: Held) {
+    fn take(&self, held: SegmentList) {
         let newest = held.segments.last().map(|segment| segment.height_to);
         self.metrics.held(held.segments.len(), held.unreadable.len(), newest);
         self.listing.send_if_modified(|listing| {

@@ -4,7 +4,7 @@
 
 mod catalogue;
 mod config;
-mod layouts;
+mod layout_cache;
 mod metrics;
 mod ops;
 mod seal;
@@ -26,8 +26,8 @@ pub use crate::{
 };
 use crate::{
     config::Config,
-    layouts::Layouts,
-    ops::ledger::{accounts::Accounts, kept::Kept, walk::Walk},
+    layout_cache::LayoutCache,
+    ops::ledger::{accounts::AccountCache, walk::Walk, walk_cache::WalkCache},
     sealer::Sealer,
 };
 
@@ -38,9 +38,9 @@ pub struct Export {
     segments: SegmentStore,
     listing: watch::Receiver<Listing>,
     catalogue: Addr<Catalogue>,
-    layouts: Rc<RefCell<Layouts>>,
-    ledger_accounts: Arc<Accounts>,
-    ledger_walks: Arc<Kept<Walk>>,
+    layouts: Rc<RefCell<LayoutCache>>,
+    ledger_accounts: Arc<AccountCache>,
+    ledger_walks: Arc<WalkCache<Walk>>,
     metrics: Metrics,
     mailbox: usize,
 }

@@ -1,12 +1,13 @@
-//! The `tx-relay` workload: takes signed transactions to the consensus node and gives each one fate.
+//! The `tx-relay` workload: submits signed transactions to the consensus node, each one once.
 
+mod condition;
 mod config;
-mod fates;
 mod metrics;
 mod node;
 mod ops;
 mod relay;
 mod request;
+mod result_cache;
 mod submission;
 
 use std::{process::ExitCode, time::Duration};
@@ -25,9 +26,10 @@ use tokio::{
 };
 
 use crate::{
+    condition::Condition,
     config::Config,
     metrics::Metrics,
-    node::{COMMIT, Condition, Nodes},
+    node::{COMMIT_TIMEOUT, Nodes},
     relay::Relay,
     submission::Submission,
 };
@@ -35,8 +37,8 @@ use crate::{
 /// The name of the workload.
 const WORKLOAD: &str = "tx-relay";
 
-/// How often the nodes are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Pause between two checks of the nodes.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     mesh_chassis::run(WORKLOAD, env!("CARGO_PKG_VERSION"), start)
@@ -50,7 +52,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let relay = Relay::new(nodes, rules, signatures, (in_flight, commits), metrics).start();
     let limits = Limits { in_flight, per_operation: in_flight, timeout: longest() };
     let router = ops::router(setup.bus, relay, limits, &mut setup.registry.borrow_mut());
-    // It answers without a node, too: that there is none.
+    // Requests are served without a node, too: they are answered with `unavailable`.
     let serving = router.serve(std::future::ready(()));
     Ok(Service::on_bus(serving, move || {
         let condition = *condition.borrow();
@@ -62,26 +64,26 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     }))
 }
 
-/// Longest time for one request: what the contract gives a commit, with what may come before and after it.
+/// Longest time for one request: the greatest deadline that the contract gives an operation of this workload.
 fn longest() -> Duration {
     let ours = Contract::get().operations().iter().filter(|operation| operation.workload == WORKLOAD);
-    ours.filter_map(|operation| operation.answer_within).max().unwrap_or(COMMIT)
+    ours.filter_map(|operation| operation.answer_within).max().unwrap_or(COMMIT_TIMEOUT)
 }
 
-/// Looks at the nodes again and again, so that one that returns is used at once.
+/// Checks the nodes at an interval, so that one that returns is used soon.
 fn watch_nodes(nodes: Nodes, metrics: Metrics) -> watch::Receiver<Condition> {
-    let (tell, condition) = watch::channel(Condition::Away);
+    let (sender, condition) = watch::channel(Condition::Away);
     actix::spawn(async move {
-        let mut turn = interval(LOOK_EVERY);
-        turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut tick = interval(CHECK_INTERVAL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut known = None;
-        while !tell.is_closed() {
-            turn.tick().await;
-            let now = nodes.look().await;
+        while !sender.is_closed() {
+            tick.tick().await;
+            let now = nodes.check_condition().await;
             if known.replace(now) != Some(now) {
                 tracing::info!(node = ?now, "the consensus node");
-                metrics.node(now);
-                tell.send_replace(now);
+                metrics.set_condition(now);
+                sender.send_replace(now);
             }
         }
     });

@@ -1,4 +1,4 @@
-//! What the relay shows of its submissions.
+//! Metrics of submissions and of calls to nodes.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use prometheus_client::{
 };
 use proto_msgs::v2::SubmitTransactionReply;
 
-use crate::{fates::Strength, node::Condition};
+use crate::{condition::Condition, result_cache::Finality};
 
-/// Counts of the workload. Cloning shares them.
+/// Metrics of the workload. Cloning shares them.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     submissions: Family<[(&'static str, &'static str); 2], Counter>,
@@ -22,7 +22,7 @@ pub(crate) struct Metrics {
     calls: Family<Call, Histogram, fn() -> Histogram>,
 }
 
-/// Labels of a call of a node; the error is empty when there was an answer.
+/// Labels of a call to a node; the error is empty when there was an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Call {
     http_request_method: &'static str,
@@ -32,24 +32,24 @@ struct Call {
     error_type: &'static str,
 }
 
-/// How a submission ended.
+/// How a submission ended: the label `outcome`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Ended {
-    /// The node took it.
+pub(crate) enum OutcomeLabel {
+    /// The node accepted it.
     Accepted,
-    /// The node checked it and refused.
+    /// The node checked and refused it.
     Refused,
-    /// The node did not look at it.
+    /// The node did not check it.
     NotChecked,
-    /// Nobody knows.
+    /// The node did not answer: the transaction may be included.
     Unknown,
-    /// Answered from memory.
+    /// Answered from the result cache.
     Remembered,
-    /// Joined one that was under way.
+    /// Joined one that was under submitter.
     Shared,
 }
 
-impl Ended {
+impl OutcomeLabel {
     pub(crate) fn of(result: &Result<SubmitTransactionReply, Problem>) -> Self {
         match result {
             Ok(reply) if reply.success => Self::Accepted,
@@ -73,7 +73,7 @@ impl Ended {
 }
 
 impl Metrics {
-    /// Adds them to what `/metrics` shows.
+    /// Registers the metrics.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             submissions: Family::default(),
@@ -81,10 +81,10 @@ impl Metrics {
             node: Gauge::default(),
             calls: Family::new_with_constructor(seconds_histogram),
         };
-        for wanted in Strength::ALL {
+        for wanted in Finality::ALL {
             metrics
                 .submissions
-                .get_or_create_owned(&[("type", wanted.name()), ("outcome", Ended::Accepted.name())]);
+                .get_or_create_owned(&[("type", wanted.name()), ("outcome", OutcomeLabel::Accepted.name())]);
         }
         registry.add(&list::RELAY_SUBMISSIONS, metrics.submissions.clone());
         registry.add(&list::RELAY_REMEMBERED, metrics.remembered.clone());
@@ -93,11 +93,12 @@ impl Metrics {
         metrics
     }
 
-    pub(crate) fn ended(&self, wanted: Strength, ended: Ended) {
+    /// Counts a submission that ended.
+    pub(crate) fn ended(&self, wanted: Finality, ended: OutcomeLabel) {
         self.submissions.get_or_create_owned(&[("type", wanted.name()), ("outcome", ended.name())]).inc();
     }
 
-    /// Counts a call of a node; `error` is empty when there was an answer.
+    /// Counts a call to a node; `error` is empty when there was an answer.
     pub(crate) fn called(&self, node: &Uri, method: &'static str, error: &'static str, took: Duration) {
         let labels = Call {
             http_request_method: "POST",
@@ -109,11 +110,11 @@ impl Metrics {
         self.calls.get_or_create_owned(&labels).observe(took.as_secs_f64());
     }
 
-    pub(crate) fn remembers(&self, fates: usize) {
-        self.remembered.set(i64::try_from(fates).unwrap_or(i64::MAX));
+    pub(crate) fn set_remembered(&self, results: usize) {
+        self.remembered.set(i64::try_from(results).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn node(&self, condition: Condition) {
+    pub(crate) fn set_condition(&self, condition: Condition) {
         self.node.set(match condition {
             Condition::Takes => 2,
             Condition::CatchingUp => 1,

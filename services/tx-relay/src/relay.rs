@@ -1,5 +1,5 @@
-//! The actor that gives each transaction one fate: equal submissions in flight share one way to the node, and what
-//! came of it is remembered. It holds the table; the waiting happens outside, so that its mailbox never waits.
+//! The actor that submits each transaction once: equal submissions in flight share one call to the node, and the result
+//! is cached. The actor holds the tables; the calls run in tasks of their own, so that its mailbox never waits.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -16,101 +16,101 @@ use tracing::Instrument;
 
 use crate::{
     config::{Rules, Signatures},
-    fates::{Fate, Fates, Strength},
-    metrics::{Ended, Metrics},
+    metrics::{Metrics, OutcomeLabel},
     node::Nodes,
-    submission::{Settled, Submission, Way},
+    result_cache::{Finality, ResultCache, SubmissionState},
+    submission::{Outcome, Submission, Submitter},
 };
 
-/// How many submissions may be under way whose askers have gone, per one that is asked for.
-const ABANDONED: usize = 4;
+/// Submissions in flight per allowed request: those whose callers have gone count as well.
+const ABANDONED_FACTOR: usize = 4;
 
-/// Takes transactions to the node.
+/// Submits transactions to the nodes.
 pub(crate) struct Relay {
     pub(crate) nodes: Nodes,
     pub(crate) signatures: Option<Rc<Signatures>>,
     pub(crate) rules: Rules,
-    way: Rc<Way>,
-    fates: Fates,
-    under_way: HashMap<TxHash, UnderWay>,
+    submitter: Rc<Submitter>,
+    results: ResultCache,
+    in_flight: HashMap<TxHash, InFlight>,
     metrics: Metrics,
-    in_flight: usize,
+    max_requests: usize,
 }
 
-/// A submission on its way to the node, and who waits for it.
-struct UnderWay {
-    strength: Strength,
-    landing: Landing,
+/// A submission in flight.
+struct InFlight {
+    finality: Finality,
+    pending: PendingOutcome,
 }
 
-type Landing = Shared<oneshot::Receiver<Settled>>;
+type PendingOutcome = Shared<oneshot::Receiver<Outcome>>;
 
 impl Relay {
     pub(crate) fn new(
         nodes: Nodes,
         rules: Rules,
         signatures: Option<Signatures>,
-        (in_flight, commits): (usize, usize),
+        (max_requests, commits): (usize, usize),
         metrics: Metrics,
     ) -> Self {
         let commits = Rc::new(Semaphore::new(commits));
         Self {
-            way: Rc::new(Way { nodes: nodes.clone(), rules, commits }),
+            submitter: Rc::new(Submitter { nodes: nodes.clone(), rules, commits }),
             nodes,
             signatures: signatures.map(Rc::new),
             rules,
-            fates: Fates::new(rules.remember, rules.remember_at_most),
-            under_way: HashMap::new(),
+            results: ResultCache::new(rules.remember, rules.remember_at_most),
+            in_flight: HashMap::new(),
             metrics,
-            in_flight,
+            max_requests,
         }
     }
 
-    /// Answers from memory, joins a submission that is under way, or begins one.
+    /// Answers from the cache, joins an equal submission in flight, or starts one.
     fn begin(&mut self, submission: Submission, context: &mut Context<Self>) -> Step {
         let Submission { hash, wanted, .. } = submission;
-        let fate = self.fates.of(&hash, Instant::now());
-        if let Some(reply) = fate.and_then(|fate| fate.answer_to(wanted)) {
-            self.metrics.ended(wanted, Ended::Remembered);
-            return Step::Known(reply.clone());
+        let state = self.results.get(&hash, Instant::now());
+        if let Some(reply) = state.and_then(|state| state.answer_to(wanted)) {
+            self.metrics.ended(wanted, OutcomeLabel::Remembered);
+            return Step::Done(reply.clone());
         }
-        if let Some(UnderWay { strength, landing }) = self.under_way.get(&hash) {
-            self.metrics.ended(wanted, Ended::Shared);
-            return Step::Wait { landing: landing.clone(), is_enough: *strength >= wanted };
+        if let Some(InFlight { finality, pending }) = self.in_flight.get(&hash) {
+            self.metrics.ended(wanted, OutcomeLabel::Shared);
+            return Step::Wait { pending: pending.clone(), is_enough: *finality >= wanted };
         }
-        if self.under_way.len() >= self.in_flight * ABANDONED {
+        if self.in_flight.len() >= self.max_requests * ABANDONED_FACTOR {
             return Step::Busy;
         }
-        let before = fate.cloned().unwrap_or_default();
-        let (land, landing) = oneshot::channel();
-        let landing = landing.shared();
-        self.under_way.insert(hash, UnderWay { strength: wanted, landing: landing.clone() });
-        let (way, relay) = (Rc::clone(&self.way), context.address());
-        // It is told in the trace of the one who began it.
+        let before = state.cloned().unwrap_or_default();
+        let (sender, pending) = oneshot::channel();
+        let pending = pending.shared();
+        self.in_flight.insert(hash, InFlight { finality: wanted, pending: pending.clone() });
+        let (submitter, relay) = (Rc::clone(&self.submitter), context.address());
+        // Traced as a part of the request that started it.
         let span = submission.span.clone();
-        // What may have reached the node is remembered, whether or not anybody waits. Not a future of the actor's own
-        // context: that one polls all of them whenever one of them moves.
-        let settling = async move {
-            let settled = way.settle(&submission, &before).await;
-            // Nobody asks any more for what an actor that has gone would have learned.
-            let _ = relay.send(Settle { hash, wanted, settled, land }).await;
+        // Runs to its end although all callers may leave: what may have reached the node must be remembered. Not a
+        // future of the actor's context, which polls all its futures whenever one of them wakes.
+        let submitting = async move {
+            let outcome = submitter.submit(&submission, &before).await;
+            // Fails only when the actor has stopped: then there is no cache to update.
+            let _ = relay.send(Finish { hash, wanted, outcome, sender }).await;
         };
-        actix::spawn(settling.instrument(span));
-        Step::Wait { landing, is_enough: true }
+        actix::spawn(submitting.instrument(span));
+        Step::Wait { pending, is_enough: true }
     }
 
-    /// Learns what came of a submission, and tells those who wait for it.
-    fn settle(&mut self, Settle { hash, wanted, settled, land }: Settle) {
-        self.under_way.remove(&hash);
-        let ended = Ended::of(&settled.result);
+    /// Caches the outcome of a submission and sends it to its callers.
+    fn finish(&mut self, Finish { hash, wanted, outcome, sender }: Finish) {
+        self.in_flight.remove(&hash);
+        let ended = OutcomeLabel::of(&outcome.result);
         self.metrics.ended(wanted, ended);
         tracing::debug!(%hash, kind = wanted.name(), outcome = ended.name(), "a submission is settled");
-        if settled.learned != Fate::default() {
-            self.fates.learn(hash, settled.learned.clone(), Instant::now());
+        if outcome.state != SubmissionState::default() {
+            self.results.insert(hash, outcome.state.clone(), Instant::now());
         }
-        self.metrics.remembers(self.fates.len());
-        // Nobody may wait any more.
-        let _ = land.send(settled);
+        self.metrics.set_remembered(self.results.len());
+        // Fails only when all callers have gone.
+        let _ = sender.send(outcome);
     }
 }
 
@@ -118,24 +118,23 @@ impl Actor for Relay {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        // Each request comes three times: as what was asked, as the submission that it turned out to be, and as what
-        // came of that.
-        context.set_mailbox_capacity(self.in_flight * 3);
+        // Each request sends three messages: the request itself, `Begin` and `Finish`.
+        context.set_mailbox_capacity(self.max_requests * 3);
     }
 }
 
-/// How a submission goes on.
+/// The next step of a submission.
 pub(crate) enum Step {
-    /// It is known what became of it.
-    Known(SubmitTransactionReply),
-    /// It is under way; what comes of it may not be enough for what is wanted.
+    /// The answer is known.
+    Done(SubmitTransactionReply),
+    /// It is in flight.
     Wait {
-        /// What comes of it.
-        landing: Landing,
-        /// Whether that answers what is wanted.
+        /// Its outcome.
+        pending: PendingOutcome,
+        /// Whether the outcome will be final enough for the caller.
         is_enough: bool,
     },
-    /// There is no room.
+    /// Too many are in flight.
     Busy,
 }
 
@@ -154,55 +153,55 @@ impl Handler<Begin> for Relay {
     }
 }
 
-/// Tells the relay what came of a submission that it began.
-struct Settle {
+/// Gives the relay the outcome of a submission that it started.
+struct Finish {
     hash: TxHash,
-    wanted: Strength,
-    settled: Settled,
-    land: oneshot::Sender<Settled>,
+    wanted: Finality,
+    outcome: Outcome,
+    sender: oneshot::Sender<Outcome>,
 }
 
-impl Message for Settle {
+impl Message for Finish {
     type Result = ();
 }
 
-impl Handler<Settle> for Relay {
+impl Handler<Finish> for Relay {
     type Result = ();
 
-    fn handle(&mut self, settle: Settle, _: &mut Context<Self>) {
-        self.settle(settle);
+    fn handle(&mut self, finish: Finish, _: &mut Context<Self>) {
+        self.finish(finish);
     }
 }
 
-/// Asks the relay what it remembers of a transaction.
-pub(crate) struct Recall(pub(crate) TxHash);
+/// Asks the relay for the cached state of a transaction.
+pub(crate) struct GetState(pub(crate) TxHash);
 
-impl Message for Recall {
-    type Result = Option<Fate>;
+impl Message for GetState {
+    type Result = Option<SubmissionState>;
 }
 
-impl Handler<Recall> for Relay {
-    type Result = MessageResult<Recall>;
+impl Handler<GetState> for Relay {
+    type Result = MessageResult<GetState>;
 
-    fn handle(&mut self, Recall(hash): Recall, _: &mut Context<Self>) -> Self::Result {
-        MessageResult(self.fates.of(&hash, Instant::now()).cloned())
+    fn handle(&mut self, GetState(hash): GetState, _: &mut Context<Self>) -> Self::Result {
+        MessageResult(self.results.get(&hash, Instant::now()).cloned())
     }
 }
 
-/// Submits and waits for what becomes of it.
+/// Submits a transaction and waits for its outcome.
 pub(crate) async fn submit(
     relay: &Addr<Relay>,
     submission: Submission,
 ) -> Result<SubmitTransactionReply, Problem> {
-    let gone = |_| Problem::unavailable("the relay is stopping");
+    let stopped = |_| Problem::unavailable("the relay is stopping");
     loop {
-        match relay.send(Begin(submission.clone())).await.map_err(gone)? {
-            Step::Known(reply) => return Ok(reply),
-            Step::Wait { landing, is_enough } => {
-                let settled = landing.await.map_err(|_| Problem::unavailable("the relay is stopping"))?;
-                // What failed for a weaker one has failed for this one, too.
-                if is_enough || settled.result.is_err() {
-                    return settled.result;
+        match relay.send(Begin(submission.clone())).await.map_err(stopped)? {
+            Step::Done(reply) => return Ok(reply),
+            Step::Wait { pending, is_enough } => {
+                let outcome = pending.await.map_err(|_| Problem::unavailable("the relay is stopping"))?;
+                // A failure counts for callers that wait for more, too.
+                if is_enough || outcome.result.is_err() {
+                    return outcome.result;
                 }
             }
             Step::Busy => return Err(Problem::unavailable("too many submissions are under way")),

@@ -1,4 +1,4 @@
-//! The checks before the node is asked (contract 5.2). All that is wrong with a transaction is said at once.
+//! The checks before the node is asked (contract 5.2). All that is wrong with a transaction is reply at once.
 
 use bytes::Bytes;
 use mesh_problem::{Code, Detail, MALFORMED, Problem};
@@ -7,8 +7,8 @@ use proto_msgs::v2::{SubmissionType, Transaction, TxVersion, transaction::From};
 
 use crate::{
     config::{Rules, Signatures},
-    fates::Strength,
     node::Nodes,
+    result_cache::Finality,
     submission,
 };
 
@@ -65,7 +65,7 @@ pub(crate) fn raw(tx: Bytes) -> Result<Bytes, Problem> {
 }
 
 /// What a client wants to wait for.
-pub(crate) fn wanted(kind: i32, rules: &Rules) -> Result<Strength, Problem> {
+pub(crate) fn wanted(kind: i32, rules: &Rules) -> Result<Finality, Problem> {
     let kind = SubmissionType::try_from(kind)
         .map_err(|_| wrong(vec![detail("type", "is no submission type", &kind.to_string())]))?;
     if kind == SubmissionType::TypeCommit && !rules.allow_commit {
@@ -75,7 +75,7 @@ pub(crate) fn wanted(kind: i32, rules: &Rules) -> Result<Strength, Problem> {
             "TYPE_COMMIT is switched off here",
         ));
     }
-    Ok(Strength::wanted(kind))
+    Ok(Finality::wanted(kind))
 }
 
 /// Checks the signature. Bytes that are no transaction are left to the node.

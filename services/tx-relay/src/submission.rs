@@ -1,5 +1,5 @@
-//! One submission on its way to the node, until it is settled (contract 5.3). It puts a transaction on the wire once;
-//! what may have reached the node is never sent again by itself.
+//! The course of one submission (contract 5.3). A transaction is sent once; what may have reached the node is never
+//! sent again without a new request.
 
 use std::{rc::Rc, time::Duration};
 
@@ -18,55 +18,55 @@ use tracing::Span;
 
 use crate::{
     config::Rules,
-    fates::{Fate, Strength},
-    node::{COMMIT, Failed, Included, Nodes, Refusal, Verdict},
+    node::{COMMIT_TIMEOUT, CallError, IncludedTx, Nodes, Refusal, TxResult},
+    result_cache::{Finality, SubmissionState},
 };
 
-/// Pauses before the node is asked again about what it has in its cache: it caches before it checks.
+/// Pauses before a transaction that the node has in its cache is sent again: the node caches before it checks.
 const CACHE_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
-/// Between two looks for a transaction in the blocks.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Pause between two lookups of a transaction in the blocks.
+const LOOKUP_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The log of an answer to a transaction that the node knew before.
 const ALREADY: &str = "already submitted";
 
-/// A transaction that a client wants in.
+/// A transaction to submit.
 #[derive(Debug, Clone)]
 pub(crate) struct Submission {
     pub(crate) tx: Bytes,
     pub(crate) hash: TxHash,
-    pub(crate) wanted: Strength,
-    /// The trace that it is told in.
+    pub(crate) wanted: Finality,
+    /// The span that it is traced in.
     pub(crate) span: Span,
 }
 
-/// What came of it: an answer, and what is to be remembered.
+/// The answer to a submission, and the state to remember.
 #[derive(Debug, Clone)]
-pub(crate) struct Settled {
+pub(crate) struct Outcome {
     pub(crate) result: Result<SubmitTransactionReply, Problem>,
-    pub(crate) learned: Fate,
+    pub(crate) state: SubmissionState,
 }
 
-/// What a submission goes through.
-pub(crate) struct Way {
+/// Submits transactions.
+pub(crate) struct Submitter {
     pub(crate) nodes: Nodes,
     pub(crate) rules: Rules,
-    /// Room for those that wait for a block.
+    /// Permits for submissions that wait for a block.
     pub(crate) commits: Rc<Semaphore>,
 }
 
-impl Way {
-    /// Takes a submission to the node, of which this much is known.
-    pub(crate) async fn settle(&self, submission: &Submission, before: &Fate) -> Settled {
+impl Submitter {
+    /// Submits a transaction; `before` is its known state.
+    pub(crate) async fn submit(&self, submission: &Submission, before: &SubmissionState) -> Outcome {
         let Submission { tx, hash, wanted, .. } = submission;
-        let case = Case { way: self, tx, hash: *hash, wanted: *wanted, before };
-        if *wanted < Strength::Commit {
-            return case.hand_over().await;
+        let attempt = Attempt { submitter: self, tx, hash: *hash, wanted: *wanted, before };
+        if *wanted < Finality::Commit {
+            return attempt.broadcast().await;
         }
         match self.commits.try_acquire() {
-            Ok(_room) => case.commit().await,
-            Err(_) => Settled::failed(Problem::new(
+            Ok(_permit) => attempt.commit().await,
+            Err(_) => Outcome::failed(Problem::new(
                 Code::ResourceExhausted,
                 NOT_MAPPED,
                 "too many transactions wait for a block",
@@ -75,207 +75,211 @@ impl Way {
     }
 }
 
-struct Case<'a> {
-    way: &'a Way,
+struct Attempt<'a> {
+    submitter: &'a Submitter,
     tx: &'a [u8],
     hash: TxHash,
-    wanted: Strength,
-    before: &'a Fate,
+    wanted: Finality,
+    before: &'a SubmissionState,
 }
 
-impl Case<'_> {
+impl Attempt<'_> {
     /// Submits without waiting for a block.
-    async fn hand_over(&self) -> Settled {
-        if let Some(settled) = self.was_there_before().await {
-            return settled;
+    async fn broadcast(&self) -> Outcome {
+        if let Some(outcome) = self.find_earlier().await {
+            return outcome;
         }
-        let nodes = &self.way.nodes;
-        self.goes(false);
+        let nodes = &self.submitter.nodes;
+        self.log_send(false);
         match self.wanted {
-            Strength::Async => match nodes.broadcast_async(self.tx).await {
-                Ok(()) => self.accepted(Strength::Async, accepted(String::new(), String::new())),
-                Err(Failed::Refused(Refusal::InCache)) => match self.way.rules.node_keeps_refused {
-                    true => self.says_nothing(),
-                    false => self.already(Strength::Async),
+            Finality::Async => match nodes.broadcast_async(self.tx).await {
+                Ok(()) => self.accepted(Finality::Async, accepted(String::new(), String::new())),
+                Err(CallError::Refused(Refusal::InCache)) => match self.submitter.rules.node_keeps_refused {
+                    true => self.ambiguous(),
+                    false => self.already(Finality::Async),
                 },
                 Err(failed) => self.failed(failed),
             },
-            Strength::Sync | Strength::Commit => match nodes.broadcast_sync(self.tx).await {
-                Ok(verdict) => self.judged(verdict).await,
-                Err(Failed::Refused(Refusal::InCache)) => self.cached().await,
+            Finality::Sync | Finality::Commit => match nodes.broadcast_sync(self.tx).await {
+                Ok(result) => self.checked(result).await,
+                Err(CallError::Refused(Refusal::InCache)) => self.resolve_cached().await,
                 Err(failed) => self.failed(failed),
             },
         }
     }
 
-    /// Submits and waits for a block; a transaction that is there already is followed into one.
-    async fn commit(&self) -> Settled {
-        let deadline = Instant::now() + COMMIT;
+    /// Submits and waits for a block; a transaction that the node has accepted before is looked up until it is in one.
+    async fn commit(&self) -> Outcome {
+        let deadline = Instant::now() + COMMIT_TIMEOUT;
         if self.before.is_accepted() {
-            return self.follow(deadline).await;
+            return self.wait_for_block(deadline).await;
         }
-        if let Some(settled) = self.was_there_before().await {
-            return settled;
+        if let Some(outcome) = self.find_earlier().await {
+            return outcome;
         }
-        self.goes(false);
-        match self.way.nodes.broadcast_commit(self.tx).await {
-            Ok((verdict, Some(height))) => self.executed(Included { height, verdict }),
-            Ok((verdict, None)) => self.refused(verdict).await,
-            Err(Failed::Refused(Refusal::InCache)) => {
-                let cached = self.cached().await;
+        self.log_send(false);
+        match self.submitter.nodes.broadcast_commit(self.tx).await {
+            Ok((result, Some(height))) => self.executed(IncludedTx { height, result }),
+            Ok((result, None)) => self.refused(result).await,
+            Err(CallError::Refused(Refusal::InCache)) => {
+                let cached = self.resolve_cached().await;
                 match &cached.result {
-                    Ok(reply) if reply.success => self.follow(deadline).await,
+                    Ok(reply) if reply.success => self.wait_for_block(deadline).await,
                     _ => cached,
                 }
             }
-            Err(Failed::Refused(Refusal::NoBlockYet)) => self.no_block_yet(),
+            Err(CallError::Refused(Refusal::NoBlockYet)) => self.no_block_yet(),
             Err(failed) => self.failed(failed),
         }
     }
 
-    /// What came of an earlier submission whose answer was lost, if a block tells.
-    async fn was_there_before(&self) -> Option<Settled> {
-        if !self.before.may_be_there {
+    /// The outcome of an earlier submission whose answer was lost, if a block has it.
+    async fn find_earlier(&self) -> Option<Outcome> {
+        if !self.before.may_have_arrived {
             return None;
         }
-        let included = self.way.nodes.find(&self.hash).await.ok()??;
+        let included = self.submitter.nodes.find(&self.hash).await.ok()??;
         Some(self.included(included))
     }
 
-    /// The node has it in its cache: either it is there, or its check runs elsewhere at this moment.
-    async fn cached(&self) -> Settled {
-        if self.way.rules.node_keeps_refused {
-            return self.says_nothing();
+    /// The node has it in its cache: either it was accepted, or another request's check is running.
+    async fn resolve_cached(&self) -> Outcome {
+        if self.submitter.rules.node_keeps_refused {
+            return self.ambiguous();
         }
         for pause in CACHE_PAUSES {
             sleep(pause).await;
-            self.goes(true);
-            match self.way.nodes.broadcast_sync(self.tx).await {
-                Ok(verdict) => return self.judged(verdict).await,
-                Err(Failed::Refused(Refusal::InCache)) => {}
+            self.log_send(true);
+            match self.submitter.nodes.broadcast_sync(self.tx).await {
+                Ok(result) => return self.checked(result).await,
+                Err(CallError::Refused(Refusal::InCache)) => {}
                 Err(failed) => return self.failed(failed),
             }
         }
-        self.already(Strength::Sync)
+        self.already(Finality::Sync)
     }
 
-    /// Says that the transaction goes to the node now, at first or to ask about the node's cache. Drills count it.
-    fn goes(&self, asks_again: bool) {
+    /// Logs that the transaction is sent now, for the first time or again after "already in cache". Drills count these
+    /// lines.
+    fn log_send(&self, asks_again: bool) {
         let kind = self.wanted.name();
         tracing::debug!(hash = %self.hash, kind, asks_again, "a transaction goes to the node");
     }
 
-    async fn judged(&self, verdict: Verdict) -> Settled {
-        match verdict.code {
-            0 => self.accepted(Strength::Sync, accepted(verdict.data, verdict.log)),
-            _ => self.refused(verdict).await,
+    async fn checked(&self, result: TxResult) -> Outcome {
+        match result.code {
+            0 => self.accepted(Finality::Sync, accepted(result.data, result.log)),
+            _ => self.refused(result).await,
         }
     }
 
-    /// A refusal, unless it is of a repeat: a node that has forgotten its cache refuses what a block has.
-    async fn refused(&self, verdict: Verdict) -> Settled {
-        let may_be_there = self.before.may_be_there || self.before.is_accepted();
-        let pauses = if may_be_there { &CACHE_PAUSES[..] } else { &[] };
+    /// A refusal, unless a block has the transaction: a node that has lost its cache refuses a repeat.
+    async fn refused(&self, result: TxResult) -> Outcome {
+        let may_have_arrived = self.before.may_have_arrived || self.before.is_accepted();
+        let pauses = if may_have_arrived { &CACHE_PAUSES[..] } else { &[] };
         for pause in std::iter::once(&Duration::ZERO).chain(pauses) {
             sleep(*pause).await;
-            if let Ok(Some(included)) = self.way.nodes.find(&self.hash).await {
+            if let Ok(Some(included)) = self.submitter.nodes.find(&self.hash).await {
                 return self.included(included);
             }
         }
-        let Verdict { code, data, log } = verdict;
+        let TxResult { code, data, log } = result;
         let reply = SubmitTransactionReply { code, data, log, ..SubmitTransactionReply::default() };
-        Settled::known(Strength::Sync, reply)
+        Outcome::known(Finality::Sync, reply)
     }
 
-    /// Looks for it in the blocks until it is in one.
-    async fn follow(&self, deadline: Instant) -> Settled {
+    /// Looks it up until it is in a block.
+    async fn wait_for_block(&self, deadline: Instant) -> Outcome {
         loop {
-            if let Ok(Some(included)) = self.way.nodes.find(&self.hash).await {
+            if let Ok(Some(included)) = self.submitter.nodes.find(&self.hash).await {
                 return self.executed(included);
             }
-            if Instant::now() + LOOK_EVERY >= deadline {
+            if Instant::now() + LOOKUP_INTERVAL >= deadline {
                 return self.no_block_yet();
             }
-            sleep(LOOK_EVERY).await;
+            sleep(LOOKUP_INTERVAL).await;
         }
     }
 
-    /// It is in a block, and had been before this submission.
-    fn included(&self, included: Included) -> Settled {
+    /// It is in a block since before this submission.
+    fn included(&self, included: IncludedTx) -> Outcome {
         match self.wanted {
-            Strength::Commit => self.executed(included),
-            Strength::Async | Strength::Sync => self.already(Strength::Sync),
+            Finality::Commit => self.executed(included),
+            Finality::Async | Finality::Sync => self.already(Finality::Sync),
         }
     }
 
-    fn executed(&self, Included { height, verdict: Verdict { code, data, log } }: Included) -> Settled {
+    fn executed(&self, IncludedTx { height, result: TxResult { code, data, log } }: IncludedTx) -> Outcome {
         let (success, tx_hash) = match code {
             0 => (true, self.hash.to_string()),
             _ => (false, String::new()),
         };
-        Settled::known(Strength::Commit, SubmitTransactionReply { success, tx_hash, code, data, log, height })
+        Outcome::known(Finality::Commit, SubmitTransactionReply { success, tx_hash, code, data, log, height })
     }
 
-    fn accepted(&self, strength: Strength, mut reply: SubmitTransactionReply) -> Settled {
+    fn accepted(&self, finality: Finality, mut reply: SubmitTransactionReply) -> Outcome {
         reply.tx_hash = self.hash.to_string();
-        Settled::known(strength, reply)
+        Outcome::known(finality, reply)
     }
 
-    fn already(&self, strength: Strength) -> Settled {
-        self.accepted(strength, accepted(String::new(), ALREADY.to_owned()))
+    fn already(&self, finality: Finality) -> Outcome {
+        self.accepted(finality, accepted(String::new(), ALREADY.to_owned()))
     }
 
-    fn no_block_yet(&self) -> Settled {
+    fn no_block_yet(&self) -> Outcome {
         let problem = self.late("the transaction is in no block so far; it may still be included");
-        let fate = self.already(Strength::Sync).learned;
-        Settled {
+        let state = self.already(Finality::Sync).state;
+        Outcome {
             result: Err(problem),
-            learned: if self.before.is_accepted() { Fate::default() } else { fate },
+            state: if self.before.is_accepted() { SubmissionState::default() } else { state },
         }
     }
 
-    /// "Already in cache" of a node that keeps refused transactions there.
-    fn says_nothing(&self) -> Settled {
+    /// "Already in cache" from a node that keeps refused transactions there: accepted or refused is unknown.
+    fn ambiguous(&self) -> Outcome {
         let problem = Problem::new(Code::AlreadyExists, REFUSED, "the node has seen this transaction before");
-        Settled::failed(problem.with_inner(self.hash.to_string()))
+        Outcome::failed(problem.with_inner(self.hash.to_string()))
     }
 
     fn late(&self, what: &str) -> Problem {
         Problem::new(Code::DeadlineExceeded, NODE, what).with_inner(self.hash.to_string())
     }
 
-    fn failed(&self, failed: Failed) -> Settled {
+    fn failed(&self, failed: CallError) -> Outcome {
         match failed {
-            Failed::Late => Settled::unknown(
+            CallError::Late => Outcome::unknown(
                 self.late("the node did not answer in time; the fate of the transaction is unknown"),
             ),
-            Failed::Broken(why) => Settled::unknown(
+            CallError::Broken(why) => Outcome::unknown(
                 self.late("the node broke off; the fate of the transaction is unknown").caused_by(why),
             ),
-            Failed::Refused(Refusal::Other(text)) => {
-                Settled::unknown(problem(Failed::Refused(Refusal::Other(text))))
+            CallError::Refused(Refusal::Other(text)) => {
+                Outcome::unknown(problem(CallError::Refused(Refusal::Other(text))))
             }
-            failed => Settled::failed(problem(failed)),
+            failed => Outcome::failed(problem(failed)),
         }
     }
 }
 
-impl Settled {
-    fn known(strength: Strength, reply: SubmitTransactionReply) -> Self {
+impl Outcome {
+    fn known(finality: Finality, reply: SubmitTransactionReply) -> Self {
         Self {
             result: Ok(reply.clone()),
-            learned: Fate { answer: Some((strength, reply)), may_be_there: false },
+            state: SubmissionState { answer: Some((finality, reply)), may_have_arrived: false },
         }
     }
 
-    /// It has not reached the node's mempool.
+    /// It has not reached the mempool.
     fn failed(problem: Problem) -> Self {
-        Self { result: Err(problem), learned: Fate::default() }
+        Self { result: Err(problem), state: SubmissionState::default() }
     }
 
-    /// It may have.
+    /// It may have reached the mempool.
     fn unknown(problem: Problem) -> Self {
-        Self { result: Err(problem), learned: Fate { may_be_there: true, ..Fate::default() } }
+        Self {
+            result: Err(problem),
+            state: SubmissionState { may_have_arrived: true, ..SubmissionState::default() },
+        }
     }
 }
 
@@ -283,18 +287,18 @@ fn accepted(data: String, log: String) -> SubmitTransactionReply {
     SubmitTransactionReply { success: true, data, log, ..SubmitTransactionReply::default() }
 }
 
-/// What a client is told of a call that came to nothing.
-pub(crate) fn problem(failed: Failed) -> Problem {
+/// The problem for a client whose call failed.
+pub(crate) fn problem(failed: CallError) -> Problem {
     let refused = |code, message| Problem::new(code, REFUSED, message);
     match failed {
-        Failed::NotSent(why) => {
+        CallError::NotSent(why) => {
             Problem::new(Code::Unavailable, NODE, "the consensus node cannot be reached").caused_by(why)
         }
-        Failed::Late => Problem::new(Code::DeadlineExceeded, NODE, "the node did not answer in time"),
-        Failed::Broken(why) => {
+        CallError::Late => Problem::new(Code::DeadlineExceeded, NODE, "the node did not answer in time"),
+        CallError::Broken(why) => {
             Problem::new(Code::DeadlineExceeded, NODE, "the node broke off").caused_by(why)
         }
-        Failed::Refused(refusal) => match refusal {
+        CallError::Refused(refusal) => match refusal {
             Refusal::InCache => refused(Code::AlreadyExists, "the node has seen this transaction before"),
             Refusal::Full => refused(Code::ResourceExhausted, "the node's mempool is full"),
             Refusal::TooLarge => refused(Code::InvalidArgument, "the transaction is too large for the node"),

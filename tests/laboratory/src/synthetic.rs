@@ -105,9 +105,9 @@ impl Synthetic {
         let first_block = last_block + 1;
         let mut written = Written { table: self.table, first_block, last_block, plain: 0, files: 0, last_id };
         for _ in 0..self.segments {
-            let mut members = vec![large.again().map_err(|error| cannot("share a member", &error))?];
+            let mut members = vec![large.duplicate().map_err(|error| cannot("share a member", &error))?];
             for member in &small {
-                members.push(member.again().map_err(|error| cannot("share a member", &error))?);
+                members.push(member.duplicate().map_err(|error| cannot("share a member", &error))?);
             }
             let span = self.span(written.last_block, written.last_id);
             let (id, length) = put(&span, members, &segments)?;
@@ -272,7 +272,7 @@ mod tests {
             assert_eq!((more.first_block, more.last_block), (31, 40));
 
             let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
-            let held = store.held().await.unwrap();
+            let held = store.list().await.unwrap();
             assert_eq!((held.segments.len(), held.unreadable.len()), (4, 0));
             assert_eq!(held.chain_faults().len(), 0);
             let lengths = held.segments.iter().map(|segment| segment.length);
@@ -281,10 +281,10 @@ mod tests {
                 let verified = store.verify(&segment.name).await.unwrap();
                 let member = verified.history(table.name()).unwrap();
                 assert_eq!(member.rows, 2000);
-                assert_eq!(member.figures.header.plain + member.figures.rows.plain, written.plain / 3);
+                assert_eq!(member.index.header.plain + member.index.rows.plain, written.plain / 3);
                 // Half hashes: no table is deflated to much less than half of it.
-                assert!(member.figures.rows.stored > member.figures.rows.plain * 3 / 10);
-                assert!(member.figures.rows.stored < member.figures.rows.plain * 6 / 10);
+                assert!(member.index.rows.stored > member.index.rows.plain * 3 / 10);
+                assert!(member.index.rows.stored < member.index.rows.plain * 6 / 10);
             }
             Layout::of(&held, table.name(), 1, 40).unwrap();
         }

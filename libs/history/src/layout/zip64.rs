@@ -13,7 +13,7 @@ use futures_util::{AsyncBufRead, AsyncRead, AsyncReadExt, AsyncSeek, FutureExt};
 
 use super::*;
 use crate::{
-    figures::{MemberFigures, join_blocks},
+    index::{MemberIndex, join_blocks},
     member::{Encoded, MemberEncoder},
     zip_read,
 };
@@ -57,10 +57,10 @@ fn header() -> &'static Encoded<Vec<u8>> {
 /// A segment whose table has rows of this stored length; not 1 to 6 bytes more than whole cells.
 fn segment(number: u64, version: u32, stored: u64) -> Arc<Segment> {
     let encoded = header();
-    let mut figures: MemberFigures = encoded.figures.clone();
+    let mut index: MemberIndex = encoded.index.clone();
     let text = |length: u64| cell(length)[5..].to_vec();
     let (whole, rest) = (stored / CELL, stored % CELL);
-    let part = &mut figures.rows;
+    let part = &mut index.rows;
     (part.stored, part.plain) = (stored, whole * (CELL - 5) + rest.saturating_sub(5));
     let row = crc32fast::hash(&text(CELL));
     part.crc32 = (0..whole).fold(0, |crc, _| CRC32.join(crc, row, CELL - 5));
@@ -73,7 +73,7 @@ fn segment(number: u64, version: u32, stored: u64) -> Arc<Segment> {
         part.blocks.push(crc32c::crc32c(&rows(stored / BLOCK_BYTES * BLOCK_BYTES..stored, stored)));
     }
     part.crc32c = join_blocks(&part.blocks, stored);
-    let mut member = Member::new(&encoded.metadata, figures);
+    let mut member = Member::new(&encoded.metadata, index);
     member.rows = whole + u64::from(rest > 0);
     let name = SegmentName::new("mesh", version, number, number);
     let entry = member.entry(DosDate::of(0));
@@ -89,15 +89,15 @@ fn segment(number: u64, version: u32, stored: u64) -> Arc<Segment> {
         block_time_to: 1_700_000_000_000_000_000,
         members: vec![member],
         length: 0,
-        figures_digest: crate::digest::Digest::of(b""),
+        index_digest: crate::digest::Digest::of(b""),
         metadata_entry: entry.clone(),
-        figures_entry: entry,
+        index_entry: entry,
     })
 }
 
 fn layout(segments: Vec<Arc<Segment>>) -> Layout {
     let last = segments.len() as u64;
-    Layout::of(&Held::new(segments, Vec::new()), "trades", 1, last).unwrap()
+    Layout::of(&SegmentList::new(segments, Vec::new()), "trades", 1, last).unwrap()
 }
 
 /// The bytes of an export, made up where they are asked for.
@@ -191,15 +191,15 @@ fn seen(layout: Layout) -> Vec<(u64, u64, u64)> {
         file.read_exact(&mut header).now_or_never().unwrap().unwrap();
         assert_eq!(&header, COLUMNS.as_bytes());
     }
-    let figures = |cdr: &async_zip::spec::constructs::CDR| {
+    let index = |cdr: &async_zip::spec::constructs::CDR| {
         (cdr.compressed_size().unwrap(), cdr.uncompressed_size().unwrap(), cdr.lfh_offset().unwrap())
     };
-    reader.cdrs().iter().map(figures).collect()
+    reader.cdrs().iter().map(index).collect()
 }
 
 /// Rows that make a member of this stored length.
 fn rows_for(member: u64) -> u64 {
-    member - segment(1, 1, 0).members[0].figures.header.stored - 2
+    member - segment(1, 1, 0).members[0].index.header.stored - 2
 }
 
 const GIB4: u64 = 4 << 30;
@@ -223,7 +223,7 @@ fn zip64_by_plain_size_alone() {
     // What these rows inflate to is said to be more than it is; only headers are looked at.
     for (plain, zip64) in [(GIB4 - 2, false), (GIB4 - 1, true), (GIB4, true), (GIB4 + 1, true)] {
         let mut large = Segment::clone(&segment(1, 1, 4 * CELL));
-        large.members[0].figures.rows.plain = plain - COLUMNS.len() as u64;
+        large.members[0].index.rows.plain = plain - COLUMNS.len() as u64;
         let layout = layout(vec![Arc::new(large)]);
         assert_eq!(read(&layout, 0..30)[4], if zip64 { 45 } else { 20 });
         assert_eq!(seen(layout)[0].1, plain);
@@ -257,7 +257,10 @@ fn zip64_by_number_of_members() {
         let layout = layout(segments.collect());
         let tail = read(&layout, layout.length - 98..layout.length);
         assert_eq!(tail.starts_with(b"PK\x06\x06"), count >= 65_535);
-        assert!(zip_read::place(&tail, layout.length).is_err(), "larger than any segment's directory");
+        assert!(
+            zip_read::locate_directory(&tail, layout.length).is_err(),
+            "larger than any segment's directory"
+        );
         assert_eq!(seen(layout).len() as u64, count);
     }
 }
@@ -278,7 +281,7 @@ fn a_huge_export_is_read_at_any_place() {
     let reader = seen(layout);
     assert_eq!(reader.len(), 4);
     for (stored_length, plain, _) in reader {
-        assert_eq!(stored_length, 16 * stored + segment(1, 1, 0).members[0].figures.header.stored + 2);
+        assert_eq!(stored_length, 16 * stored + segment(1, 1, 0).members[0].index.header.stored + 2);
         assert!(plain < stored_length);
     }
 }

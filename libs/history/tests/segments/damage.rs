@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use mesh_history::{Figures, HistoryError, Layout, LayoutError, Metadata, verify_file};
+use mesh_history::{HistoryError, Layout, LayoutError, Metadata, SegmentIndex, verify_file};
 use rand::Rng;
 
 use crate::{
@@ -61,7 +61,7 @@ fn readers_of_texts_take_anything() {
     let texts = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let texts = texts.block_on(unzip(&fs::read(file.path()).unwrap()));
     let good = Metadata::read(&texts[0].1).unwrap();
-    Figures::read(&texts[4].1, &good).unwrap();
+    SegmentIndex::read(&texts[4].1, &good).unwrap();
     let mut dice = dice(34);
     let mut refused = 0;
     for _ in 0..20_000 {
@@ -75,7 +75,7 @@ fn readers_of_texts_take_anything() {
                 _ => text.truncate(at + 1),
             }
         }
-        refused += usize::from(Metadata::read(&text).is_err() && Figures::read(&text, &good).is_err());
+        refused += usize::from(Metadata::read(&text).is_err() && SegmentIndex::read(&text, &good).is_err());
     }
     assert!(refused > 10_000, "{refused}");
 }
@@ -83,10 +83,10 @@ fn readers_of_texts_take_anything() {
 #[tokio::test]
 async fn a_segment_under_another_ones_name_is_not_readable() {
     let history = History::of(&[plan()]).await;
-    let name = history.store.held().await.unwrap().segments[0].name.clone();
+    let name = history.store.list().await.unwrap().segments[0].name.clone();
     let other = history.folder.path().join("segments/mesh-1-1-200.zip");
     fs::rename(history.path(&name), &other).unwrap();
-    let held = history.store.held().await.unwrap();
+    let held = history.store.list().await.unwrap();
     assert_eq!((held.segments.len(), held.unreadable.len()), (0, 1));
     assert_eq!(
         held.unreadable[0].error.to_string(),
@@ -100,8 +100,8 @@ async fn a_block_that_changed_is_not_given_out() {
     let text = table(&mut dice, &["id", "note"], 30_000, 800);
     let history = History::of(&[Plan::new(1, 1, 100).with("trades", text)]).await;
     let layout = history.layout("trades", 1, 100).await;
-    let held = history.store.held().await.unwrap();
-    let rows = &held.segments[0].history("trades").unwrap().figures.rows;
+    let held = history.store.list().await.unwrap();
+    let rows = &held.segments[0].history("trades").unwrap().index.rows;
     assert!(rows.blocks.len() > 2);
     let path = history.path(&held.segments[0].name);
     let mut object = fs::read(&path).unwrap();
@@ -120,12 +120,12 @@ async fn a_block_that_changed_is_not_given_out() {
 async fn a_cut_or_vanished_segment_is_an_error_in_mid_export() {
     let history = History::of(&[plan()]).await;
     let layout = history.layout("orders", 1, 100).await;
-    let name = history.store.held().await.unwrap().segments[0].name.clone();
+    let name = history.store.list().await.unwrap().segments[0].name.clone();
     let whole = fs::read(history.path(&name)).unwrap();
     fs::write(history.path(&name), &whole[..500]).unwrap();
     let error = history.store.read(&layout, 0, 1 << 20).await.unwrap_err();
     assert!(matches!(error, HistoryError::Damaged { .. }), "asking again does not help: {error}");
-    let held = history.store.held().await.unwrap();
+    let held = history.store.list().await.unwrap();
     assert!(held.segments.is_empty());
     let refused = Layout::of(&held, "orders", 1, 100).unwrap_err();
     assert_eq!(refused, LayoutError::Unreadable(name.clone()));
@@ -133,5 +133,5 @@ async fn a_cut_or_vanished_segment_is_an_error_in_mid_export() {
     fs::remove_file(history.path(&name)).unwrap();
     let error = history.store.read(&layout, 0, 1 << 20).await.unwrap_err();
     assert!(matches!(error, HistoryError::Gone { .. }), "{error}");
-    assert!(history.store.held().await.unwrap().unreadable.is_empty());
+    assert!(history.store.list().await.unwrap().unreadable.is_empty());
 }

@@ -73,7 +73,7 @@ impl History {
     }
 
     pub(crate) async fn layout(&self, table: &str, from: u64, to: u64) -> Layout {
-        Layout::of(&self.store.held().await.unwrap(), table, from, to).unwrap()
+        Layout::of(&self.store.list().await.unwrap(), table, from, to).unwrap()
     }
 
     pub(crate) async fn export(&self, layout: &Layout, max: usize) -> Vec<u8> {

@@ -9,5 +9,6 @@ mod parts;
 mod publish;
 mod ranges;
 mod readers;
+mod s3;
 mod splice;
 mod whole;

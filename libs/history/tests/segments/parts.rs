@@ -1,7 +1,7 @@
 //! Members by themselves: their parts inflate alone, and what is not a table is refused.
 
 use flate2::{Decompress, FlushDecompress, Status};
-use mesh_history::{Encoded, HistoryError, MemberEncoder, PartFigures};
+use mesh_history::{Encoded, HistoryError, MemberEncoder, PartIndex};
 use rand::Rng;
 
 use crate::made::{dice, table};
@@ -12,7 +12,7 @@ fn encode(text: &[u8], piece: usize, level: u32) -> Result<Encoded<Vec<u8>>, His
     encoder.finish()
 }
 
-fn inflate(encoded: &Encoded<Vec<u8>>, part: &PartFigures) -> Vec<u8> {
+fn inflate(encoded: &Encoded<Vec<u8>>, part: &PartIndex) -> Vec<u8> {
     let stored = &encoded.sink[part.offset as usize..][..part.stored as usize];
     let mut plain = Vec::with_capacity(part.plain as usize + 1);
     let mut inflate = Decompress::new(false);
@@ -40,10 +40,10 @@ fn each_part_inflates_by_itself_at_every_level() {
     for text in texts {
         for level in 0..=9 {
             let encoded = encode(&text, 4096, level).unwrap();
-            let figures = &encoded.figures;
-            let (header, rows) = (inflate(&encoded, &figures.header), inflate(&encoded, &figures.rows));
+            let index = &encoded.index;
+            let (header, rows) = (inflate(&encoded, &index.header), inflate(&encoded, &index.rows));
             assert_eq!([header, rows].concat(), text);
-            assert_eq!(encoded.sink.len() as u64, figures.header.stored + figures.rows.stored + 2);
+            assert_eq!(encoded.sink.len() as u64, index.header.stored + index.rows.stored + 2);
             assert!(encoded.sink.ends_with(&[3, 0]));
             assert_eq!(encoded.metadata.columns, columns);
         }
@@ -56,7 +56,7 @@ fn the_stored_bytes_do_not_depend_on_the_pieces() {
     let whole = encode(&text, text.len(), 3).unwrap();
     for piece in [1, 77, 65_536, 131_072, 131_073] {
         let pieces = encode(&text, piece, 3).unwrap();
-        assert!(pieces.sink == whole.sink && pieces.figures == whole.figures, "{piece}");
+        assert!(pieces.sink == whole.sink && pieces.index == whole.index, "{piece}");
     }
 }
 

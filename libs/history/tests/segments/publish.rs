@@ -49,7 +49,7 @@ async fn what_is_no_segment_is_not_looked_at() {
         fs::write(folder.join(name), b"x").unwrap();
     }
     fs::write(folder.join("mesh-1-31-40.zip"), b"").unwrap();
-    let held = history.store.held().await.unwrap();
+    let held = history.store.list().await.unwrap();
     let names: Vec<_> = held.segments.iter().map(|segment| segment.name.clone()).collect();
     assert_eq!(names, [first.clone(), second.clone()]);
     assert_eq!(held.unreadable.len(), 1);
@@ -57,7 +57,7 @@ async fn what_is_no_segment_is_not_looked_at() {
 
     history.store.delete(&first).await.unwrap();
     history.store.delete(&first).await.unwrap();
-    let held = history.store.held().await.unwrap();
+    let held = history.store.list().await.unwrap();
     assert_eq!(held.segments.len(), 1);
     assert_eq!(held.segments[0].name, second);
 }
@@ -65,13 +65,13 @@ async fn what_is_no_segment_is_not_looked_at() {
 #[tokio::test]
 async fn a_replaced_object_is_opened_anew() {
     let history = History::of(&[Plan::new(1, 1, 10).with("trades", "id\n1\n")]).await;
-    let before = history.store.held().await.unwrap().segments[0].clone();
-    let again = history.store.held().await.unwrap().segments[0].clone();
+    let before = history.store.list().await.unwrap().segments[0].clone();
+    let again = history.store.list().await.unwrap().segments[0].clone();
     assert!(std::sync::Arc::ptr_eq(&before, &again));
     let text = table(&mut dice(42), &["id"], 50, 9);
     let (file, name, id) = file(history.folder.path(), &Plan::new(1, 1, 10).with("trades", text), None);
     fs::copy(file.path(), history.path(&name)).unwrap();
-    assert_eq!(history.store.held().await.unwrap().segments[0].id, id);
+    assert_eq!(history.store.list().await.unwrap().segments[0].id, id);
     let metadata = history.store.metadata(&name).await.unwrap();
     assert_eq!((metadata.members[0].rows, &metadata.members[0].columns[..]), (50, &["id".to_owned()][..]));
 }

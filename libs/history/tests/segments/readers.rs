@@ -92,7 +92,7 @@ async fn other_programs_accept_exports_and_segments() {
         fs::write(&zip, history.export(&layout, 1 << 20).await).unwrap();
         accepted_by_all(&zip);
     }
-    for segment in &history.store.held().await.unwrap().segments {
+    for segment in &history.store.list().await.unwrap().segments {
         accepted_by_all(&history.path(&segment.name));
     }
 }
@@ -102,7 +102,7 @@ async fn a_segment_is_an_ordinary_zip() {
     let mut plan = Plan::new(1, 1, 10).with("trades", "id,note\n1,\n").with("orders", "id\n");
     plan.members.push(("currentstate/accounts.csv".to_owned(), b"id\n\"\"\n".to_vec()));
     let history = History::of(&[plan]).await;
-    let name = &history.store.held().await.unwrap().segments[0].name;
+    let name = &history.store.list().await.unwrap().segments[0].name;
     let zip = fs::read(history.path(name)).unwrap();
     let members = unzip(&zip).await;
     let names: Vec<&str> = members.iter().map(|(name, _)| &name[..]).collect();

@@ -18,7 +18,7 @@ async fn check(history: &History, plans: &[Plan], table: &str) {
     assert_eq!(unzip(&zip).await, members);
     let mut rows = 0;
     for (_, text) in &members {
-        rows += mesh_history::Records::default().count(text) - 1;
+        rows += mesh_history::RecordSplitter::default().count(text) - 1;
     }
     assert_eq!(layout.rows, rows);
     for entry in entries(&zip).await {

@@ -26,7 +26,7 @@ async fn the_text_of_a_member_is_what_was_sealed_in_pieces_of_bounded_length() {
     let noise = table(&mut dice(7), &["id", "note"], 9000, 900);
     let plan = Plan::new(1, 1, 10).with("orders", noise).with("positions", "id\n").with("trades", long);
     let history = History::of(std::slice::from_ref(&plan)).await;
-    let segment = history.store.held().await.unwrap().segments[0].clone();
+    let segment = history.store.list().await.unwrap().segments[0].clone();
     for (name, text) in &plan.members {
         let mut reader = history.store.text(&segment, segment.member(name).unwrap());
         let mut read = Vec::new();
@@ -42,11 +42,11 @@ async fn the_text_of_a_member_is_what_was_sealed_in_pieces_of_bounded_length() {
 #[tokio::test]
 async fn a_text_that_changed_has_no_end() {
     let history = History::of(&[plan(1)]).await;
-    let segment = history.store.held().await.unwrap().segments[0].clone();
+    let segment = history.store.list().await.unwrap().segments[0].clone();
     let orders = segment.history("orders").unwrap();
     let path = history.path(&segment.name);
     let mut object = fs::read(&path).unwrap();
-    object[orders.figures.rows.offset as usize + 9] ^= 1;
+    object[orders.index.rows.offset as usize + 9] ^= 1;
     fs::write(&path, object).unwrap();
     let mut reader = history.store.text(&segment, orders);
     let failed = loop {
@@ -60,9 +60,9 @@ async fn a_text_that_changed_has_no_end() {
 
     // Another text, sealed rightly, under the figures of the first.
     let other = History::of(&[Plan::new(1, 1, 10).with("trades", "id\n")]).await;
-    let mut trades = other.store.held().await.unwrap().segments[0].history("trades").unwrap().clone();
+    let mut trades = other.store.list().await.unwrap().segments[0].history("trades").unwrap().clone();
     trades.sha256 = orders.sha256;
-    let mut reader = other.store.text(&other.store.held().await.unwrap().segments[0], &trades);
+    let mut reader = other.store.text(&other.store.list().await.unwrap().segments[0], &trades);
     assert!(reader.next().await.unwrap().is_some());
     assert!(reader.next().await.unwrap_err().to_string().contains("hash"));
 }
@@ -77,10 +77,10 @@ async fn a_whole_history_has_no_fault_wherever_it_lies() {
     assert_eq!(told, [(1, 1, 3), (11, 2, 3), (21, 3, 3)]);
     // The home, or the folder itself.
     for folder in [history.folder.path().to_owned(), history.folder.path().join("segments")] {
-        let store = SegmentStore::found_in(&folder, Deadlines::default()).unwrap();
+        let store = SegmentStore::open_folder(&folder, Deadlines::default()).unwrap();
         assert_eq!(store.verify_all(|_, _, _| {}).await.unwrap().sound.len(), 3);
     }
-    SegmentStore::found_in(&history.folder.path().join("none"), Deadlines::default()).unwrap_err();
+    SegmentStore::open_folder(&history.folder.path().join("none"), Deadlines::default()).unwrap_err();
     assert!(!history.folder.path().join("none").exists());
 
     fs::remove_file(history.path(&verified.sound[0].name)).unwrap();
@@ -92,7 +92,7 @@ async fn a_whole_history_has_no_fault_wherever_it_lies() {
 async fn each_fault_is_told_of_the_segment_that_has_it() {
     let plans = [plan(1), plan(11), plan(21), plan(31)];
     let whole = History::of(&plans).await;
-    let held = whole.store.held().await.unwrap();
+    let held = whole.store.list().await.unwrap();
     let [one, two, three, four] = [0, 1, 2, 3].map(|number| held.segments[number].clone());
     let fresh = async || {
         let history = History::new();
@@ -106,10 +106,10 @@ async fn each_fault_is_told_of_the_segment_that_has_it() {
     // A bit of each kind of member: metadata, header and rows of a table, a state, the layout.
     let offsets = [
         45,
-        two.history("orders").unwrap().figures.header.offset + 3,
-        two.history("orders").unwrap().figures.rows.offset + 100,
-        two.member("currentstate/accounts.csv").unwrap().figures.rows.offset + 5,
-        two.member("currentstate/accounts.csv").unwrap().figures.rows.offset + 400,
+        two.history("orders").unwrap().index.header.offset + 3,
+        two.history("orders").unwrap().index.rows.offset + 100,
+        two.member("currentstate/accounts.csv").unwrap().index.rows.offset + 5,
+        two.member("currentstate/accounts.csv").unwrap().index.rows.offset + 400,
     ];
     for (at, part) in
         offsets.into_iter().zip(["metadata.json", "orders", "orders", "accounts", "layout.json"])
@@ -171,7 +171,7 @@ async fn each_fault_is_told_of_the_segment_that_has_it() {
         [
             format!("{}: it names no previous segment, but {} ends right before it", three.name, two.name),
             format!("{}: its previous id is {}, but {} has the id {}", four.name, two.id, three.name, {
-                history.store.held().await.unwrap().segments[2].id
+                history.store.list().await.unwrap().segments[2].id
             }),
         ]
     );
@@ -190,7 +190,7 @@ async fn each_fault_is_told_of_the_segment_that_has_it() {
             format!("{}: its heights are also those of {twice}", four.name),
             format!("{foreign}: it is of chain \"other\", {} of \"mesh\"", one.name),
             format!("{foreign}: its previous id is {}, but {twice} has the id {}", four.id, {
-                history.store.held().await.unwrap().segments[3].id
+                history.store.list().await.unwrap().segments[3].id
             }),
         ]
     );

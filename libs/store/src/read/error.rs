@@ -33,7 +33,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// What the client is told; `number` is the application number of the operation's failure.
+    /// The problem for the client; `number` is the application number of the operation's failure.
     pub fn problem(&self, number: u32) -> Problem {
         let problem = match self {
             Self::Away(_) => Problem::unavailable("the database is away"),
@@ -46,7 +46,7 @@ impl ReadError {
         problem.caused_by(error_chain(self))
     }
 
-    /// It in a word, for those who count.
+    /// The label of metrics and spans.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Configuration(_) | Self::Pool(_) => "configuration",
@@ -59,7 +59,7 @@ impl ReadError {
     }
 }
 
-/// An operation without a number of its own for a failed query.
+/// For an operation without an application number for failed queries.
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
         error.problem(NOT_MAPPED)

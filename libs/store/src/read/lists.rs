@@ -17,37 +17,37 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     Parameter, ReadError,
-    connect::CONNECT_AT_MOST,
+    backoff::CONNECT_TIMEOUT,
     metrics::{self, Connections, Metrics},
-    points::CANCEL_AT_MOST,
+    points::CANCEL_TIMEOUT,
 };
 use crate::address::Address;
 
 /// Longest wait for a free connection.
-const WAIT_AT_MOST: Duration = Duration::from_secs(1);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Settings of the sessions that read lists, beside those of every reading session. A plan for the values at
-/// hand: filters that are not given vanish, a cursor becomes an index bound. And a walk along an index rather
-/// than a sort of everything, whatever the statistics say of how few rows will match.
+/// Additional settings of the sessions that read lists. Custom plans: absent filters are dropped and a cursor
+/// becomes an index bound. No sorts: an index scan in list order, even where statistics promise few rows.
 pub const LIST_SETTINGS: &str = "-c plan_cache_mode=force_custom_plan -c enable_sort=off";
 
+/// The connections for lists. Cloning shares them.
 #[derive(Clone)]
-pub(super) struct Lists {
+pub(super) struct ListPool {
     pool: Pool,
-    /// A statement is cancelled over a connection of the same kind.
+    /// For the connections that carry cancel requests.
     tls: MakeRustlsConnect,
-    /// Most connections that one statement may have: one that became slow leaves some to the others.
+    /// Most connections that one statement may use, so that a slow one leaves some to the others.
     share: usize,
     shares: Arc<Mutex<HashMap<&'static str, Arc<Semaphore>>>>,
-    patience: Duration,
+    read_timeout: Duration,
     metrics: Metrics,
 }
 
-impl Lists {
+impl ListPool {
     pub(super) fn open(
         Address { mut config, tls }: Address,
         connections: usize,
-        patience: Duration,
+        read_timeout: Duration,
         metrics: Metrics,
     ) -> Result<Self, ReadError> {
         config.options(format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default()));
@@ -58,11 +58,11 @@ impl Lists {
         );
         let pool = Pool::builder(manager)
             .max_size(connections)
-            .wait_timeout(Some(WAIT_AT_MOST))
-            .create_timeout(Some(CONNECT_AT_MOST))
+            .wait_timeout(Some(ACQUIRE_TIMEOUT))
+            .create_timeout(Some(CONNECT_TIMEOUT))
             .runtime(Runtime::Tokio1)
             .build()?;
-        Ok(Self { pool, tls, share: share(connections), shares: Arc::default(), patience, metrics })
+        Ok(Self { pool, tls, share: share(connections), shares: Arc::default(), read_timeout, metrics })
     }
 
     pub(super) fn connections(&self) -> Connections {
@@ -71,6 +71,7 @@ impl Lists {
         Connections { used: status.size - idle, idle, pending: status.waiting, most: status.max_size }
     }
 
+    /// Runs a statement and gives all its rows.
     pub(super) async fn all(
         &self,
         sql: &'static str,
@@ -81,25 +82,25 @@ impl Lists {
         self.metrics.waited(metrics::Pool::Lists, connection.is_err(), begun.elapsed());
         let (connection, _share) = connection?;
         let mut running = Running { connection: Some(connection), tls: self.tls.clone() };
-        let result = timeout(self.patience, running.query(sql, parameters)).await;
+        let result = timeout(self.read_timeout, running.query(sql, parameters)).await;
         let result = result.map_err(|_| ReadError::Late)?;
         running.connection.take();
         result
     }
 
-    /// A connection for a statement, and its place among those of that statement.
+    /// A connection and its permit from the statement's share.
     async fn connection(&self, sql: &'static str) -> Result<(Object, OwnedSemaphorePermit), ReadError> {
         let share = {
             let mut shares = self.shares.lock();
             Arc::clone(shares.entry(sql).or_insert_with(|| Arc::new(Semaphore::new(self.share))))
         };
-        let place = timeout(WAIT_AT_MOST, share.acquire_owned()).await;
-        let place = place.ok().and_then(Result::ok).ok_or(ReadError::Busy)?;
-        Ok((self.pool.get().await?, place))
+        let permit = timeout(ACQUIRE_TIMEOUT, share.acquire_owned()).await;
+        let permit = permit.ok().and_then(Result::ok).ok_or(ReadError::Busy)?;
+        Ok((self.pool.get().await?, permit))
     }
 }
 
-/// How many of so many connections one statement may have: all of a few, three in four of more.
+/// How many of `connections` one statement may use: all of up to 7, three quarters of more.
 fn share(connections: usize) -> usize {
     connections - connections / 8 * 2
 }
@@ -126,7 +127,7 @@ impl Drop for Running {
         let (cancel, tls) = (client.cancel_token(), self.tls.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                match timeout(CANCEL_AT_MOST, cancel.cancel_query(tls)).await {
+                match timeout(CANCEL_TIMEOUT, cancel.cancel_query(tls)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => tracing::debug!(%error, "a query could not be cancelled"),
                     Err(_) => tracing::debug!("a query could not be cancelled in time"),

@@ -1,4 +1,4 @@
-//! What reading counts: statements, and how their connections do.
+//! Metrics of reading: statements and connections.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{ReadError, Store};
 pub(super) enum Pool {
     /// The shared connections.
     Points,
-    /// A connection for itself.
+    /// A pooled connection of its own.
     Lists,
 }
 
@@ -31,11 +31,11 @@ impl Pool {
     }
 }
 
-/// Counts of one store. Cloning shares them.
+/// Metrics of one store. Cloning shares them.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
     statements: LabeledFamily<3, Histogram>,
-    /// Those that succeeded, in the order of the pools.
+    /// Of `statements`, those that succeeded, by pool: looked up once.
     succeeded: [Histogram; 2],
     waits: LabeledFamily<1, Histogram>,
     timeouts: LabeledFamily<1, Counter>,
@@ -83,14 +83,14 @@ impl Metrics {
     }
 
     /// Counts a wait for a connection.
-    pub(super) fn waited(&self, pool: Pool, in_vain: bool, took: Duration) {
+    pub(super) fn waited(&self, pool: Pool, has_failed: bool, took: Duration) {
         self.waits.get_or_create(&pool.label()).observe(took.as_secs_f64());
-        if in_vain {
+        if has_failed {
             self.timeouts.get_or_create(&pool.label()).inc();
         }
     }
 
-    fn shows(&self, pool: Pool, now: Connections) {
+    fn set_connections(&self, pool: Pool, now: Connections) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.pending.get_or_create(&pool.label()).set(number(now.pending));
         self.most.get_or_create(&pool.label()).set(number(now.most));
@@ -106,7 +106,7 @@ fn labels(pool: Pool, error: &'static str) -> [(&'static str, &'static str); 3] 
 }
 
 impl Store {
-    /// Adds the counts of reading to what is shown.
+    /// Registers the metrics of reading.
     pub fn register(&self, registry: &mut Registry) {
         let (store, metrics) = (self.clone(), self.servers.metrics.clone());
         registry.add(&list::DB_CLIENT_OPERATION_DURATION, metrics.statements.clone());
@@ -117,7 +117,7 @@ impl Store {
         registry.add(&list::DB_CLIENT_CONNECTION_COUNT, metrics.open.clone());
         registry.on_scrape(move || {
             for pool in Pool::ALL {
-                metrics.shows(pool, store.connections(pool));
+                metrics.set_connections(pool, store.connections(pool));
             }
         });
     }

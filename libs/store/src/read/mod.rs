@@ -4,18 +4,19 @@
 //! a pooled connection of their own, so that a slow statement never stands before a fast one. Every session
 //! is read-only, in UTC, with a statement timeout. A statement whose caller goes away is cancelled.
 //!
-//! Reads may use a replica. What it says counts only when it is not behind the primary; otherwise, and when it
-//! fails, the primary is asked.
+//! Reads may use a replica. Its answer counts only when it is not behind the primary; otherwise, and when it
+//! fails, the primary is read.
 
-mod connect;
+mod backoff;
 mod error;
+mod head_watch;
 mod lists;
 mod metrics;
-mod overseer;
 mod pipeline;
 mod points;
 mod server;
-mod watch;
+mod slot;
+mod watchdog;
 
 use std::{
     sync::Arc,
@@ -28,17 +29,20 @@ use tokio_postgres::{Row, types::ToSql};
 use tracing::Instrument;
 
 pub use error::ReadError;
+use head_watch::HeadSource;
+pub use head_watch::StoreState;
 pub use lists::LIST_SETTINGS;
 use metrics::{Metrics, Pool};
 use server::{Server, Size};
-use watch::News;
-pub use watch::StoreState;
 
 use crate::{TimeUs, address::Address};
 
 /// Most connections to the primary while reads use a replica. The primary is then asked only for what the
 /// replica has not got yet.
-const BEHIND_A_REPLICA: Size = Size { points: 2, lists: 4 };
+const PRIMARY_WITH_REPLICA: Size = Size { points: 2, lists: 4 };
+
+/// Pause between two attempts of [`Store::until_ready`] while the server answers and its pool still connects.
+const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 
 /// How to read.
 #[derive(Clone)]
@@ -73,21 +77,22 @@ struct Servers {
 pub type Parameter<'a> = &'a (dyn ToSql + Sync);
 
 impl Store {
-    /// Begins to connect and returns at once: a database that is not there yet is tried again for ever.
+    /// Starts to connect and returns at once; a database that cannot be reached is retried until the last handle
+    /// is dropped.
     ///
     /// # Errors
     /// When a URL does not parse. Must be called inside a tokio runtime.
     pub fn open(config: &StoreConfig) -> Result<Self, ReadError> {
         let whole = Size { points: config.point_connections, lists: config.list_connections };
         let metrics = Metrics::new();
-        let open = |url, size, news| {
-            Server::open(&session(url, config)?, size, config.query_timeout, news, metrics.clone())
+        let open = |url, size, source| {
+            Server::open(&session(url, config)?, size, config.query_timeout, source, metrics.clone())
         };
         let servers = match &config.replica_url {
-            None => (open(&config.url, whole, News::Told)?, None),
+            None => (open(&config.url, whole, HeadSource::Notify)?, None),
             Some(replica) => {
-                let primary = open(&config.url, whole.at_most(BEHIND_A_REPLICA), News::Told)?;
-                (primary, Some(open(replica, whole, News::Untold)?))
+                let primary = open(&config.url, whole.at_most(PRIMARY_WITH_REPLICA), HeadSource::Notify)?;
+                (primary, Some(open(replica, whole, HeadSource::PollOnly)?))
             }
         };
         let (primary, replica) = servers;
@@ -100,7 +105,7 @@ impl Store {
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
     pub async fn point(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
-        self.told(Pool::Points, sql, self.read_point(sql, parameters)).await
+        self.recorded(Pool::Points, sql, self.read_point(sql, parameters)).await
     }
 
     async fn read_point(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
@@ -110,20 +115,20 @@ impl Store {
             match replica.point(sql, parameters).await {
                 Ok(row) if is_current(Some(&row), known) => return Ok(row),
                 Err(ReadError::Late) => return Err(ReadError::Late),
-                // Behind, away, or it has cancelled the statement to keep up.
+                // Behind, away, or the statement was cancelled by replication.
                 Ok(_) | Err(_) => {}
             }
         }
         primary.point(sql, parameters).await
     }
 
-    /// Runs a statement that gives rows, over a pooled connection. Cancelled when dropped. Planned anew for
-    /// the values at hand, so that optional filters (`$1 IS NULL OR …`) cost nothing.
+    /// Runs a statement that gives rows, over a pooled connection. Cancelled when dropped. Planned for
+    /// the given values, so that optional filters (`$1 IS NULL OR …`) cost nothing.
     ///
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
     pub async fn list(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
-        self.told(Pool::Lists, sql, self.read_list(sql, parameters)).await
+        self.recorded(Pool::Lists, sql, self.read_list(sql, parameters)).await
     }
 
     async fn read_list(
@@ -143,8 +148,8 @@ impl Store {
         primary.list(sql, parameters).await
     }
 
-    /// Counts a read, and tells of it in its trace.
-    async fn told<T>(
+    /// Counts a read and records it in the trace.
+    async fn recorded<T>(
         &self,
         pool: Pool,
         sql: &'static str,
@@ -160,20 +165,22 @@ impl Store {
         result
     }
 
-    /// Where the store stands: the primary's head, and whether the primary is there.
+    /// The primary's head, and whether the primary answers.
     pub fn state(&self) -> StoreState {
         self.servers.primary.state()
     }
 
-    /// Where the store stands, as it changes.
+    /// The same as it changes.
     pub fn watch(&self) -> Receiver<StoreState> {
         self.servers.primary.watch()
     }
 
-    /// Comes when the database answers.
+    /// Resolves when the database answers.
     pub async fn until_ready(&self) {
-        while self.ready().await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        let mut state = self.watch();
+        // The watch may see the server before the first connection for reads is made.
+        while state.wait_for(|state| state.is_there).await.is_ok() && self.ready().await.is_err() {
+            tokio::time::sleep(CONNECT_PAUSE).await;
         }
     }
 
@@ -186,14 +193,14 @@ impl Store {
     }
 }
 
-/// Whether what a replica says is no older than the primary's head as it was known before. A statement that
-/// does not say its head is taken from the primary.
+/// Whether a replica's answer is no older than the primary's head known before it. An answer without a head
+/// counts as older.
 fn is_current(row: Option<&Row>, known: Option<(u64, i64)>) -> bool {
     let Some(Ok(head)) = row.map(head_of) else { return false };
     head.map(|(height, _)| height) >= known.map(|(height, _)| height)
 }
 
-/// The newest block that a statement read beside its rows: columns `head_height` and `head_time`, NULL when
+/// The newest block that a statement read together with its rows: columns `head_height` and `head_time`, NULL when
 /// the store has no block. Gives height and nanoseconds since the Unix epoch.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
-//! One connection on which point statements are pipelined, and what can be told of its progress.
+//! One connection on which point statements are pipelined, and its progress.
 //!
-//! The server answers in the order of asking. So it is enough to count: what was sent, how far answers have come,
-//! and the last statement whose caller went away without its answer.
+//! The server answers in the order of sending, so three numbers describe the progress: the newest statement sent,
+//! the newest answered, and the newest whose caller was dropped before its answer.
 
 use std::{
     collections::HashMap,
@@ -18,54 +18,54 @@ use tokio_postgres::{Client, Row, Statement, error::SqlState};
 
 use super::{Parameter, ReadError};
 
-/// Where a statement's text lies, and its length. Texts are `include_str!`s, so this tells them apart without
-/// reading them for every query.
-type Place = (usize, usize);
+/// Address and length of a statement's text. Texts are static, so this identifies them without comparing bytes.
+type StatementKey = (usize, usize);
 
 pub(super) struct Pipeline {
     client: Client,
-    prepared: Mutex<HashMap<Place, Statement>>,
+    prepared: Mutex<HashMap<StatementKey, Statement>>,
     sent: AtomicU64,
     answered: AtomicU64,
-    left: AtomicU64,
+    abandoned: AtomicU64,
     is_stuck: AtomicBool,
-    retirement: Arc<Retirement>,
+    close: Arc<CloseSignal>,
 }
 
-/// Statements of a connection, by the number of the newest one of each kind.
+/// Number of the newest statement in each state; statements count from 1 in the order of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Progress {
     /// Sent to the server.
     pub(super) sent: u64,
-    /// Answered, and with it all before.
+    /// Answered, as all before it.
     pub(super) answered: u64,
-    /// Left by its caller before it was answered.
-    pub(super) left: u64,
+    /// Its caller was dropped before the answer.
+    pub(super) abandoned: u64,
 }
 
-/// The wish that a connection be closed, whatever is under way on it.
+/// A request to close a connection although statements are under way on it.
 #[derive(Debug, Default)]
-pub(super) struct Retirement {
-    is_wished: AtomicBool,
-    wished: Notify,
+pub(super) struct CloseSignal {
+    is_requested: AtomicBool,
+    request: Notify,
 }
 
-impl Retirement {
-    pub(super) async fn wished(&self) {
-        self.wished.notified().await;
+impl CloseSignal {
+    /// Resolves once closing is requested.
+    pub(super) async fn requested(&self) {
+        self.request.notified().await;
     }
 }
 
 impl Pipeline {
-    pub(super) fn new(client: Client, retirement: Arc<Retirement>) -> Self {
+    pub(super) fn new(client: Client, close: Arc<CloseSignal>) -> Self {
         Self {
             client,
             prepared: Mutex::default(),
             sent: AtomicU64::new(0),
             answered: AtomicU64::new(0),
-            left: AtomicU64::new(0),
+            abandoned: AtomicU64::new(0),
             is_stuck: AtomicBool::new(false),
-            retirement,
+            close,
         }
     }
 
@@ -74,18 +74,18 @@ impl Pipeline {
         !self.client.is_closed() && !self.is_retired()
     }
 
-    /// Whether it had to close for reasons that are not the server's.
+    /// Whether the watchdog has asked to close it.
     pub(super) fn is_retired(&self) -> bool {
-        self.retirement.is_wished.load(Relaxed)
+        self.close.is_requested.load(Relaxed)
     }
 
-    /// Closes it. Whoever waits on it is told that the connection is closed, and can go elsewhere.
+    /// Closes it: pending reads fail with [`ReadError::Away`] and can be retried over another connection.
     pub(super) fn retire(&self) {
-        self.retirement.is_wished.store(true, Relaxed);
-        self.retirement.wished.notify_one();
+        self.close.is_requested.store(true, Relaxed);
+        self.close.request.notify_one();
     }
 
-    /// Whether a statement holds up those behind it.
+    /// Whether a slow statement delays those behind it.
     pub(super) fn is_stuck(&self) -> bool {
         self.is_stuck.load(Relaxed)
     }
@@ -95,17 +95,18 @@ impl Pipeline {
     }
 
     pub(super) fn progress(&self) -> Progress {
-        // What is answered was sent before, so read in this order it is never more.
-        let (left, answered) = (self.left.load(Relaxed), self.answered.load(Relaxed));
-        Progress { sent: self.sent.load(Relaxed).max(answered), answered, left }
+        // Read in this order, so that `sent` is never below `answered`.
+        let (abandoned, answered) = (self.abandoned.load(Relaxed), self.answered.load(Relaxed));
+        Progress { sent: self.sent.load(Relaxed).max(answered), answered, abandoned }
     }
 
-    /// Comes when everything sent before is answered.
+    /// Resolves when everything sent before is answered.
     pub(super) async fn probe(&self) {
         // A closed connection needs no probe.
         let _ = self.wait(self.client.check_connection()).await;
     }
 
+    /// Runs a statement that gives exactly one row; prepares it at its first use.
     pub(super) async fn one(
         &self,
         sql: &'static str,
@@ -114,7 +115,7 @@ impl Pipeline {
         let statement = self.statement(sql).await?;
         match self.wait(self.client.query_one(&statement, parameters)).await {
             Err(error) if is_stale(&error) => {
-                self.prepared.lock().remove(&place(sql));
+                self.prepared.lock().remove(&statement_key(sql));
                 let statement = self.statement(sql).await?;
                 Ok(self.wait(self.client.query_one(&statement, parameters)).await?)
             }
@@ -123,41 +124,42 @@ impl Pipeline {
     }
 
     async fn statement(&self, sql: &'static str) -> Result<Statement, ReadError> {
-        if let Some(statement) = self.prepared.lock().get(&place(sql)) {
+        if let Some(statement) = self.prepared.lock().get(&statement_key(sql)) {
             return Ok(statement.clone());
         }
         let statement = self.wait(self.client.prepare(sql)).await?;
-        self.prepared.lock().insert(place(sql), statement.clone());
+        self.prepared.lock().insert(statement_key(sql), statement.clone());
         Ok(statement)
     }
 
     async fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
-        let mut waiting = Waiting { on: self, number: self.sent.fetch_add(1, Relaxed) + 1, is_over: false };
+        let number = self.sent.fetch_add(1, Relaxed) + 1;
+        let mut in_flight = InFlight { pipeline: self, number, is_answered: false };
         let answer = answer.await;
-        waiting.is_over = true;
+        in_flight.is_answered = true;
         answer
     }
 }
 
-/// A statement under way.
-struct Waiting<'a> {
-    on: &'a Pipeline,
+/// A statement under way; counts as abandoned when it is dropped without an answer.
+struct InFlight<'a> {
+    pipeline: &'a Pipeline,
     number: u64,
-    is_over: bool,
+    is_answered: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        let newest = if self.is_over { &self.on.answered } else { &self.on.left };
+        let newest = if self.is_answered { &self.pipeline.answered } else { &self.pipeline.abandoned };
         newest.fetch_max(self.number, Relaxed);
     }
 }
 
-fn place(sql: &'static str) -> Place {
+fn statement_key(sql: &'static str) -> StatementKey {
     (sql.as_ptr().addr(), sql.len())
 }
 
-/// A migration changed the shape of a prepared statement.
+/// Whether a migration has made a prepared statement invalid.
 fn is_stale(error: &tokio_postgres::Error) -> bool {
     matches!(error.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED | &SqlState::INVALID_SQL_STATEMENT_NAME))
 }

@@ -1,4 +1,4 @@
-//! One PostgreSQL server: the two ways into it, and the watch that says whether it is there.
+//! One PostgreSQL server: its two connection pools, and the watch of its head.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use tokio_postgres::Row;
 
 use super::{
     Parameter, ReadError, StoreState,
-    lists::Lists,
+    head_watch::{HeadSource, watch_server},
+    lists::ListPool,
     metrics::{Connections, Metrics, Pool},
-    points::Points,
-    watch::{News, watch_server},
+    points::PointPool,
 };
 use crate::address::Address;
 
-/// How much longer than the server's own statement timeout a statement is waited for. Only a server or a
-/// connection that is frozen needs it.
-const BEYOND_STATEMENT_TIMEOUT: Duration = Duration::from_millis(500);
+/// Added to the server's statement timeout for the limit on our side, which matters only while a server or a
+/// connection is frozen.
+const TIMEOUT_MARGIN: Duration = Duration::from_millis(500);
 
-/// How many connections are kept, beside the one that watches.
+/// Most connections per pool; the connection that watches the head comes on top.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     pub(super) points: usize,
@@ -32,8 +32,8 @@ impl Size {
 }
 
 pub(super) struct Server {
-    points: Points,
-    lists: Lists,
+    points: PointPool,
+    lists: ListPool,
     state: watch::Receiver<StoreState>,
 }
 
@@ -42,13 +42,13 @@ impl Server {
         session: &Address,
         size: Size,
         statement_timeout: Duration,
-        news: News,
+        source: HeadSource,
         metrics: Metrics,
     ) -> Result<Self, ReadError> {
-        let patience = statement_timeout + BEYOND_STATEMENT_TIMEOUT;
-        let lists = Lists::open(session.clone(), size.lists.max(1), patience, metrics)?;
-        let state = watch_server(watching(session), news);
-        let points = Points::open(session, size.points.max(1), patience, state.clone());
+        let read_timeout = statement_timeout + TIMEOUT_MARGIN;
+        let lists = ListPool::open(session.clone(), size.lists.max(1), read_timeout, metrics)?;
+        let state = watch_server(watching_session(session), source);
+        let points = PointPool::open(session, size.points.max(1), read_timeout, state.clone());
         Ok(Self { points, lists, state })
     }
 
@@ -69,7 +69,7 @@ impl Server {
         let mut state = self.state.clone();
         let read = async {
             match self.lists.all(sql, parameters).await {
-                // One connection may break while the server is there.
+                // A single connection may break while the server is reachable.
                 Err(ReadError::Away(_)) => self.lists.all(sql, parameters).await,
                 result => result,
             }
@@ -96,10 +96,10 @@ impl Server {
         self.state.clone()
     }
 
-    /// Its newest block.
+    /// The newest block.
     ///
     /// # Errors
-    /// When it is not there.
+    /// [`ReadError::Away`] while the server does not answer.
     pub(super) fn head(&self) -> Result<Option<(u64, i64)>, ReadError> {
         match self.state() {
             StoreState { head, is_there: true } => Ok(head),
@@ -108,8 +108,8 @@ impl Server {
     }
 }
 
-/// The session that watches: its own name keeps it apart from those that answer requests.
-fn watching(session: &Address) -> Address {
+/// The address of the watching session, which has a name of its own in the server's listings.
+fn watching_session(session: &Address) -> Address {
     let mut watching = session.clone();
     let name = session.config.get_application_name().unwrap_or_default();
     watching.config.application_name(format!("{name} watch"));

@@ -15,8 +15,8 @@ use proto_msgs::{
 };
 
 use super::ledger::{
-    position::Place,
-    walk::{Filter, Walk},
+    position::LedgerPosition,
+    walk::{ByteBudget, Filter, Walk},
 };
 use crate::Export;
 
@@ -86,7 +86,7 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
             let range = read(&request)?;
             let row = store.point(include_str!("../../sql/ledger_bound.sql"), &[]).await.map_err(failed)?;
             let bound = head_of(&row).map_err(failed)?.map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
-            let first = Place::start(bound, range.start_ns.map(TimeUs::at_or_after_ns)).write()?;
+            let first = LedgerPosition::start(bound, range.start_ns.map(TimeUs::at_or_after_ns)).write()?;
             let ExportLedgerEntriesRequest { party_id, asset_id, .. } = request;
             Ok(OpenReply {
                 info: ExportInfo {
@@ -109,25 +109,26 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
 
     fn handle(&mut self, pull: Pull<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
         let Pull { request, position, budget, scope } = pull;
-        let from = (self.store.clone(), Arc::clone(&self.ledger_accounts));
-        let kept = Arc::clone(&self.ledger_walks);
+        let (store, accounts) = (self.store.clone(), Arc::clone(&self.ledger_accounts));
+        let cache = Arc::clone(&self.ledger_walks);
         let pulled = self.metrics.pulled("ExportLedgerEntries");
         scope.run(async move {
             let range = read(&request)?;
-            let place = Place::read(&position)?;
-            let until = range.until(place.bound);
+            let start = LedgerPosition::read(&position)?;
+            let until = range.until(start.bound);
             let filter = Filter { party: request.party_id, asset: request.asset_id, until };
-            let chunk = budget.chunk_bytes();
-            let room = chunk.saturating_mul(budget.chunks as usize);
-            let walk = match kept.take(&filter, &position) {
+            let piece = budget.chunk_bytes();
+            let pull = piece.saturating_mul(budget.chunks as usize);
+            let walk = match cache.take(&filter, &position) {
                 Some(mut walk) => {
-                    walk.go_on(chunk, room);
+                    // The next pull is expected to be as large as this one.
+                    walk.resume(ByteBudget { piece, pull, next_pull: pull });
                     walk
                 }
-                None => Walk::from(from, filter, place, chunk, room),
+                None => Walk::new(store, accounts, filter, start, ByteBudget { piece, pull, next_pull: 0 }),
             };
             let pieces = stream::try_unfold(Some((walk, budget.chunks)), move |walk| {
-                let (pulled, kept) = (pulled.clone(), Arc::clone(&kept));
+                let (pulled, cache) = (pulled.clone(), Arc::clone(&cache));
                 async move {
                     let Some((mut walk, chunks)) = walk else { return Ok(None) };
                     let Some(piece) = walk.next().await? else { return Ok(None) };
@@ -135,9 +136,9 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
                     if chunks > 1 {
                         return Ok(Some((piece, Some((walk, chunks - 1)))));
                     }
-                    // Before the piece goes out, which the next pull follows.
-                    if walk.may_go_on() {
-                        kept.keep(walk.filter.clone(), piece.after.clone(), walk);
+                    // Before the piece is sent: the next pull may follow at once.
+                    if walk.can_resume() {
+                        cache.insert(walk.filter.clone(), piece.after.clone(), walk);
                     }
                     Ok(Some((piece, None)))
                 }

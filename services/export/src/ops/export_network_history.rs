@@ -8,7 +8,7 @@ use actix::{Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use mesh_bus::{CancelOnDrop, Chunks, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece, Position, Pull, Totals};
-use mesh_history::{Held, HistoryError, Layout, LayoutError, TABLES};
+use mesh_history::{HistoryError, Layout, LayoutError, SegmentList, TABLES};
 use mesh_problem::{Code, MALFORMED, Problem, error_chain};
 use proto_msgs::{
     numbers::export_network_history::{BOUNDARY, HEIGHTS, MISSING, TABLE_MISSING, UNREADABLE},
@@ -70,7 +70,7 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
             let wanted = Wanted::read(&request)?;
             let lay_out = |listing: &Listing| {
                 let held = listing.held.as_ref().ok_or_else(|| away("nothing was listed yet"))?;
-                let layout = layouts.borrow_mut().over(held, wanted.key());
+                let layout = layouts.borrow_mut().get_or_make(held, wanted.key());
                 layout.map_err(|error| refusal(&error, &wanted, held))
             };
             let layout = match lay_out(&listing) {
@@ -108,7 +108,7 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
         scope.run(async move {
             let wanted = Wanted::read(&request)?;
             let (fingerprint, offset) = read_position(&at)?;
-            let known = layouts.borrow_mut().known(wanted.key(), &fingerprint);
+            let known = layouts.borrow_mut().get(wanted.key(), &fingerprint);
             let layout = match known {
                 Some(layout) => layout,
                 None => {
@@ -118,7 +118,7 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
                         return Err(away(&failure));
                     }
                     let held = listing.held.ok_or_else(|| away("nothing was listed yet"))?;
-                    let layout = layouts.borrow_mut().over(&held, wanted.key());
+                    let layout = layouts.borrow_mut().get_or_make(&held, wanted.key());
                     let layout = layout.map_err(|error| refusal(&error, &wanted, &held))?;
                     if layout.fingerprint != fingerprint {
                         return Err(Problem::internal(
@@ -179,7 +179,7 @@ fn read_position(position: &Position) -> Result<(String, u64), Problem> {
     Ok((fingerprint.to_owned(), u64::from_be_bytes(offset)))
 }
 
-fn refusal(error: &LayoutError, wanted: &Wanted, held: &Held) -> Problem {
+fn refusal(error: &LayoutError, wanted: &Wanted, held: &SegmentList) -> Problem {
     let unreadable = || Problem::internal(UNREADABLE, "a segment of the range cannot be read");
     match error {
         LayoutError::Inverted { .. } => Problem::invalid(HEIGHTS, "fromBlock is greater than toBlock"),

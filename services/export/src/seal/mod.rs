@@ -8,7 +8,7 @@ mod members;
 
 use std::{path::PathBuf, time::Instant};
 
-use mesh_history::{Held, HistoryError, Segment, SegmentName, SegmentStore, Span};
+use mesh_history::{HistoryError, Segment, SegmentList, SegmentName, SegmentStore, Span};
 use mesh_store::{ReadError, Row, SealSession, Store, TimeUs, error::StoreError};
 
 use crate::metrics::Metrics;
@@ -113,7 +113,7 @@ impl Sealing {
     ///
     /// # Errors
     /// See [`ReadError`].
-    pub async fn is_due(&self, store: &Store, held: &Held) -> Result<bool, ReadError> {
+    pub async fn is_due(&self, store: &Store, held: &SegmentList) -> Result<bool, ReadError> {
         let last = newest_end(held);
         let row = store.point(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &false]).await?;
         if Next::read(&row)?.is_complete {
@@ -147,7 +147,7 @@ impl Sealing {
         let mut sealed = Vec::new();
         loop {
             // Listed anew under the lock: what another writer published counts.
-            let held = self.segments.held().await?;
+            let held = self.segments.list().await?;
             let Some(name) = self.seal_next(&mut session, &held, until, told).await? else {
                 let last = newest_end(&held);
                 session.execute(include_str!("../../sql/clear_upgrade_flag.sql"), &[]).await?;
@@ -162,7 +162,7 @@ impl Sealing {
     async fn seal_next(
         &self,
         session: &mut SealSession,
-        held: &Held,
+        held: &SegmentList,
         until: Until,
         told: &mut (dyn FnMut(&Segment) + Send),
     ) -> Result<Option<SegmentName>, SealError> {
@@ -209,7 +209,7 @@ impl Sealing {
     }
 
     /// Removes segments that lie wholly more than the retention below the newest end (H9), oldest first.
-    async fn remove_old(&self, held: &Held) -> Result<(), SealError> {
+    async fn remove_old(&self, held: &SegmentList) -> Result<(), SealError> {
         let Some(newest) = held.segments.last() else { return Ok(()) };
         if self.rules.retention_blocks == 0 {
             return Ok(());
@@ -224,7 +224,7 @@ impl Sealing {
 }
 
 /// The newest height that a segment, readable or not, holds; -1 without one.
-fn newest_end(held: &Held) -> i64 {
+fn newest_end(held: &SegmentList) -> i64 {
     let readable = held.segments.iter().map(|segment| &segment.name);
     let newest =
         readable.chain(held.unreadable.iter().map(|other| &other.name)).map(|name| name.height_to).max();
@@ -235,7 +235,7 @@ fn describe(
     (from, to, time_from, time_to): (i64, i64, TimeUs, TimeUs),
     chain_id: String,
     version: i32,
-    held: &Held,
+    held: &SegmentList,
 ) -> Result<Span, SealError> {
     let unfit = |what: String| SealError::Unfit(what);
     let height = |height: i64| u64::try_from(height).map_err(|_| unfit(format!("there is a block {height}")));

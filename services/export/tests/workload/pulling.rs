@@ -151,7 +151,7 @@ async fn a_damaged_or_vanished_segment_is_never_served() {
         let root = std::fs::read_dir(stage.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         root.map(|root| root.join("segments").join(name.to_string())).find(|path| path.exists()).unwrap()
     };
-    let rows = &damaged.history("market_data").unwrap().figures.rows;
+    let rows = &damaged.history("market_data").unwrap().index.rows;
     let mut bytes = std::fs::read(path(&damaged.name)).unwrap();
     bytes[usize::try_from(rows.offset + rows.stored / 2).unwrap()] ^= 1;
     std::fs::write(path(&damaged.name), bytes).unwrap();

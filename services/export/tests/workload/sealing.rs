@@ -48,7 +48,7 @@ async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
     let sealing = stage.sealing(50);
     let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
     assert_eq!(sealed, spans(&[(1, 50), (51, 80), (81, 100)]));
-    let held = sealing.segments.held().await.unwrap();
+    let held = sealing.segments.list().await.unwrap();
     assert!(held.unreadable.is_empty());
     let mut previous = None;
     for segment in &held.segments {
@@ -56,7 +56,7 @@ async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
         assert_eq!(segment.previous_id, previous);
         previous = Some(segment.id);
         for member in &segment.members {
-            let name = &member.figures.name;
+            let name = &member.index.name;
             let text = copied(&client, &own_copy(name, segment.height_from, segment.height_to)).await;
             assert_eq!(member.sha256, Digest::of(&text), "{name} of {}", segment.name);
         }
@@ -85,7 +85,7 @@ async fn values_that_csv_trips_over_are_sealed_as_postgresql_prints_them() {
     client.batch_execute(order).await.unwrap();
     let sealing = stage.sealing(10);
     sealing.run(Until::Complete).await.unwrap();
-    let held = sealing.segments.held().await.unwrap();
+    let held = sealing.segments.list().await.unwrap();
     let orders = held.segments[0].history("orders").unwrap();
     assert_eq!(
         (orders.rows, orders.sha256),
@@ -102,7 +102,7 @@ async fn the_same_rows_give_the_same_ids_wherever_and_whenever_they_are_sealed()
     stage.database.connect().await.batch_execute(later).await.unwrap();
     other.run(Until::Complete).await.unwrap();
     let ids = async |sealing: &mesh_export::Sealing| {
-        let held = sealing.segments.held().await.unwrap();
+        let held = sealing.segments.list().await.unwrap();
         held.segments.iter().map(|segment| (segment.name.clone(), segment.id)).collect::<Vec<_>>()
     };
     assert_eq!(ids(&one).await.len(), 3, "1-50, an upgrade's 51-74, 75-100");
@@ -125,7 +125,7 @@ async fn several_sealers_at_once_make_each_segment_once() {
     made.sort_unstable();
     assert_eq!(made, spans(&(0..10).map(|n| (n * 20 + 1, n * 20 + 20)).collect::<Vec<_>>()));
     assert!(elsewhere > 0, "somebody had to wait");
-    assert_eq!(sealing.segments.held().await.unwrap().segments.len(), 10);
+    assert_eq!(sealing.segments.list().await.unwrap().segments.len(), 10);
 }
 
 #[actix::test]
@@ -175,7 +175,7 @@ async fn an_approved_upgrade_ends_a_segment_with_its_own_block_and_sets_the_flag
 async fn is_due(stage: &Stage, sealing: &mesh_export::Sealing) -> bool {
     let store = stage.store();
     store.until_ready().await;
-    sealing.is_due(&store, &sealing.segments.held().await.unwrap()).await.unwrap()
+    sealing.is_due(&store, &sealing.segments.list().await.unwrap()).await.unwrap()
 }
 
 #[actix::test]
@@ -184,7 +184,7 @@ async fn what_is_older_than_the_retention_is_removed() {
     let mut sealing = stage.sealing(10);
     sealing.rules = Rules { retention_blocks: 35, ..sealing.rules };
     sealing.run(Until::Complete).await.unwrap();
-    let held = sealing.segments.held().await.unwrap();
+    let held = sealing.segments.list().await.unwrap();
     let kept: Vec<_> = held.segments.iter().map(|segment| (segment.height_from, segment.height_to)).collect();
     assert_eq!(kept, spans(&[(61, 70), (71, 80), (81, 90), (91, 100)]));
 }
@@ -199,7 +199,7 @@ async fn a_history_that_begins_late_or_has_a_gap_is_sealed_around_it() {
         sealed_names(sealing.run(Until::Complete).await.unwrap()),
         spans(&[(5, 10), (11, 20), (25, 30)])
     );
-    let held = sealing.segments.held().await.unwrap();
+    let held = sealing.segments.list().await.unwrap();
     assert_eq!(held.segments[2].previous_id, None, "nothing lies directly before it");
 }
 
@@ -213,7 +213,7 @@ async fn a_store_that_holds_another_chain_is_left_alone() {
     let error = sealing.run(Until::Complete).await.unwrap_err();
     assert!(error.to_string().contains("another chain"), "{error}");
     let name = SegmentName::new("test-1", 1, 1, 10);
-    assert_eq!(sealing.segments.held().await.unwrap().segments[0].name, name);
+    assert_eq!(sealing.segments.list().await.unwrap().segments[0].name, name);
 }
 
 #[actix::test]
@@ -224,7 +224,7 @@ async fn a_crash_in_the_middle_leaves_nothing_and_no_lock() {
     for after_ms in [1, 5, 15, 30, 60, 100] {
         let run = sealing.run(Until::Complete);
         let _ = tokio::time::timeout(std::time::Duration::from_millis(after_ms), run).await;
-        for segment in sealing.segments.held().await.unwrap().segments {
+        for segment in sealing.segments.list().await.unwrap().segments {
             sealing.segments.verify(&segment.name).await.unwrap();
         }
     }
@@ -234,7 +234,7 @@ async fn a_crash_in_the_middle_leaves_nothing_and_no_lock() {
         assert!(std::time::Instant::now() < deadline);
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    let held = sealing.segments.held().await.unwrap();
+    let held = sealing.segments.list().await.unwrap();
     assert_eq!(
         (held.segments.len(), held.unreadable.len()),
         (4, 0),

@@ -130,7 +130,7 @@ async fn run(sealing: &Sealing) -> Vec<(u64, u64)> {
 }
 
 async fn sealed(sealing: &Sealing) -> Vec<(SegmentName, Digest)> {
-    let held = sealing.segments.held().await.unwrap();
+    let held = sealing.segments.list().await.unwrap();
     held.segments.iter().map(|segment| (segment.name.clone(), segment.id)).collect()
 }
 
@@ -145,11 +145,11 @@ async fn seal_as_they_arrive(stage: &Stage, chain: &Chain, random: &mut SmallRng
         if random.random_bool(0.3) {
             continue;
         }
-        let is_due = sealing.is_due(&store, &sealing.segments.held().await.unwrap()).await.unwrap();
+        let is_due = sealing.is_due(&store, &sealing.segments.list().await.unwrap()).await.unwrap();
         let names = run(&sealing).await;
         assert!(is_due || names.is_empty(), "there was something to seal at {height}: {chain:?}");
         assert_eq!(is_ready(&client).await, chain.is_ready(height), "at {height}: {chain:?}");
-        let is_due = sealing.is_due(&store, &sealing.segments.held().await.unwrap()).await.unwrap();
+        let is_due = sealing.is_due(&store, &sealing.segments.list().await.unwrap()).await.unwrap();
         assert!(!is_due, "something is left at {height}: {chain:?}");
     }
     run(&sealing).await;
@@ -159,7 +159,7 @@ async fn seal_as_they_arrive(stage: &Stage, chain: &Chain, random: &mut SmallRng
 /// Takes all segments of a store into a database.
 async fn import(database: &Database, from: &SegmentStore) {
     let mut session = ImportSession::open(database.url()).await.unwrap();
-    for segment in from.held().await.unwrap().segments {
+    for segment in from.list().await.unwrap().segments {
         import_one(&mut session, from, &segment).await;
     }
     session.finish().await.unwrap();
@@ -175,7 +175,7 @@ async fn import_one(session: &mut ImportSession, from: &SegmentStore, segment: &
         times: (time(segment.block_time_from), time(segment.block_time_to)),
     };
     let mut members: Vec<_> = segment.members.iter().zip(&metadata.members).collect();
-    members.sort_by_key(|(member, _)| member.figures.name != "history/blocks.csv");
+    members.sort_by_key(|(member, _)| member.index.name != "history/blocks.csv");
     let mut import = session.begin(span).await.unwrap();
     for (member, described) in members {
         let (kind, table) = described.name.strip_suffix(".csv").unwrap().split_once('/').unwrap();

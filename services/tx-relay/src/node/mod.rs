@@ -1,10 +1,10 @@
-//! The consensus nodes: what can be asked of them, and which of them is asked.
+//! The consensus nodes: the calls that the relay makes, and which node gets a call.
 //!
-//! The first of the list that is there is asked. Another one gets a submission only while no byte of it has left
-//! (contract 5.3). A node that took no connection is left alone for a moment, so that nobody waits for it twice.
+//! Calls go to the first node of the list that takes a connection. A submission moves on to the next node only while
+//! no byte of it has left (contract 5.3). A node that took no connection is skipped for a moment.
 
+mod reply;
 mod rpc;
-mod said;
 
 use std::{
     cell::{Cell, RefCell},
@@ -14,33 +14,33 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::Uri;
+use mesh_transaction::TxHash;
+use proto_msgs::{COMMIT_MS, NODE_CALL_MS};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
 
-pub(crate) use self::{
-    rpc::Failed,
-    said::{Checked, Included, Refusal, Verdict},
-};
 use self::{
+    reply::{BroadcastReply, CommitReply, ExecTxResult, StatusReply, TxReply},
     rpc::Rpc,
-    said::{Broadcast, Committed, Executed, Found, Status},
 };
-use crate::metrics::Metrics;
-use mesh_transaction::TxHash;
-use proto_msgs::{COMMIT_MS, NODE_CALL_MS};
+pub(crate) use self::{
+    reply::{CheckResult, IncludedTx, Refusal, TxResult},
+    rpc::CallError,
+};
+use crate::{condition::Condition, metrics::Metrics};
 
-/// For everything but a commit (contract section 7).
-const CALL: Duration = Duration::from_millis(NODE_CALL_MS as u64);
+/// Deadline of every call but a commit (contract section 7).
+const CALL_TIMEOUT: Duration = Duration::from_millis(NODE_CALL_MS as u64);
 
-/// For a commit.
-pub(crate) const COMMIT: Duration = Duration::from_millis(COMMIT_MS as u64);
+/// Deadline of a commit.
+pub(crate) const COMMIT_TIMEOUT: Duration = Duration::from_millis(COMMIT_MS as u64);
 
-/// For a question that only refines an answer.
-const ASIDE: Duration = Duration::from_secs(1);
+/// Deadline of a lookup that only refines an answer.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a node that takes no connection is left alone, at first and at most.
-const AWAY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
+/// How long a node that takes no connection is skipped, at first and at most.
+const SKIP_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
 
 /// The consensus nodes. Cloning shares them.
 #[derive(Clone)]
@@ -48,7 +48,7 @@ pub(crate) struct Nodes(Rc<Inner>);
 
 struct Inner {
     rpc: Rpc,
-    /// Commits wait for long; they have connections of their own.
+    /// Connections for commits, which wait for a block.
     commits: Rpc,
     nodes: Vec<Node>,
     chain: RefCell<Option<Rc<str>>>,
@@ -56,88 +56,79 @@ struct Inner {
 
 struct Node {
     url: Uri,
-    /// Until when it is left alone, and for how long it was.
-    away: Cell<Option<(Instant, Duration)>>,
+    /// Until when it is skipped, and the length of that pause.
+    skipped: Cell<Option<(Instant, Duration)>>,
     catching_up: Cell<bool>,
-}
-
-/// What is known of the nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Condition {
-    /// One of them takes transactions.
-    Takes,
-    /// Those that are there catch up with the others.
-    CatchingUp,
-    /// None takes a connection.
-    Away,
 }
 
 impl Nodes {
     pub(crate) fn new(urls: Vec<Uri>, metrics: &Metrics) -> Self {
         let nodes = urls.into_iter();
         let nodes =
-            nodes.map(|url| Node { url, away: Cell::new(None), catching_up: Cell::new(false) }).collect();
+            nodes.map(|url| Node { url, skipped: Cell::new(None), catching_up: Cell::new(false) }).collect();
         let rpc = || Rpc::new(metrics.clone());
         Self(Rc::new(Inner { rpc: rpc(), commits: rpc(), nodes, chain: RefCell::default() }))
     }
 
-    /// Hands a transaction over without any check.
-    pub(crate) async fn broadcast_async(&self, tx: &[u8]) -> Result<(), Failed> {
-        self.with_tx::<Broadcast>("broadcast_tx_async", tx).await.map(drop)
+    /// Submits a transaction without waiting for its check.
+    pub(crate) async fn broadcast_async(&self, tx: &[u8]) -> Result<(), CallError> {
+        self.with_tx::<BroadcastReply>("broadcast_tx_async", tx).await.map(drop)
     }
 
-    /// Hands a transaction over and waits for its check.
-    pub(crate) async fn broadcast_sync(&self, tx: &[u8]) -> Result<Verdict, Failed> {
-        self.with_tx("broadcast_tx_sync", tx).await.map(Broadcast::verdict)
+    /// Submits a transaction and waits for its check.
+    pub(crate) async fn broadcast_sync(&self, tx: &[u8]) -> Result<TxResult, CallError> {
+        self.with_tx("broadcast_tx_sync", tx).await.map(BroadcastReply::result)
     }
 
-    /// Hands a transaction over and waits for its block: the word of the check when that refuses, otherwise that of
-    /// the delivery with its height.
-    pub(crate) async fn broadcast_commit(&self, tx: &[u8]) -> Result<(Verdict, Option<i64>), Failed> {
+    /// Submits a transaction and waits for its block. Returns the result of the check when that refuses, otherwise the
+    /// result of the execution with its height.
+    pub(crate) async fn broadcast_commit(&self, tx: &[u8]) -> Result<(TxResult, Option<i64>), CallError> {
         let rpc = &self.0.commits;
-        let committed: Committed =
-            self.first(|url| rpc.with_tx(url, "broadcast_tx_commit", tx, COMMIT)).await?;
-        let check = committed.check_tx.verdict();
+        let committed: CommitReply =
+            self.first(|url| rpc.with_tx(url, "broadcast_tx_commit", tx, COMMIT_TIMEOUT)).await?;
+        let check = committed.check_tx.result();
         Ok(match check.code {
-            0 => (committed.tx_result.verdict(), Some(committed.height)),
+            0 => (committed.tx_result.result(), Some(committed.height)),
             _ => (check, None),
         })
     }
 
-    /// Asks for a check without handing over.
-    pub(crate) async fn check(&self, tx: &[u8]) -> Result<Checked, Failed> {
-        self.with_tx("check_tx", tx).await.map(Executed::checked)
+    /// Checks a transaction without submitting it.
+    pub(crate) async fn check(&self, tx: &[u8]) -> Result<CheckResult, CallError> {
+        self.with_tx("check_tx", tx).await.map(ExecTxResult::checked)
     }
 
     /// Looks for a transaction in the blocks.
-    pub(crate) async fn find(&self, hash: &TxHash) -> Result<Option<Included>, Failed> {
+    pub(crate) async fn find(&self, hash: &TxHash) -> Result<Option<IncludedTx>, CallError> {
         let parameters = json!({"hash": STANDARD.encode(hash.bytes())});
-        let found = self.first(|url| self.0.rpc.call::<Found>(url, "tx", parameters.clone(), ASIDE)).await;
+        let found =
+            self.first(|url| self.0.rpc.call::<TxReply>(url, "tx", parameters.clone(), LOOKUP_TIMEOUT)).await;
         match found {
-            Ok(found) => Ok(Some(Included { height: found.height, verdict: found.tx_result.verdict() })),
-            Err(Failed::Refused(Refusal::NotFound)) => Ok(None),
-            Err(failed) => Err(failed),
+            Ok(found) => Ok(Some(IncludedTx { height: found.height, result: found.tx_result.result() })),
+            Err(CallError::Refused(Refusal::NotFound)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
-    /// The id of the chain, asked once.
-    pub(crate) async fn chain(&self) -> Result<Rc<str>, Failed> {
+    /// The id of the chain, read once.
+    pub(crate) async fn chain(&self) -> Result<Rc<str>, CallError> {
         if let Some(chain) = self.0.chain.borrow().as_ref() {
             return Ok(Rc::clone(chain));
         }
-        let status: Status = self.first(|url| self.0.rpc.call(url, "status", json!({}), ASIDE)).await?;
+        let status: StatusReply =
+            self.first(|url| self.0.rpc.call(url, "status", json!({}), LOOKUP_TIMEOUT)).await?;
         let chain: Rc<str> = status.node_info.network.into();
         *self.0.chain.borrow_mut() = Some(Rc::clone(&chain));
         Ok(chain)
     }
 
-    /// Asks every node how it is, and remembers it.
-    pub(crate) async fn look(&self) -> Condition {
+    /// Asks every node for its status and remembers it.
+    pub(crate) async fn check_condition(&self) -> Condition {
         let mut condition = Condition::Away;
         for node in &self.0.nodes {
-            let said = self.0.rpc.call::<Status>(&node.url, "status", json!({}), ASIDE).await;
-            node.note(said.as_ref().err());
-            let Ok(status) = said else { continue };
+            let reply = self.0.rpc.call::<StatusReply>(&node.url, "status", json!({}), LOOKUP_TIMEOUT).await;
+            node.record(reply.as_ref().err());
+            let Ok(status) = reply else { continue };
             node.catching_up.set(status.sync_info.catching_up);
             condition = match (status.sync_info.catching_up, condition) {
                 (false, _) | (_, Condition::Takes) => Condition::Takes,
@@ -147,45 +138,46 @@ impl Nodes {
         condition
     }
 
-    async fn with_tx<T: DeserializeOwned>(&self, method: &'static str, tx: &[u8]) -> Result<T, Failed> {
-        self.first(|url| self.0.rpc.with_tx(url, method, tx, CALL)).await
+    async fn with_tx<T: DeserializeOwned>(&self, method: &'static str, tx: &[u8]) -> Result<T, CallError> {
+        self.first(|url| self.0.rpc.with_tx(url, method, tx, CALL_TIMEOUT)).await
     }
 
     /// Calls the first node that takes a connection; those that catch up come last.
-    async fn first<'a, T, F>(&'a self, call: impl Fn(&'a Uri) -> F) -> Result<T, Failed>
+    async fn first<'a, T, F>(&'a self, call: impl Fn(&'a Uri) -> F) -> Result<T, CallError>
     where
-        F: Future<Output = Result<T, Failed>>,
+        F: Future<Output = Result<T, CallError>>,
     {
         let nodes = &self.0.nodes;
         let in_order = nodes.iter().filter(|node| !node.catching_up.get());
         let in_order = in_order.chain(nodes.iter().filter(|node| node.catching_up.get()));
-        let mut failed = Failed::NotSent("no node took a connection a moment ago".to_owned());
-        for node in in_order.filter(|node| node.may_be_asked()) {
+        let mut error = CallError::NotSent("no node took a connection a moment ago".to_owned());
+        for node in in_order.filter(|node| node.is_available()) {
             let result = call(&node.url).await;
-            node.note(result.as_ref().err());
+            node.record(result.as_ref().err());
             match result {
-                Err(Failed::NotSent(why)) => failed = Failed::NotSent(why),
+                Err(CallError::NotSent(why)) => error = CallError::NotSent(why),
                 result => return result,
             }
         }
-        Err(failed)
+        Err(error)
     }
 }
 
 impl Node {
-    fn may_be_asked(&self) -> bool {
-        self.away.get().is_none_or(|(until, _)| until <= Instant::now())
+    fn is_available(&self) -> bool {
+        self.skipped.get().is_none_or(|(until, _)| until <= Instant::now())
     }
 
-    /// Learns from what became of a call.
-    fn note(&self, failed: Option<&Failed>) {
-        let away = match failed {
-            Some(Failed::NotSent(_)) => {
-                let pause = self.away.get().map_or(AWAY[0], |(_, pause)| (pause * 2).min(AWAY[1]));
+    /// Remembers whether the node took a connection.
+    fn record(&self, error: Option<&CallError>) {
+        let skipped = match error {
+            Some(CallError::NotSent(_)) => {
+                let pause =
+                    self.skipped.get().map_or(SKIP_PAUSES[0], |(_, pause)| (pause * 2).min(SKIP_PAUSES[1]));
                 Some((Instant::now() + pause, pause))
             }
             _ => None,
         };
-        self.away.set(away);
+        self.skipped.set(skipped);
     }
 }

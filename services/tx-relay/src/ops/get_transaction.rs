@@ -1,5 +1,4 @@
-//! GetTransaction: the fate of a transaction by its hash: what this replica remembers, and what the node's blocks
-//! hold. A block has the last word.
+//! GetTransaction: the state of a transaction by its hash, from the node's blocks or else this replica's result cache.
 
 use actix::{AsyncContext, Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};
@@ -11,9 +10,9 @@ use proto_msgs::v2::{
 
 use crate::{
     Relay,
-    fates::Fate,
-    node::{Failed, Included},
-    relay::Recall,
+    node::{CallError, IncludedTx},
+    relay::GetState,
+    result_cache::SubmissionState,
     submission,
 };
 
@@ -32,16 +31,16 @@ impl Handler<Ask<GetTransactionRequest>> for Relay {
                 .parse::<TxHash>()
                 .map_err(|_| Problem::invalid(MALFORMED, "hash must be 64 hex digits"))?;
             let found = nodes.find(&hash).await;
-            let remembered = relay.send(Recall(hash)).await;
-            let remembered = remembered.map_err(|_| Problem::unavailable("the relay is stopping"))?;
-            let (status, said) = match (found, remembered) {
-                (Ok(Some(included)), _) => (Status::Included, in_block(included)),
-                // A node that answers, only not this, keeps no index.
-                (Ok(None) | Err(Failed::Refused(_)), remembered) => by_memory(remembered.unwrap_or_default()),
-                (Err(_), Some(remembered)) => by_memory(remembered),
+            let cached = relay.send(GetState(hash)).await;
+            let cached = cached.map_err(|_| Problem::unavailable("the relay is stopping"))?;
+            let (status, reply) = match (found, cached) {
+                (Ok(Some(included)), _) => (Status::Included, from_block(included)),
+                // The node answers, but keeps no transaction index.
+                (Ok(None) | Err(CallError::Refused(_)), cached) => from_cache(cached.unwrap_or_default()),
+                (Err(_), Some(cached)) => from_cache(cached),
                 (Err(failed), None) => return Err(submission::problem(failed)),
             };
-            let SubmitTransactionReply { height, code, log, .. } = said;
+            let SubmitTransactionReply { height, code, log, .. } = reply;
             let reply =
                 GetTransactionReply { tx_hash: hash.to_string(), status: status.into(), height, code, log };
             Ok(reply.into())
@@ -49,19 +48,14 @@ impl Handler<Ask<GetTransactionRequest>> for Relay {
     }
 }
 
-fn in_block(included: Included) -> SubmitTransactionReply {
-    let Included { height, verdict } = included;
-    SubmitTransactionReply {
-        height,
-        code: verdict.code,
-        log: verdict.log,
-        ..SubmitTransactionReply::default()
-    }
+fn from_block(included: IncludedTx) -> SubmitTransactionReply {
+    let IncludedTx { height, result } = included;
+    SubmitTransactionReply { height, code: result.code, log: result.log, ..SubmitTransactionReply::default() }
 }
 
-/// What a submission said. A refusal's reason stands in its data when the node logs nothing.
-fn by_memory(fate: Fate) -> (Status, SubmitTransactionReply) {
-    match fate.answer {
+/// The reply from a cached state. A refusal's reason stands in its data when the node logs nothing.
+fn from_cache(state: SubmissionState) -> (Status, SubmitTransactionReply) {
+    match state.answer {
         None => (Status::Unknown, SubmitTransactionReply::default()),
         Some((_, reply)) if reply.height > 0 => (Status::Included, reply),
         Some((_, reply)) if reply.success => (Status::Pending, reply),

@@ -32,12 +32,12 @@ pub(crate) fn router(bus: Bus, relay: Addr<Relay>, limits: Limits, registry: &mu
 async fn check(nodes: &Nodes, tx: &Bytes) -> Result<CheckTransactionReply, Problem> {
     let checked = nodes.check(tx).await.map_err(submission::problem)?;
     Ok(CheckTransactionReply {
-        success: checked.verdict.code == 0,
-        code: checked.verdict.code,
+        success: checked.result.code == 0,
+        code: checked.result.code,
         gas_wanted: checked.gas_wanted,
         gas_used: checked.gas_used,
-        data: checked.verdict.data,
-        log: checked.verdict.log,
+        data: checked.result.data,
+        log: checked.result.log,
         info: checked.info,
     })
 }

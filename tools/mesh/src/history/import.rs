@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::stream;
-use mesh_history::{Deadlines, Held, Segment, SegmentStore};
+use mesh_history::{Deadlines, Segment, SegmentList, SegmentStore};
 use mesh_problem::error_chain;
 use mesh_store::{
     TimeUs,
@@ -23,8 +23,8 @@ use crate::{
 
 /// Imports a folder of segments.
 pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
-    let segments = SegmentStore::found_in(&args.folder, Deadlines::default())?;
-    let held = segments.held().await?;
+    let segments = SegmentStore::open_folder(&args.folder, Deadlines::default())?;
+    let held = segments.list().await?;
     check_chain(&held).map_err(|what| refused(&what))?;
     reach_postgres(&args.postgres).await?;
     migrate(&args.postgres, args.history.as_deref().map(|root| variables(&args.postgres, root))).await?;
@@ -64,7 +64,7 @@ fn refused(what: &str) -> Failure {
 }
 
 /// Refuses what is no whole chain.
-fn check_chain(held: &Held) -> Result<(), String> {
+fn check_chain(held: &SegmentList) -> Result<(), String> {
     if let Some(unreadable) = held.unreadable.first() {
         return Err(error_chain(&unreadable.error));
     }
@@ -78,7 +78,7 @@ fn check_chain(held: &Held) -> Result<(), String> {
 }
 
 /// Refuses what does not go on from what is stored.
-fn check_fit(stored: &Stored, held: &Held) -> Result<(), String> {
+fn check_fit(stored: &Stored, held: &SegmentList) -> Result<(), String> {
     let Some(first) = held.segments.first() else { return Ok(()) };
     if let Some(chain) = stored.chain_id.as_ref().filter(|chain| **chain != first.chain_id) {
         return Err(format!(
@@ -131,11 +131,11 @@ async fn import_one(
     };
     let mut members: Vec<_> = segment.members.iter().zip(&metadata.members).collect();
     // Blocks first: when they differ, nothing else needs to be looked at.
-    members.sort_by_key(|(member, _)| member.figures.name != "history/blocks.csv");
+    members.sort_by_key(|(member, _)| member.index.name != "history/blocks.csv");
     let mut import = session.begin(span).await?;
     let mut rows = 0;
     for (member, described) in members {
-        let name = &member.figures.name;
+        let name = &member.index.name;
         if *name != described.name || member.sha256 != described.sha256 {
             return Err(Failure::failed(format!("{} was replaced meanwhile; try again", segment.name)));
         }

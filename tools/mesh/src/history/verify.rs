@@ -12,7 +12,7 @@ use crate::{
 
 /// Verifies a folder of segments.
 pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
-    let segments = SegmentStore::found_in(&args.folder, Deadlines::default())?;
+    let segments = SegmentStore::open_folder(&args.folder, Deadlines::default())?;
     let verified = segments.verify_all(|name, number, all| {
         terminal::overwrite(&format!("verifying {number} of {all}: {name}"));
     });

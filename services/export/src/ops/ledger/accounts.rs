@@ -6,10 +6,10 @@ use mesh_store::{ReadError, Row};
 use proto_msgs::v2::AccountType;
 use quick_cache::sync::Cache;
 
-use super::record::write_text;
+use super::field::write_text;
 
-/// Accounts that are remembered, some 300 bytes each.
-const KEPT_AT_MOST: usize = 16_384;
+/// Most cached accounts, some 300 bytes each.
+const MAX_CACHED: usize = 16_384;
 
 /// An account.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account of a row with its id; nothing when there is none in it.
+    /// The account of a row with its id; `None` when the row holds none.
     fn read(row: &Row) -> Result<Option<(String, Self)>, ReadError> {
         let Some(id) = row.try_get("id")? else { return Ok(None) };
         let (market, party): (Option<&str>, Option<&str>) =
@@ -34,40 +34,40 @@ impl Account {
     }
 }
 
-/// Accounts that were met lately. An id is the hash of what is kept of it, so that this is never out of date.
-pub(crate) struct Accounts {
-    kept: Cache<String, Arc<Account>>,
+/// A cache of accounts. An id is the hash of the account's fields, so that entries never become stale.
+pub(crate) struct AccountCache {
+    accounts: Cache<String, Arc<Account>>,
 }
 
-impl Default for Accounts {
+impl Default for AccountCache {
     fn default() -> Self {
-        Self { kept: Cache::new(KEPT_AT_MOST) }
+        Self { accounts: Cache::new(MAX_CACHED) }
     }
 }
 
-/// The accounts of one walk, those included that are not stored.
-pub(crate) struct Met {
-    lately: Arc<Accounts>,
+/// The accounts that one walk has looked up, including those that are not stored.
+pub(crate) struct AccountLookup {
+    cache: Arc<AccountCache>,
     known: HashMap<String, Option<Arc<Account>>>,
 }
 
-impl Met {
-    /// None yet.
-    pub(crate) fn none(lately: Arc<Accounts>) -> Self {
-        Self { lately, known: HashMap::new() }
+impl AccountLookup {
+    /// An empty lookup in front of a cache.
+    pub(crate) fn new(cache: Arc<AccountCache>) -> Self {
+        Self { cache, known: HashMap::new() }
     }
 
-    /// Whether these are more than are remembered anyway.
-    pub(crate) fn are_many(&self) -> bool {
-        self.known.len() > KEPT_AT_MOST
+    /// Whether it holds more accounts than the cache would.
+    pub(crate) fn is_large(&self) -> bool {
+        self.known.len() > MAX_CACHED
     }
 
-    /// Says whether an account has to be read before [`Met::get`] can tell it.
-    pub(crate) fn lacks(&mut self, id: &str) -> bool {
+    /// Whether an account has to be read before [`AccountLookup::get`] can return it.
+    pub(crate) fn needs(&mut self, id: &str) -> bool {
         if self.known.contains_key(id) {
             return false;
         }
-        match self.lately.kept.get(id) {
+        match self.cache.accounts.get(id) {
             Some(account) => {
                 self.known.insert(id.to_owned(), Some(account));
                 false
@@ -76,24 +76,24 @@ impl Met {
         }
     }
 
-    /// Takes what was read, and gives the ids.
+    /// Adds the accounts of these rows and returns their ids.
     ///
     /// # Errors
     /// When the rows do not hold what their statement promises.
-    pub(crate) fn learn(&mut self, rows: &[Row]) -> Result<Vec<String>, ReadError> {
+    pub(crate) fn add_rows(&mut self, rows: &[Row]) -> Result<Vec<String>, ReadError> {
         let mut ids = Vec::new();
         for row in rows {
             let Some((id, account)) = Account::read(row)? else { continue };
             let account = Arc::new(account);
-            self.lately.kept.insert(id.clone(), Arc::clone(&account));
+            self.cache.accounts.insert(id.clone(), Arc::clone(&account));
             self.known.insert(id.clone(), Some(account));
             ids.push(id);
         }
         Ok(ids)
     }
 
-    /// Takes it that these accounts are not stored, unless they are known.
-    pub(crate) fn are_absent(&mut self, ids: Vec<String>) {
+    /// Marks those of these accounts as not stored that are not known.
+    pub(crate) fn mark_absent(&mut self, ids: Vec<String>) {
         for id in ids {
             self.known.entry(id).or_default();
         }
@@ -109,7 +109,7 @@ impl Met {
 fn type_name(number: Option<i32>) -> Option<&'static str> {
     let number = number?;
     let known = AccountType::try_from(number).unwrap_or_else(|_| {
-        tracing::warn!(number, "an account has a type that nobody knows");
+        tracing::warn!(number, "an account has an unknown type");
         AccountType::Unspecified
     });
     let name = known.as_str_name();

@@ -1,5 +1,5 @@
-//! Several sorted walks as one. Each is read ahead on its own; the next entry of all is known while each walk that has
-//! not ended holds one.
+//! Merges several sorted walks. Each is read ahead on its own; the next entry of all is known while each walk that has
+//! not ended has one buffered.
 
 use std::{
     cmp::Reverse,
@@ -8,101 +8,101 @@ use std::{
 
 use mesh_store::TimeUs;
 
-/// What entries are ordered by: block time, entry time.
+/// The order of entries: block time, entry time.
 pub(crate) type Key = (TimeUs, TimeUs);
 
-/// Rows of one read of one walk.
-const ROWS_AT_LEAST: usize = 16;
+/// Fewest rows of one read of one walk.
+const MIN_ROWS: usize = 16;
 
-/// Walks along the same order, as one. An entry that lies on two of them is given once.
+/// Sorted walks merged into one. An entry that lies on two of them is given once.
 pub(crate) struct Merge<T> {
-    walks: Vec<Ahead<T>>,
-    /// The next key of each walk that holds entries, the smallest on top.
+    walks: Vec<Buffer<T>>,
+    /// The next key of each walk with buffered entries, the smallest on top.
     next: BinaryHeap<Reverse<(Key, usize)>>,
-    /// Walks that hold nothing although they have not ended.
-    dry: usize,
+    /// Number of walks with an empty buffer that have not ended.
+    empty: usize,
 }
 
-/// What was read ahead of one walk.
-struct Ahead<T> {
-    held: VecDeque<(Key, T)>,
+/// The entries read ahead of one walk.
+struct Buffer<T> {
+    buffer: VecDeque<(Key, T)>,
     read_to: Key,
     has_ended: bool,
-    /// Entries that came from it.
+    /// Entries that were taken from it.
     given: usize,
 }
 
-/// What to read of one walk.
+/// A read to make of one walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) walk: usize,
-    /// The key behind which to read.
-    pub(crate) behind: Key,
+    /// The key after which to read.
+    pub(crate) after: Key,
     /// Most rows; fewer mean that the walk ends there.
     pub(crate) rows: usize,
 }
 
 impl<T> Merge<T> {
-    /// So many walks, all behind this key.
-    pub(crate) fn new(walks: usize, behind: Key) -> Self {
-        let ahead = || Ahead { held: VecDeque::new(), read_to: behind, has_ended: false, given: 0 };
+    /// A merge of so many walks, all after this key.
+    pub(crate) fn new(walks: usize, after: Key) -> Self {
+        let buffer = || Buffer { buffer: VecDeque::new(), read_to: after, has_ended: false, given: 0 };
         Self {
-            walks: std::iter::repeat_with(ahead).take(walks).collect(),
+            walks: std::iter::repeat_with(buffer).take(walks).collect(),
             next: BinaryHeap::new(),
-            dry: walks,
+            empty: walks,
         }
     }
 
-    /// What to read so that some `rows` more can be given: of each walk as much as its share of what was given so
-    /// far, and nothing of those that hold half of that already.
+    /// The reads for about `rows` more entries: of each walk its share of the entries given so far, nothing of those
+    /// that have half of that buffered.
     pub(crate) fn wanted(&self, rows: usize) -> Vec<Wanted> {
-        self.wanted_of_those(rows, |held, share| held * 2 < share)
+        self.wanted_where(rows, |buffered, share| buffered * 2 < share)
     }
 
-    /// What to read so that some `rows` more than are held can be given; nothing of walks that hold twice their share.
+    /// The reads for about `rows` entries beyond the buffered ones; nothing of walks that have twice their share.
     pub(crate) fn wanted_ahead(&self, rows: usize) -> Vec<Wanted> {
-        self.wanted_of_those(rows, |held, share| held < share * 2)
+        self.wanted_where(rows, |buffered, share| buffered < share * 2)
     }
 
-    fn wanted_of_those(&self, rows: usize, lacks: impl Fn(usize, usize) -> bool) -> Vec<Wanted> {
+    fn wanted_where(&self, rows: usize, lacks: impl Fn(usize, usize) -> bool) -> Vec<Wanted> {
         let given: usize = self.walks.iter().map(|walk| walk.given + 1).sum();
         let wanted = self.walks.iter().enumerate().filter_map(|(number, walk)| {
             let share = rows.saturating_mul(walk.given + 1) / given;
-            let share = share.max(ROWS_AT_LEAST);
-            (!walk.has_ended && lacks(walk.held.len(), share)).then_some(Wanted {
+            let share = share.max(MIN_ROWS);
+            (!walk.has_ended && lacks(walk.buffer.len(), share)).then_some(Wanted {
                 walk: number,
-                behind: walk.read_to,
+                after: walk.read_to,
                 rows: share,
             })
         });
         wanted.collect()
     }
 
-    /// Entries that are held, those that lie on two walks counted twice.
-    pub(crate) fn held(&self) -> usize {
-        self.walks.iter().map(|walk| walk.held.len()).sum()
+    /// Number of buffered entries; those that lie on two walks count twice.
+    pub(crate) fn buffered(&self) -> usize {
+        self.walks.iter().map(|walk| walk.buffer.len()).sum()
     }
 
-    /// Takes what was read of a walk, in its order.
-    pub(crate) fn take(&mut self, wanted: Wanted, read: Vec<(Key, T)>) {
+    /// Adds what was read of a walk, in its order.
+    pub(crate) fn add(&mut self, wanted: Wanted, read: Vec<(Key, T)>) {
         let Some(walk) = self.walks.get_mut(wanted.walk) else { return };
-        let was_dry = walk.held.is_empty() && !walk.has_ended;
+        let was_empty = walk.buffer.is_empty() && !walk.has_ended;
         walk.has_ended = read.len() < wanted.rows;
         walk.read_to = read.last().map_or(walk.read_to, |(key, _)| *key);
         if let Some((key, _)) = read.first()
-            && walk.held.is_empty()
+            && walk.buffer.is_empty()
         {
             self.next.push(Reverse((*key, wanted.walk)));
         }
-        walk.held.extend(read);
-        if was_dry && (walk.has_ended || !walk.held.is_empty()) {
-            self.dry -= 1;
+        walk.buffer.extend(read);
+        if was_empty && (walk.has_ended || !walk.buffer.is_empty()) {
+            self.empty -= 1;
         }
     }
 
     /// The next entry, when it is known.
     pub(crate) fn next(&mut self) -> Option<(Key, T)> {
-        if self.dry > 0 {
+        if self.empty > 0 {
             return None;
         }
         let Reverse((key, walk)) = self.next.pop()?;
@@ -118,11 +118,11 @@ impl<T> Merge<T> {
 
     fn step(&mut self, number: usize) -> Option<(Key, T)> {
         let walk = self.walks.get_mut(number)?;
-        let entry = walk.held.pop_front();
+        let entry = walk.buffer.pop_front();
         walk.given += 1;
-        match walk.held.front() {
+        match walk.buffer.front() {
             Some((key, _)) => self.next.push(Reverse((*key, number))),
-            None if !walk.has_ended => self.dry += 1,
+            None if !walk.has_ended => self.empty += 1,
             None => {}
         }
         entry
@@ -130,7 +130,7 @@ impl<T> Merge<T> {
 
     /// Whether there is nothing more.
     pub(crate) fn has_ended(&self) -> bool {
-        self.dry == 0 && self.next.is_empty()
+        self.empty == 0 && self.next.is_empty()
     }
 }
 
@@ -144,8 +144,8 @@ mod tests {
 
     /// Reads as a database would.
     fn read(walk: &[Key], wanted: Wanted) -> Vec<(Key, usize)> {
-        let behind = &walk[walk.partition_point(|key| *key <= wanted.behind)..];
-        behind.iter().take(wanted.rows).map(|key| (*key, wanted.walk)).collect()
+        let rest = &walk[walk.partition_point(|key| *key <= wanted.after)..];
+        rest.iter().take(wanted.rows).map(|key| (*key, wanted.walk)).collect()
     }
 
     /// Merges them, reading when nothing more is known; with `ahead` the next read is always under way.
@@ -163,10 +163,10 @@ mod tests {
             if begun.is_empty() {
                 begun = merge.wanted(rows);
             }
-            assert!(!begun.is_empty(), "it waits for nothing");
+            assert!(!begun.is_empty(), "no read is wanted");
             reads += 1;
             for wanted in std::mem::take(&mut begun) {
-                merge.take(wanted, read(&walks[wanted.walk], wanted));
+                merge.add(wanted, read(&walks[wanted.walk], wanted));
             }
             if ahead {
                 begun = merge.wanted_ahead(rows);

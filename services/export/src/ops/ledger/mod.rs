@@ -1,8 +1,9 @@
-//! What the ledger export is made of: positions, records, and the walk that pulls are answered from.
+//! The ledger export: positions, records, and the walk over entries that answers pulls.
 
 pub(crate) mod accounts;
-pub(crate) mod kept;
+mod field;
 mod merge;
 pub(super) mod position;
 mod record;
 pub(crate) mod walk;
+pub(crate) mod walk_cache;

@@ -1,4 +1,4 @@
-//! Where a pull of the ledger begins: the bound fixed at the opening, the last entry given, and what was given so far.
+//! The position of a ledger export: the bound fixed at the opening, the last entry sent, and the totals so far.
 
 use mesh_bus::Position;
 use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
@@ -10,30 +10,34 @@ const LENGTH: usize = 2 + 6 * 8;
 /// The key that no entry is below.
 const BEFORE_ALL: TimeUs = TimeUs(i64::MIN);
 
-/// A place in a ledger export.
+/// The position that a pull of the ledger starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Block time of the newest block at the opening: nothing later is exported. None of an empty store.
+pub(crate) struct LedgerPosition {
+    /// Block time of the newest block at the opening: nothing later is exported. `None` when the store was empty.
     pub(crate) bound: Option<TimeUs>,
-    /// Key of the entry that was given last: block time, entry time.
+    /// Key of the entry that was sent last: block time, entry time.
     pub(crate) after: (TimeUs, TimeUs),
-    /// Whether the header record was given.
+    /// Whether the header record was sent.
     pub(crate) has_header: bool,
-    /// How many bytes of the next record were given.
+    /// Bytes of the next record that were sent.
     pub(crate) skip: u64,
-    /// Bytes given so far.
+    /// Bytes sent so far.
     pub(crate) bytes: u64,
-    /// Records given so far, the header not counted.
+    /// Records sent so far, the header not counted.
     pub(crate) rows: u64,
 }
 
-impl Place {
+impl LedgerPosition {
     /// The beginning of an export from a time on.
     pub(crate) fn start(bound: Option<TimeUs>, from: Option<TimeUs>) -> Self {
         let after = (from.unwrap_or(BEFORE_ALL), BEFORE_ALL);
         Self { bound, after, has_header: false, skip: 0, bytes: 0, rows: 0 }
     }
 
+    /// Encodes it.
+    ///
+    /// # Errors
+    /// Internal, when it is longer than a position may be.
     pub(crate) fn write(&self) -> Result<Position, Problem> {
         let flags = u8::from(self.has_header) | u8::from(self.bound.is_some()) << 1;
         let mut bytes = Vec::with_capacity(LENGTH);
@@ -47,6 +51,10 @@ impl Place {
         Position::new(bytes).ok_or_else(|| Problem::internal(NOT_MAPPED, "a position is too long"))
     }
 
+    /// Decodes it.
+    ///
+    /// # Errors
+    /// Malformed, when the position is not one of this export.
     pub(crate) fn read(position: &Position) -> Result<Self, Problem> {
         Self::parse(position.as_bytes())
             .ok_or_else(|| Problem::invalid(MALFORMED, "the position is not of this export"))
@@ -73,9 +81,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read() {
-        let start = Place::start(Some(TimeUs(7)), None);
-        let end = Place {
+    fn a_position_reads_back() {
+        let start = LedgerPosition::start(Some(TimeUs(7)), None);
+        let end = LedgerPosition {
             has_header: true,
             skip: 3,
             bytes: u64::MAX,
@@ -83,14 +91,14 @@ mod tests {
             after: (TimeUs(-1), TimeUs(5)),
             ..start
         };
-        for place in [start, end, Place::start(None, Some(TimeUs(1)))] {
-            assert_eq!(Place::read(&place.write().unwrap()).unwrap(), place);
+        for position in [start, end, LedgerPosition::start(None, Some(TimeUs(1)))] {
+            assert_eq!(LedgerPosition::read(&position.write().unwrap()).unwrap(), position);
         }
     }
 
     #[test]
     fn other_bytes_are_refused() {
-        let whole = Place::start(None, None).write().unwrap();
+        let whole = LedgerPosition::start(None, None).write().unwrap();
         let whole = whole.as_bytes();
         let wrong = [
             &[][..],
@@ -102,7 +110,7 @@ mod tests {
         ];
         for bytes in wrong {
             let position = Position::new(bytes.to_vec()).unwrap();
-            assert_eq!(Place::read(&position).unwrap_err().number(), MALFORMED, "{bytes:?}");
+            assert_eq!(LedgerPosition::read(&position).unwrap_err().number(), MALFORMED, "{bytes:?}");
         }
     }
 }

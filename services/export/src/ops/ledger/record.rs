@@ -3,7 +3,7 @@
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use mesh_store::{ReadError, Row, TimeUs};
 
-use super::accounts::Account;
+use super::{accounts::Account, field::write_text};
 
 /// The header record.
 pub(crate) const HEADER: &[u8] = b"block_time,quantity,effect,transfer_type,asset_id,\
@@ -70,25 +70,6 @@ fn write_negated(out: &mut Vec<u8>, number: &str) {
     }
 }
 
-/// A further field: nothing for NULL, quoted when it is empty or holds what means something to CSV.
-pub(super) fn write_text(out: &mut Vec<u8>, text: Option<&str>) {
-    out.push(b',');
-    let Some(text) = text else { return };
-    let is_plain = |byte: u8| !matches!(byte, b',' | b'"' | b'\r' | b'\n');
-    if !text.is_empty() && text.bytes().all(is_plain) {
-        out.extend_from_slice(text.as_bytes());
-        return;
-    }
-    out.push(b'"');
-    for byte in text.bytes() {
-        if byte == b'"' {
-            out.push(b'"');
-        }
-        out.push(byte);
-    }
-    out.push(b'"');
-}
-
 fn write_time(out: &mut Vec<u8>, time: TimeUs) -> Result<(), ReadError> {
     let unreadable = |_| ReadError::Unreadable(format!("a time {} microseconds from 1970", time.0));
     let at = Timestamp::from_microsecond(time.0).map_err(unreadable)?;
@@ -128,18 +109,6 @@ mod tests {
         assert_eq!(time(1_687_257_080_120_000), "2023-06-20 10:31:20.12+00");
         assert_eq!(time(1_687_257_080_000_000), "2023-06-20 10:31:20+00");
         assert_eq!(time(-1), "1969-12-31 23:59:59.999999+00");
-    }
-
-    #[test]
-    fn null_and_the_empty_text_are_kept_apart_and_text_is_quoted_where_it_must_be() {
-        let mut out = Vec::new();
-        for text in
-            [None, Some(""), Some("plain x"), Some("a,b"), Some("say \"x\""), Some("a\r"), Some("a\nb")]
-        {
-            write_text(&mut out, text);
-        }
-        let said = String::from_utf8(out).unwrap();
-        assert_eq!(said, ",,\"\",plain x,\"a,b\",\"say \"\"x\"\"\",\"a\r\",\"a\nb\"");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The walk that pulls are answered from: reads entries behind a place, the next ones while these are being written,
-//! and cuts their records into pieces.
+//! The walk over ledger entries that answers pulls: reads entries after a position, the next batch while the current
+//! one is written, and cuts their records into pieces.
 
 use std::sync::Arc;
 
@@ -11,168 +11,187 @@ use proto_msgs::numbers::export_ledger_entries::LEDGER;
 use tokio::task::{JoinSet, yield_now};
 
 use super::{
-    accounts::{Accounts, Met},
+    accounts::{AccountCache, AccountLookup},
     merge::{Key, Merge, Wanted},
-    position::Place,
+    position::LedgerPosition,
     record,
 };
 
-/// Rows to read at a time: few for a reader that takes little, and not so many at first, because nothing can be written
-/// meanwhile.
-const ROWS_AT_LEAST: usize = 64;
-const ROWS_AT_FIRST: usize = 1024;
-const ROWS_AT_MOST: usize = 2048;
+/// Bounds of the rows of one read. The first read is smaller, because nothing can be written while it runs.
+const MIN_ROWS: usize = 64;
+const MAX_FIRST_ROWS: usize = 1024;
+const MAX_ROWS: usize = 2048;
 
-/// Reads at the same time, when they are of that many rows together: one process of the database cannot keep up with
-/// the writing.
-const READS_AT_ONCE: usize = 2;
-const ROWS_TO_PART: usize = 512;
+/// Reads of at least so many rows are split in two that run in parallel: one database process is slower than the
+/// writing of records.
+const PARALLEL_READS: usize = 2;
+const MIN_ROWS_TO_SPLIT: usize = 512;
 
-/// Records that are written before everybody else on this thread has a turn: among them is the read ahead, which would
-/// not leave before a whole piece is written, and the database would idle meanwhile.
-const RECORDS_A_TURN: u64 = 64;
+/// Records written before the task yields, so that the read ahead is sent while a piece is still being written.
+const RECORDS_PER_YIELD: u64 = 64;
 
-/// What a record is reckoned to be long before there is one.
-const BYTES_PER_ROW: u64 = 300;
+/// Estimated length of a record before the first one is written, bytes.
+const ESTIMATED_RECORD_BYTES: u64 = 300;
 
-/// Whose entries, up to when.
+/// Which entries are exported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub(crate) party: String,
     pub(crate) asset: String,
-    /// The last block time wanted; nothing is when this is none.
+    /// The last block time; no entries are exported when it is `None`.
     pub(crate) until: Option<TimeUs>,
 }
 
-/// A walk under way, for one pull after the other.
+/// A walk over the entries of an export, for one pull after the other.
 pub(crate) struct Walk {
     store: Store,
     pub(crate) filter: Filter,
-    place: Place,
-    chunk: usize,
-    /// Bytes that the pull may still give.
-    room: usize,
-    /// Bytes that the next pull may be expected to take.
-    room_behind: usize,
-    /// Absent until the first read.
+    position: LedgerPosition,
+    budget: ByteBudget,
+    /// `None` until the party's accounts are read.
     entries: Option<Entries>,
-    /// What is being read. Dropped, it is given up.
-    reading: JoinSet<Result<Reading, Problem>>,
-    accounts: Met,
+    /// Reads under way; cancelled when dropped.
+    reads: JoinSet<Result<Batch, Problem>>,
+    accounts: AccountLookup,
     writer: record::Writer,
-    /// The record under way, empty when there is none, and its key, which the header has not.
-    record: Vec<u8>,
-    key: Option<Key>,
+    next: NextRecord,
     has_ended: bool,
 }
 
-/// What was wanted, and the rows that came.
-type Reading = (Vec<Wanted>, Vec<Row>);
+/// The bytes that pulls may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByteBudget {
+    /// Most bytes of one piece.
+    pub(crate) piece: usize,
+    /// Bytes that the current pull may still take.
+    pub(crate) pull: usize,
+    /// Bytes that the next pull is expected to take; read ahead, not sent.
+    pub(crate) next_pull: usize,
+}
 
-/// The entries of every account of the party, as one walk.
+/// The record to send next.
+#[derive(Default)]
+struct NextRecord {
+    /// Empty when none is written.
+    bytes: Vec<u8>,
+    /// `None` for the header.
+    key: Option<Key>,
+}
+
+/// The result of one read.
+struct Batch {
+    wanted: Vec<Wanted>,
+    rows: Vec<Row>,
+}
+
+/// The entries of all accounts of the party, merged in order.
 struct Entries {
-    /// Account, and whether it is the sender, of each walk.
-    walks: Vec<(Arc<str>, bool)>,
+    sources: Vec<EntrySource>,
     merge: Merge<Row>,
 }
 
+/// What one account sent or received.
+struct EntrySource {
+    account: Arc<str>,
+    is_sender: bool,
+}
+
 impl Walk {
-    /// Walks on from `place`, in pieces of at most `chunk` bytes, at most `room` bytes in all.
-    pub(crate) fn from(
-        (store, accounts): (Store, Arc<Accounts>),
+    /// A walk over the entries after `position`, for a first pull of this budget.
+    pub(crate) fn new(
+        store: Store,
+        accounts: Arc<AccountCache>,
         filter: Filter,
-        place: Place,
-        chunk: usize,
-        room: usize,
+        position: LedgerPosition,
+        budget: ByteBudget,
     ) -> Self {
+        let header = if position.has_header { Vec::new() } else { record::HEADER.to_vec() };
         Self {
             store,
             filter,
-            place,
-            chunk,
-            room,
-            room_behind: 0,
+            position,
+            budget,
             entries: None,
-            reading: JoinSet::new(),
-            accounts: Met::none(accounts),
+            reads: JoinSet::new(),
+            accounts: AccountLookup::new(accounts),
             writer: record::Writer::default(),
-            record: if place.has_header { Vec::new() } else { record::HEADER.to_vec() },
-            key: None,
+            next: NextRecord { bytes: header, key: None },
             has_ended: false,
         }
     }
 
-    /// Goes on for the next pull. It will be followed by one more, as likely as this one came here.
-    pub(crate) fn go_on(&mut self, chunk: usize, room: usize) {
-        (self.chunk, self.room, self.room_behind) = (chunk, room, room);
+    /// Continues for the next pull.
+    pub(crate) fn resume(&mut self, budget: ByteBudget) {
+        self.budget = budget;
     }
 
-    /// Whether it may wait for the next pull: it has not ended, and does not grow without bound.
-    pub(crate) fn may_go_on(&self) -> bool {
-        !self.has_ended && !self.accounts.are_many()
+    /// Whether it may be cached for the next pull: it has not ended, and its lookup of accounts is not too large.
+    pub(crate) fn can_resume(&self) -> bool {
+        !self.has_ended && !self.accounts.is_large()
     }
 
-    /// The next piece; nothing behind the end or when the pull has given all it may.
+    /// The next piece; `None` after the end or when the pull's budget is spent.
     ///
     /// # Errors
     /// The database is away, late or behind the bound.
     pub(crate) async fn next(&mut self) -> Result<Option<Piece>, Problem> {
-        if self.has_ended || self.room == 0 {
+        if self.has_ended || self.budget.pull == 0 {
             return Ok(None);
         }
-        let most = self.chunk.min(self.room);
+        let most = self.budget.piece.min(self.budget.pull);
         let mut bytes = Vec::with_capacity(most);
-        while !self.record.is_empty() || self.write_next().await? {
-            let skip = usize::try_from(self.place.skip).unwrap_or(usize::MAX);
-            let rest = self.record.get(skip..).ok_or_else(|| failed("the position is inside no record"))?;
+        while !self.next.bytes.is_empty() || self.write_next().await? {
+            let skip = usize::try_from(self.position.skip).unwrap_or(usize::MAX);
+            let rest =
+                self.next.bytes.get(skip..).ok_or_else(|| failed("the position is inside no record"))?;
             if rest.len() > most - bytes.len() {
                 // Only a record that is longer than a piece is cut.
                 if bytes.is_empty() {
                     bytes.extend_from_slice(&rest[..most]);
-                    self.place.skip += most as u64;
-                    self.place.bytes += most as u64;
-                    self.room -= most;
+                    self.position.skip += most as u64;
+                    self.position.bytes += most as u64;
+                    self.budget.pull -= most;
                 }
                 break;
             }
             bytes.extend_from_slice(rest);
-            self.place.bytes += rest.len() as u64;
-            self.room -= rest.len();
-            self.place.skip = 0;
-            match self.key {
+            self.position.bytes += rest.len() as u64;
+            self.budget.pull -= rest.len();
+            self.position.skip = 0;
+            match self.next.key {
                 Some(key) => {
-                    self.place.after = key;
-                    self.place.rows += 1;
+                    self.position.after = key;
+                    self.position.rows += 1;
                 }
-                None => self.place.has_header = true,
+                None => self.position.has_header = true,
             }
-            self.record.clear();
-            if self.place.rows.is_multiple_of(RECORDS_A_TURN) {
+            self.next.bytes.clear();
+            if self.position.rows.is_multiple_of(RECORDS_PER_YIELD) {
                 yield_now().await;
             }
         }
-        self.has_ended = self.record.is_empty() && self.is_all_given();
-        let totals = Totals { bytes: self.place.bytes, rows: Some(self.place.rows) };
+        self.has_ended = self.next.bytes.is_empty() && self.has_no_more();
+        let totals = Totals { bytes: self.position.bytes, rows: Some(self.position.rows) };
         let end = self.has_ended.then_some(totals);
-        Ok(Some(Piece { bytes: Bytes::from(bytes), after: self.place.write()?, end }))
+        Ok(Some(Piece { bytes: Bytes::from(bytes), after: self.position.write()?, end }))
     }
 
-    fn is_all_given(&self) -> bool {
+    fn has_no_more(&self) -> bool {
         match &self.entries {
             Some(entries) => entries.merge.has_ended(),
             None => self.filter.until.is_none(),
         }
     }
 
-    /// Writes the record of the next entry; says whether there was one.
+    /// Writes the record of the next entry; returns whether there was one.
     async fn write_next(&mut self) -> Result<bool, Problem> {
-        while !self.is_all_given() {
+        while !self.has_no_more() {
             let Some((key, row)) = self.entries.as_mut().and_then(|entries| entries.merge.next()) else {
                 self.read().await?;
                 continue;
             };
             if self.write(key, &row).map_err(|error| error.problem(LEDGER))? {
-                self.key = Some(key);
+                self.next.key = Some(key);
                 return Ok(true);
             }
         }
@@ -181,87 +200,88 @@ impl Walk {
 
     /// Writes the record of an entry, if it is one of the export's (L2).
     fn write(&mut self, key: Key, row: &Row) -> Result<bool, ReadError> {
-        let Self { accounts, filter, writer, record, .. } = self;
+        let Self { accounts, filter, writer, next, .. } = self;
         let (from, to) =
             (accounts.get(row.try_get("account_from_id")?), accounts.get(row.try_get("account_to_id")?));
         let (Some(from), Some(to)) = (from, to) else { return Ok(false) };
         if from.asset.as_deref() != Some(filter.asset.as_str()) {
             return Ok(false);
         }
-        writer.write(record, row, &filter.party, (key.0, from, to))?;
+        writer.write(&mut next.bytes, row, &filter.party, (key.0, from, to))?;
         Ok(true)
     }
 
-    /// Reads on: first the party's accounts, then entries, and more of them beside the writing of these.
+    /// Reads the party's accounts the first time, then a batch of entries, and starts to read the batch after it.
     async fn read(&mut self) -> Result<(), Problem> {
         let Some(mut entries) = self.entries.take() else {
             let sql = include_str!("../../../sql/ledger_accounts_of.sql");
             let parameters: &[Parameter<'_>] = &[&self.filter.party, &self.filter.asset];
-            let rows = list(&self.store, self.place.bound, sql, parameters).await?;
-            let ids = self.accounts.learn(&rows).map_err(|error| error.problem(LEDGER))?;
-            self.entries = Some(Entries::along(ids, self.place.after));
+            let rows = list(&self.store, self.position.bound, sql, parameters).await?;
+            let ids = self.accounts.add_rows(&rows).map_err(|error| error.problem(LEDGER))?;
+            self.entries = Some(Entries::new(ids, self.position.after));
             return Ok(());
         };
-        if self.reading.is_empty() {
-            let rows = self.rows_that_fit().clamp(ROWS_AT_LEAST, ROWS_AT_FIRST);
-            self.begin_to_read(&entries, &entries.merge.wanted(rows));
+        if self.reads.is_empty() {
+            let rows = self.rows_that_fit().clamp(MIN_ROWS, MAX_FIRST_ROWS);
+            self.start_read(&entries, &entries.merge.wanted(rows));
         }
-        let Some(read) = self.reading.join_next().await else {
-            return Err(failed("there is nothing to wait for"));
+        let Some(read) = self.reads.join_next().await else {
+            return Err(failed("no read is under way"));
         };
-        let (wanted, rows) = read.map_err(|error| failed(&error.to_string()))??;
-        self.meet(&rows).await?;
-        entries.take(&wanted, rows).map_err(|error| error.problem(LEDGER))?;
-        let lacking = self.rows_that_fit().saturating_sub(entries.merge.held());
-        if self.reading.is_empty() && lacking >= ROWS_AT_LEAST {
-            self.begin_to_read(&entries, &entries.merge.wanted_ahead(lacking.min(ROWS_AT_MOST)));
+        let Batch { wanted, rows } = read.map_err(|error| failed(&error.to_string()))??;
+        self.read_accounts(&rows).await?;
+        entries.add(&wanted, rows).map_err(|error| error.problem(LEDGER))?;
+        let lacking = self.rows_that_fit().saturating_sub(entries.merge.buffered());
+        if self.reads.is_empty() && lacking >= MIN_ROWS {
+            self.start_read(&entries, &entries.merge.wanted_ahead(lacking.min(MAX_ROWS)));
         }
         self.entries = Some(entries);
         Ok(())
     }
 
-    /// How many records may still be given, about: what is read beyond them is read in vain.
+    /// Estimated number of records that this pull and the next one will take.
     fn rows_that_fit(&self) -> usize {
-        let a_row = match self.place.rows {
-            0 => BYTES_PER_ROW,
-            rows => self.place.bytes / rows,
+        let a_row = match self.position.rows {
+            0 => ESTIMATED_RECORD_BYTES,
+            rows => self.position.bytes / rows,
         };
-        (self.room + self.room_behind) / usize::try_from(a_row.max(1)).unwrap_or(usize::MAX)
+        (self.budget.pull + self.budget.next_pull) / usize::try_from(a_row.max(1)).unwrap_or(usize::MAX)
     }
 
-    fn begin_to_read(&mut self, entries: &Entries, wanted: &[Wanted]) {
+    /// Starts to read what is wanted.
+    fn start_read(&mut self, entries: &Entries, wanted: &[Wanted]) {
         if wanted.is_empty() {
             return;
         }
         let rows: usize = wanted.iter().map(|wanted| wanted.rows).sum();
-        let reads = if rows < ROWS_TO_PART { 1 } else { READS_AT_ONCE };
+        let reads = if rows < MIN_ROWS_TO_SPLIT { 1 } else { PARALLEL_READS };
         for wanted in wanted.chunks(wanted.len().div_ceil(reads)) {
             let wanted = wanted.to_vec();
-            let (store, bound, until) = (self.store.clone(), self.place.bound, self.filter.until);
-            let walks = || wanted.iter().filter_map(|wanted| entries.walks.get(wanted.walk));
-            let accounts: Vec<Arc<str>> = walks().map(|(account, _)| Arc::clone(account)).collect();
-            let sends: Vec<bool> = walks().map(|(_, sends)| *sends).collect();
-            self.reading.spawn(async move {
+            let (store, bound, until) = (self.store.clone(), self.position.bound, self.filter.until);
+            let sources = || wanted.iter().filter_map(|wanted| entries.sources.get(wanted.walk));
+            let accounts: Vec<Arc<str>> = sources().map(|source| Arc::clone(&source.account)).collect();
+            let sends: Vec<bool> = sources().map(|source| source.is_sender).collect();
+            self.reads.spawn(async move {
                 let accounts: Vec<&str> = accounts.iter().map(|account| &**account).collect();
                 let (blocks, times): (Vec<TimeUs>, Vec<TimeUs>) =
-                    wanted.iter().map(|wanted| wanted.behind).unzip();
+                    wanted.iter().map(|wanted| wanted.after).unzip();
                 let most: Vec<i64> = wanted.iter().map(|wanted| wanted.rows as i64).collect();
                 let sql = include_str!("../../../sql/ledger_entries.sql");
                 let rows =
                     list(&store, bound, sql, &[&accounts, &sends, &blocks, &times, &most, &until]).await?;
-                Ok((wanted, rows))
+                Ok(Batch { wanted, rows })
             });
         }
     }
 
-    /// Reads the accounts that entries name and nobody knows yet.
-    async fn meet(&mut self, rows: &[Row]) -> Result<(), Problem> {
+    /// Reads the accounts that these entries name, as far as they are not known.
+    async fn read_accounts(&mut self, rows: &[Row]) -> Result<(), Problem> {
         let mut lacking = Vec::new();
         for row in rows {
             for column in ["account_from_id", "account_to_id"] {
                 let id: Option<&str> =
                     row.try_get(column).map_err(|error| ReadError::from(error).problem(LEDGER))?;
-                if let Some(id) = id.filter(|id| self.accounts.lacks(id)) {
+                if let Some(id) = id.filter(|id| self.accounts.needs(id)) {
                     lacking.push(id.to_owned());
                 }
             }
@@ -272,14 +292,14 @@ impl Walk {
         lacking.sort_unstable();
         lacking.dedup();
         let sql = include_str!("../../../sql/ledger_accounts_named.sql");
-        let rows = list(&self.store, self.place.bound, sql, &[&lacking]).await?;
-        self.accounts.learn(&rows).map_err(|error| error.problem(LEDGER))?;
-        self.accounts.are_absent(lacking);
+        let rows = list(&self.store, self.position.bound, sql, &[&lacking]).await?;
+        self.accounts.add_rows(&rows).map_err(|error| error.problem(LEDGER))?;
+        self.accounts.mark_absent(lacking);
         Ok(())
     }
 }
 
-/// Rows of a statement that says its head, from a database that has reached the bound of the export (L7).
+/// Runs a statement that returns the head with its rows, on a database that has reached the bound of the export (L7).
 async fn list(
     store: &Store,
     bound: Option<TimeUs>,
@@ -296,16 +316,17 @@ async fn list(
 }
 
 impl Entries {
-    /// What these accounts sent and received behind a key.
-    fn along(accounts: Vec<String>, behind: Key) -> Self {
-        let accounts = accounts.into_iter().map(Arc::from);
-        let walks: Vec<_> =
-            accounts.flat_map(|account: Arc<str>| [(Arc::clone(&account), true), (account, false)]).collect();
-        Self { merge: Merge::new(walks.len(), behind), walks }
+    /// The entries of these accounts after a key.
+    fn new(accounts: Vec<String>, after: Key) -> Self {
+        let accounts = accounts.into_iter().map(Arc::<str>::from);
+        let source = |account, is_sender| EntrySource { account, is_sender };
+        let sources: Vec<_> =
+            accounts.flat_map(|id| [source(Arc::clone(&id), true), source(id, false)]).collect();
+        Self { merge: Merge::new(sources.len(), after), sources }
     }
 
-    /// Takes rows that were read as wanted.
-    fn take(&mut self, wanted: &[Wanted], rows: Vec<Row>) -> Result<(), ReadError> {
+    /// Adds rows to the walks that they were read for.
+    fn add(&mut self, wanted: &[Wanted], rows: Vec<Row>) -> Result<(), ReadError> {
         let mut read: Vec<Vec<(Key, Row)>> = wanted.iter().map(|_| Vec::new()).collect();
         for row in rows {
             let Some(number) = row.try_get::<_, Option<i64>>("walk")? else { continue };
@@ -314,7 +335,7 @@ impl Entries {
             walk.ok_or_else(|| ReadError::Unreadable(format!("walk {number}")))?.push((key, row));
         }
         for (wanted, read) in wanted.iter().zip(read) {
-            self.merge.take(*wanted, read);
+            self.merge.add(*wanted, read);
         }
         Ok(())
     }

@@ -135,7 +135,7 @@ fn seal(database_url: String, root: &Path, rows: u64, server: &Watched) -> Resul
     let sealed = runtime.block_on(sealing.run(Until::Complete)).map_err(|error| error.to_string())?;
     let own_us = cost::own_cpu_us().unwrap_or(0) - own_us;
     let spent = meter.stop(own_us);
-    let held = runtime.block_on(sealing.segments.held()).map_err(|error| error.to_string())?;
+    let held = runtime.block_on(sealing.segments.list()).map_err(|error| error.to_string())?;
     let found = held.segments.first().and_then(|segment| Some(segment.history("trades")?.rows));
     std::fs::remove_dir_all(root).map_err(said)?;
     match sealed {

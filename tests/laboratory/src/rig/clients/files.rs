@@ -85,7 +85,7 @@ impl Files {
         let root = folder.to_string_lossy();
         let unreadable = |error| cannot("read the segments", &error);
         let store = SegmentStore::open(&root, Deadlines::default()).map_err(unreadable)?;
-        let held = store.held().await.map_err(unreadable)?;
+        let held = store.list().await.map_err(unreadable)?;
         let mut spans = Vec::new();
         for count in (0..).map(|power| 1 << power).take_while(|count| *count < plan.segments) {
             for _ in 0..2 {

@@ -72,7 +72,7 @@ pub(super) async fn large(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
         spawn_blocking(move || plan.write(&root)).await.map_err(|error| cannot("write", &error))??;
     let store = SegmentStore::open(&guest.root.to_string_lossy(), Deadlines::default());
     let store = store.map_err(|error| cannot("open the segments", &error))?;
-    let held = store.held().await.map_err(|error| cannot("list the segments", &error))?;
+    let held = store.list().await.map_err(|error| cannot("list the segments", &error))?;
     let layout = Layout::of(&held, plan.table.name(), 1, written.last_block);
     let layout = layout.map_err(|error| cannot("lay the export out", &error))?;
     let guest = spawn_blocking(move || guest.comes_in()).await.map_err(|error| cannot("swap", &error))??;

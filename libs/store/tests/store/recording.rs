@@ -1,8 +1,6 @@
 //! A recorded run of a real test network, loaded and read back: `../shared/data/smoketest-5000` beside the
 //! workspace. Where that folder is not there these tests say so and pass.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt;

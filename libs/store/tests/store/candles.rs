@@ -1,8 +1,6 @@
 //! Candles of every interval equal a recomputation from the trades (I6), in whatever order these arrive, leave
 //! or meet.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
 use mesh_testbed::Database;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;

@@ -1,7 +1,5 @@
 //! TLS to a real server, as the address says.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;

@@ -5,9 +5,9 @@ use memchr::{memchr, memchr3};
 
 use crate::csv::CsvError;
 
-/// Holds text against the rules; keeps a few bytes between pieces.
+/// Checks text against the rules; keeps a few bytes between pieces.
 #[derive(Debug, Default)]
-pub(crate) struct CsvRules {
+pub(crate) struct CsvValidator {
     state: State,
     /// Commas of the record under way.
     commas: u64,
@@ -16,7 +16,7 @@ pub(crate) struct CsvRules {
     records: u64,
     /// The byte before the piece.
     last: u8,
-    utf8: Utf8,
+    utf8: Utf8Validator,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +26,14 @@ enum State {
     Start,
     Plain,
     Quoted,
-    /// Behind a quote inside a quoted field: its end, or half of a doubled one.
+    /// After a quote inside a quoted field: its end, or half of a doubled one.
     Quote,
 }
 
-impl CsvRules {
-    /// Takes the next piece of the text.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), CsvError> {
-        self.utf8.take(bytes)?;
+impl CsvValidator {
+    /// Checks the next piece of the text.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), CsvError> {
+        self.utf8.write(bytes)?;
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             let rest = &bytes[at..];
@@ -70,7 +70,7 @@ impl CsvRules {
         Ok(())
     }
 
-    /// Ends the text and says how many records it has, the header among them.
+    /// Ends the text and returns the number of records, including the header.
     pub(crate) fn finish(self) -> Result<u64, CsvError> {
         match self.state {
             State::Quoted => return Err(CsvError::OpenQuote),
@@ -100,14 +100,14 @@ impl CsvRules {
     }
 }
 
-/// UTF-8 in pieces: the bytes of a character that a piece cuts wait for the next one.
+/// UTF-8 in pieces: `cut` holds the beginning of a character that the last piece cut.
 #[derive(Debug, Default)]
-struct Utf8 {
+struct Utf8Validator {
     cut: Vec<u8>,
 }
 
-impl Utf8 {
-    fn take(&mut self, mut bytes: &[u8]) -> Result<(), CsvError> {
+impl Utf8Validator {
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), CsvError> {
         while !self.cut.is_empty() {
             let Some((&byte, rest)) = bytes.split_first() else { return Ok(()) };
             self.cut.push(byte);
@@ -140,8 +140,8 @@ mod tests {
     /// The same for every way to cut the text in pieces of one length.
     fn check(text: &[u8]) -> Result<u64, CsvError> {
         let in_pieces = |length: usize| {
-            let mut rules = CsvRules::default();
-            text.chunks(length).try_for_each(|piece| rules.take(piece))?;
+            let mut rules = CsvValidator::default();
+            text.chunks(length).try_for_each(|piece| rules.write(piece))?;
             rules.finish()
         };
         let whole = in_pieces(text.len().max(1));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_is_said() {
+    fn what_breaks_a_rule_is_refused() {
         for (text, what) in [
             (&b""[..], CsvError::NoHeader),
             (b"id", CsvError::OpenRecord),

@@ -14,7 +14,7 @@ async fn a_bucket_holds_segments_as_a_folder_does() -> Result<(), Box<dyn std::e
     let folder = tempfile::tempdir()?;
     let root = format!("{url}/{}", folder.path().file_name().unwrap_or_default().to_string_lossy());
     let store = SegmentStore::open(&root, Deadlines::default())?;
-    assert!(store.held().await?.segments.is_empty());
+    assert!(store.list().await?.segments.is_empty());
 
     let mut names = Vec::new();
     // The second one is long enough to be staged.
@@ -40,7 +40,7 @@ async fn a_bucket_holds_segments_as_a_folder_does() -> Result<(), Box<dyn std::e
         store.verify(&name).await?;
         names.push(name);
     }
-    let layout = Layout::of(&store.held().await?, "trades", 1, 20)?;
+    let layout = Layout::of(&store.list().await?, "trades", 1, 20)?;
     let mut whole = Vec::new();
     while (whole.len() as u64) < layout.length {
         whole.extend(store.read(&layout, whole.len() as u64, 4 << 20).await?);
@@ -50,7 +50,7 @@ async fn a_bucket_holds_segments_as_a_folder_does() -> Result<(), Box<dyn std::e
         store.delete(&name).await?;
         store.delete(&name).await?;
     }
-    assert!(store.held().await?.segments.is_empty());
+    assert!(store.list().await?.segments.is_empty());
     let gone = store.read(&layout, 0, 1000).await;
     assert!(matches!(gone, Err(HistoryError::Gone { .. })), "{gone:?}");
     Ok(())

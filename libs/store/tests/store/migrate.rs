@@ -1,7 +1,5 @@
 //! Migrating on a real server: once, again, by several at a time, and against a database of another build.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
 use mesh_store::error::StoreError;
 use mesh_store::migrate;
 use mesh_testbed::Database;

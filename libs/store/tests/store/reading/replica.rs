@@ -8,7 +8,7 @@ use mesh_testbed::Database;
 use tokio::time::sleep;
 use tokio_postgres::Client;
 
-use crate::{SOON, config, ready, write_block};
+use super::{SOON, config, ready, write_block};
 
 const WHO: &str = "SELECT head.height AS head_height, head.block_time AS head_time, place.name AS name
     FROM place LEFT JOIN last_block AS head ON true";

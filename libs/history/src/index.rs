@@ -1,5 +1,5 @@
 //! `layout.json` (H4): where each part of each member lies in the object, and its checksums. Exports are laid
-//! out from these figures alone.
+//! out from it alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::{
 
 /// The member's name in a segment file.
 pub(crate) const NAME: &str = "layout.json";
-/// The longest text that is read: the figures of some 700 GB of stored bytes.
+/// The longest text that is read: the index of some 700 GB of stored bytes.
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
 /// Stored bytes under one block checksum; a read checks whole blocks.
 pub const BLOCK_BYTES: u64 = 512 << 10;
@@ -23,34 +23,34 @@ pub(crate) const FINAL_BLOCK: [u8; 2] = [0x03, 0x00];
 /// No deflate stream inflates to more than this many times its length.
 const MOST_INFLATION: u64 = 1032;
 
-/// The figures of all CSV members.
+/// The index of all CSV members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Figures {
+pub struct SegmentIndex {
     /// Always 1.
     pub format_version: u32,
     /// Always [`BLOCK_BYTES`].
     pub block_bytes: u64,
     /// The CSV members in the order of the metadata.
-    pub members: Vec<MemberFigures>,
+    pub members: Vec<MemberIndex>,
 }
 
-/// The two parts of a member; behind the rows lies a final block of two bytes.
+/// The two parts of a member; a final block of two bytes follows the rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MemberFigures {
+pub struct MemberIndex {
     /// As in the metadata.
     pub name: String,
     /// The header record.
-    pub header: PartFigures,
+    pub header: PartIndex,
     /// All rows; of no length when there are none.
-    pub rows: PartFigures,
+    pub rows: PartIndex,
 }
 
-impl MemberFigures {
+impl MemberIndex {
     /// The member in a ZIP's directory, with its local header at `offset`.
     pub(crate) fn entry(&self, offset: u64, date: DosDate) -> Entry {
-        let MemberFigures { name, header, rows } = self;
+        let MemberIndex { name, header, rows } = self;
         Entry {
             name: name.clone(),
             crc32: CRC32.join(header.crc32, rows.crc32, rows.plain),
@@ -65,7 +65,7 @@ impl MemberFigures {
 /// Stored bytes that inflate by themselves and end on a byte.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PartFigures {
+pub struct PartIndex {
     /// Where the part starts in the object.
     pub offset: u64,
     /// Length of the stored bytes.
@@ -80,7 +80,7 @@ pub struct PartFigures {
     pub blocks: Vec<u32>,
 }
 
-impl PartFigures {
+impl PartIndex {
     /// Where the part ends in the object.
     pub(crate) fn end(&self) -> Option<u64> {
         self.offset.checked_add(self.stored)
@@ -112,16 +112,16 @@ pub(crate) fn join_blocks(blocks: &[u32], stored: u64) -> u32 {
     })
 }
 
-impl Figures {
-    /// Reads the text of a `layout.json` and checks it against the metadata beside it.
+impl SegmentIndex {
+    /// Reads the text of a `layout.json` and checks it against the metadata.
     ///
     /// # Errors
     ///
     /// Says what is wrong with it.
-    pub fn read(text: &[u8], metadata: &Metadata) -> Result<Figures, String> {
-        let figures: Figures = serde_json::from_slice(text).map_err(|error| format!("{NAME}: {error}"))?;
-        figures.check(metadata).map_err(|what| format!("{NAME}: {what}"))?;
-        Ok(figures)
+    pub fn read(text: &[u8], metadata: &Metadata) -> Result<SegmentIndex, String> {
+        let index: SegmentIndex = serde_json::from_slice(text).map_err(|error| format!("{NAME}: {error}"))?;
+        index.check(metadata).map_err(|what| format!("{NAME}: {what}"))?;
+        Ok(index)
     }
 
     fn check(&self, metadata: &Metadata) -> Result<(), String> {
@@ -136,7 +136,7 @@ impl Figures {
         }
         let mut free = 0;
         for (member, expected) in self.members.iter().zip(&metadata.members) {
-            let MemberFigures { name, header, rows } = member;
+            let MemberIndex { name, header, rows } = member;
             if *name != expected.name {
                 return Err(format!("{name} in the place of {}", expected.name));
             }
@@ -165,31 +165,31 @@ mod tests {
     use super::*;
     use crate::metadata::tests::metadata;
 
-    fn part(offset: u64, stored: u64, plain: u64) -> PartFigures {
+    fn part(offset: u64, stored: u64, plain: u64) -> PartIndex {
         let blocks: Vec<u32> = (0..stored.div_ceil(BLOCK_BYTES)).map(|n| 77 + n as u32).collect();
         let crc32c = join_blocks(&blocks, stored);
-        PartFigures { offset, stored, plain, crc32: u32::from(plain > 0), crc32c, blocks }
+        PartIndex { offset, stored, plain, crc32: u32::from(plain > 0), crc32c, blocks }
     }
 
-    fn figures() -> Figures {
-        let member = |name: &str, header, rows| MemberFigures { name: name.to_owned(), header, rows };
+    fn index() -> SegmentIndex {
+        let member = |name: &str, header, rows| MemberIndex { name: name.to_owned(), header, rows };
         let members = vec![
             member("history/orders.csv", part(100, 10, 14), part(110, BLOCK_BYTES + 1, 46)),
             member("history/trades.csv", part(600_000, 10, 14), part(600_010, 0, 0)),
             member("currentstate/accounts.csv", part(600_100, 10, 14), part(600_110, 9, 16)),
         ];
-        Figures { format_version: 1, block_bytes: BLOCK_BYTES, members }
+        SegmentIndex { format_version: 1, block_bytes: BLOCK_BYTES, members }
     }
 
     #[test]
-    fn figures_read_back() {
-        let text = serde_json::to_vec(&figures()).unwrap();
-        assert_eq!(Figures::read(&text, &metadata()).unwrap(), figures());
+    fn an_index_reads_back() {
+        let text = serde_json::to_vec(&index()).unwrap();
+        assert_eq!(SegmentIndex::read(&text, &metadata()).unwrap(), index());
     }
 
     #[test]
     fn a_wrong_one_is_an_error() {
-        type Change = fn(&mut Figures);
+        type Change = fn(&mut SegmentIndex);
         let wrong: [(&str, Change); 15] = [
             ("a header record", |f| f.members[0].header = part(100, 0, 0)),
             ("not known", |f| f.format_version = 2),
@@ -211,9 +211,9 @@ mod tests {
             }),
         ];
         for (what, change) in wrong {
-            let mut figures = figures();
-            change(&mut figures);
-            let error = Figures::read(&serde_json::to_vec(&figures).unwrap(), &metadata()).unwrap_err();
+            let mut index = index();
+            change(&mut index);
+            let error = SegmentIndex::read(&serde_json::to_vec(&index).unwrap(), &metadata()).unwrap_err();
             assert!(error.contains(what), "{what}: {error}");
         }
     }

@@ -1,7 +1,5 @@
 //! The newest row per key is always there, whatever order history arrives in (I3), and the head is announced.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
 use futures_util::StreamExt;
 use mesh_testbed::Database;
 use rand::rngs::SmallRng;

@@ -1,8 +1,6 @@
 //! Loading folders of CSV files: all of a folder or nothing, every dialect PostgreSQL reads, mistakes named with
 //! their place.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
 use std::path::Path;
 
 use mesh_store::error::StoreError;

@@ -1,4 +1,4 @@
-//! What a node says, in its own words (CometBFT's JSON-RPC), and what that means (contract 5.3).
+//! The replies of a node (CometBFT's JSON-RPC), and what its error texts mean (contract 5.3).
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use serde::{
 #[derive(Debug, Deserialize)]
 pub(super) struct Envelope<T> {
     pub(super) result: Option<T>,
-    pub(super) error: Option<Fault>,
+    pub(super) error: Option<RpcError>,
 }
 
 /// A JSON-RPC error. Its number says nothing, its text decides.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Fault {
+pub(super) struct RpcError {
     #[serde(default)]
     message: String,
     #[serde(default)]
@@ -27,11 +27,11 @@ pub(super) struct Fault {
 /// What CometBFT puts before the reason when a commit is refused.
 const COMMIT_PREFIX: &str = "error on broadcasttxcommit: ";
 
-/// How a mempool says that it takes nothing now; the second is CometBFT 0.38's while it checks again what waits, after a
-/// block, and cannot tell whether there is room.
+/// Beginnings of the errors of a full mempool. The second is from CometBFT 0.38 while it rechecks the mempool after a
+/// block and does not know whether there is room.
 const FULL: [&str; 2] = ["mempool is full", "mempool is still rechecking"];
 
-/// Why a node did not even look at a transaction.
+/// Why a node refused a call, or a transaction without checking it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// It has seen it before.
@@ -46,12 +46,12 @@ pub(crate) enum Refusal {
     NoBlockYet,
     /// It knows no such transaction.
     NotFound,
-    /// Something else; its words.
+    /// Something else: the node's text.
     Other(String),
 }
 
-impl Fault {
-    /// The text decides (5.3).
+impl RpcError {
+    /// Classifies the error by its text (5.3).
     pub(super) fn meaning(self) -> Refusal {
         let text = if self.data.is_empty() { self.message } else { self.data };
         let lower = text.to_ascii_lowercase();
@@ -74,19 +74,19 @@ impl Fault {
     }
 }
 
-/// The word of a check or a delivery.
+/// The result of a check or an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct TxResult {
     /// 0 = accepted.
     pub(crate) code: u32,
-    /// Text, or hex of what is none.
+    /// Text; bytes that are not UTF-8 as hex.
     pub(crate) data: String,
     pub(crate) log: String,
 }
 
 /// The answer to `broadcast_tx_async` and `broadcast_tx_sync`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Broadcast {
+pub(super) struct BroadcastReply {
     #[serde(default)]
     code: u32,
     #[serde(default, deserialize_with = "or_nothing")]
@@ -95,16 +95,16 @@ pub(super) struct Broadcast {
     log: String,
 }
 
-impl Broadcast {
-    pub(super) fn verdict(self) -> Verdict {
+impl BroadcastReply {
+    pub(super) fn result(self) -> TxResult {
         let bytes = hex::decode(&self.data).unwrap_or_else(|_| self.data.into_bytes());
-        Verdict { code: self.code, data: text(bytes), log: self.log }
+        TxResult { code: self.code, data: text(bytes), log: self.log }
     }
 }
 
-/// The word of the application inside `broadcast_tx_commit`, `tx` and `check_tx`.
+/// The application's result inside `broadcast_tx_commit`, `tx` and `check_tx`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Executed {
+pub(super) struct ExecTxResult {
     #[serde(default)]
     code: u32,
     #[serde(default, deserialize_with = "or_nothing")]
@@ -119,15 +119,15 @@ pub(super) struct Executed {
     gas_used: i64,
 }
 
-impl Executed {
-    pub(super) fn verdict(self) -> Verdict {
-        self.checked().verdict
+impl ExecTxResult {
+    pub(super) fn result(self) -> TxResult {
+        self.checked().result
     }
 
-    pub(super) fn checked(self) -> Checked {
+    pub(super) fn checked(self) -> CheckResult {
         let bytes = STANDARD.decode(&self.data).unwrap_or_else(|_| self.data.into_bytes());
-        Checked {
-            verdict: Verdict { code: self.code, data: text(bytes), log: self.log },
+        CheckResult {
+            result: TxResult { code: self.code, data: text(bytes), log: self.log },
             info: self.info,
             gas_wanted: self.gas_wanted,
             gas_used: self.gas_used,
@@ -135,10 +135,10 @@ impl Executed {
     }
 }
 
-/// The word of a dry check.
+/// The result of a dry check.
 #[derive(Debug, Clone)]
-pub(crate) struct Checked {
-    pub(crate) verdict: Verdict,
+pub(crate) struct CheckResult {
+    pub(crate) result: TxResult,
     pub(crate) info: String,
     pub(crate) gas_wanted: i64,
     pub(crate) gas_used: i64,
@@ -146,32 +146,32 @@ pub(crate) struct Checked {
 
 /// The answer to `broadcast_tx_commit`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Committed {
-    pub(super) check_tx: Executed,
+pub(super) struct CommitReply {
+    pub(super) check_tx: ExecTxResult,
     #[serde(alias = "deliver_tx")]
-    pub(super) tx_result: Executed,
+    pub(super) tx_result: ExecTxResult,
     #[serde(default, deserialize_with = "number")]
     pub(super) height: i64,
 }
 
 /// The answer to `tx`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Found {
+pub(super) struct TxReply {
     #[serde(deserialize_with = "number")]
     pub(super) height: i64,
-    pub(super) tx_result: Executed,
+    pub(super) tx_result: ExecTxResult,
 }
 
 /// A transaction in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Included {
+pub(crate) struct IncludedTx {
     pub(crate) height: i64,
-    pub(crate) verdict: Verdict,
+    pub(crate) result: TxResult,
 }
 
 /// The answer to `status`, as far as it matters here.
 #[derive(Debug, Deserialize)]
-pub(super) struct Status {
+pub(super) struct StatusReply {
     pub(super) node_info: NodeInfo,
     pub(super) sync_info: SyncInfo,
 }
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     fn meaning(data: &str) -> Refusal {
-        Fault { message: "Internal error".to_owned(), data: data.to_owned() }.meaning()
+        RpcError { message: "Internal error".to_owned(), data: data.to_owned() }.meaning()
     }
 
     #[test]
@@ -249,26 +249,26 @@ mod tests {
         assert_eq!(meaning("timed out waiting for tx to be included in a block"), Refusal::NoBlockYet);
         assert_eq!(meaning("tx (AB) not found"), Refusal::NotFound);
         assert_eq!(meaning("not so: mempool is full"), Refusal::Other("not so: mempool is full".to_owned()));
-        let bare = Fault { message: "catching up".to_owned(), data: String::new() };
+        let bare = RpcError { message: "catching up".to_owned(), data: String::new() };
         assert_eq!(bare.meaning(), Refusal::CatchingUp);
     }
 
     #[test]
     fn data_is_hex_at_the_top_and_base64_inside_and_shown_as_text_when_it_is_text() {
-        let sync: Broadcast =
+        let sync: BroadcastReply =
             serde_json::from_str(r#"{"code":51,"data":"6E6F","log":"","codespace":"","hash":"AB"}"#).unwrap();
-        assert_eq!(sync.verdict().data, "no");
-        let binary: Broadcast = serde_json::from_str(r#"{"data":"FF00","log":null}"#).unwrap();
-        assert_eq!(binary.verdict().data, "ff00");
-        let commit: Committed = serde_json::from_str(
+        assert_eq!(sync.result().data, "no");
+        let binary: BroadcastReply = serde_json::from_str(r#"{"data":"FF00","log":null}"#).unwrap();
+        assert_eq!(binary.result().data, "ff00");
+        let commit: CommitReply = serde_json::from_str(
             r#"{"check_tx":{"code":0,"data":null,"gas_wanted":"7"},"deliver_tx":{"code":1,"data":"bm8="},"height":"5"}"#,
         )
         .unwrap();
         assert_eq!(commit.height, 5);
         assert_eq!(commit.check_tx.checked().gas_wanted, 7);
         assert_eq!(
-            commit.tx_result.verdict(),
-            Verdict { code: 1, data: "no".to_owned(), log: String::new() }
+            commit.tx_result.result(),
+            TxResult { code: 1, data: "no".to_owned(), log: String::new() }
         );
     }
 }

@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_postgres::{Client, Row};
 
-use crate::{SOON, config, ready, store};
+use super::{SOON, config, ready, store};
 
 const SLOW: &str = "SELECT count(*) AS count FROM withdrawals";
 const FAST: &str = "SELECT count(*) AS count FROM last_block";

@@ -6,7 +6,7 @@ use mesh_store::{Store, StoreState};
 use mesh_testbed::Database;
 use tokio::time::timeout;
 
-use crate::{SOON, store, write_block};
+use super::{SOON, store, write_block};
 
 async fn await_head(store: &Store, height: u64) -> StoreState {
     let mut states = store.watch();

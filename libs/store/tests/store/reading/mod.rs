@@ -1,11 +1,9 @@
 //! Reading against real servers: heads, frozen and stopped servers, replicas, callers that go away.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
-mod left;
-mod life;
+mod abandoned;
+mod head_watch;
+mod outages;
 mod replica;
-mod watching;
 
 use std::time::Duration;
 

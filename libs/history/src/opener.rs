@@ -1,5 +1,5 @@
-//! Opening a segment file: one read of its tail gives directory and figures, one small read the metadata.
-//! No I/O here: [`Opening`] says which bytes it needs next, so files, object stores and fuzzers share it.
+//! Opening a segment file: one read of its tail gives directory and index, one small read the metadata.
+//! No I/O here: [`SegmentOpener`] says which bytes it needs next, so files, object stores and fuzzers share it.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use crate::{
     digest::Digest,
     error::HistoryError,
-    figures::{self, Figures, MemberFigures},
+    index::{self, MemberIndex, SegmentIndex},
     metadata::{self, Metadata},
     name::SegmentName,
     segment::{Member, Segment},
@@ -17,28 +17,28 @@ use crate::{
     zip_read,
 };
 
-/// How much of the tail is asked for first: enough for the figures of some 10 GB of stored bytes.
+/// Bytes of the tail that are read first: enough for the index of some 10 GB of stored bytes.
 const TAIL: u64 = 64 << 10;
 
-/// A segment file on its way to being open.
-pub(crate) struct Opening {
+/// The state machine that opens a segment file.
+pub(crate) struct SegmentOpener {
     name: SegmentName,
     size: u64,
     tail: Bytes,
     head: Bytes,
 }
 
-/// What an [`Opening`] wants next.
+/// The next step of a [`SegmentOpener`].
 pub(crate) enum Step {
-    /// These bytes of the file.
+    /// Read these bytes of the file.
     Read(Range<u64>),
-    /// Nothing: here is the segment, with its metadata.
+    /// The segment and its metadata are complete.
     Done(Box<(Segment, Metadata)>),
 }
 
-impl Opening {
-    pub(crate) fn new(name: SegmentName, size: u64) -> Opening {
-        Opening { name, size, tail: Bytes::new(), head: Bytes::new() }
+impl SegmentOpener {
+    pub(crate) fn new(name: SegmentName, size: u64) -> SegmentOpener {
+        SegmentOpener { name, size, tail: Bytes::new(), head: Bytes::new() }
     }
 
     /// Takes the bytes that [`Step::Read`] asked for.
@@ -54,7 +54,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Goes as far as the bytes at hand allow.
+    /// The next step with the bytes supplied so far.
     pub(crate) fn step(&self) -> Result<Step, HistoryError> {
         self.try_step().map_err(|what| self.damaged(what))
     }
@@ -68,19 +68,20 @@ impl Opening {
             return Ok(Step::Read(self.size.saturating_sub(TAIL)..self.size));
         }
         let tail_from = self.size - self.tail.len() as u64;
-        let place = zip_read::place(&self.tail, self.size)?;
-        if place.offset < tail_from {
-            return Ok(Step::Read(place.offset..self.size));
+        let directory_at = zip_read::locate_directory(&self.tail, self.size)?;
+        if directory_at.offset < tail_from {
+            return Ok(Step::Read(directory_at.offset..self.size));
         }
-        let directory = &self.tail[(place.offset - tail_from) as usize..][..place.length as usize];
-        let entries = zip_read::entries(directory, place)?;
+        let directory =
+            &self.tail[(directory_at.offset - tail_from) as usize..][..directory_at.length as usize];
+        let entries = zip_read::entries(directory, directory_at)?;
         let [first, members @ .., last] = &entries[..] else { return Err("too few members".to_owned()) };
-        let layout_end = last.end().filter(|_| last.name == figures::NAME);
-        if layout_end != Some(place.offset)
-            || last.plain > figures::MAX_BYTES
-            || last.stored > figures::MAX_BYTES
+        let layout_end = last.end().filter(|_| last.name == index::NAME);
+        if layout_end != Some(directory_at.offset)
+            || last.plain > index::MAX_BYTES
+            || last.stored > index::MAX_BYTES
         {
-            return Err(format!("its last member is not {}", figures::NAME));
+            return Err(format!("its last member is not {}", index::NAME));
         }
         if last.offset < tail_from {
             return Ok(Step::Read(last.offset..self.size));
@@ -94,7 +95,8 @@ impl Opening {
             _ if self.head.len() as u64 != head_end => return Ok(Step::Read(0..head_end)),
             _ => &self.head[..],
         };
-        let layout = &self.tail[(last.offset - tail_from) as usize..(place.offset - tail_from) as usize];
+        let layout =
+            &self.tail[(last.offset - tail_from) as usize..(directory_at.offset - tail_from) as usize];
         let (metadata, layout) = (inflate(head, first)?, inflate(layout, last)?);
         self.segment(&metadata, &layout, first, members, last).map(|done| Step::Done(Box::new(done)))
     }
@@ -109,8 +111,8 @@ impl Opening {
     ) -> Result<(Segment, Metadata), String> {
         let metadata = Metadata::read(metadata_text)?;
         Segment::check_name(&self.name, &metadata)?;
-        let figures = Figures::read(layout_text, &metadata)?;
-        let member = |(metadata, figures): (_, MemberFigures)| Member::new(metadata, figures);
+        let index = SegmentIndex::read(layout_text, &metadata)?;
+        let member = |(metadata, index): (_, MemberIndex)| Member::new(metadata, index);
         let segment = Segment {
             name: self.name.clone(),
             id: Digest::of(metadata_text),
@@ -121,21 +123,21 @@ impl Opening {
             height_to: metadata.height_to,
             block_time_from: metadata.block_time_from,
             block_time_to: metadata.block_time_to,
-            members: metadata.members.iter().zip(figures.members).map(member).collect(),
+            members: metadata.members.iter().zip(index.members).map(member).collect(),
             length: self.size,
-            figures_digest: Digest::of(layout_text),
+            index_digest: Digest::of(layout_text),
             metadata_entry: first.clone(),
-            figures_entry: last.clone(),
+            index_entry: last.clone(),
         };
         check_entries(&segment, entries)?;
         Ok((segment, metadata))
     }
 }
 
-/// Directory and figures must tell the same, without a byte between the members.
+/// Checks that directory and index agree and that there is no byte between the members.
 fn check_entries(segment: &Segment, entries: &[Entry]) -> Result<(), String> {
     let date = segment.date();
-    let (first, last) = (&segment.metadata_entry, &segment.figures_entry);
+    let (first, last) = (&segment.metadata_entry, &segment.index_entry);
     if first.date != date || last.date != date || entries.len() != segment.members.len() {
         return Err("directory and metadata differ".to_owned());
     }

@@ -1,7 +1,5 @@
 //! What the users beside the owner may do in a database: read all of it, and of writing only what is granted by name.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;

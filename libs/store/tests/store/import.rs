@@ -1,8 +1,6 @@
 //! Segments on their way back into a database: whole or not at all, by columns that other schemas had, beside
 //! rows that are there.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
 use bytes::Bytes;
 use futures_util::stream;
 use mesh_store::TimeUs;

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::{config, is_away, ready};
+use super::{config, is_away, ready};
 
 /// How soon all reads must work again. Two seconds are wanted; an unoptimised build on a busy machine spends more
 /// than half a second on proving its password, once for each connection.

@@ -1,0 +1,177 @@
+//! Watches a server: its newest block, and whether it answers.
+//!
+//! One connection reads the row of `last_block` every [`POLL_INTERVAL`], and at once when the server notifies of a
+//! new block; notifications can be lost, so they only bring the next poll forward. A poll without an answer for
+//! [`RESPONSE_TIMEOUT`] means a frozen server.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::poll_fn};
+use tokio::{
+    pin, select,
+    sync::{Notify, watch},
+    time::{sleep, timeout},
+};
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
+
+use super::{ReadError, backoff::Backoff, head_of};
+use crate::address::{Address, Stream};
+
+/// Pause between two polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A server without an answer for this long counts as away.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Time to replace a broken connection before the server counts as away.
+const RECONNECT_GRACE: Duration = Duration::from_millis(250);
+
+/// Reads the head; always one row.
+const HEAD: &str = "SELECT head.height AS head_height, head.block_time AS head_time
+    FROM (VALUES (1)) AS always LEFT JOIN last_block AS head ON true";
+
+/// The newest block of a store, and whether the store answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreState {
+    /// Height and time (nanoseconds since the Unix epoch) of its newest block, when it has one; the last known
+    /// one while it is away.
+    pub head: Option<(u64, i64)>,
+    /// Whether it answers.
+    pub is_there: bool,
+}
+
+/// How a server's head is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeadSource {
+    /// By notifications, with polls in case one is lost.
+    Notify,
+    /// By polls alone: a replica sends no notifications.
+    PollOnly,
+}
+
+/// Watches a server until the last receiver is dropped. It counts as away until its first answer.
+pub(super) fn watch_server(address: Address, source: HeadSource) -> watch::Receiver<StoreState> {
+    let (state, receiver) = watch::channel(StoreState::default());
+    tokio::spawn(async move {
+        select! {
+            () = state.closed() => {}
+            () = keep_watching(&address, source, &state) => {}
+        }
+    });
+    receiver
+}
+
+async fn keep_watching(address: &Address, source: HeadSource, state: &watch::Sender<StoreState>) {
+    let mut backoff = Backoff::default();
+    loop {
+        if let Some((client, connection)) = connect(address, state).await
+            && poll_head(&client, connection, source, state).await
+        {
+            // The server has answered over the broken connection: reconnect without a pause.
+            backoff = Backoff::default();
+            continue;
+        }
+        set_away(state);
+        sleep(backoff.next()).await;
+    }
+}
+
+async fn connect(
+    Address { config, tls }: &Address,
+    state: &watch::Sender<StoreState>,
+) -> Option<(Client, Connection<Socket, Stream>)> {
+    let connecting = timeout(RESPONSE_TIMEOUT, config.connect(tls.clone()));
+    pin!(connecting);
+    let made = match timeout(RECONNECT_GRACE, &mut connecting).await {
+        Ok(made) => made,
+        Err(_) => {
+            set_away(state);
+            connecting.await
+        }
+    };
+    match made {
+        Ok(Ok(made)) => Some(made),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "the database cannot be watched");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// Polls the head until the connection breaks or the server stops answering. Returns whether it has answered.
+async fn poll_head(
+    client: &Client,
+    connection: Connection<Socket, Stream>,
+    source: HeadSource,
+    state: &watch::Sender<StoreState>,
+) -> bool {
+    let poll_now = Arc::new(Notify::new());
+    let polling = async {
+        if source == HeadSource::Notify && !listen(client).await {
+            return false;
+        }
+        let mut has_answered = false;
+        while let Some(head) = read_head(client, state).await {
+            has_answered = true;
+            let latest = StoreState { head, is_there: true };
+            state.send_if_modified(|state| std::mem::replace(state, latest) != latest);
+            select! {
+                () = poll_now.notified() => {}
+                () = sleep(POLL_INTERVAL) => {}
+            }
+        }
+        has_answered
+    };
+    pin!(polling);
+    select! {
+        has_answered = &mut polling => return has_answered,
+        () = drive(connection, &poll_now) => {}
+    }
+    // The connection is broken: the poll under way, or the next one, fails.
+    poll_now.notify_one();
+    polling.await
+}
+
+async fn listen(client: &Client) -> bool {
+    match timeout(RESPONSE_TIMEOUT, client.batch_execute("LISTEN mesh_head")).await {
+        Ok(Ok(())) => true,
+        Ok(Err(error)) if error.as_db_error().is_some() => {
+            tracing::warn!(%error, "the database tells of no new blocks, they are only looked for");
+            true
+        }
+        Ok(Err(_)) | Err(_) => false,
+    }
+}
+
+/// Reads the head. `None` when the connection broke or the server does not answer.
+async fn read_head(client: &Client, state: &watch::Sender<StoreState>) -> Option<Option<(u64, i64)>> {
+    let Ok(answer) = timeout(RESPONSE_TIMEOUT, client.query_typed_one(HEAD, &[])).await else {
+        tracing::warn!("the database says nothing any more");
+        set_away(state);
+        return None;
+    };
+    match answer.map_err(ReadError::from).and_then(|row| head_of(&row)) {
+        Ok(head) => Some(head),
+        Err(ReadError::Away(_)) => None,
+        Err(error) => {
+            // It answers, if only that it has no such table: it may not be migrated yet.
+            tracing::debug!(%error, "the head of the store cannot be read");
+            Some(None)
+        }
+    }
+}
+
+/// Drives a connection until it ends; requests a poll at each notification.
+async fn drive(mut connection: Connection<Socket, Stream>, poll_now: &Notify) {
+    let mut messages = poll_fn(move |context| connection.poll_message(context));
+    while let Some(Ok(message)) = messages.next().await {
+        if let AsyncMessage::Notification(_) = message {
+            poll_now.notify_one();
+        }
+    }
+}
+
+fn set_away(state: &watch::Sender<StoreState>) {
+    state.send_if_modified(|state| std::mem::replace(&mut state.is_there, false));
+}

@@ -1,0 +1,14 @@
+//! The store against real PostgreSQL servers: schema and migrations, writers' tools, readers.
+
+#![allow(clippy::unwrap_used)] // in what the tests share
+
+mod candles;
+mod current_tables;
+mod import;
+mod load;
+mod migrate;
+mod reading;
+mod recording;
+mod roles;
+mod schema;
+mod tls;

@@ -1,0 +1,58 @@
+//! A cache of layouts: every pull of an export needs its layout, and making one visits all its segments.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use mesh_history::{Layout, LayoutError, SegmentList};
+
+/// Most cached layouts.
+const MAX_CACHED: usize = 64;
+
+/// An export: table, first and last height.
+type Key = (&'static str, u64, u64);
+
+/// A layout with the listing that it was made from.
+type CacheEntry = (Key, Arc<SegmentList>, Arc<Layout>);
+
+/// The layouts used most recently, newest first.
+#[derive(Debug, Default)]
+pub(crate) struct LayoutCache {
+    entries: VecDeque<CacheEntry>,
+}
+
+impl LayoutCache {
+    /// The layout over these segments, made when it is not cached.
+    ///
+    /// # Errors
+    /// See [`Layout::of`].
+    pub(crate) fn get_or_make(
+        &mut self,
+        held: &Arc<SegmentList>,
+        key: Key,
+    ) -> Result<Arc<Layout>, LayoutError> {
+        let matches = |(cached, from, _): &CacheEntry| *cached == key && Arc::ptr_eq(from, held);
+        if let Some(layout) = self.touch(matches) {
+            return Ok(layout);
+        }
+        let layout = Arc::new(Layout::of(held, key.0, key.1, key.2)?);
+        // A new listing with the same segments of this range makes the same layout.
+        self.entries.retain(|(cached, _, old)| *cached != key || old.fingerprint != layout.fingerprint);
+        self.entries.push_front((key, Arc::clone(held), Arc::clone(&layout)));
+        self.entries.truncate(MAX_CACHED);
+        Ok(layout)
+    }
+
+    /// The cached layout of this fingerprint.
+    pub(crate) fn get(&mut self, key: Key, fingerprint: &str) -> Option<Arc<Layout>> {
+        let matches = |(cached, _, layout): &CacheEntry| *cached == key && layout.fingerprint == fingerprint;
+        self.touch(matches)
+    }
+
+    /// Finds an entry and moves it to the front.
+    fn touch(&mut self, matches: impl Fn(&CacheEntry) -> bool) -> Option<Arc<Layout>> {
+        let at = self.entries.iter().position(matches)?;
+        let entry = self.entries.remove(at)?;
+        let layout = Arc::clone(&entry.2);
+        self.entries.push_front(entry);
+        Some(layout)
+    }
+}

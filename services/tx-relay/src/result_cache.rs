@@ -1,0 +1,236 @@
+//! The results of submissions by transaction hash, entry for as long as the node's own cache would refuse a repeat
+//! (contract 5.3).
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+
+use proto_msgs::v2::{SubmissionType, SubmitTransactionReply};
+use tokio::time::Instant;
+
+use mesh_transaction::TxHash;
+
+/// Most bytes of texts from nodes in the cache; beyond that the oldest results are evicted early.
+const TEXT_BYTES: usize = 64 << 20;
+
+/// How far a transaction had come when the node answered. A later step implies the earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Finality {
+    /// The node has received it.
+    Async,
+    /// The node has checked it.
+    Sync,
+    /// It was executed in a block.
+    Commit,
+}
+
+impl Finality {
+    pub(crate) const ALL: [Self; 3] = [Self::Async, Self::Sync, Self::Commit];
+
+    /// The step that a client wants to wait for; absent means TYPE_SYNC.
+    pub(crate) fn wanted(kind: SubmissionType) -> Self {
+        match kind {
+            SubmissionType::TypeAsync => Self::Async,
+            SubmissionType::TypeUnspecified | SubmissionType::TypeSync => Self::Sync,
+            SubmissionType::TypeCommit => Self::Commit,
+        }
+    }
+
+    /// Its name in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Async => "async",
+            Self::Sync => "sync",
+            Self::Commit => "commit",
+        }
+    }
+}
+
+/// What is known of a transaction.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct SubmissionState {
+    /// The most final answer so far.
+    pub(crate) answer: Option<(Finality, SubmitTransactionReply)>,
+    /// Whether it may have reached the node through a submission that was not answered.
+    pub(crate) may_have_arrived: bool,
+}
+
+impl SubmissionState {
+    /// The answer to a submission that waits for `wanted`. A refusal answers all: nothing can follow it.
+    pub(crate) fn answer_to(&self, wanted: Finality) -> Option<&SubmitTransactionReply> {
+        let (finality, reply) = self.answer.as_ref()?;
+        (*finality >= wanted || !reply.success).then_some(reply)
+    }
+
+    /// Whether the node has accepted it, as far as known.
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.answer.as_ref().is_some_and(|(_, reply)| reply.success)
+    }
+
+    /// Merges a later state. A less final answer changes nothing.
+    fn merge(&mut self, later: Self) {
+        self.may_have_arrived |= later.may_have_arrived;
+        let finality = |state: &Self| state.answer.as_ref().map(|(finality, _)| *finality);
+        if finality(&later) >= finality(self) && later.answer.is_some() {
+            self.answer = later.answer;
+        }
+    }
+
+    fn text_bytes(&self) -> usize {
+        self.answer.as_ref().map_or(0, |(_, reply)| reply.data.len() + reply.log.len())
+    }
+}
+
+/// The results of the newest transactions.
+#[derive(Debug)]
+pub(crate) struct ResultCache {
+    by_hash: HashMap<TxHash, CacheEntry>,
+    /// Updates, oldest first. One that is older than its entry's `since` is stale.
+    order: VecDeque<(Instant, TxHash)>,
+    text_bytes: usize,
+    remember: Duration,
+    at_most: usize,
+}
+
+#[derive(Debug)]
+struct CacheEntry {
+    state: SubmissionState,
+    since: Instant,
+}
+
+impl ResultCache {
+    /// A cache that keeps each result for `remember`, and at most `at_most` of them.
+    pub(crate) fn new(remember: Duration, at_most: usize) -> Self {
+        Self { by_hash: HashMap::new(), order: VecDeque::new(), text_bytes: 0, remember, at_most }
+    }
+
+    /// What is known of a transaction.
+    pub(crate) fn get(&self, hash: &TxHash, now: Instant) -> Option<&SubmissionState> {
+        let entry = self.by_hash.get(hash)?;
+        (now.duration_since(entry.since) < self.remember).then_some(&entry.state)
+    }
+
+    /// Merges the state of a transaction into its entry, and evicts what is too old or too much.
+    pub(crate) fn insert(&mut self, hash: TxHash, state: SubmissionState, now: Instant) {
+        self.evict_expired(now);
+        let entry = self
+            .by_hash
+            .entry(hash)
+            .or_insert_with(|| CacheEntry { state: SubmissionState::default(), since: now });
+        self.text_bytes -= entry.state.text_bytes();
+        entry.state.merge(state);
+        entry.since = now;
+        self.text_bytes += entry.state.text_bytes();
+        self.order.push_back((now, hash));
+        while self.by_hash.len() > self.at_most || self.text_bytes > TEXT_BYTES {
+            let Some((since, hash)) = self.order.pop_front() else { return };
+            self.evict(&hash, since);
+        }
+    }
+
+    /// Number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.by_hash.len()
+    }
+
+    fn evict_expired(&mut self, now: Instant) {
+        while let Some((since, hash)) = self.order.front().copied() {
+            if now.duration_since(since) < self.remember {
+                return;
+            }
+            self.order.pop_front();
+            self.evict(&hash, since);
+        }
+    }
+
+    fn evict(&mut self, hash: &TxHash, since: Instant) {
+        if self.by_hash.get(hash).is_some_and(|entry| entry.since == since)
+            && let Some(entry) = self.by_hash.remove(hash)
+        {
+            self.text_bytes -= entry.state.text_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(finality: Finality, log: &str) -> SubmissionState {
+        let reply = SubmitTransactionReply {
+            success: true,
+            log: log.to_owned(),
+            ..SubmitTransactionReply::default()
+        };
+        SubmissionState { answer: Some((finality, reply)), may_have_arrived: false }
+    }
+
+    fn hash(number: u8) -> TxHash {
+        TxHash::of(&[number])
+    }
+
+    #[test]
+    fn an_answer_covers_less_final_ones_and_a_refusal_all() {
+        let sync = accepted(Finality::Sync, "");
+        assert!(sync.answer_to(Finality::Async).is_some() && sync.answer_to(Finality::Sync).is_some());
+        assert!(sync.answer_to(Finality::Commit).is_none());
+        let refused = SubmissionState {
+            answer: Some((Finality::Sync, SubmitTransactionReply::default())),
+            may_have_arrived: false,
+        };
+        assert!(refused.answer_to(Finality::Commit).is_some());
+        assert!(
+            SubmissionState { may_have_arrived: true, ..SubmissionState::default() }
+                .answer_to(Finality::Async)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_later_answer_counts_unless_it_is_less_final() {
+        let mut results = ResultCache::new(Duration::from_secs(600), 10);
+        let now = Instant::now();
+        results.insert(hash(1), accepted(Finality::Sync, "first"), now);
+        results.insert(hash(1), accepted(Finality::Async, "less final"), now);
+        results.insert(
+            hash(1),
+            SubmissionState { may_have_arrived: true, ..SubmissionState::default() },
+            now,
+        );
+        let state = results.get(&hash(1), now).unwrap();
+        assert_eq!(state.answer.as_ref().unwrap().1.log, "first");
+        assert!(state.may_have_arrived);
+        results.insert(hash(1), accepted(Finality::Commit, "more final"), now);
+        assert_eq!(results.get(&hash(1), now).unwrap().answer.as_ref().unwrap().1.log, "more final");
+    }
+
+    #[test]
+    fn results_are_evicted_by_age_and_by_number_oldest_first() {
+        let mut results = ResultCache::new(Duration::from_secs(10), 3);
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for (number, second) in [(1, 0), (2, 1), (3, 2), (1, 3), (4, 4)] {
+            results.insert(hash(number), accepted(Finality::Sync, "x"), at(second));
+        }
+        assert_eq!(results.len(), 3);
+        let known = |results: &ResultCache, second| {
+            [1, 2, 3, 4].map(|number| results.get(&hash(number), at(second)).is_some())
+        };
+        assert_eq!(known(&results, 4), [true, false, true, true], "2 was the oldest");
+        assert_eq!(known(&results, 12), [true, false, false, true]);
+        results.insert(hash(5), accepted(Finality::Sync, "x"), at(30));
+        assert_eq!((results.len(), results.order.len(), results.text_bytes), (1, 1, 1));
+    }
+
+    #[test]
+    fn long_texts_evict_older_results() {
+        let mut results = ResultCache::new(Duration::from_secs(10), 100);
+        let (now, long) = (Instant::now(), "x".repeat(TEXT_BYTES / 3));
+        for number in 0..4 {
+            results.insert(hash(number), accepted(Finality::Sync, &long), now);
+        }
+        assert_eq!(results.len(), 3);
+        assert!(results.get(&hash(0), now).is_none() && results.get(&hash(3), now).is_some());
+    }
+}
