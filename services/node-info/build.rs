@@ -1,10 +1,12 @@
-//! Notes the commit that this is built from: `MESH_COMMIT` when set (an image has no checkout), else git's own.
+//! Notes the commit that this is built from: `MESH_COMMIT` when set (an image has no checkout), else git's
+//! own.
 
 use std::{env, path::Path, process::Command};
 
 fn main() {
     println!("cargo:rerun-if-env-changed=MESH_COMMIT");
-    // Elsewhere in a worktree, and nowhere in an archive of the sources. A path that is not there would be built for each time.
+    // Elsewhere in a worktree, and nowhere in an archive of the sources. A path that is not there would be
+    // built for each time.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]).filter(|log| Path::new(log).exists()) {
         println!("cargo:rerun-if-changed={log}");
     }

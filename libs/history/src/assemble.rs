@@ -1,5 +1,5 @@
-//! LayoutBuilder a segment file (H2). Members are deflated into unnamed temporary files first, in any order and on
-//! any threads: `metadata.json` comes first in the file, yet describes all of them. So the file is
+//! LayoutBuilder a segment file (H2). Members are deflated into unnamed temporary files first, in any order
+//! and on any threads: `metadata.json` comes first in the file, yet describes all of them. So the file is
 //! written once, front to back, with complete local headers.
 
 use std::{

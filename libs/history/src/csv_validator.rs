@@ -1,5 +1,5 @@
-//! The rules of DATA_MODEL 6 for a whole table's text, in pieces of any size: UTF-8, records that end with one
-//! line feed, quotes only around whole values, and as many fields in each record as the header names.
+//! The rules of DATA_MODEL 6 for a whole table's text, in pieces of any size: UTF-8, records that end with
+//! one line feed, quotes only around whole values, and as many fields in each record as the header names.
 
 use memchr::{memchr, memchr3};
 

@@ -25,8 +25,8 @@ impl Digest {
     }
 }
 
-/// A SHA-256 under way. By `ring`, which TLS brings anyway: all rows are hashed twice until they are sealed, and it is
-/// quicker than `sha2` where the processor has no instructions of its own for it.
+/// A SHA-256 under way. By `ring`, which TLS brings anyway: all rows are hashed twice until they are sealed,
+/// and it is quicker than `sha2` where the processor has no instructions of its own for it.
 pub(crate) struct Sha256(Context);
 
 impl Default for Sha256 {

@@ -76,8 +76,8 @@ impl SegmentStore {
 }
 
 impl MemberText {
-    /// The next piece, up to 256 KiB; nothing at the end, which comes only when all of the text was that which
-    /// was sealed: what came before may be used for good only then. Inflates on the calling thread.
+    /// The next piece, up to 256 KiB; nothing at the end, which comes only when all of the text was that
+    /// which was sealed: what came before may be used for good only then. Inflates on the calling thread.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Opening a segment file: one read of its tail gives directory and index, one small read the metadata.
-//! No I/O here: [`SegmentOpener`] says which bytes it needs next, so files, object stores and fuzzers share it.
+//! Opening a segment file: one read of its tail gives directory and index, one small read the metadata. No
+//! I/O here: [`SegmentOpener`] says which bytes it needs next, so files, object stores and fuzzers share it.
 
 use std::ops::Range;
 

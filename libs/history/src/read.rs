@@ -31,9 +31,9 @@ impl Layout {
 }
 
 impl SegmentStore {
-    /// The bytes of an export from `offset` on, at most `max` and [`MAX_READ_BYTES`] of them; none at its end.
-    /// The same offset and `max` always give the same bytes. Reads that stop at a block's end spare the next
-    /// one half its work, so a read may give less than `max`, though more than half.
+    /// The bytes of an export from `offset` on, at most `max` and [`MAX_READ_BYTES`] of them; none at its
+    /// end. The same offset and `max` always give the same bytes. Reads that stop at a block's end spare the
+    /// next one half its work, so a read may give less than `max`, though more than half.
     ///
     /// # Errors
     ///

@@ -73,8 +73,8 @@ impl Member {
         self.columns == other.columns && record(&self.index.header) == record(&other.index.header)
     }
 
-    /// Checks a header record: it must name the metadata's columns, and nothing may follow it, since every export
-    /// would repeat it.
+    /// Checks a header record: it must name the metadata's columns, and nothing may follow it, since every
+    /// export would repeat it.
     pub(crate) fn check_header(&self, header: &[u8]) -> Result<(), String> {
         let mut columns = Vec::new();
         for field in fields(header) {

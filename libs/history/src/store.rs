@@ -96,8 +96,8 @@ impl SegmentStore {
         SegmentStore { objects, root, folder_path: segments, deadlines, folder: None, open: Arc::default() }
     }
 
-    /// Opens the segments of a folder for reading: those in its `segments/`, or else those in the folder itself.
-    /// Makes nothing.
+    /// Opens the segments of a folder for reading: those in its `segments/`, or else those in the folder
+    /// itself. Makes nothing.
     ///
     /// # Errors
     ///

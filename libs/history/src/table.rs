@@ -1,12 +1,13 @@
 //! The tables that can be exported.
 
-/// A table whose rows are sealed and exported: a member `history/<name>.csv` of each segment (H2), and `TABLE_<NAME>` of the
-/// contract.
+/// A table whose rows are sealed and exported: a member `history/<name>.csv` of each segment (H2), and
+/// `TABLE_<NAME>` of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportTable {
     /// Its name in the database.
     pub name: &'static str,
-    /// Columns that order its rows within a segment: its key (DATA_MODEL 2), so that equal data make equal bytes.
+    /// Columns that order its rows within a segment: its key (DATA_MODEL 2), so that equal data make equal
+    /// bytes.
     pub order_by: &'static str,
 }
 

@@ -63,7 +63,8 @@ struct TextChecks {
     sha256: Sha256,
     header: Vec<u8>,
     rules: CsvValidator,
-    /// The first CSV rule that is broken. Hash and checksums are reported before it: they name damage more precisely.
+    /// The first CSV rule that is broken. Hash and checksums are reported before it: they name damage more
+    /// precisely.
     broken: Option<CsvError>,
 }
 

@@ -1,5 +1,5 @@
-//! Writing ZIP by hand (H5, X9): members of ready-deflated bytes whose sizes and checksums are known, so local
-//! headers are complete and no descriptors follow. The same figures give the same bytes.
+//! Writing ZIP by hand (H5, X9): members of ready-deflated bytes whose sizes and checksums are known, so
+//! local headers are complete and no descriptors follow. The same figures give the same bytes.
 
 use jiff::{Timestamp, tz::TimeZone};
 

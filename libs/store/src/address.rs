@@ -1,31 +1,34 @@
-//! Where a server is and how it must prove itself: its URL, with what the driver does not read itself.
+//! The address of a server and how it is authenticated: its URL with the parameters that the driver does not
+//! read.
 //!
-//! `sslmode=require`, `verify-ca` and `verify-full` all mean: over TLS, and the server's certificate is checked together
-//! with its name. `sslrootcert` names a file with the authorities that count (PEM); without it, or with `system`, those
-//! that this machine trusts. Any other `sslmode` means without TLS.
+//! `sslmode=require`, `verify-ca` and `verify-full` all mean: over TLS, and the server's certificate is
+//! checked together with its name. `sslrootcert` names a file with the authorities that count (PEM); without
+//! it, or with `system`, those that this machine trusts. Any other `sslmode` means without TLS.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use percent_encoding::percent_decode_str;
-use rustls::pki_types::{CertificateDer, pem::PemObject};
-use rustls::{ClientConfig, RootCertStore};
-use tokio_postgres::config::SslMode;
-use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Config, Socket};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use tokio_postgres::{Config, Socket, config::SslMode, tls::MakeTlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Encrypted or not, as the configuration says.
 pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
-/// What is not an address.
+/// Why an address cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// The driver does not understand it.
+    /// The URL does not parse.
     #[error("the database URL is not valid")]
     Url(#[source] tokio_postgres::Error),
-    /// The authorities that should vouch for the server cannot be read.
+    /// The certificate authorities cannot be read.
     #[error("cannot read the certificates in {}", path.display())]
     Certificates {
         /// The file, or `system`.
@@ -35,7 +38,7 @@ pub enum AddressError {
     },
 }
 
-/// A server that can be connected to.
+/// A server's configuration and TLS connector.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) config: Config,
@@ -56,7 +59,7 @@ impl Address {
             }
         }
         let is_secret = matches!(mode, Some("require" | "verify-ca" | "verify-full"));
-        // What the driver does not know it must refuse itself.
+        // Passed on to the driver, which refuses it.
         let unknown = mode.filter(|mode| !is_secret && !matches!(*mode, "disable" | "allow" | "prefer"));
         let mode = unknown.map(|mode| format!("sslmode={mode}"));
         rest.extend(mode.as_deref());

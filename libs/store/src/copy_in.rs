@@ -1,19 +1,18 @@
-//! CSV text into a table with COPY, and what PostgreSQL says of rows that do not fit, in words for a person.
+//! Copies CSV text into a table with COPY, and makes readable errors of rows that do not fit.
 
 use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::{SinkExt, Stream, StreamExt};
-use tokio_postgres::error::SqlState;
-use tokio_postgres::{CopyInSink, Error, Transaction};
+use tokio_postgres::{CopyInSink, Error, Transaction, error::SqlState};
 
 use crate::error::StoreError;
 
 /// Beginning of the names of staging tables and of the columns in them that are dropped.
 pub(crate) const STAGING: &str = "mesh_load_";
 
-/// Copies text with a header into the columns of a table, both given as SQL, and says how many rows. `file` is
-/// how the text is called in what goes wrong.
+/// Copies text with a header into the columns of a table, both given as SQL, and says how many rows. `file`
+/// is how the text is called in what goes wrong.
 pub(crate) async fn copy_in(
     transaction: &Transaction<'_>,
     file: &str,
@@ -31,24 +30,24 @@ pub(crate) async fn copy_in(
     sink.finish().await.map_err(|error| bad_row(file, error))
 }
 
-/// Tells a row that does not fit from a server that fails.
+/// The error of a COPY: a row that does not fit, or a failure of the server.
 pub(crate) fn bad_row(file: &str, error: Error) -> StoreError {
-    let Some(told) = error.as_db_error() else {
+    let Some(cause) = error.as_db_error() else {
         return StoreError::Database { step: "copying a file into its table", source: error };
     };
     // Classes 22 and 23 of SQLSTATE: data exceptions and constraint violations.
-    if !matches!(told.code().code().get(..2), Some("22" | "23")) {
+    if !matches!(cause.code().code().get(..2), Some("22" | "23")) {
         return StoreError::Database { step: "copying a file into its table", source: error };
     }
-    let message = told.message().replace(STAGING, "");
-    let reason = match told.detail() {
+    let message = cause.message().replace(STAGING, "");
+    let reason = match cause.detail() {
         // "Key (height)=(5) already exists." Other details repeat the whole row.
-        Some(detail) if *told.code() == SqlState::UNIQUE_VIOLATION => {
+        Some(detail) if *cause.code() == SqlState::UNIQUE_VIOLATION => {
             format!("{message}, {}", detail.trim_end_matches('.'))
         }
         _ => message,
     };
-    StoreError::BadFile { file: file.to_owned(), place: told.where_().and_then(place), reason }
+    StoreError::BadFile { file: file.to_owned(), place: cause.where_().and_then(place), reason }
 }
 
 /// An identifier as SQL text.
@@ -56,8 +55,8 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The place in PostgreSQL's context `COPY trades, line 3, column price: "abc"`: what stands between the table
-/// and the value. Untouched words, so it works in whatever language the server speaks.
+/// The place in PostgreSQL's context `COPY trades, line 3, column price: "abc"`: what stands between the
+/// table and the value. Untouched words, so it works in whatever language the server speaks.
 fn place(context: &str) -> Option<String> {
     let copy = context.lines().find(|line| line.starts_with("COPY "))?;
     let (_, place) = copy.split_once(", ")?;

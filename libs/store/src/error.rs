@@ -1,4 +1,5 @@
-//! What can go wrong between us and PostgreSQL. A variant names the step that failed; the cause is its source.
+//! What can go wrong between us and PostgreSQL. A variant names the step that failed; the cause is its
+//! source.
 
 use std::path::PathBuf;
 

@@ -1,25 +1,26 @@
-//! The way back from sealed segments into a database (H11): one transaction per segment, so that the head never
+//! Imports sealed segments into a database (H11): one transaction per segment, so that the head never
 //! stands above a row that is missing (W1).
 //!
-//! Rows come as the CSV text of a segment's members, go through a temporary table and are inserted in the order
-//! of the primary key where they are not there yet; triggers keep the derived tables. Whatever the database
-//! holds of the same heights must be the same rows: a segment is refused as a whole otherwise.
+//! Rows come as the CSV text of a segment's members, go through a temporary table and are inserted in the
+//! order of the primary key where they are not there yet; triggers keep the derived tables. Whatever the
+//! database holds of the same heights must be the same rows: a segment is refused as a whole otherwise.
 
 mod member;
 
 use std::collections::BTreeSet;
 
-use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::{Client, Transaction, error::SqlState};
 
-use crate::copy_in::quoted;
-use crate::error::StoreError;
-use crate::migrate::{self, SchemaState};
-use crate::seal::{SETTINGS, within};
-use crate::session;
-use crate::staging::Staging;
-use crate::tables::{Catalog, DERIVED, catalog, primary_keys};
-use crate::time::TimeUs;
+use crate::{
+    copy_in::quoted,
+    error::StoreError,
+    migrate::{self, SchemaState},
+    seal::{SETTINGS, within},
+    session,
+    staging::Staging,
+    tables::{Catalog, DERIVED, catalog, primary_keys},
+    time::TimeUs,
+};
 
 pub use member::{MemberText, Scope, Taken};
 
@@ -43,10 +44,10 @@ pub struct Stored {
     pub version: i32,
 }
 
-/// Which segment it is, and what it holds.
+/// A segment to import.
 #[derive(Debug, Clone)]
 pub struct ImportSpan {
-    /// The name of its object, for words.
+    /// The name of its object, for messages.
     pub segment: String,
     /// The chain's id.
     pub chain_id: String,
@@ -56,7 +57,7 @@ pub struct ImportSpan {
     pub times: (TimeUs, TimeUs),
 }
 
-/// One segment under way. Dropped before [`SegmentImport::commit`], nothing of it stays.
+/// The import of one segment. Rolled back when it is dropped before [`SegmentImport::commit`].
 pub struct SegmentImport<'a> {
     transaction: Transaction<'a>,
     span: ImportSpan,
@@ -82,7 +83,7 @@ impl ImportSession {
         Ok(Self { client, schema, catalog, keys, filled: BTreeSet::new() })
     }
 
-    /// Says what is there.
+    /// Reads what the database holds.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,25 +1,25 @@
 //! Loads a folder of CSV files, one per table, into an empty migrated database: all of it or nothing.
 //!
-//! A file `<table>.csv` begins with a header that names its columns, in any order; the rest is PostgreSQL's CSV
-//! (an unquoted empty field is NULL, `""` the empty text). Files and columns that the schema does not know are
-//! skipped and named in the report, columns that a file lacks take their default. Derived tables are filled by
-//! the triggers. Everything happens in one transaction with `blocks` last, so the head appears together with all
-//! rows below it. Files are streamed; memory does not grow with them.
+//! A file `<table>.csv` begins with a header that names its columns, in any order; the rest is PostgreSQL's
+//! CSV (an unquoted empty field is NULL, `""` the empty text). Files and columns that the schema does not
+//! know are skipped and named in the report, columns that a file lacks take their default. Derived tables are
+//! filled by the triggers. Everything happens in one transaction with `blocks` last, so the head appears
+//! together with all rows below it. Files are streamed; memory does not grow with them.
 
 mod copy;
 mod folder;
 mod header;
 
-use std::fmt;
-use std::path::Path;
+use std::{fmt, path::Path};
 
-use tokio_postgres::Transaction;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{Transaction, error::SqlState};
 
-use crate::copy_in::quoted;
-use crate::error::StoreError;
-use crate::tables::{DERIVED, catalog};
-use crate::{migrate, session};
+use crate::{
+    copy_in::quoted,
+    error::StoreError,
+    migrate, session,
+    tables::{DERIVED, catalog},
+};
 use folder::Source;
 
 /// What a load did.
@@ -71,10 +71,14 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// Loads the CSV files of `dir` into the migrated database at `url`. Refuses, and changes nothing, when a table
-/// to load is not empty or any row does not fit.
+/// Loads the CSV files of `dir` into the migrated database at `url`. Refuses, and changes nothing, when a
+/// table to load is not empty or any row does not fit.
 ///
-/// `progress` is called before each table with its number from 1, how many there are, and its name.
+/// `progress` is called before each table with its number from 1, the number of tables, and its name.
+///
+/// # Errors
+/// The folder cannot be read or holds no table's file, a migration is missing, a table is locked or not
+/// empty, or a row does not fit.
 pub async fn load_folder(
     url: &str,
     dir: &Path,
@@ -86,7 +90,8 @@ pub async fn load_folder(
         return Err(StoreError::SchemaBehind { missing: schema.missing });
     }
     let transaction = client.transaction().await.map_err(StoreError::in_step("beginning the load"))?;
-    // Whatever the server's or role's settings: a load may take its time, but does not wait behind another one.
+    // Overrides the settings of server and role: no time limit for the load, but one for waiting behind
+    // another load.
     transaction
         .batch_execute(
             "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
@@ -95,8 +100,8 @@ pub async fn load_folder(
         .await
         .map_err(StoreError::in_step("beginning the load"))?;
     let catalog = catalog(&transaction).await?;
-    let (sources, skipped_files) = folder::look_through(dir, &catalog).await?;
-    take_empty_tables(&transaction, &sources).await?;
+    let (sources, skipped_files) = folder::find_sources(dir, &catalog).await?;
+    lock_empty_tables(&transaction, &sources).await?;
 
     let mut tables = Vec::with_capacity(sources.len());
     for (index, source) in sources.iter().enumerate() {
@@ -109,7 +114,7 @@ pub async fn load_folder(
             defaulted_columns: source.defaulted.clone(),
         });
     }
-    // Without statistics the first readers would get plans made for empty tables.
+    // Without statistics the first reads would be planned for empty tables.
     let filled: Vec<String> =
         sources.iter().map(|source| source.table.as_str()).chain(DERIVED).map(quoted).collect();
     transaction
@@ -121,7 +126,7 @@ pub async fn load_folder(
 }
 
 /// Locks the tables to load against other writers and makes sure that they are empty.
-async fn take_empty_tables(transaction: &Transaction<'_>, sources: &[Source]) -> Result<(), StoreError> {
+async fn lock_empty_tables(transaction: &Transaction<'_>, sources: &[Source]) -> Result<(), StoreError> {
     let mut tables: Vec<&str> = sources.iter().map(|source| source.table.as_str()).collect();
     tables.sort_unstable();
     let list: Vec<String> = tables.iter().map(|table| quoted(table)).collect();

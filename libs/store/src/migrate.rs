@@ -1,15 +1,15 @@
-//! Brings a database to the newest schema, and tells how far one is.
+//! Migrates a database to the newest schema, and reads its schema state.
 //!
 //! Migrations are the files of `migrations/`, embedded in the binary and applied by refinery, each in a
-//! transaction of its own; behind the last the users beside the owner get their rights. A migration that changes an exportable table has a name that begins with `exportable`
-//! (`V1__exportable_tables`); the number of the newest of them is the schema version that history segments and
-//! export names carry. The database itself knows it that way, without asking any build.
+//! transaction of its own; after the last one the service users get their grants. A migration that changes an
+//! exportable table has a name that begins with `exportable` (`V1__exportable_tables`); the number of the
+//! newest of them is the schema version that history segments and export names carry. So the version can be
+//! read from the database alone.
 
 use refinery::Runner;
 use tokio_postgres::{Client, GenericClient};
 
-use crate::error::StoreError;
-use crate::{roles, session};
+use crate::{error::StoreError, roles, session};
 
 mod embedded {
     #![allow(missing_docs, unreachable_pub)]
@@ -29,21 +29,21 @@ pub struct SchemaState {
     pub applied: i32,
     /// Number of the newest migration that this build knows.
     pub newest: i32,
-    /// The schema version of exports and history segments: number of the newest applied migration that changed
-    /// an exportable table; 0 when the database has no schema.
+    /// The schema version of exports and history segments: number of the newest applied migration that
+    /// changed an exportable table; 0 when the database has no schema.
     pub exportable: i32,
     /// Migrations that this build needs and the database lacks, oldest first.
     pub missing: Vec<String>,
 }
 
 impl SchemaState {
-    /// Tells whether this build can work with the database: no migration is missing. A database that is
+    /// Whether this build can work with the database: no migration is missing. A database that is
     /// further than the build is fine, as happens while a new version rolls out.
     pub fn is_ready(&self) -> bool {
         self.missing.is_empty()
     }
 
-    /// Tells whether a migration that is missing will change the exportable tables of a schema that is there:
+    /// Whether a missing migration will change the exportable tables of a schema that is there:
     /// the running span of the history is to be sealed before it (H7).
     pub fn will_change_exports(&self) -> bool {
         let changes =
@@ -82,13 +82,20 @@ pub struct Migrated {
 /// Applies the migrations that the database lacks. Several processes may do so at once: one works, the others
 /// wait and then find nothing to do. A database that is further than this build is left alone.
 ///
-/// The URL must lead to the server itself: a pooler that hands out connections per transaction breaks the lock.
+/// The URL must lead to the server itself: a pooler that assigns connections per transaction breaks the lock.
+///
+/// # Errors
+/// The server cannot be reached, a migration fails, or the database has other migrations under the same
+/// numbers.
 pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
     migrate_after(url, async |_| Ok(())).await
 }
 
 /// The same, with something to do `before` a migration that changes the exportable tables of a schema that is
-/// there. It is done by the one process that migrates, and when it fails, nothing is migrated.
+/// there. Only the process that migrates does it, and when it fails, nothing is migrated.
+///
+/// # Errors
+/// As [`migrate`], and what `before` returns.
 pub async fn migrate_after<E: From<StoreError>>(
     url: &str,
     before: impl AsyncFnOnce(&SchemaState) -> Result<(), E>,
@@ -135,13 +142,19 @@ async fn migrate_locked(
     Ok(Migrated { applied, state: state_by(runner, client).await? })
 }
 
-/// Tells how far the schema of the database at `url` is.
+/// Reads the schema state of the database at `url`.
+///
+/// # Errors
+/// The server cannot be reached, or the statement fails.
 pub async fn pending(url: &str) -> Result<SchemaState, StoreError> {
     let client = session::connect(url, "mesh schema check").await?;
     state(&client).await
 }
 
-/// Tells how far the schema of the connected database is; a database without any schema is a valid answer.
+/// Reads the schema state of the connected database, which may have no schema at all.
+///
+/// # Errors
+/// The statement fails.
 pub async fn state(client: &impl GenericClient) -> Result<SchemaState, StoreError> {
     state_by(&embedded::migrations::runner(), client).await
 }

@@ -1,5 +1,5 @@
-//! The users of a database beside its owner: one for each service that reads it, named like the service. What they may do
-//! is said in `grants.sql` alone.
+//! The service users of a database, one for each service that reads it and named like it. Their rights are in
+//! `grants.sql`.
 
 use tokio_postgres::Client;
 
@@ -10,17 +10,17 @@ pub const USERS: [&str; 3] = ["query", "node-info", "export"];
 
 const GRANTS: &str = include_str!("../grants.sql");
 
-/// Keeps processes that share a server from making the same user at the same time ("meshrole").
+/// Key of the lock that keeps processes from creating the same user at the same time ("meshrole").
 const LOCK: i64 = 0x6d65_7368_726f_6c65;
 
-/// Makes the users known to the server at `url` and gives each its password. Needs an owner who may make roles; what they
-/// may do in a database is said when that is migrated.
+/// Creates the logins on the server at `url`, or changes their passwords. Needs an owner with CREATEROLE; the
+/// rights in a database are granted when it is migrated.
 ///
 /// # Errors
 /// When the server cannot be reached or refuses.
-pub async fn let_in(url: &str, passwords: &[(String, String)]) -> Result<(), StoreError> {
+pub async fn create_logins(url: &str, passwords: &[(String, String)]) -> Result<(), StoreError> {
     let client = session::connect(url, "mesh roles").await?;
-    // Given back with the session.
+    // Released with the session.
     let locked = client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).await;
     locked.map_err(StoreError::in_step("waiting for the lock of roles"))?;
     for (user, password) in passwords {
@@ -35,7 +35,7 @@ pub async fn let_in(url: &str, passwords: &[(String, String)]) -> Result<(), Sto
     Ok(())
 }
 
-/// Grants the users what they may do in the connected database, as far as the server knows them.
+/// Grants the users their rights in the connected database, as far as the server has them.
 pub(crate) async fn grant(client: &Client) -> Result<(), StoreError> {
     client.batch_execute(GRANTS).await.map_err(StoreError::in_step("granting users their rights"))
 }

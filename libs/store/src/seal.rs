@@ -1,8 +1,8 @@
-//! The door for sealing: one connection that holds the writer's lock, a snapshot in which all tables of a segment
+//! Sealing sessions: one connection that holds the writer's lock, a snapshot in which all tables of a segment
 //! are read, and rows as CSV text by COPY.
 //!
-//! COPY takes no parameters; its bounds are settings of the transaction, made by an ordinary statement of the same
-//! snapshot and read by `current_setting`.
+//! COPY takes no parameters; its bounds are settings of the transaction, made by an ordinary statement of the
+//! same snapshot and read by `current_setting`.
 
 use std::{pin::Pin, time::Duration};
 
@@ -18,11 +18,11 @@ use crate::{
     session,
 };
 
-/// Text of rows is gathered to pieces of this length: the driver gives one small piece per row.
+/// Length of the pieces of text, bytes: the driver's own pieces are single rows.
 const PIECE: usize = 256 << 10;
 
-/// How long the server may think about a statement, or about the next piece of rows.
-const SILENT_AT_MOST: Duration = Duration::from_secs(300);
+/// Deadline of a statement, and of the next piece of rows.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Settings that make CSV text the same on every server (DATA_MODEL 6).
 pub(crate) const SETTINGS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=1 \
@@ -43,7 +43,7 @@ impl SealSession {
         Ok(Self { client: session::connect_with(url, name, SETTINGS).await? })
     }
 
-    /// Takes a lock of the database, unless another session has it. It is given back with the session.
+    /// Takes a lock of the database, unless another session has it. It is released with the session.
     ///
     /// # Errors
     /// When the statement fails.
@@ -53,7 +53,7 @@ impl SealSession {
         Ok(within("taking a lock", asked).await?.get(0))
     }
 
-    /// Runs a statement that changes rows, and says how many.
+    /// Runs a statement that changes rows; returns their number.
     ///
     /// # Errors
     /// When the statement fails.
@@ -61,7 +61,7 @@ impl SealSession {
         within("writing the state of the node", self.client.execute(sql, parameters)).await
     }
 
-    /// Begins a read-only transaction that sees one moment of all tables.
+    /// Begins a read-only transaction that sees one snapshot of all tables.
     ///
     /// # Errors
     /// When the connection is gone.
@@ -72,7 +72,7 @@ impl SealSession {
     }
 }
 
-/// One moment of all tables. It ends when it is dropped.
+/// A snapshot of all tables, released when dropped.
 pub struct Snapshot<'a> {
     transaction: Transaction<'a>,
 }
@@ -86,7 +86,7 @@ impl Snapshot<'_> {
         within("reading a snapshot", self.transaction.query_one(sql, parameters)).await
     }
 
-    /// How far the schema was at that moment.
+    /// The schema state in the snapshot.
     ///
     /// # Errors
     /// When the statement fails.
@@ -103,7 +103,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// The text of rows as it comes.
+/// The stream of the text of rows.
 pub struct Copy {
     rows: Pin<Box<dyn Stream<Item = Result<Bytes, tokio_postgres::Error>> + Send>>,
     piece: BytesMut,
@@ -137,12 +137,12 @@ impl Copy {
     }
 }
 
-/// Waits for the server within its deadline, and names the step in what goes wrong.
+/// Waits for a statement within the deadline; an error names the step.
 pub(crate) async fn within<T>(
     step: &'static str,
     asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, StoreError> {
-    match timeout(SILENT_AT_MOST, asked).await {
+    match timeout(RESPONSE_TIMEOUT, asked).await {
         Ok(answer) => answer.map_err(StoreError::in_step(step)),
         Err(_) => Err(StoreError::Silent { step }),
     }

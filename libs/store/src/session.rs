@@ -1,12 +1,11 @@
-//! One connection of its own, for work that must not share one: migrations hold a session lock, a load holds a
-//! long transaction.
+//! One connection of its own, for work that must not share one: migrations hold a session lock, a load holds
+//! a long transaction.
 
 use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use crate::address::Address;
-use crate::error::StoreError;
+use crate::{address::Address, error::StoreError};
 
 /// How long a server may take to answer a connection attempt, unless the URL says otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,7 +27,8 @@ pub async fn connect(url: &str, purpose: &str) -> Result<Client, StoreError> {
     connect_with(url, purpose, "").await
 }
 
-/// The same with settings of the session, in the form of a server's command line; they count more than the URL's.
+/// The same with settings of the session, in the form of a server's command line; they count more than the
+/// URL's.
 pub(crate) async fn connect_with(url: &str, purpose: &str, settings: &str) -> Result<Client, StoreError> {
     let Address { mut config, tls } = Address::read(url).map_err(|source| StoreError::Url { source })?;
     if config.get_application_name().is_none() {
@@ -40,11 +40,11 @@ pub(crate) async fn connect_with(url: &str, purpose: &str, settings: &str) -> Re
     if !settings.is_empty() {
         config.options(format!("{} {settings}", config.get_options().unwrap_or_default()).trim());
     }
-    // Its way through TLS is long, and would be a part of whatever waits for it.
+    // Boxed: the future is large and would be a part of every caller's.
     let (client, connection) =
         Box::pin(config.connect(tls)).await.map_err(|source| StoreError::Connect { source })?;
     tokio::spawn(async move {
-        // Whoever uses the client gets the error as well and decides what it means.
+        // Users of the client get the error as well.
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a database connection ended");
         }

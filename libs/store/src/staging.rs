@@ -1,9 +1,12 @@
-//! A temporary table that takes a text's columns as they come: those of the target in their types, others as text.
+//! A temporary table that takes a text's columns as they come: those of the target in their types, others as
+//! text.
 
 use tokio_postgres::Transaction;
 
-use crate::copy_in::{STAGING, quoted};
-use crate::error::StoreError;
+use crate::{
+    copy_in::{STAGING, quoted},
+    error::StoreError,
+};
 
 /// A staging table. Its names are SQL.
 pub(crate) struct Staging {

@@ -1,4 +1,4 @@
-//! The tables of the schema as the database itself describes them, for whoever writes CSV text into them.
+//! The tables of the schema as the database itself describes them.
 
 use std::collections::BTreeMap;
 

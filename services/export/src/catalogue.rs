@@ -1,7 +1,8 @@
-//! The catalogue: which segments are held, listed from the object store alone, so that it works without a database.
+//! The catalogue: which segments are held, listed from the object store alone, so that it works without a
+//! database.
 //!
-//! Listed anew every period (a large store less often), when a sealer tells of a new segment, and when somebody must
-//! know it of this moment.
+//! Listed anew every period (a large store less often), when a sealer tells of a new segment, and when
+//! somebody must know it of this moment.
 
 use std::{
     sync::Arc,
@@ -55,7 +56,8 @@ impl Message for Refresh {
 }
 
 impl Catalogue {
-    /// Lists this store every `period`; hears on the bus of what others seal. What it finds goes to `listing`.
+    /// Lists this store every `period`; hears on the bus of what others seal. What it finds goes to
+    /// `listing`.
     pub fn new(
         segments: SegmentStore,
         period: Duration,

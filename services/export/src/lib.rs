@@ -31,8 +31,8 @@ use crate::{
     sealer::Sealer,
 };
 
-/// Opens downloads and answers their pulls. What it remembers between two pulls only saves work: each can be answered
-/// without.
+/// Opens downloads and answers their pulls. What it remembers between two pulls only saves work: each can be
+/// answered without.
 pub struct Export {
     store: Store,
     segments: SegmentStore,
@@ -46,8 +46,8 @@ pub struct Export {
 }
 
 impl Export {
-    /// Reads the ledger from `store` and the history from `segments`, as `catalogue` lists them to `listing`; takes
-    /// at most so many requests at the same time.
+    /// Reads the ledger from `store` and the history from `segments`, as `catalogue` lists them to `listing`;
+    /// takes at most so many requests at the same time.
     pub fn new(
         store: Store,
         segments: SegmentStore,

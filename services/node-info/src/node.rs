@@ -1,5 +1,5 @@
-//! Where the consensus node stands: its own status, asked at each block that it tells of, and twice a second all the
-//! same.
+//! Where the consensus node stands: its own status, asked at each block that it tells of, and twice a second
+//! all the same.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The node's own word of each new block, over its websocket. It says only *when* to ask: a block's event does not
-//! carry the block's hash. Without it, asking twice a second is what is left.
+//! The node's own word of each new block, over its websocket. It says only *when* to ask: a block's event
+//! does not carry the block's hash. Without it, asking twice a second is what is left.
 
 use std::time::Duration;
 

@@ -19,7 +19,8 @@ pub(crate) struct Config {
 pub(crate) struct Rules {
     /// Whether TYPE_COMMIT is offered.
     pub(crate) allow_commit: bool,
-    /// Whether the node keeps refused transactions in its cache, so that "already in cache" says nothing (5.3).
+    /// Whether the node keeps refused transactions in its cache, so that "already in cache" says nothing
+    /// (5.3).
     pub(crate) node_keeps_refused: bool,
     /// For how long a result is remembered.
     pub(crate) remember: Duration,

@@ -1,5 +1,6 @@
-//! The actor that submits each transaction once: equal submissions in flight share one call to the node, and the result
-//! is cached. The actor holds the tables; the calls run in tasks of their own, so that its mailbox never waits.
+//! The actor that submits each transaction once: equal submissions in flight share one call to the node, and
+//! the result is cached. The actor holds the tables; the calls run in tasks of their own, so that its mailbox
+//! never waits.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -88,8 +89,8 @@ impl Relay {
         let (submitter, relay) = (Rc::clone(&self.submitter), context.address());
         // Traced as a part of the request that started it.
         let span = submission.span.clone();
-        // Runs to its end although all callers may leave: what may have reached the node must be remembered. Not a
-        // future of the actor's context, which polls all its futures whenever one of them wakes.
+        // Runs to its end although all callers may leave: what may have reached the node must be remembered.
+        // Not a future of the actor's context, which polls all its futures whenever one of them wakes.
         let submitting = async move {
             let outcome = submitter.submit(&submission, &before).await;
             // Fails only when the actor has stopped: then there is no cache to update.

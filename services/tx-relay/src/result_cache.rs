@@ -1,5 +1,5 @@
-//! The results of submissions by transaction hash, entry for as long as the node's own cache would refuse a repeat
-//! (contract 5.3).
+//! The results of submissions by transaction hash, entry for as long as the node's own cache would refuse a
+//! repeat (contract 5.3).
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -1,5 +1,5 @@
-//! The course of one submission (contract 5.3). A transaction is sent once; what may have reached the node is never
-//! sent again without a new request.
+//! The course of one submission (contract 5.3). A transaction is sent once; what may have reached the node is
+//! never sent again without a new request.
 
 use std::{rc::Rc, time::Duration};
 
@@ -22,7 +22,8 @@ use crate::{
     result_cache::{Finality, SubmissionState},
 };
 
-/// Pauses before a transaction that the node has in its cache is sent again: the node caches before it checks.
+/// Pauses before a transaction that the node has in its cache is sent again: the node caches before it
+/// checks.
 const CACHE_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
 /// Pause between two lookups of a transaction in the blocks.
@@ -108,7 +109,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Submits and waits for a block; a transaction that the node has accepted before is looked up until it is in one.
+    /// Submits and waits for a block; a transaction that the node has accepted before is looked up until it
+    /// is in one.
     async fn commit(&self) -> Outcome {
         let deadline = Instant::now() + COMMIT_TIMEOUT;
         if self.before.is_accepted() {
@@ -159,8 +161,8 @@ impl Attempt<'_> {
         self.already(Finality::Sync)
     }
 
-    /// Logs that the transaction is sent now, for the first time or again after "already in cache". Drills count these
-    /// lines.
+    /// Logs that the transaction is sent now, for the first time or again after "already in cache". Drills
+    /// count these lines.
     fn log_send(&self, asks_again: bool) {
         let kind = self.wanted.name();
         tracing::debug!(hash = %self.hash, kind, asks_again, "a transaction goes to the node");

@@ -77,7 +77,7 @@ async fn server_with_users() -> &'static str {
     static KNOWN: OnceCell<()> = OnceCell::const_new();
     let server = postgres().await.url();
     let make = async {
-        let known = roles::let_in(server, &passwords(server)).await;
+        let known = roles::create_logins(server, &passwords(server)).await;
         known.unwrap_or_else(|error| panic!("cannot make users for the tests: {error}"));
     };
     KNOWN.get_or_init(|| make).await;

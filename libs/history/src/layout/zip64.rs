@@ -1,5 +1,6 @@
 //! Exports too large for a disk, over segments that exist as figures only. Their stored bytes are blocks of
-//! deflate without compression that a store makes up on demand, so every byte of them can be read and is valid.
+//! deflate without compression that a store makes up on demand, so every byte of them can be read and is
+//! valid.
 
 use std::{
     ops::Range,

@@ -4,6 +4,7 @@
 
 mod choose;
 mod damage;
+mod faults;
 mod made;
 mod parts;
 mod publish;

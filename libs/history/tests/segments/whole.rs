@@ -6,7 +6,8 @@ use mesh_history::{Deadlines, HistoryError, SegmentStore};
 
 use crate::made::{History, Plan, dice, file, table};
 
-fn plan(from: u64) -> Plan {
+/// A segment of ten blocks with two tables and one state.
+pub(crate) fn plan(from: u64) -> Plan {
     let mut dice = dice(from);
     let mut plan = Plan::new(1, from, from + 9)
         .with("orders", table(&mut dice, &["id", "note"], 300, 100))
@@ -15,7 +16,8 @@ fn plan(from: u64) -> Plan {
     plan
 }
 
-async fn faults(store: &SegmentStore) -> Vec<String> {
+/// What a verification finds.
+pub(crate) async fn faults(store: &SegmentStore) -> Vec<String> {
     let verified = store.verify_all(|_, _, _| {}).await.unwrap();
     verified.faults.iter().map(ToString::to_string).collect()
 }
@@ -86,114 +88,6 @@ async fn a_whole_history_has_no_fault_wherever_it_lies() {
     fs::remove_file(history.path(&verified.sound[0].name)).unwrap();
     let verified = history.store.verify_all(|_, _, _| {}).await.unwrap();
     assert_eq!((verified.sound.len(), verified.faults.len(), verified.begins_late), (2, 0, true));
-}
-
-#[tokio::test]
-async fn each_fault_is_told_of_the_segment_that_has_it() {
-    let plans = [plan(1), plan(11), plan(21), plan(31)];
-    let whole = History::of(&plans).await;
-    let held = whole.store.list().await.unwrap();
-    let [one, two, three, four] = [0, 1, 2, 3].map(|number| held.segments[number].clone());
-    let fresh = async || {
-        let history = History::new();
-        fs::create_dir(history.folder.path().join("segments")).unwrap();
-        for segment in &held.segments {
-            fs::copy(whole.path(&segment.name), history.path(&segment.name)).unwrap();
-        }
-        history
-    };
-
-    // A bit of each kind of member: metadata, header and rows of a table, a state, the layout.
-    let offsets = [
-        45,
-        two.history("orders").unwrap().index.header.offset + 3,
-        two.history("orders").unwrap().index.rows.offset + 100,
-        two.member("currentstate/accounts.csv").unwrap().index.rows.offset + 5,
-        two.member("currentstate/accounts.csv").unwrap().index.rows.offset + 400,
-    ];
-    for (at, part) in
-        offsets.into_iter().zip(["metadata.json", "orders", "orders", "accounts", "layout.json"])
-    {
-        let history = fresh().await;
-        let mut object = fs::read(history.path(&two.name)).unwrap();
-        let at = match part {
-            "layout.json" => {
-                let local = object.windows(11).position(|bytes| bytes == b"layout.json").unwrap();
-                local + 40
-            }
-            _ => at as usize,
-        };
-        object[at] ^= 4;
-        fs::write(history.path(&two.name), object).unwrap();
-        let found = faults(&history.store).await;
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with(&format!("{}: ", two.name)) && found[0].contains(part), "{found:?}");
-    }
-
-    // Cut short; another's name; missing; not a segment's name.
-    let history = fresh().await;
-    let object = fs::read(history.path(&three.name)).unwrap();
-    fs::write(history.path(&three.name), &object[..object.len() / 2]).unwrap();
-    let found = faults(&history.store).await;
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with(&three.name.to_string()), "{found:?}");
-
-    let history = fresh().await;
-    fs::rename(history.path(&four.name), history.folder.path().join("segments/mesh-1-31-50.zip")).unwrap();
-    fs::write(history.folder.path().join("segments/notes.zip"), "").unwrap();
-    fs::write(history.folder.path().join("segments/notes.txt"), "").unwrap();
-    assert_eq!(
-        faults(&history.store).await,
-        [
-            "mesh-1-31-50.zip: it holds what mesh-1-31-40.zip should",
-            "notes.zip: it is not named as a segment"
-        ]
-    );
-
-    let history = fresh().await;
-    fs::remove_file(history.path(&two.name)).unwrap();
-    assert_eq!(
-        faults(&history.store).await,
-        [format!("{}: no segment holds the heights 11 to 20 before it", three.name)]
-    );
-
-    // Segments that were sealed apart: a wrong previous id, none, the same heights twice, another chain, a time
-    // that goes back.
-    let history = fresh().await;
-    let replace = |plan: &Plan, previous| {
-        let (file, name, _) = file(history.folder.path(), plan, previous);
-        fs::copy(file.path(), history.path(&name)).unwrap();
-    };
-    replace(&plan(31), Some(two.id));
-    replace(&plan(21), None);
-    assert_eq!(
-        faults(&history.store).await,
-        [
-            format!("{}: it names no previous segment, but {} ends right before it", three.name, two.name),
-            format!("{}: its previous id is {}, but {} has the id {}", four.name, two.id, three.name, {
-                history.store.list().await.unwrap().segments[2].id
-            }),
-        ]
-    );
-    let history = fresh().await;
-    let add = |plan: &Plan, previous| {
-        let (file, name, id) = file(history.folder.path(), plan, previous);
-        fs::copy(file.path(), history.path(&name)).unwrap();
-        (name, id)
-    };
-    let (twice, _) = add(&Plan { from: 25, to: 40, ..plan(31) }, Some(three.id));
-    let (foreign, _) = add(&Plan { chain_id: "other".to_owned(), ..plan(41) }, Some(four.id));
-    assert_eq!(
-        faults(&history.store).await,
-        [
-            format!("{twice}: its heights are also those of {}", three.name),
-            format!("{}: its heights are also those of {twice}", four.name),
-            format!("{foreign}: it is of chain \"other\", {} of \"mesh\"", one.name),
-            format!("{foreign}: its previous id is {}, but {twice} has the id {}", four.id, {
-                history.store.list().await.unwrap().segments[3].id
-            }),
-        ]
-    );
 }
 
 #[tokio::test]

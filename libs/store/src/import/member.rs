@@ -1,15 +1,17 @@
-//! One member of a segment: looked at, compared with what is stored, staged, inserted.
+//! One member of a segment: compared with the stored rows, staged, inserted.
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use sha2::{Digest, Sha256};
 
 use super::SegmentImport;
-use crate::copy_in::{bad_row, copy_in, quoted};
-use crate::error::StoreError;
-use crate::seal::{Copy, within};
-use crate::staging::Staging;
-use crate::tables::DERIVED;
+use crate::{
+    copy_in::{bad_row, copy_in, quoted},
+    error::StoreError,
+    seal::{Copy, within},
+    staging::Staging,
+    tables::DERIVED,
+};
 
 /// The one table whose rows make a height appear.
 const BLOCKS: &str = "blocks";
@@ -48,13 +50,13 @@ pub struct MemberText<'a> {
     pub scope: Scope,
     /// The columns that the header names.
     pub columns: &'a [String],
-    /// Rows behind the header.
+    /// Rows after the header.
     pub rows: u64,
     /// SHA-256 of the text.
     pub sha256: [u8; 32],
 }
 
-/// What became of a member.
+/// The result for one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
     /// The same rows were there.
@@ -68,18 +70,19 @@ pub enum Taken {
         /// Columns of the table that the text does not have; they took their default.
         defaulted_columns: Vec<String>,
     },
-    /// Left alone: triggers keep the table.
+    /// Skipped: triggers fill the table.
     Derived,
-    /// Left out: the schema has no table of that name.
+    /// Skipped: the schema has no such table.
     NoSuchTable,
 }
 
 impl SegmentImport<'_> {
-    /// Takes a member; `blocks` must be among the first. The text is read only when rows are missing or differ.
+    /// Imports a member; `blocks` must be among the first. The text is read only when rows are missing or
+    /// differ.
     ///
     /// # Errors
-    /// [`StoreError::Disagrees`] when the database holds other rows of the same heights; a row does not fit; the
-    /// text breaks off.
+    /// [`StoreError::Disagrees`] when the database holds other rows of the same heights; a row does not fit;
+    /// the text breaks off.
     pub async fn take(
         &mut self,
         member: MemberText<'_>,
@@ -183,7 +186,7 @@ impl SegmentImport<'_> {
         Ok(self.one::<i64>(&sql).await?.unsigned_abs())
     }
 
-    /// Says whether sealing the stored rows would give this very text.
+    /// Whether sealing the stored rows would give exactly this text.
     async fn is_stored(&self, member: MemberText<'_>, columns: &[String]) -> Result<bool, StoreError> {
         let key = self.keys.get(member.table);
         let Some(key) = key.filter(|_| member.columns.iter().all(|name| columns.contains(name))) else {

@@ -8,15 +8,16 @@ use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
-use tokio::fs::File;
-use tokio::io::AsyncReadExt;
+use tokio::{fs::File, io::AsyncReadExt};
 use tokio_postgres::Transaction;
 
 use super::folder::Source;
-use crate::copy_in::{bad_row, copy_in, quoted};
-use crate::error::StoreError;
-use crate::staging::Staging;
-use crate::tables::Catalog;
+use crate::{
+    copy_in::{bad_row, copy_in, quoted},
+    error::StoreError,
+    staging::Staging,
+    tables::Catalog,
+};
 
 /// Bytes read from a file and sent to the server at a time.
 const PIECE: usize = 256 << 10;

@@ -1,14 +1,16 @@
-//! What a folder offers to a load: its CSV files, each with the table it is for and the columns it names.
+//! The CSV files of a folder to load, each with its table and columns.
 
 use std::path::{Path, PathBuf};
 
 use tokio::io::AsyncReadExt;
 
 use super::{SkipReason, SkippedFile, header};
-use crate::error::StoreError;
-use crate::tables::{Catalog, DERIVED};
+use crate::{
+    error::StoreError,
+    tables::{Catalog, DERIVED},
+};
 
-/// Views over derived tables, one per interval, begin so.
+/// Beginning of the names of the candle views, one per interval.
 const DERIVED_VIEWS: &str = "trades_candle_";
 
 /// A header may not be longer; a file without any line break is not read to its end in search of one.
@@ -39,8 +41,8 @@ impl Source {
     }
 }
 
-/// Looks through `dir`: the files to load, sorted by table with `blocks` last, and the CSV files to skip.
-pub(super) async fn look_through(
+/// Lists `dir`: the files to load, sorted by table with `blocks` last, and the CSV files to skip.
+pub(super) async fn find_sources(
     dir: &Path,
     catalog: &Catalog,
 ) -> Result<(Vec<Source>, Vec<SkippedFile>), StoreError> {
@@ -71,8 +73,8 @@ pub(super) async fn look_through(
     if sources.is_empty() {
         return Err(StoreError::NothingToLoad { dir: dir.to_owned() });
     }
-    // The head must not appear before the rows of its block: one transaction sees to that for others, this
-    // order for the load's own triggers.
+    // The head must not appear before the rows of its block: for other sessions by the transaction, for the
+    // load's own triggers by this order.
     sources.sort_by(|a, b| (a.table == "blocks", &a.table).cmp(&(b.table == "blocks", &b.table)));
     Ok((sources, skipped))
 }

@@ -1,8 +1,8 @@
 //! Watches a server: its newest block, and whether it answers.
 //!
-//! One connection reads the row of `last_block` every [`POLL_INTERVAL`], and at once when the server notifies of a
-//! new block; notifications can be lost, so they only bring the next poll forward. A poll without an answer for
-//! [`RESPONSE_TIMEOUT`] means a frozen server.
+//! One connection reads the row of `last_block` every [`POLL_INTERVAL`], and at once when the server notifies
+//! of a new block; notifications can be lost, so they only bring the next poll forward. A poll without an
+//! answer for [`RESPONSE_TIMEOUT`] means a frozen server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,8 +33,8 @@ const HEAD: &str = "SELECT head.height AS head_height, head.block_time AS head_t
 /// The newest block of a store, and whether the store answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoreState {
-    /// Height and time (nanoseconds since the Unix epoch) of its newest block, when it has one; the last known
-    /// one while it is away.
+    /// Height and time (nanoseconds since the Unix epoch) of its newest block, when it has one; the last
+    /// known one while it is away.
     pub head: Option<(u64, i64)>,
     /// Whether it answers.
     pub is_there: bool,

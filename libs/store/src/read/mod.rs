@@ -77,8 +77,8 @@ struct Servers {
 pub type Parameter<'a> = &'a (dyn ToSql + Sync);
 
 impl Store {
-    /// Starts to connect and returns at once; a database that cannot be reached is retried until the last handle
-    /// is dropped.
+    /// Starts to connect and returns at once; a database that cannot be reached is retried until the last
+    /// handle is dropped.
     ///
     /// # Errors
     /// When a URL does not parse. Must be called inside a tokio runtime.
@@ -200,8 +200,8 @@ fn is_current(row: Option<&Row>, known: Option<(u64, i64)>) -> bool {
     head.map(|(height, _)| height) >= known.map(|(height, _)| height)
 }
 
-/// The newest block that a statement read together with its rows: columns `head_height` and `head_time`, NULL when
-/// the store has no block. Gives height and nanoseconds since the Unix epoch.
+/// The newest block that a statement read together with its rows: columns `head_height` and `head_time`, NULL
+/// when the store has no block. Gives height and nanoseconds since the Unix epoch.
 ///
 /// # Errors
 /// When the row has no such columns.

@@ -1,7 +1,7 @@
 //! One connection on which point statements are pipelined, and its progress.
 //!
-//! The server answers in the order of sending, so three numbers describe the progress: the newest statement sent,
-//! the newest answered, and the newest whose caller was dropped before its answer.
+//! The server answers in the order of sending, so three numbers describe the progress: the newest statement
+//! sent, the newest answered, and the newest whose caller was dropped before its answer.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,8 @@ use tokio_postgres::{Client, Row, Statement, error::SqlState};
 
 use super::{Parameter, ReadError};
 
-/// Address and length of a statement's text. Texts are static, so this identifies them without comparing bytes.
+/// Address and length of a statement's text. Texts are static, so this identifies them without comparing
+/// bytes.
 type StatementKey = (usize, usize);
 
 pub(super) struct Pipeline {

@@ -29,8 +29,8 @@ use super::{
 };
 use crate::address::Address;
 
-/// How often a retired connection's statements are cancelled: the first request ends the running statement, the
-/// following ones those that the server had already received behind it.
+/// How often a retired connection's statements are cancelled: the first request ends the running statement,
+/// the following ones those that the server had already received behind it.
 const CANCELS: usize = 3;
 
 /// Pause between two cancel requests.
@@ -53,8 +53,8 @@ struct Inner {
 }
 
 impl PointPool {
-    /// Opens `connections` pipelined connections. Pending reads fail with [`ReadError::Away`] when `server` goes
-    /// down. `read_timeout` is the limit of one read, longer than the server's statement timeout.
+    /// Opens `connections` pipelined connections. Pending reads fail with [`ReadError::Away`] when `server`
+    /// goes down. `read_timeout` is the limit of one read, longer than the server's statement timeout.
     pub(super) fn open(
         address: &Address,
         connections: usize,

@@ -27,8 +27,8 @@ const STUCK_AFTER: Duration = Duration::from_millis(100);
 /// A connection with an abandoned read and without an answer for this long is retired.
 const ABANDONED_AFTER: Duration = Duration::from_millis(300);
 
-/// Checks the connections until the pool is dropped. `read_timeout` is the limit of one read; when `server` goes
-/// down, all connections are retired.
+/// Checks the connections until the pool is dropped. `read_timeout` is the limit of one read; when `server`
+/// goes down, all connections are retired.
 pub(super) async fn watchdog(
     slots: Weak<[Arc<Slot>]>,
     read_timeout: Duration,
@@ -131,7 +131,8 @@ impl History {
         let still_for = self.answered_at.map_or(Duration::ZERO, |at| now - at);
         let abandoned_for = self.abandoned_at.map_or(Duration::ZERO, |at| now - at);
         let is_abandoned = progress.abandoned > progress.answered;
-        // Whether the server has finished an abandoned read with nothing sent behind it, only a probe can tell.
+        // Whether the server has finished an abandoned read with nothing sent behind it, only a probe can
+        // tell.
         let needs_probe = is_abandoned && !self.is_probed;
         self.is_probed |= needs_probe;
         Diagnosis {

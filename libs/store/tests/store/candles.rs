@@ -1,10 +1,8 @@
-//! Candles of every interval equal a recomputation from the trades (I6), in whatever order these arrive, leave
-//! or meet.
+//! Candles of every interval equal a recomputation from the trades (I6), in whatever order these arrive,
+//! leave or meet.
 
 use mesh_testbed::Database;
-use rand::rngs::SmallRng;
-use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::Client;
 
 /// Candles by the contract's own words, from all trades.
@@ -35,8 +33,8 @@ async fn assert_candles_are_right(client: &Client) {
     assert!(client.query_one(volumes, &[]).await.unwrap().get::<_, bool>(0), "volumes differ by interval");
 }
 
-/// Trades over several days, in clusters, so that buckets hold one trade or many; a trade is (block, position),
-/// and a block's trades may run into the next second.
+/// Trades over several days, in clusters, so that buckets hold one trade or many; a trade is (block,
+/// position), and a block's trades may run into the next second.
 fn trades(count: u32, random: &mut SmallRng) -> Vec<(i64, String)> {
     let mut found = Vec::new();
     let mut block_us: i64 = 1_704_067_199_000_000 - random.random_range(0..2_000_000);
@@ -68,7 +66,8 @@ fn trades(count: u32, random: &mut SmallRng) -> Vec<(i64, String)> {
 }
 
 async fn insert(client: &Client, rows: &mut [(i64, String)]) {
-    // Writers that insert the same trades have to do so in one order, else they deadlock on the trades' own key.
+    // Writers that insert the same trades have to do so in one order, else they deadlock on the trades' own
+    // key.
     rows.sort();
     let rows: Vec<&str> = rows.iter().map(|(_, row)| row.as_str()).collect();
     let statement = format!("INSERT INTO trades VALUES {} ON CONFLICT DO NOTHING", rows.join(", "));

@@ -2,9 +2,7 @@
 
 use futures_util::StreamExt;
 use mesh_testbed::Database;
-use rand::rngs::SmallRng;
-use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 /// Each history table, the table of its newest rows, and the query that recomputes that from history.

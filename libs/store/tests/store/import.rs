@@ -3,9 +3,11 @@
 
 use bytes::Bytes;
 use futures_util::stream;
-use mesh_store::TimeUs;
-use mesh_store::error::StoreError;
-use mesh_store::import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken};
+use mesh_store::{
+    TimeUs,
+    error::StoreError,
+    import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken},
+};
 use mesh_testbed::Database;
 use tokio_postgres::Client;
 

@@ -1,10 +1,12 @@
-//! Loading folders of CSV files: all of a folder or nothing, every dialect PostgreSQL reads, mistakes named with
-//! their place.
+//! Loading folders of CSV files: all of a folder or nothing, every dialect PostgreSQL reads, mistakes named
+//! with their place.
 
 use std::path::Path;
 
-use mesh_store::error::StoreError;
-use mesh_store::load::{LoadReport, SkipReason, load_folder};
+use mesh_store::{
+    error::StoreError,
+    load::{LoadReport, SkipReason, load_folder},
+};
 use mesh_testbed::Database;
 use tempfile::TempDir;
 use tokio_postgres::Client;

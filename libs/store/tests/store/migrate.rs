@@ -1,7 +1,6 @@
 //! Migrating on a real server: once, again, by several at a time, and against a database of another build.
 
-use mesh_store::error::StoreError;
-use mesh_store::migrate;
+use mesh_store::{error::StoreError, migrate};
 use mesh_testbed::Database;
 
 mod embedded {

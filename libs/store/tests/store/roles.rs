@@ -1,15 +1,15 @@
-//! What the users beside the owner may do in a database: read all of it, and of writing only what is granted by name.
+//! What the users beside the owner may do in a database: read all of it, and of writing only what is granted
+//! by name.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::Duration};
 
 use mesh_launcher::servers::{Durability, Postgres, find_postgres, start};
-use mesh_store::migrate::migrate;
-use mesh_store::roles::{USERS, let_in};
+use mesh_store::{
+    migrate::migrate,
+    roles::{USERS, create_logins},
+};
 use mesh_testbed::Database;
-use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, NoTls, error::SqlState};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -43,7 +43,8 @@ async fn column(client: &Client, table: &str) -> String {
     client.query_one(sql, &[&table]).await.unwrap().get(0)
 }
 
-/// Whether the server refuses a statement because this user may not do that. Anything else that fails fails the test.
+/// Whether the server refuses a statement because this user may not do that. Anything else that fails fails
+/// the test.
 async fn is_refused(client: &Client, sql: &str) -> bool {
     match client.batch_execute(sql).await {
         Ok(()) => false,
@@ -171,7 +172,8 @@ async fn nobody_logs_in_without_the_password() {
     }
 }
 
-/// As in a cluster of an operator, where nobody is a superuser. A server of its own, since users outlive databases.
+/// As in a cluster of an operator, where nobody is a superuser. A server of its own, since users outlive
+/// databases.
 #[tokio::test]
 async fn an_owner_who_is_no_superuser_grants_the_same() {
     let readable = Permissions::from_mode(0o755);
@@ -181,7 +183,7 @@ async fn an_owner_who_is_no_superuser_grants_the_same() {
         Postgres::prepare(&find_postgres().unwrap(), &folder, &log, Durability::Throwaway).await.unwrap();
     let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
     let database = server.database(&USERS).unwrap();
-    let_in(database.url(), database.passwords()).await.unwrap();
+    create_logins(database.url(), database.passwords()).await.unwrap();
     let (superuser, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
     superuser.batch_execute("CREATE ROLE landlord LOGIN PASSWORD 'landlord'").await.unwrap();

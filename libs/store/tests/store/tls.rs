@@ -1,12 +1,16 @@
 //! TLS to a real server, as the address says.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::Path;
-use std::time::Duration;
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
+    path::Path,
+    time::Duration,
+};
 
-use mesh_launcher::process::Process;
-use mesh_launcher::servers::{Durability, Postgres, find_postgres, start};
+use mesh_launcher::{
+    process::Process,
+    servers::{Durability, Postgres, find_postgres, start},
+};
 use mesh_store::{Store, StoreConfig, migrate::migrate};
 use mesh_testbed::certify;
 use tokio::time::timeout;

@@ -1,4 +1,5 @@
-//! ExportLedgerEntries: the ledger of one party and asset as CSV, by keyset reads up to a bound fixed at the opening.
+//! ExportLedgerEntries: the ledger of one party and asset as CSV, by keyset reads up to a bound fixed at the
+//! opening.
 
 use std::sync::Arc;
 

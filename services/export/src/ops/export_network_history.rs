@@ -1,4 +1,5 @@
-//! ExportNetworkHistory: one table over whole segments, as a ZIP whose every byte is known before the first is read.
+//! ExportNetworkHistory: one table over whole segments, as a ZIP whose every byte is known before the first
+//! is read.
 //!
 //! A position is the layout's fingerprint and an offset, so any replica gives the same bytes.
 

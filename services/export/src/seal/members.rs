@@ -1,5 +1,5 @@
-//! The members of a segment and the `COPY` statement that reads each: `history/trades.csv` by `sql/history.sql` for that table,
-//! `currentstate/chain.csv` by `sql/currentstate/chain.sql`.
+//! The members of a segment and the `COPY` statement that reads each: `history/trades.csv` by
+//! `sql/history.sql` for that table, `currentstate/chain.csv` by `sql/currentstate/chain.sql`.
 
 use mesh_history::{ExportTable, TABLES};
 

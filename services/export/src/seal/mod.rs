@@ -1,7 +1,8 @@
 //! Sealing: complete spans of blocks become segments (DATA_MODEL 7), by one writer at a time.
 //!
-//! Whoever holds the lock in the database lists the store, reads the next span's tables in one snapshot, makes and
-//! verifies the file beside the actors' threads, and publishes it. A crash before that leaves nothing.
+//! Whoever holds the lock in the database lists the store, reads the next span's tables in one snapshot,
+//! makes and verifies the file beside the actors' threads, and publishes it. A crash before that leaves
+//! nothing.
 
 mod file;
 mod members;

@@ -1,4 +1,5 @@
-//! Opening and pulling: the history from segments, the ledger from the database, by any replica from any place.
+//! Opening and pulling: the history from segments, the ledger from the database, by any replica from any
+//! place.
 
 use std::io::Read;
 
@@ -303,7 +304,8 @@ async fn before(rows: &[&str]) -> (Stage, Worker, Whole) {
     (stage, worker, whole)
 }
 
-/// Pulls the beginning of the ledger of `p`, and gives it with the position behind it; then nobody has a ledger any more.
+/// Pulls the beginning of the ledger of `p`, and gives it with the position behind it; then nobody has a
+/// ledger any more.
 async fn begun(stage: &Stage, worker: &Worker, budget: PullBudget) -> (Vec<u8>, Position) {
     let request = ledger("p", "X", 0, 0);
     let first = Position::new(worker.open(&request, 0).await.unwrap().first).unwrap();

@@ -4,7 +4,8 @@ use crate::stage::{Stage, copied, sealed_names, spans};
 use mesh_export::{Rules, Sealed, Until};
 use mesh_history::{Digest, SegmentName};
 
-/// What PostgreSQL's own COPY says of each member of a segment, in an order and with bounds written down here anew.
+/// What PostgreSQL's own COPY says of each member of a segment, in an order and with bounds written down here
+/// anew.
 fn own_copy(member: &str, from: u64, to: u64) -> String {
     let time = |height: u64| format!("(SELECT block_time FROM blocks WHERE height = {height})");
     let (first, last) = (time(from), time(to));

@@ -1,14 +1,16 @@
-//! Where segments end (H7), as a property: over random histories of blocks and upgrade proposals the spans are those of a
-//! model, the same whether blocks are sealed as they arrive, late, or after an import; and the upgrade flag (4.11) is up
-//! exactly while it should be.
+//! Where segments end (H7), as a property: over random histories of blocks and upgrade proposals the spans
+//! are those of a model, the same whether blocks are sealed as they arrive, late, or after an import; and the
+//! upgrade flag (4.11) is up exactly while it should be.
 
 use std::time::{Duration, Instant};
 
 use futures_util::stream;
 use mesh_export::{Sealed, Sealing, Until};
 use mesh_history::{Digest, Segment, SegmentName, SegmentStore};
-use mesh_store::TimeUs;
-use mesh_store::import::{ImportSession, ImportSpan, MemberText, Scope};
+use mesh_store::{
+    TimeUs,
+    import::{ImportSession, ImportSpan, MemberText, Scope},
+};
 use mesh_testbed::Database;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::time::sleep;

@@ -1,5 +1,6 @@
-//! GetProtocolUpgradeStatus: whether the newest block is that of an approved upgrade and the segment that ends with it
-//! is published. The flag is in the store, so it survives restarts and is the same on all replicas.
+//! GetProtocolUpgradeStatus: whether the newest block is that of an approved upgrade and the segment that
+//! ends with it is published. The flag is in the store, so it survives restarts and is the same on all
+//! replicas.
 
 use actix::{Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};

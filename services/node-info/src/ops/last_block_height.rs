@@ -1,4 +1,5 @@
-//! LastBlockHeight: the newest block and the proof of work that a transaction needs now, of one moment (contract
+//! LastBlockHeight: the newest block and the proof of work that a transaction needs now, of one moment
+//! (contract
 //! 4.8). The block is the consensus node's, the parameters are the store's; without a node both are the store's.
 
 use std::{fmt::Debug, ops::RangeInclusive, str::FromStr, time::Duration};
@@ -24,7 +25,8 @@ const HASH_FUNCTION: &str = "sha3_24_rounds";
 /// How long an answer with the node's block is held while nothing is heard of a change.
 const HELD_FOR: Duration = Duration::from_millis(500);
 
-/// How often an answer is taken anew when the node has moved on meanwhile, so that all of it is of one moment.
+/// How often an answer is taken anew when the node has moved on meanwhile, so that all of it is of one
+/// moment.
 const TAKEN_AT_MOST: usize = 4;
 
 /// A node that was not heard of for so long is away: its answers may come late, not for ever.

@@ -1,4 +1,5 @@
-//! ListCandleIntervals: the intervals of a market's candles with their ids. A closed list; the market need not exist.
+//! ListCandleIntervals: the intervals of a market's candles with their ids. A closed list; the market need
+//! not exist.
 
 use actix::{Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};

@@ -1,7 +1,7 @@
 //! The consensus nodes: the calls that the relay makes, and which node gets a call.
 //!
-//! Calls go to the first node of the list that takes a connection. A submission moves on to the next node only while
-//! no byte of it has left (contract 5.3). A node that took no connection is skipped for a moment.
+//! Calls go to the first node of the list that takes a connection. A submission moves on to the next node
+//! only while no byte of it has left (contract 5.3). A node that took no connection is skipped for a moment.
 
 mod reply;
 mod rpc;
@@ -80,8 +80,8 @@ impl Nodes {
         self.with_tx("broadcast_tx_sync", tx).await.map(BroadcastReply::result)
     }
 
-    /// Submits a transaction and waits for its block. Returns the result of the check when that refuses, otherwise the
-    /// result of the execution with its height.
+    /// Submits a transaction and waits for its block. Returns the result of the check when that refuses,
+    /// otherwise the result of the execution with its height.
     pub(crate) async fn broadcast_commit(&self, tx: &[u8]) -> Result<(TxResult, Option<i64>), CallError> {
         let rpc = &self.0.commits;
         let committed: CommitReply =

@@ -27,8 +27,8 @@ pub(super) struct RpcError {
 /// What CometBFT puts before the reason when a commit is refused.
 const COMMIT_PREFIX: &str = "error on broadcasttxcommit: ";
 
-/// Beginnings of the errors of a full mempool. The second is from CometBFT 0.38 while it rechecks the mempool after a
-/// block and does not know whether there is room.
+/// Beginnings of the errors of a full mempool. The second is from CometBFT 0.38 while it rechecks the mempool
+/// after a block and does not know whether there is room.
 const FULL: [&str; 2] = ["mempool is full", "mempool is still rechecking"];
 
 /// Why a node refused a call, or a transaction without checking it.

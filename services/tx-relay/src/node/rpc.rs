@@ -159,8 +159,8 @@ fn append(answer: &mut Vec<u8>, piece: &Bytes) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Reads a reply. A node answers errors with status 500 and a JSON-RPC body, so only the body counts; any other body
-/// comes from a proxy in front of the node.
+/// Reads a reply. A node answers errors with status 500 and a JSON-RPC body, so only the body counts; any
+/// other body comes from a proxy in front of the node.
 fn read<'de, T: Deserialize<'de>>(answer: &'de [u8]) -> Result<T, CallError> {
     let envelope: Envelope<T> = serde_json::from_slice(answer)
         .map_err(|error| CallError::Broken(format!("that is no answer of a node: {error}")))?;

@@ -1,4 +1,5 @@
-//! GetTransaction: the state of a transaction by its hash, from the node's blocks or else this replica's result cache.
+//! GetTransaction: the state of a transaction by its hash, from the node's blocks or else this replica's
+//! result cache.
 
 use actix::{AsyncContext, Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};

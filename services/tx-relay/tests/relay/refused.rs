@@ -94,7 +94,8 @@ async fn what_the_node_does_not_look_at_is_an_error_and_is_not_remembered(kind: 
     }
 }
 
-/// The development node alone: CometBFT 0.38 takes transactions while it catches up, and one without peers never does.
+/// The development node alone: CometBFT 0.38 takes transactions while it catches up, and one without peers
+/// never does.
 #[tokio::test]
 async fn a_node_that_catches_up_is_unavailable() {
     let stage = Stage::set(Setup::before(NodeKind::Development)).await;

@@ -42,8 +42,8 @@ pub(crate) struct Setup {
     pub(crate) env: Vec<(&'static str, String)>,
     pub(crate) kind: NodeKind,
     pub(crate) node: fn(NodeSetup) -> NodeSetup,
-    /// Between two blocks of CometBFT, which makes none without it. A development node makes its blocks by hand, and
-    /// at each tick from [`Stage::tick`] on.
+    /// Between two blocks of CometBFT, which makes none without it. A development node makes its blocks by
+    /// hand, and at each tick from [`Stage::tick`] on.
     pub(crate) every: Option<Duration>,
 }
 

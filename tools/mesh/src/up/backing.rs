@@ -76,7 +76,7 @@ pub async fn start_postgres(
     });
     keep(supervisor, POSTGRES, spec, ready, env)?;
     serving(home, supervisor, POSTGRES).await?;
-    let known = roles::let_in(database.url(), database.passwords()).await;
+    let known = roles::create_logins(database.url(), database.passwords()).await;
     known.map_err(|error| Failure::failed(error_chain(&error)))?;
     Ok(database)
 }

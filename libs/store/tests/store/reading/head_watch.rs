@@ -28,7 +28,8 @@ async fn a_new_block_is_seen_when_the_server_tells_of_it() {
         let expected = StoreState { head: Some((height, time)), is_there: true };
         assert_eq!(await_head(&store, height).await, expected);
     }
-    // Each block follows right behind a look, so that looking alone would take a quarter of a second for each.
+    // Each block follows right behind a look, so that looking alone would take a quarter of a second for
+    // each.
     assert!(started.elapsed() < Duration::from_millis(9 * 125), "after {:?}", started.elapsed());
 }
 

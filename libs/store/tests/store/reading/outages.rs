@@ -18,8 +18,8 @@ use tokio::time::timeout;
 
 use super::{config, is_away, ready};
 
-/// How soon all reads must work again. Two seconds are wanted; an unoptimised build on a busy machine spends more
-/// than half a second on proving its password, once for each connection.
+/// How soon all reads must work again. Two seconds are wanted; an unoptimised build on a busy machine spends
+/// more than half a second on proving its password, once for each connection.
 const BACK_WITHIN: Duration = Duration::from_secs(4);
 
 /// A server that this test alone uses, since it is going to suffer.

@@ -1,5 +1,5 @@
-//! Reads that use a replica are never behind the primary. A second database with data of its own stands for the
-//! replica, so that a row tells where it comes from.
+//! Reads that use a replica are never behind the primary. A second database with data of its own stands for
+//! the replica, so that a row tells where it comes from.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The schema of the contract as data: tables, keys, indexes, enum labels, defaults.
 
-/// The contract's tables: name, then columns in order as `name:type`, `!` for NOT NULL. Types are the contract's
-/// own short names; `ctext` is a text that sorts by bytes.
+/// The contract's tables: name, then columns in order as `name:type`, `!` for NOT NULL. Types are the
+/// contract's own short names; `ctext` is a text that sorts by bytes.
 pub(super) const TABLES: &str = "
 balances
     account_id:id! block_time:ts! tx_hash:id! balance:big!

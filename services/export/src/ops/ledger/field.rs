@@ -1,6 +1,7 @@
 //! A field of a CSV record as PostgreSQL's COPY writes it (DATA_MODEL 6): NULL and the empty text differ.
 
-/// Writes a comma and a field: nothing for NULL, quoted when it is empty or holds a comma, a quote or a line break.
+/// Writes a comma and a field: nothing for NULL, quoted when it is empty or holds a comma, a quote or a line
+/// break.
 pub(super) fn write_text(out: &mut Vec<u8>, text: Option<&str>) {
     out.push(b',');
     let Some(text) = text else { return };

@@ -1,5 +1,5 @@
-//! Merges several sorted walks. Each is read ahead on its own; the next entry of all is known while each walk that has
-//! not ended has one buffered.
+//! Merges several sorted walks. Each is read ahead on its own; the next entry of all is known while each walk
+//! that has not ended has one buffered.
 
 use std::{
     cmp::Reverse,
@@ -53,13 +53,14 @@ impl<T> Merge<T> {
         }
     }
 
-    /// The reads for about `rows` more entries: of each walk its share of the entries given so far, nothing of those
-    /// that have half of that buffered.
+    /// The reads for about `rows` more entries: of each walk its share of the entries given so far, nothing
+    /// of those that have half of that buffered.
     pub(crate) fn wanted(&self, rows: usize) -> Vec<Wanted> {
         self.wanted_where(rows, |buffered, share| buffered * 2 < share)
     }
 
-    /// The reads for about `rows` entries beyond the buffered ones; nothing of walks that have twice their share.
+    /// The reads for about `rows` entries beyond the buffered ones; nothing of walks that have twice their
+    /// share.
     pub(crate) fn wanted_ahead(&self, rows: usize) -> Vec<Wanted> {
         self.wanted_where(rows, |buffered, share| buffered < share * 2)
     }

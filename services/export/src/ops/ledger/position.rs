@@ -1,4 +1,5 @@
-//! The position of a ledger export: the bound fixed at the opening, the last entry sent, and the totals so far.
+//! The position of a ledger export: the bound fixed at the opening, the last entry sent, and the totals so
+//! far.
 
 use mesh_bus::Position;
 use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
@@ -13,7 +14,8 @@ const BEFORE_ALL: TimeUs = TimeUs(i64::MIN);
 /// The position that a pull of the ledger starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LedgerPosition {
-    /// Block time of the newest block at the opening: nothing later is exported. `None` when the store was empty.
+    /// Block time of the newest block at the opening: nothing later is exported. `None` when the store was
+    /// empty.
     pub(crate) bound: Option<TimeUs>,
     /// Key of the entry that was sent last: block time, entry time.
     pub(crate) after: (TimeUs, TimeUs),

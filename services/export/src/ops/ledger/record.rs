@@ -1,4 +1,5 @@
-//! A ledger entry as a record of CSV, byte for byte as PostgreSQL's COPY would print it (DATA_MODEL 6, L3-L5).
+//! A ledger entry as a record of CSV, byte for byte as PostgreSQL's COPY would print it (DATA_MODEL 6,
+//! L3-L5).
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use mesh_store::{ReadError, Row, TimeUs};

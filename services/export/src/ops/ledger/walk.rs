@@ -1,5 +1,5 @@
-//! The walk over ledger entries that answers pulls: reads entries after a position, the next batch while the current
-//! one is written, and cuts their records into pieces.
+//! The walk over ledger entries that answers pulls: reads entries after a position, the next batch while the
+//! current one is written, and cuts their records into pieces.
 
 use std::sync::Arc;
 
@@ -22,12 +22,13 @@ const MIN_ROWS: usize = 64;
 const MAX_FIRST_ROWS: usize = 1024;
 const MAX_ROWS: usize = 2048;
 
-/// Reads of at least so many rows are split in two that run in parallel: one database process is slower than the
-/// writing of records.
+/// Reads of at least so many rows are split in two that run in parallel: one database process is slower than
+/// the writing of records.
 const PARALLEL_READS: usize = 2;
 const MIN_ROWS_TO_SPLIT: usize = 512;
 
-/// Records written before the task yields, so that the read ahead is sent while a piece is still being written.
+/// Records written before the task yields, so that the read ahead is sent while a piece is still being
+/// written.
 const RECORDS_PER_YIELD: u64 = 64;
 
 /// Estimated length of a record before the first one is written, bytes.
@@ -125,7 +126,8 @@ impl Walk {
         self.budget = budget;
     }
 
-    /// Whether it may be cached for the next pull: it has not ended, and its lookup of accounts is not too large.
+    /// Whether it may be cached for the next pull: it has not ended, and its lookup of accounts is not too
+    /// large.
     pub(crate) fn can_resume(&self) -> bool {
         !self.has_ended && !self.accounts.is_large()
     }
@@ -211,7 +213,8 @@ impl Walk {
         Ok(true)
     }
 
-    /// Reads the party's accounts the first time, then a batch of entries, and starts to read the batch after it.
+    /// Reads the party's accounts the first time, then a batch of entries, and starts to read the batch after
+    /// it.
     async fn read(&mut self) -> Result<(), Problem> {
         let Some(mut entries) = self.entries.take() else {
             let sql = include_str!("../../../sql/ledger_accounts_of.sql");
@@ -299,7 +302,8 @@ impl Walk {
     }
 }
 
-/// Runs a statement that returns the head with its rows, on a database that has reached the bound of the export (L7).
+/// Runs a statement that returns the head with its rows, on a database that has reached the bound of the
+/// export (L7).
 async fn list(
     store: &Store,
     bound: Option<TimeUs>,

@@ -1,5 +1,5 @@
-//! Walks that wait for the next pull of their export, which then starts with rows that were read ahead instead of
-//! waiting for the database. An optimisation only: any replica answers any pull without it.
+//! Walks that wait for the next pull of their export, which then starts with rows that were read ahead
+//! instead of waiting for the database. An optimisation only: any replica answers any pull without it.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -34,7 +34,8 @@ impl<W> Default for WalkCache<W> {
 }
 
 impl<W: Send + 'static> WalkCache<W> {
-    /// Inserts a walk along these entries that has come to a position; evicts the oldest when there are too many.
+    /// Inserts a walk along these entries that has come to a position; evicts the oldest when there are too
+    /// many.
     pub(crate) fn insert(self: &Arc<Self>, filter: Filter, position: Position, walk: W) {
         let expires = Instant::now() + TTL;
         {
