@@ -1,6 +1,6 @@
-//! The actor that tells everybody where store and node stand: at each change, and again and again.
+//! The actor that announces the heads of store and node on the bus: at each change, and at an interval.
 //!
-//! Every replica tells; whoever hears the same twice has lost nothing.
+//! Every replica announces them; receivers ignore repeats.
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, StreamHandler, Supervised, WrapFuture};
 use futures_util::{Stream, stream};
@@ -8,13 +8,13 @@ use mesh_bus::{ANNOUNCE_INTERVAL, Announcement, Bus, Head, NodeStatus, StoreStat
 use mesh_store::StoreState;
 use tokio::sync::watch;
 
-use crate::{metrics::Metrics, node::Heard};
+use crate::{metrics::Metrics, node::Observation};
 
-/// Tells where store and node stand.
-pub(crate) struct Heads {
+/// Announces the heads of store and node.
+pub(crate) struct HeadAnnouncer {
     bus: Bus,
     store: watch::Receiver<StoreState>,
-    node: Option<watch::Receiver<Heard>>,
+    node: Option<watch::Receiver<Observation>>,
     metrics: Metrics,
 }
 
@@ -25,42 +25,42 @@ enum Change {
     Node,
 }
 
-impl Heads {
-    /// Tells of a store, and of a node when there is one to ask.
+impl HeadAnnouncer {
+    /// Announces the head of a store, and of a node when there is one.
     pub(crate) fn new(
         bus: Bus,
         store: watch::Receiver<StoreState>,
-        node: Option<watch::Receiver<Heard>>,
+        node: Option<watch::Receiver<Observation>>,
         metrics: Metrics,
     ) -> Self {
         Self { bus, store, node, metrics }
     }
 
-    fn tell_store(&self, context: &mut Context<Self>) {
+    fn announce_store(&self, context: &mut Context<Self>) {
         let StoreState { head, is_there } = *self.store.borrow();
         self.metrics.store(head.map(|(height, _)| height), is_there);
         let head = head.map(|(height, time_ns)| Head { height, time_ns });
-        self.announce(StoreStatus { head, is_there }, context);
+        self.send(StoreStatus { head, is_there }, context);
     }
 
-    /// A node that does not answer is no news.
-    fn tell_node(&self, context: &mut Context<Self>) {
+    /// Nothing is announced while the node does not answer.
+    fn announce_node(&self, context: &mut Context<Self>) {
         let Some(node) = &self.node else { return };
         let state = node.borrow().state.clone();
         self.metrics.node(&state);
         if let Some(height) = state.height() {
-            self.announce(NodeStatus { height }, context);
+            self.send(NodeStatus { height }, context);
         }
     }
 
-    fn announce<N: Announcement + Sync>(&self, news: N, context: &mut Context<Self>) {
+    fn send<N: Announcement + Sync>(&self, news: N, context: &mut Context<Self>) {
         let bus = self.bus.clone();
-        let told = async move { bus.announce(&news).await };
-        context.spawn(told.into_actor(self).map(|(), _, _| ()));
+        let sent = async move { bus.announce(&news).await };
+        context.spawn(sent.into_actor(self).map(|(), _, _| ()));
     }
 }
 
-impl Actor for Heads {
+impl Actor for HeadAnnouncer {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
@@ -68,26 +68,26 @@ impl Actor for Heads {
         if let Some(node) = &self.node {
             context.add_stream(changes(node.clone(), Change::Node));
         }
-        self.tell_store(context);
-        context.run_interval(ANNOUNCE_INTERVAL, |heads, context| {
-            heads.tell_store(context);
-            heads.tell_node(context);
+        self.announce_store(context);
+        context.run_interval(ANNOUNCE_INTERVAL, |announcer, context| {
+            announcer.announce_store(context);
+            announcer.announce_node(context);
         });
     }
 }
 
-impl Supervised for Heads {}
+impl Supervised for HeadAnnouncer {}
 
-impl StreamHandler<Change> for Heads {
+impl StreamHandler<Change> for HeadAnnouncer {
     fn handle(&mut self, change: Change, context: &mut Self::Context) {
         match change {
-            Change::Store => self.tell_store(context),
-            Change::Node => self.tell_node(context),
+            Change::Store => self.announce_store(context),
+            Change::Node => self.announce_node(context),
         }
     }
 }
 
-/// One item for each change that is seen; several at once may be one.
+/// One item per change that is seen; changes in quick succession may be one item.
 fn changes<T: Send + Sync + 'static>(
     watched: watch::Receiver<T>,
     change: Change,

@@ -1,4 +1,4 @@
-//! The `node-info` workload: where the network and this gateway stand.
+//! The `node-info` workload: block height, version, limits and upgrade status of the network.
 
 mod config;
 mod heads;
@@ -15,13 +15,13 @@ use mesh_chassis::{Failure, LagLimit, Latest, Service, Setup};
 use mesh_store::Store;
 use tokio::sync::watch;
 
-use crate::{config::Config, heads::Heads, metrics::Metrics};
+use crate::{config::Config, heads::HeadAnnouncer, metrics::Metrics};
 
 /// Answers from the node and the store: newest block, limits, upgrade status.
 pub(crate) struct NodeInfo {
     store: Store,
-    node: Option<watch::Receiver<node::Heard>>,
-    height: Rc<RefCell<Option<ops::View>>>,
+    node: Option<watch::Receiver<node::Observation>>,
+    height: Rc<RefCell<Option<ops::CachedReply>>>,
     mailbox: usize,
 }
 
@@ -44,8 +44,8 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     store.register(&mut setup.registry.borrow_mut());
     let node = node.as_ref().map(node::follow).transpose()?;
     let metrics = Metrics::register(&mut setup.registry.borrow_mut(), node.is_some());
-    let (bus, states, told) = (setup.bus.clone(), store.watch(), node.clone());
-    Supervisor::start(|_| Heads::new(bus, states, told, metrics));
+    let (bus, states, observations) = (setup.bus.clone(), store.watch(), node.clone());
+    Supervisor::start(|_| HeadAnnouncer::new(bus, states, observations, metrics));
     let heard = Latest::<NodeStatus>::subscribe(&setup.bus);
     let node_info =
         NodeInfo { store: store.clone(), node: node.clone(), height: Rc::default(), mailbox: in_flight }

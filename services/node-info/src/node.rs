@@ -1,5 +1,4 @@
-//! Where the consensus node stands: its own status, asked at each block that it tells of, and twice a second
-//! all the same.
+//! The head of the consensus node: its status, read at each block event and at least twice a second.
 
 use std::time::Duration;
 
@@ -13,15 +12,15 @@ use tokio::{
 
 use crate::subscription::Subscription;
 
-/// Pause between two questions while the node tells of no block.
-const ASK_EVERY: Duration = Duration::from_millis(500);
+/// Pause between two reads of the status without a block event.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Longest time for an answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Deadline of one read.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The node's own words: `GET /status`.
+/// The reply to `GET /status`.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct StatusReply {
     result: Status,
 }
 
@@ -43,7 +42,7 @@ struct SyncInfo {
     catching_up: bool,
 }
 
-/// A node at one moment: height and hash are one block's.
+/// The newest block of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) height: u64,
@@ -57,9 +56,9 @@ pub(crate) struct Block {
 pub(crate) enum NodeState {
     /// It answers, with this newest block.
     There(Block),
-    /// It answers and is catching up with the others, or has no block yet.
+    /// It answers and is catching up with the chain, or has no block yet.
     CatchingUp {
-        /// How far it is.
+        /// Its newest height.
         height: u64,
     },
     /// It does not answer.
@@ -76,10 +75,10 @@ impl NodeState {
         }
     }
 
-    /// What is missing for transactions.
+    /// Whether the node takes transactions.
     ///
     /// # Errors
-    /// Says why the node cannot be used.
+    /// Why it does not.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             Self::There(_) => Ok(()),
@@ -91,14 +90,17 @@ impl NodeState {
     }
 }
 
-/// What was heard of a node, and when.
+/// The state of a node, and when it was read.
 #[derive(Debug, Clone)]
-pub(crate) struct Heard {
+pub(crate) struct Observation {
     pub(crate) state: NodeState,
     pub(crate) at: Instant,
 }
 
-/// Reads the address of a node's RPC.
+/// Parses the address of a node's RPC.
+///
+/// # Errors
+/// The text is no URL, or not one with `http` and a host.
 pub(crate) fn address(text: &str) -> Result<Url, String> {
     let url: Url = text.parse().map_err(|error| format!("it is no URL: {error}"))?;
     match (url.scheme(), url.host()) {
@@ -108,22 +110,25 @@ pub(crate) fn address(text: &str) -> Result<Url, String> {
 }
 
 /// Follows a node. Must be called inside an actix system.
-pub(crate) fn follow(node: &Url) -> Result<watch::Receiver<Heard>, Failure> {
-    let status = below(node, "status");
-    let mut blocks = Subscription::to(&below(node, "websocket"));
-    let client = Client::builder().timeout(ANSWER_WITHIN).no_proxy().tls_certs_only([]).build()?;
-    let (tell, heard) = watch::channel(Heard { state: NodeState::Away, at: Instant::now() });
+///
+/// # Errors
+/// The HTTP client cannot be built.
+pub(crate) fn follow(node: &Url) -> Result<watch::Receiver<Observation>, Failure> {
+    let status = endpoint(node, "status");
+    let mut blocks = Subscription::open(&endpoint(node, "websocket"));
+    let client = Client::builder().timeout(RESPONSE_TIMEOUT).no_proxy().tls_certs_only([]).build()?;
+    let (sender, observation) = watch::channel(Observation { state: NodeState::Away, at: Instant::now() });
     actix::spawn(async move {
         let mut known = None;
-        let mut turn = interval(ASK_EVERY);
-        turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while !tell.is_closed() {
+        let mut tick = interval(POLL_INTERVAL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !sender.is_closed() {
             tokio::select! {
-                _ = turn.tick() => {}
+                _ = tick.tick() => {}
                 () = blocks.next() => {}
             }
-            let asked = Instant::now();
-            let state = ask(&client, &status).await.unwrap_or_else(|error| {
+            let read_at = Instant::now();
+            let state = read_status(&client, &status).await.unwrap_or_else(|error| {
                 if known != Some("away") {
                     tracing::warn!(error = error.as_ref(), "the consensus node does not answer");
                 }
@@ -137,22 +142,22 @@ pub(crate) fn follow(node: &Url) -> Result<watch::Receiver<Heard>, Failure> {
             if known.replace(now) != Some(now) && now != "away" {
                 tracing::info!(height = state.height(), state = now, "the consensus node");
             }
-            tell.send_replace(Heard { state, at: asked });
+            sender.send_replace(Observation { state, at: read_at });
         }
     });
-    Ok(heard)
+    Ok(observation)
 }
 
-/// A path of the node's RPC.
-fn below(node: &Url, path: &str) -> Url {
+/// The URL of a path of the node's RPC.
+fn endpoint(node: &Url, path: &str) -> Url {
     let mut url = node.clone();
     url.set_path(&format!("{}/{path}", node.path().trim_end_matches('/')));
     url
 }
 
-async fn ask(client: &Client, status: &Url) -> Result<NodeState, Failure> {
+async fn read_status(client: &Client, status: &Url) -> Result<NodeState, Failure> {
     let answer = client.get(status.clone()).send().await?.error_for_status()?;
-    let Answer { result: Status { node_info, sync_info } } = answer.json().await?;
+    let StatusReply { result: Status { node_info, sync_info } } = answer.json().await?;
     let height = sync_info.latest_block_height.parse()?;
     Ok(match sync_info.catching_up || height == 0 {
         true => NodeState::CatchingUp { height },
@@ -169,13 +174,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_http_address_is_taken() {
+    fn only_an_http_address_is_accepted() {
         for good in ["http://node:26657", "http://127.0.0.1:26657/", "http://node/rpc"] {
             assert!(address(good).is_ok(), "{good}");
         }
         for bad in ["node:26657", "https://node", "tcp://node:26657", "http://", ""] {
             assert!(address(bad).is_err(), "{bad}");
         }
-        assert_eq!(below(&address("http://node/rpc/").unwrap(), "status").as_str(), "http://node/rpc/status");
+        assert_eq!(
+            endpoint(&address("http://node/rpc/").unwrap(), "status").as_str(),
+            "http://node/rpc/status"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The node's own word of each new block, over its websocket. It says only *when* to ask: a block's event
-//! does not carry the block's hash. Without it, asking twice a second is what is left.
+//! The node's block events, over its websocket. An event only triggers a read of the status, since it does
+//! not carry the block's hash. Without a subscription the status is polled.
 
 use std::time::Duration;
 
@@ -15,47 +15,48 @@ use tokio_tungstenite::{
 };
 
 /// Longest time for connecting.
-const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A node says something at each block; one that says nothing for this long may be half gone.
-const SILENT_AT_MOST: Duration = Duration::from_secs(30);
+/// A connection without an event for this long is replaced: the node may be gone without closing it.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pause before connecting anew.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pause before reconnecting.
+const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Longest event that is read.
-const EVENT_BYTES: usize = 4 << 20;
+const MAX_EVENT_BYTES: usize = 4 << 20;
 
 const SUBSCRIBE: &str =
     r#"{"jsonrpc":"2.0","id":0,"method":"subscribe","params":{"query":"tm.event='NewBlockHeader'"}}"#;
 
-/// Tells of new blocks.
+/// A subscription to block events; the value counts them.
 pub(crate) struct Subscription(watch::Receiver<u64>);
 
 impl Subscription {
-    /// Subscribes for as long as it lives, again and again. Must be called inside an actix system.
-    pub(crate) fn to(websocket: &Url) -> Self {
+    /// Subscribes, and again whenever the connection breaks, until it is dropped. Must be called inside an
+    /// actix system.
+    pub(crate) fn open(websocket: &Url) -> Self {
         let mut url = websocket.clone();
-        // Another scheme of the same kind; it cannot be refused.
+        // Changing http to ws cannot fail.
         let _ = url.set_scheme("ws");
-        let (tell, told) = watch::channel(0);
+        let (sender, events) = watch::channel(0);
         actix::spawn(async move {
             tokio::select! {
-                () = tell.closed() => {}
+                () = sender.closed() => {}
                 () = async {
                     loop {
-                        if let Err(error) = listen(url.as_str(), &tell).await {
+                        if let Err(error) = listen(url.as_str(), &sender).await {
                             tracing::debug!(error = error.as_ref(), "no subscription to the consensus node");
                         }
-                        sleep(PAUSE).await;
+                        sleep(RECONNECT_PAUSE).await;
                     }
                 } => {}
             }
         });
-        Self(told)
+        Self(events)
     }
 
-    /// Waits for the next word. Cancel-safe; several words may be one.
+    /// Waits for the next event. Cancel-safe; events in quick succession may count as one.
     pub(crate) async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -63,15 +64,16 @@ impl Subscription {
     }
 }
 
-async fn listen(url: &str, tell: &watch::Sender<u64>) -> Result<(), mesh_chassis::Failure> {
-    let limits =
-        WebSocketConfig::default().max_message_size(Some(EVENT_BYTES)).max_frame_size(Some(EVENT_BYTES));
+async fn listen(url: &str, sender: &watch::Sender<u64>) -> Result<(), mesh_chassis::Failure> {
+    let limits = WebSocketConfig::default()
+        .max_message_size(Some(MAX_EVENT_BYTES))
+        .max_frame_size(Some(MAX_EVENT_BYTES));
     let connecting = connect_async_with_config(url, Some(limits), true);
-    let (mut socket, _) = timeout(CONNECT_WITHIN, connecting).await??;
-    timeout(CONNECT_WITHIN, socket.send(Message::text(SUBSCRIBE))).await??;
-    while let Some(message) = timeout(SILENT_AT_MOST, socket.next()).await? {
+    let (mut socket, _) = timeout(CONNECT_TIMEOUT, connecting).await??;
+    timeout(CONNECT_TIMEOUT, socket.send(Message::text(SUBSCRIBE))).await??;
+    while let Some(message) = timeout(IDLE_TIMEOUT, socket.next()).await? {
         if message?.is_text() {
-            tell.send_modify(|words| *words += 1);
+            sender.send_modify(|events| *events += 1);
         }
     }
     Ok(())

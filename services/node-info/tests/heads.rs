@@ -74,7 +74,7 @@ async fn metric(service: &Service, name: &str) -> Option<i64> {
 }
 
 #[tokio::test]
-async fn where_the_store_stands_is_told_at_each_block_and_again_and_again() {
+async fn the_head_of_the_store_is_announced_at_each_block_and_at_an_interval() {
     let database = Database::fresh().await;
     let (writer, bus) = (database.connect().await, bus(&database).await);
     let mut heard = bus.subscribe::<StoreStatus>().await.unwrap();
@@ -110,7 +110,7 @@ async fn where_the_store_stands_is_told_at_each_block_and_again_and_again() {
 }
 
 #[tokio::test]
-async fn where_the_node_stands_is_told_and_a_store_far_behind_it_makes_services_unready() {
+async fn the_head_of_the_node_is_announced_and_a_store_far_behind_it_makes_services_unready() {
     let database = Database::fresh().await;
     let (writer, bus) = (database.connect().await, bus(&database).await);
     let mut heard = bus.subscribe::<NodeStatus>().await.unwrap();

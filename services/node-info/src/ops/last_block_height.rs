@@ -1,6 +1,6 @@
-//! LastBlockHeight: the newest block and the proof of work that a transaction needs now, of one moment
-//! (contract
-//! 4.8). The block is the consensus node's, the parameters are the store's; without a node both are the store's.
+//! LastBlockHeight: the newest block and the proof of work that a transaction needs now, both of the same
+//! instant (contract 4.8). The block is the consensus node's, the parameters are the store's; without a node
+//! both are the store's.
 
 use std::{fmt::Debug, ops::RangeInclusive, str::FromStr, time::Duration};
 
@@ -22,71 +22,71 @@ use crate::{
 /// The only hash function there is.
 const HASH_FUNCTION: &str = "sha3_24_rounds";
 
-/// How long an answer with the node's block is held while nothing is heard of a change.
-const HELD_FOR: Duration = Duration::from_millis(500);
+/// Time to live of a cached reply while store and node report no change.
+const CACHE_TTL: Duration = Duration::from_millis(500);
 
-/// How often an answer is taken anew when the node has moved on meanwhile, so that all of it is of one
-/// moment.
-const TAKEN_AT_MOST: usize = 4;
+/// Most reads of the store when the node's head changes during a read: block and parameters must be of the
+/// same instant.
+const MAX_READS: usize = 4;
 
-/// A node that was not heard of for so long is away: its answers may come late, not for ever.
-const SILENT_AT_MOST: Duration = Duration::from_secs(3);
+/// A node whose last status is older than this counts as away.
+const MAX_STATUS_AGE: Duration = Duration::from_secs(3);
 
-/// An answer that is held: nothing in it has changed as long as node and store stand where they stood.
-pub(crate) struct View {
+/// A cached reply, valid while the heads of store and node have not changed.
+pub(crate) struct CachedReply {
     reply: LastBlockHeightReply,
-    /// The store's height at that moment.
+    /// The store's height when it was read.
     store: Option<u64>,
-    taken: Instant,
+    read_at: Instant,
 }
 
 impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
     type Result = AnswerFuture<LastBlockHeightReply>;
 
     fn handle(&mut self, Ask(_, scope): Ask<LastBlockHeightRequest>, _: &mut Context<Self>) -> Self::Result {
-        let (store, node, held) = (self.store.clone(), self.node.clone(), self.height.clone());
+        let (store, node, cache) = (self.store.clone(), self.node.clone(), self.height.clone());
         scope.run(async move {
             let newest = || node.as_ref().map(|node| newest(&node.borrow())).transpose();
             let mut block = newest()?;
-            let stands = store.state();
-            let is_held = |view: &&View| {
-                view.taken.elapsed() < HELD_FOR
-                    && stands.is_there
-                    && view.store == stands.head.map(|(height, _)| height)
-                    && block.as_ref().is_some_and(|block| block.height == view.reply.height)
+            let state = store.state();
+            let is_fresh = |cached: &&CachedReply| {
+                cached.read_at.elapsed() < CACHE_TTL
+                    && state.is_there
+                    && cached.store == state.head.map(|(height, _)| height)
+                    && block.as_ref().is_some_and(|block| block.height == cached.reply.height)
             };
-            if let Some(view) = held.borrow().as_ref().filter(is_held) {
-                return Ok(view.reply.clone().into());
+            if let Some(cached) = cache.borrow().as_ref().filter(is_fresh) {
+                return Ok(cached.reply.clone().into());
             }
-            let mut taken = Instant::now();
+            let mut read_at = Instant::now();
             let mut row = store.point(include_str!("../../sql/last_block_height.sql"), &[]).await?;
-            for _ in 1..TAKEN_AT_MOST {
+            for _ in 1..MAX_READS {
                 let now = newest()?;
                 if now == block {
                     break;
                 }
-                (block, taken) = (now, Instant::now());
+                (block, read_at) = (now, Instant::now());
                 row = store.point(include_str!("../../sql/last_block_height.sql"), &[]).await?;
             }
             let (store_height, reply) = reply(&row, block)?
                 .ok_or_else(|| Problem::new(Code::Unavailable, NODE, "no block is known yet"))?;
-            *held.borrow_mut() = Some(View { reply: reply.clone(), store: store_height, taken });
+            *cache.borrow_mut() = Some(CachedReply { reply: reply.clone(), store: store_height, read_at });
             Ok(reply.into())
         })
     }
 }
 
 /// The node's newest block.
-fn newest(heard: &crate::node::Heard) -> Result<Block, Problem> {
+fn newest(observation: &crate::node::Observation) -> Result<Block, Problem> {
     let unavailable = |what: &str| Problem::new(Code::Unavailable, NODE, what);
-    match &heard.state {
-        NodeState::There(block) if heard.at.elapsed() < SILENT_AT_MOST => Ok(block.clone()),
+    match &observation.state {
+        NodeState::There(block) if observation.at.elapsed() < MAX_STATUS_AGE => Ok(block.clone()),
         NodeState::CatchingUp { .. } => Err(unavailable("the consensus node is catching up")),
         NodeState::There(_) | NodeState::Away => Err(unavailable("the consensus node does not answer")),
     }
 }
 
-/// The answer and the store's height; none while no block is known.
+/// The reply and the store's height; `None` while no block is known.
 fn reply(row: &Row, block: Option<Block>) -> Result<Option<(Option<u64>, LastBlockHeightReply)>, ReadError> {
     let store_height = head_of(row)?.map(|(height, _)| height);
     let block = match (block, store_height) {

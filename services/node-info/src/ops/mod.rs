@@ -12,7 +12,7 @@ use proto_msgs::v2::{
     GetNetworkLimitsRequest, GetProtocolUpgradeStatusRequest, InfoRequest, LastBlockHeightRequest,
 };
 
-pub(crate) use self::last_block_height::View;
+pub(crate) use self::last_block_height::CachedReply;
 use crate::NodeInfo;
 
 /// Every operation of the workload.
