@@ -5,7 +5,7 @@ use mesh_launcher::servers::{Nats, NatsSettings, find_nats, start};
 use proto_msgs::Contract;
 use std::time::Duration;
 
-use crate::client::Client;
+use super::client::Client;
 
 const READY_WITHIN: Duration = Duration::from_secs(30);
 

@@ -1,7 +1,5 @@
 //! TLS on a real bus: only the certificate of the authority that was named is trusted.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
-
 use std::time::Duration;
 
 use mesh_bus::Bus;

@@ -10,7 +10,7 @@ use mesh_launcher::servers::find_nats;
 
 const FILE: &str = "k8s/base/nats/permissions.conf";
 
-const HEAD: &str = r#"# Who may do what on the bus. Made from the contract: MESH_UPDATE=1 cargo test -p mesh-bus --test permissions
+const HEAD: &str = r#"# Who may do what on the bus. Made from the contract: MESH_UPDATE=1 cargo test -p mesh-bus --test bus permissions
 #
 # Passwords are variables of nats-server, which reads them out of its environment as it reads the values in this file:
 # without double quotes around it (NATS_EDGE_PASSWORD='"…"') 123456 is a number there, and 12e3 cannot be read at all.
@@ -37,7 +37,7 @@ fn the_file_in_the_repository_is_what_the_contract_makes() {
         return fs::write(path(), made).unwrap();
     }
     let kept = fs::read_to_string(path()).unwrap_or_default();
-    assert!(kept == made, "{FILE} is another: MESH_UPDATE=1 cargo test -p mesh-bus --test permissions");
+    assert!(kept == made, "{FILE} is another: MESH_UPDATE=1 cargo test -p mesh-bus --test bus permissions");
 }
 
 #[test]

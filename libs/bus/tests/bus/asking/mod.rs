@@ -1,0 +1,169 @@
+//! Asking and serving over a real bus: long replies, overload, deadlines, askers that go away, drain.
+
+mod replicas;
+mod requests;
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    future::Future,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use actix::{Actor, Addr, Context, Handler};
+use futures_util::StreamExt;
+use mesh_bus::{
+    Announcement, Answer, AnswerFuture, Ask, AskOptions, Bus, Credentials, Encoding, Format, Limits, Router,
+    ServiceHandle, permissions::EDGE,
+};
+use mesh_problem::{Code, Problem};
+use mesh_telemetry::Registry;
+use prost::Message;
+use proto_msgs::v2::{
+    GetWithdrawalReply, GetWithdrawalRequest, ListAccountsReply, ListAccountsRequest, Withdrawal,
+};
+use tokio::{sync::Notify, time::timeout};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Answers as the id says.
+#[derive(Clone, Default)]
+struct Scripted {
+    gate: Rc<Notify>,
+    begun: Rc<Notify>,
+    running: Arc<AtomicUsize>,
+}
+
+/// Counts work that has not been finished or dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Actor for Scripted {
+    type Context = Context<Self>;
+}
+
+impl Handler<Ask<GetWithdrawalRequest>> for Scripted {
+    type Result = AnswerFuture<GetWithdrawalReply>;
+
+    fn handle(
+        &mut self,
+        Ask(request, scope): Ask<GetWithdrawalRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
+        let Self { gate, begun, running } = self.clone();
+        running.fetch_add(1, Ordering::SeqCst);
+        let counted = Counted(running);
+        scope.run(async move {
+            let _counted = counted;
+            begun.notify_one();
+            let id = match request.id.as_str() {
+                "wait" => {
+                    gate.notified().await;
+                    request.id
+                }
+                "long" => "x".repeat(5 << 20),
+                "missing" => {
+                    return Err(Problem::not_found(150_001, "no such withdrawal").caused_by("secret"));
+                }
+                _ => request.id,
+            };
+            let withdrawal = Some(Withdrawal { id, ..Default::default() });
+            Ok(Answer::at(Some((7, 1_000)), GetWithdrawalReply { withdrawal }))
+        })
+    }
+}
+
+impl Handler<Ask<ListAccountsRequest>> for Scripted {
+    type Result = AnswerFuture<ListAccountsReply>;
+
+    fn handle(&mut self, Ask(_, scope): Ask<ListAccountsRequest>, _: &mut Context<Self>) -> Self::Result {
+        scope.run(async { Ok(Answer::at(Some((7, 1_000)), ListAccountsReply::default())) })
+    }
+}
+
+struct Served {
+    bus: Bus,
+    script: Scripted,
+    serving: ServiceHandle,
+}
+
+/// Runs a test on an actor system with one replica of `query`.
+fn with_service<F: Future<Output = ()>>(in_flight: usize, test: impl FnOnce(Served) -> F) {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (script, serving) = replica(&prefix, in_flight).await;
+        timeout(PATIENCE, test(Served { bus, script, serving })).await.expect("the test hangs");
+    });
+}
+
+/// Connects who asks.
+async fn connect(prefix: &str) -> Bus {
+    connect_as(EDGE, prefix).await
+}
+
+async fn connect_as(user: &str, prefix: &str) -> Bus {
+    let bus = Bus::connect(mesh_testbed::nats().await.config(user, prefix)).await.unwrap();
+    timeout(PATIENCE, bus.until_connected()).await.unwrap();
+    bus
+}
+
+async fn replica(prefix: &str, in_flight: usize) -> (Scripted, ServiceHandle) {
+    limited_replica(prefix, Limits { in_flight, per_operation: in_flight, timeout: PATIENCE }).await
+}
+
+async fn limited_replica(prefix: &str, limits: Limits) -> (Scripted, ServiceHandle) {
+    let bus = connect_as("query", prefix).await;
+    let script = Scripted::default();
+    let address: Addr<Scripted> = script.clone().start();
+    let registry = RefCell::new(Registry::default());
+    let router = Router::new(bus, "query", address, limits, &mut registry.borrow_mut());
+    let serving = router.on::<GetWithdrawalRequest>().on::<ListAccountsRequest>().serve(async {});
+    while !serving.readiness().is_ready() {
+        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    (script, serving)
+}
+
+fn request(id: &str) -> GetWithdrawalRequest {
+    GetWithdrawalRequest { id: id.to_owned() }
+}
+
+/// Waits until no handler works any more.
+async fn until_idle(script: &Scripted) {
+    while script.running.load(Ordering::SeqCst) > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A member of the queue group that takes requests and does nothing, like a frozen replica.
+async fn frozen(bus_prefix: &str) -> (async_nats::Client, async_nats::Subscriber) {
+    let config = mesh_testbed::nats().await.config("query", bus_prefix);
+    let mut options = async_nats::ConnectOptions::new();
+    if let Some(Credentials::Password { user, password }) = config.credentials {
+        options = options.user_and_password(user, password);
+    }
+    if let Some(file) = config.tls_ca {
+        options = options.add_root_certificates(file);
+    }
+    let client = options.connect(config.url).await.unwrap();
+    let subject = format!("{bus_prefix}.query.GetWithdrawal");
+    let requests = client.queue_subscribe(subject, "query".to_owned()).await.unwrap();
+    // Once it hears itself, the server has its subscription.
+    let own = format!("{bus_prefix}.query._.itself");
+    let mut heard = client.subscribe(own.clone()).await.unwrap();
+    client.publish(own, "".into()).await.unwrap();
+    timeout(PATIENCE, heard.next()).await.unwrap();
+    (client, requests)
+}

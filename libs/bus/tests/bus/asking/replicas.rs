@@ -1,0 +1,152 @@
+//! Several replicas: frozen, draining, gone; and what is sent again.
+
+use super::*;
+
+#[test]
+fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (_script, serving) = replica(&prefix, 64).await;
+        let (_client, _requests) = frozen(&prefix).await;
+        // The first ask begins to listen for replicas; the beat that tells of the living one comes within 100
+        // ms.
+        let asks = (0..40).map(|_| async {
+            let begun = std::time::Instant::now();
+            bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+            begun.elapsed()
+        });
+        let took = timeout(PATIENCE, futures_util::future::join_all(asks)).await.expect("the test hangs");
+        let late = took.iter().filter(|took| **took > Duration::from_millis(90)).count();
+        assert!((1..40).contains(&late), "{late} of 40 went to the frozen one first");
+        serving.drain(PATIENCE).await;
+    });
+}
+
+#[test]
+fn a_submission_is_never_put_twice() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (_client, requests) = frozen(&prefix).await;
+        let options = AskOptions {
+            encoding: Encoding::default(),
+            timeout: Duration::from_millis(400),
+            request_id: "r".to_owned(),
+            traceparent: None,
+            repeatable: false,
+        };
+        let target = bus.target("query", "GetWithdrawal");
+        let problem = bus.ask(&target, request("a").encode_to_vec().into(), &options).await.unwrap_err();
+        assert_eq!(problem.code, Code::DeadlineExceeded);
+        let put = requests.take_until(tokio::time::sleep(Duration::from_millis(50)));
+        assert_eq!(put.count().await, 1);
+    });
+}
+
+#[test]
+fn a_replica_that_leaves_answers_whatever_the_bus_gave_it() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let asker = connect(&prefix).await;
+        let (_script, serving) = replica(&prefix, 1000).await;
+        let target = asker.target("query", "GetWithdrawal");
+        for round in 0..15 {
+            let (_script, leaving) = replica(&prefix, 1000).await;
+            let asks = (0..300).map(|number| {
+                let (asker, target) = (&asker, &target);
+                async move {
+                    tokio::time::sleep(Duration::from_micros(200 * number)).await;
+                    let options = AskOptions {
+                        encoding: Encoding::default(),
+                        timeout: Duration::from_secs(5),
+                        request_id: "r".to_owned(),
+                        traceparent: None,
+                        repeatable: false,
+                    };
+                    asker.ask(target, request("a").encode_to_vec().into(), &options).await
+                }
+            });
+            let drained = async {
+                tokio::time::sleep(Duration::from_millis(25)).await;
+                leaving.drain(PATIENCE).await;
+            };
+            let (answers, ()) =
+                timeout(PATIENCE, async { tokio::join!(futures_util::future::join_all(asks), drained) })
+                    .await
+                    .expect("the test hangs");
+            let lost: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+            assert!(lost.is_empty(), "round {round}: {} of 300 lost: {:?}", lost.len(), lost[0]);
+        }
+        serving.drain(PATIENCE).await;
+    });
+}
+
+#[test]
+fn a_submission_that_nobody_got_goes_to_somebody_who_listens() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (_script, serving) = replica(&prefix, 64).await;
+        // It listens under its name only, so that nothing is given to it that nobody answers.
+        let (client, mut requests) = frozen(&prefix).await;
+        requests.unsubscribe().await.unwrap();
+        let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
+        let target = bus.target("query", "GetWithdrawal");
+        // One that is silent makes askers go by name; one that has just left still counts as there.
+        let beat = async |id: &str| {
+            let beat = format!(r#"{{"id":"{id}","is_taking":true}}"#);
+            client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
+        };
+        beat("frozen").await;
+        let asked = async {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            for _ in 0..30 {
+                let options = AskOptions {
+                    encoding: Encoding::default(),
+                    timeout: PATIENCE,
+                    request_id: "r".to_owned(),
+                    traceparent: None,
+                    repeatable: false,
+                };
+                bus.ask(&target, request("a").encode_to_vec().into(), &options).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let beats = async {
+            loop {
+                beat("left").await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::select! {
+            asked = timeout(PATIENCE, asked) => asked.expect("the test hangs"),
+            () = beats => {}
+        }
+        serving.drain(PATIENCE).await;
+    });
+}
+
+#[test]
+fn a_replica_that_is_known_to_be_silent_gets_no_requests() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (_script, serving) = replica(&prefix, 64).await;
+        let (client, mut requests) = frozen(&prefix).await;
+        // It listens under its name, so that it counts as frozen, not as gone.
+        let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
+        bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+        let beat = r#"{"id":"frozen","is_taking":true}"#;
+        client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
+        client.flush().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        while let Ok(Some(_)) = timeout(Duration::from_millis(5), requests.next()).await {}
+        for _ in 0..40 {
+            bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+        }
+        let put = timeout(Duration::from_millis(50), requests.next()).await;
+        assert!(put.is_err(), "it was asked");
+        serving.drain(PATIENCE).await;
+    });
+}

@@ -1,0 +1,212 @@
+//! One replica: replies, problems, limits, deadlines, drain.
+
+use super::*;
+
+#[test]
+fn a_reply_carries_the_head_it_was_read_at() {
+    with_service(8, |Served { bus, serving, .. }| async move {
+        let answered = bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+        assert_eq!(answered.reply.withdrawal.unwrap().id, "a");
+        let head = answered.head.unwrap();
+        assert_eq!((head.height, head.time_ns), (7, 1_000));
+        serving.drain(PATIENCE).await;
+    });
+}
+
+#[test]
+fn a_reply_longer_than_a_message_arrives_whole() {
+    with_service(8, |Served { bus, serving, .. }| async move {
+        let _serving = serving;
+        for gzip in [false, true] {
+            let options = AskOptions {
+                encoding: Encoding { format: Format::Json, gzip },
+                timeout: PATIENCE,
+                request_id: "r".to_owned(),
+                traceparent: None,
+                repeatable: true,
+            };
+            let message = request("long").encode_to_vec();
+            let reply =
+                bus.ask(&bus.target("query", "GetWithdrawal"), message.into(), &options).await.unwrap();
+            assert_eq!(reply.gzipped, gzip);
+            assert_eq!(reply.parts.len() > 1, !gzip);
+            if !gzip {
+                let json: serde_json::Value = serde_json::from_slice(&reply.parts.concat()).unwrap();
+                assert_eq!(json["withdrawal"]["id"].as_str().unwrap().len(), 5 << 20);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_problem_arrives_without_its_cause() {
+    with_service(8, |Served { bus, serving, .. }| async move {
+        let _serving = serving;
+        let problem = bus.ask_typed(&request("missing"), PATIENCE).await.unwrap_err();
+        assert_eq!(problem, Problem::not_found(150_001, "no such withdrawal"));
+    });
+}
+
+#[test]
+fn nobody_to_answer_is_said_at_once() {
+    with_service(8, |Served { bus, serving, .. }| async move {
+        serving.drain(PATIENCE).await;
+        let problem = bus.ask_typed(&request("a"), PATIENCE).await.unwrap_err();
+        assert_eq!(problem.code, Code::Unavailable);
+    });
+}
+
+#[test]
+fn a_full_replica_turns_requests_away_at_once() {
+    with_service(1, |Served { bus, script, serving }| async move {
+        let _serving = serving;
+        let waiting = request("wait");
+        let first = bus.ask_typed(&waiting, PATIENCE);
+        tokio::pin!(first);
+        tokio::select! {
+            _ = &mut first => panic!("answered before its gate opened"),
+            () = script.begun.notified() => {}
+        }
+        let problem = bus.ask_typed(&request("a"), PATIENCE).await.unwrap_err();
+        assert_eq!(problem.code, Code::Unavailable);
+        assert!(problem.details[0].message.contains("busy"), "{problem}");
+        script.gate.notify_one();
+        assert!(first.await.is_ok());
+    });
+}
+
+/// Names of the replicas that beat.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Beating {
+    id: String,
+}
+
+impl Announcement for Beating {
+    const TOPIC: &'static str = "replicas.query";
+}
+
+#[test]
+fn one_operation_may_not_have_all_places() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let limits = Limits { in_flight: 4, per_operation: 2, timeout: PATIENCE };
+        let (script, serving) = limited_replica(&prefix, limits).await;
+        let _serving = serving;
+        let waiting = request("wait");
+        let mut slow = Vec::new();
+        for _ in 0..2 {
+            let (bus, waiting) = (bus.clone(), waiting.clone());
+            slow.push(actix::spawn(async move { bus.ask_typed(&waiting, PATIENCE).await }));
+            timeout(PATIENCE, script.begun.notified()).await.unwrap();
+        }
+        let problem = bus.ask_typed(&request("a"), PATIENCE).await.unwrap_err();
+        assert!(problem.details[0].message.contains("busy"), "{problem}");
+        assert!(bus.ask_typed(&ListAccountsRequest::default(), PATIENCE).await.is_ok(), "another operation");
+        for asked in slow {
+            script.gate.notify_one();
+            assert!(asked.await.unwrap().is_ok());
+        }
+        assert!(bus.ask_typed(&request("a"), PATIENCE).await.is_ok());
+    });
+}
+
+#[test]
+fn what_full_replicas_turn_away_goes_to_the_one_that_has_room() {
+    actix::System::new().block_on(async {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let target = bus.target("query", "GetWithdrawal");
+        let once = AskOptions {
+            encoding: Encoding::default(),
+            timeout: PATIENCE,
+            request_id: "r".to_owned(),
+            traceparent: None,
+            repeatable: false,
+        };
+        let (mut busy, mut replicas) = (Vec::new(), Vec::new());
+        let mut beats = bus.subscribe::<Beating>().await.unwrap();
+        let mut heard: HashMap<String, u32> = HashMap::new();
+        for _ in 0..4 {
+            let (script, serving) = replica(&prefix, 1).await;
+            let begun = Rc::clone(&script.begun);
+            replicas.push((script, serving));
+            // Whoever listens has heard of one that is heard for the second time here.
+            while heard.len() < replicas.len() || heard.values().any(|times| *times < 2) {
+                let beat = timeout(PATIENCE, beats.next()).await.expect("they beat").unwrap();
+                *heard.entry(beat.id).or_default() += 1;
+            }
+            if replicas.len() < 4 {
+                let (bus, target, once) = (bus.clone(), Arc::clone(&target), once.clone());
+                let message = request("wait").encode_to_vec();
+                busy.push(actix::spawn(async move { bus.ask(&target, message.into(), &once).await }));
+                timeout(PATIENCE, begun.notified()).await.expect("the one with room gets it");
+            }
+        }
+        for _ in 0..40 {
+            bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+        }
+        for (script, _) in &replicas {
+            script.gate.notify_one();
+        }
+        for asked in busy {
+            assert!(asked.await.unwrap().is_ok());
+        }
+    });
+}
+
+#[test]
+fn work_past_its_deadline_is_dropped() {
+    with_service(8, |Served { bus, script, serving }| async move {
+        let _serving = serving;
+        let problem = bus.ask_typed(&request("wait"), Duration::from_millis(50)).await.unwrap_err();
+        assert_eq!(problem.code, Code::DeadlineExceeded);
+        until_idle(&script).await;
+    });
+}
+
+#[test]
+fn work_whose_asker_went_away_is_dropped() {
+    with_service(8, |Served { bus, script, serving }| async move {
+        let _serving = serving;
+        let waiting = request("wait");
+        tokio::select! {
+            _ = bus.ask_typed(&waiting, PATIENCE) => panic!("answered before its gate opened"),
+            () = script.begun.notified() => {}
+        }
+        assert_eq!(script.running.load(Ordering::SeqCst), 1);
+        until_idle(&script).await;
+    });
+}
+
+#[test]
+fn a_draining_replica_finishes_what_it_has_and_takes_nothing_new() {
+    with_service(8, |Served { bus, script, serving }| async move {
+        let waiting = request("wait");
+        let running = bus.ask_typed(&waiting, PATIENCE);
+        tokio::pin!(running);
+        tokio::select! {
+            _ = &mut running => panic!("answered before its gate opened"),
+            () = script.begun.notified() => {}
+        }
+        let drained = serving.drain(PATIENCE);
+        tokio::pin!(drained);
+        let late = request("late");
+        let refused = async {
+            loop {
+                match bus.ask_typed(&late, PATIENCE).await {
+                    Err(problem) => return problem,
+                    Ok(_) => tokio::task::yield_now().await,
+                }
+            }
+        };
+        let problem = tokio::select! {
+            () = &mut drained => panic!("drained before its request was answered"),
+            problem = refused => problem,
+        };
+        assert_eq!(problem.code, Code::Unavailable);
+        script.gate.notify_one();
+        let (answered, ()) = tokio::join!(running, drained);
+        assert_eq!(answered.unwrap().reply.withdrawal.unwrap().id, "wait");
+    });
+}

@@ -1,0 +1,204 @@
+//! Reading while replicas or the bus die, freeze, drain or are full, and while readers pause.
+
+use super::*;
+
+#[tokio::test]
+async fn a_killed_replica_costs_one_short_pause() {
+    let (server, source) = (shared_server().await, Arc::new(Source::of(64 * MIB)));
+    let first = Replica::start(&server, &source, 64).await;
+    let second = Replica::start(&server, &source, 64).await;
+    let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
+    first.die();
+    let pause = read_on(&mut pulled, begun, &source).await;
+    assert!(pause < PAUSE_AT_MOST, "{pause:?}");
+    second.die();
+}
+
+#[tokio::test]
+async fn a_frozen_replica_costs_short_pauses() {
+    let (server, source) = (shared_server().await, Arc::new(Source::of(64 * MIB)));
+    let first = Replica::start(&server, &source, 64).await;
+    let second = Replica::start(&server, &source, 64).await;
+    let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
+    let (thaw, thawed) = std::sync::mpsc::channel();
+    first.order(Order::Freeze(thawed));
+    let pause = read_on(&mut pulled, begun, &source).await;
+    assert!(pause < PAUSE_AT_MOST, "{pause:?}");
+    drop(thaw);
+    first.die();
+    second.die();
+}
+
+#[tokio::test]
+async fn a_draining_replica_finishes_its_pulls_and_readers_go_on_elsewhere() {
+    let (server, source) = (shared_server().await, Arc::new(Source::of(32 * MIB)));
+    let first = Replica::start(&server, &source, 64).await;
+    let second = Replica::start(&server, &source, 64).await;
+    let reader = Reader::connect(&server).await;
+    let mut reading = Vec::new();
+    for _ in 0..4 {
+        let mut pulled = reader.pull("plain", PullLimits::default()).await;
+        let (begun, _, _) = read(&mut pulled, 8 * MIB).await;
+        reading.push((pulled, begun));
+    }
+    let (done, is_done) = oneshot::channel();
+    first.order(Order::Drain(done));
+    let begun = Instant::now();
+    let rest = reading.into_iter().map(|(mut pulled, begun)| {
+        let source = Arc::clone(&source);
+        async move { read_on(&mut pulled, begun, &source).await }
+    });
+    let drained = async {
+        timeout(PATIENCE, is_done).await.unwrap().unwrap();
+        begun.elapsed()
+    };
+    let (pauses, drained) = tokio::join!(futures_util::future::join_all(rest), drained);
+    assert!(drained < Duration::from_secs(5), "{drained:?}");
+    assert!(pauses.iter().all(|pause| *pause < PAUSE_AT_MOST), "{pauses:?}");
+    first.thread.join().unwrap();
+    second.die();
+}
+
+#[tokio::test]
+async fn a_draining_replica_waits_for_its_pulls() {
+    let (server, source) = (shared_server().await, Arc::new(Source::of(MIB)));
+    let first = Replica::start(&server, &source, 64).await;
+    let mut pulled = Reader::connect(&server).await.pull("stuck", PullLimits::default()).await;
+    let begun = pulled.next().await.unwrap().unwrap().to_vec();
+    let rest = tokio::spawn({
+        let source = Arc::clone(&source);
+        async move { read_on(&mut pulled, begun, &source).await }
+    });
+    while source.running.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (done, mut is_done) = oneshot::channel();
+    first.order(Order::Drain(done));
+    let second = Replica::start(&server, &source, 64).await;
+    let early = timeout(Duration::from_millis(100), &mut is_done).await;
+    assert!(early.is_err(), "drained before its pulls were answered");
+    source.gate.close();
+    timeout(PATIENCE, is_done).await.unwrap().unwrap();
+    timeout(PATIENCE, rest).await.unwrap().unwrap();
+    first.thread.join().unwrap();
+    second.die();
+}
+
+#[tokio::test]
+async fn a_stalled_reader_costs_its_window_and_no_more() {
+    let (server, source) = (shared_server().await, Arc::new(Source::of(32 * MIB)));
+    let replica = Replica::start(&server, &source, 64).await;
+    let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let given = source.given.load(Ordering::SeqCst) as usize;
+    let window = (64 << 10) + begun.len() / 16;
+    assert!(given <= begun.len() + window, "{given} given, {} read", begun.len());
+    let pulls = source.pulls.load(Ordering::SeqCst);
+    // Longer than any patience, and than the idle limit of an impatient reader.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(source.pulls.load(Ordering::SeqCst), pulls);
+    read_on(&mut pulled, begun, &source).await;
+
+    // With a window of one chunk, nothing is asked for ahead.
+    let idle = Duration::from_millis(300);
+    let limits = PullLimits { chunk_bytes: 64 << 10, window_chunks: 1, idle, ..PullLimits::default() };
+    let given = source.given.load(Ordering::SeqCst) as usize;
+    let mut pulled = Reader::connect(&server).await.pull("plain", limits).await;
+    let (begun, _, _) = read(&mut pulled, MIB).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(source.given.load(Ordering::SeqCst) as usize - given, begun.len());
+    read_on(&mut pulled, begun, &source).await;
+    replica.die();
+}
+
+#[tokio::test]
+async fn a_full_replica_is_gone_around_and_the_last_one_waited_for() {
+    let (server, source) = (shared_server().await, Arc::new(Source::of(10 * MIB)));
+    let full = Replica::start(&server, &source, 1).await;
+    let reader = Reader::connect(&server).await;
+    let limits = PullLimits { idle: Duration::from_secs(3), ..PullLimits::default() };
+    // The first chunk comes, and the next pull takes the only place for ever.
+    let mut stuck = reader.pull("stuck", PullLimits::default()).await;
+    let mut waiting = reader.pull("plain", limits).await;
+    stuck.next().await.unwrap().unwrap();
+    let stuck = tokio::spawn(async move { stuck.next().await });
+    while source.running.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (nothing, _, problem) = read(&mut waiting, usize::MAX).await;
+    assert_eq!((nothing.len(), problem.unwrap().code), (0, Code::ResourceExhausted));
+
+    let free = Replica::start(&server, &source, 64).await;
+    let (request, opened) = loop {
+        if let Ok(opened) = reader.open("plain", 0).await {
+            break opened;
+        }
+    };
+    let mut pulled = reader.bus.pull(&reader.target, request, &opened, PullOptions::default()).await.unwrap();
+    read_on(&mut pulled, Vec::new(), &source).await;
+    stuck.abort();
+    full.die();
+    free.die();
+}
+
+#[tokio::test]
+async fn work_for_a_stream_that_was_dropped_stops() {
+    let (server, source) = (shared_server().await, Arc::new(Source::of(10 * MIB)));
+    let replica = Replica::start(&server, &source, 8).await;
+    let reader = Reader::connect(&server).await;
+    let mut pulled = reader.pull("stuck", PullLimits::default()).await;
+    pulled.next().await.unwrap().unwrap();
+    let next = timeout(Duration::from_millis(50), pulled.next()).await;
+    assert!(next.is_err(), "nothing comes");
+    assert!(source.running.load(Ordering::SeqCst) > 0);
+    drop(pulled);
+    let stopped = async {
+        while source.running.load(Ordering::SeqCst) > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    // Long before the pull's deadline.
+    timeout(Duration::from_secs(10), stopped).await.expect("the replica works on for nobody");
+    replica.die();
+}
+
+#[tokio::test]
+async fn a_restart_of_the_bus_is_survived_or_seen() {
+    let home = tempfile::tempdir().unwrap();
+    let (folder, log) = (home.path().join("nats"), home.path().join("nats.log"));
+    let program = servers::find_nats().unwrap();
+    let nats = Nats::prepare(&program, &folder, &log, &NatsSettings::of("*")).await.unwrap();
+    let process = start(&nats).await;
+    let (server, source) = (Place::on(&nats.bus()), Arc::new(Source::of(64 * MIB)));
+    let replica = Replica::start(&server, &source, 64).await;
+    let reader = Reader::connect(&server).await;
+    let mut pulled = reader.pull("plain", PullLimits::default()).await;
+    let impatient = PullLimits { idle: Duration::from_millis(400), ..PullLimits::default() };
+    let mut breaking = reader.pull("plain", impatient).await;
+    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
+    let (other, _, _) = read(&mut breaking, MIB).await;
+    process.signal(Signal::KILL).unwrap();
+    process.wait().await.unwrap();
+
+    let (rest, _, problem) = read(&mut breaking, usize::MAX).await;
+    assert_eq!(problem.unwrap().code, Code::Unavailable);
+    assert!(source.bytes.starts_with(&[other, rest].concat()));
+
+    let going_on = tokio::spawn(async move {
+        let (rest, _, problem) = read(&mut pulled, usize::MAX).await;
+        ([begun, rest].concat(), problem)
+    });
+    let process = start(&nats).await;
+    let (whole, problem) = timeout(PATIENCE, going_on).await.unwrap().unwrap();
+    assert_eq!(problem, None);
+    assert!(whole == source.bytes, "{} bytes", whole.len());
+    replica.die();
+    process.stop().await.unwrap();
+}
+
+async fn start(nats: &Nats) -> Process {
+    servers::start(&nats.spec(), || nats.ready(PATIENCE)).await.unwrap()
+}
