@@ -21,8 +21,8 @@ pub struct File {
     pub refusals: Vec<Refusals>,
 }
 
-/// Requests that are refused alike: paths with their queries, or JSON bodies posted to the operation's own path. In both,
-/// `{ab*3}` stands for `ababab`.
+/// Requests that are refused alike: paths with their queries, or JSON bodies posted to the operation's own
+/// path. In both, `{ab*3}` stands for `ababab`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refusals {

@@ -1,5 +1,5 @@
-//! A gRPC client of the mesh. It takes requests as HTTP paths and shows replies as JSON, so that what is told of one
-//! way into the mesh can be told of the other.
+//! A gRPC client of the mesh. It takes requests as HTTP paths and shows replies as JSON, so that what is told
+//! of one way into the mesh can be told of the other.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ pub struct Called {
 }
 
 impl Called {
-    /// The call that asks what a GET of this path asks; nothing where its parameters cannot be said in protobuf, or name
-    /// no operation.
+    /// The call that asks what a GET of this path asks; nothing where its parameters cannot be said in
+    /// protobuf, or name no operation.
     pub fn by_path(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();

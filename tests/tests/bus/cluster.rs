@@ -1,8 +1,12 @@
 //! A cluster of three servers: each dies once, under load.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use mesh_testbed::{Mesh, Network, Service, eventually};
 use mesh_tests::{NO_CACHE, outside::Outside};
@@ -14,6 +18,21 @@ const READERS: u64 = 6;
 /// Reads before and after each death.
 const READS: u64 = 200;
 const SOON: Duration = Duration::from_secs(30);
+
+/// Reads until it is stopped, counts its reads and returns the answers that were no success.
+async fn read_on(outside: Outside, stop: Arc<AtomicBool>, read: Arc<AtomicU64>) -> Vec<String> {
+    let mut failed = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        for path in ["/accounts", "/api/v2/delegations"] {
+            let answer = outside.get(path).await;
+            if answer.status != 200 {
+                failed.push(format!("{answer:?}"));
+            }
+            read.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    failed
+}
 
 #[tokio::test]
 async fn every_server_of_a_cluster_may_die_under_load_and_no_read_fails_nor_a_download() {
@@ -37,22 +56,8 @@ async fn every_server_of_a_cluster_may_die_under_load_and_no_read_fails_nor_a_do
     let whole = download(&outside).await;
 
     let (stop, read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let readers = (0..READERS).map(|_| {
-        let (outside, stop, read) = (Outside::of(&mesh), Arc::clone(&stop), Arc::clone(&read));
-        tokio::spawn(async move {
-            let mut failed = Vec::new();
-            while !stop.load(Ordering::Relaxed) {
-                for path in ["/accounts", "/api/v2/delegations"] {
-                    let answer = outside.get(path).await;
-                    if answer.status != 200 {
-                        failed.push(format!("{answer:?}"));
-                    }
-                    read.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-            failed
-        })
-    });
+    let readers =
+        (0..READERS).map(|_| tokio::spawn(read_on(Outside::of(&mesh), Arc::clone(&stop), Arc::clone(&read))));
     let readers: Vec<_> = readers.collect();
     let downloads = {
         let (outside, stop, whole) = (Outside::of(&mesh), Arc::clone(&stop), whole.clone());

@@ -2,8 +2,10 @@
 
 use mesh_testbed::{Mesh, Network, Service};
 use mesh_tests::outside::Outside;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::bus::stage::{answers_everything, database, download};
 

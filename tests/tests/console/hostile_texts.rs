@@ -1,21 +1,18 @@
 //! Text of anybody's is text, whatever is in it and however long it is.
 
+use mesh_testbed::Database;
+use mesh_tests::fixture::{self, ORACLE_SPEC, WITHDRAWAL};
 use serde_json::json;
 
 use crate::console::{browser::Browser, stage::Stage};
-use mesh_tests::fixture::{self, ORACLE_SPEC, WITHDRAWAL};
 
 const MARKUP: &str =
     "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">";
 const RIGHT_TO_LEFT: &str =
     "\u{202e}evil\u{2066} \u{5e9}\u{5dc}\u{5d5}\u{5dd} \u{645}\u{631}\u{62d}\u{628}\u{627}";
 
-#[tokio::test]
-async fn markup_long_texts_and_other_directions_are_shown_as_text() {
-    let Some(browser) = Browser::start().await else { return };
-    let database = fixture::database().await;
+async fn write_hostile_texts(database: &Database, long: &str) {
     let client = database.connect().await;
-    let long = "reference".repeat(1112)[..10_000].to_owned();
     let ledger = "INSERT INTO withdrawals (id, party_id, amount, asset, status, ref, foreign_tx_hash, created_timestamp, withdrawn_timestamp, ext, tx_hash, block_time)
         SELECT id, party_id, amount, asset, status, $2, $3, created_timestamp, withdrawn_timestamp, ext, tx_hash, block_time + interval '2 hours'
         FROM withdrawals WHERE id = $1 ORDER BY block_time DESC LIMIT 1";
@@ -30,6 +27,14 @@ async fn markup_long_texts_and_other_directions_are_shown_as_text() {
     let reward = "INSERT INTO rewards (party_id, asset_id, market_id, reward_type, epoch_id, amount, percent_of_total, \"timestamp\", tx_hash, block_time, seq_num)
         VALUES (repeat('b1', 32), 'VOTE', '', $1, 9, 1, 100, '2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00', 9)";
     client.execute(reward, &[&MARKUP]).await.unwrap();
+}
+
+#[tokio::test]
+async fn markup_long_texts_and_other_directions_are_shown_as_text() {
+    let Some(browser) = Browser::start().await else { return };
+    let database = fixture::database().await;
+    let long = "reference".repeat(1112)[..10_000].to_owned();
+    write_hostile_texts(&database, &long).await;
     let stage = Stage::over(database).await;
     for (width, name) in [(1280, "desk"), (360, "phone")] {
         let page = browser.page(stage.outside.url(), width, 900).await;

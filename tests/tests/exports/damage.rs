@@ -112,6 +112,19 @@ async fn look_again(outside: &Outside) {
     assert_eq!(outside.get(&Served::path("trades", 1_000_000, 1_000_000)).await.status, 404);
 }
 
+/// Every damage that is tried before a download: a flipped bit in each part of a file, a file cut short, no
+/// file.
+fn damages(good: &[u8]) -> Vec<(String, Damage)> {
+    let places = places(good);
+    let mut damages: Vec<(String, Damage)> =
+        places.iter().map(|(name, place)| ((*name).to_owned(), flip(*place, 0))).collect();
+    for length in [0, 1, 100, places["rows in the middle"], good.len() - 1] {
+        damages.push((format!("cut to {length}"), cut(length)));
+    }
+    damages.push(("vanished".to_owned(), vanish()));
+    damages
+}
+
 #[tokio::test]
 async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
     let served = Made::of(plans(720_000)).await.serve(1).await;
@@ -121,14 +134,7 @@ async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
     for plan in &served.made.plans {
         let file = served.made.path(plan);
         let good = fs::read(&file).unwrap();
-        let places = places(&good);
-        let mut damages: Vec<(String, Damage)> =
-            places.iter().map(|(name, place)| ((*name).to_owned(), flip(*place, 0))).collect();
-        for length in [0, 1, 100, places["rows in the middle"], good.len() - 1] {
-            damages.push((format!("cut to {length}"), cut(length)));
-        }
-        damages.push(("vanished".to_owned(), vanish()));
-        for (name, damage) in damages {
+        for (name, damage) in damages(&good) {
             // As it was when it was listed last.
             put(&file, Some(&good));
             look_again(&outside).await;

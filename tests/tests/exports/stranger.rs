@@ -1,8 +1,7 @@
 //! What the documentation of the segment format promises: that a stranger can splice the same exports by it
 //! alone.
 
-use std::fs;
-use std::process::Command;
+use std::{fs, process::Command};
 
 use mesh_tests::{say, zip::is_here};
 

@@ -1,5 +1,5 @@
-//! What is too large (contract section 7) is refused with 413, 414 or 431, and what just fits is answered; beside clients
-//! that notice nothing of it.
+//! What is too large (contract section 7) is refused with 413, 414 or 431, and what just fits is answered;
+//! beside clients that notice nothing of it.
 
 use mesh_tests::{outside::Outside, problem, raw::RawAnswer};
 use serde_json::{Value, json};

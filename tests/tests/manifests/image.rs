@@ -66,30 +66,7 @@ fn what_is_sent_to_a_builder_is_a_workspace_whose_programs_are_built_from_new_so
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
     let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
 
-    let called = folder.path().join("called");
-    let cargo = CARGO.replace("CALLED", &called.to_string_lossy());
-    let cargo = cargo.replace("TARGET", &root.join("target").to_string_lossy());
-    fs::create_dir_all(root.join("bin")).unwrap();
-    // Written by another process: a file that this one has open while another test starts something cannot be
-    // run.
-    let script = folder.path().join("cargo");
-    fs::write(&script, cargo).unwrap();
-    let installed = Command::new("install").arg("-m755").arg(&script).arg(root.join("bin/cargo")).status();
-    assert!(installed.unwrap().success());
-    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-    let ours = source.join("services/query/src/main.rs");
-    fs::File::options().append(true).open(&ours).unwrap().set_modified(old).unwrap();
-    for step in steps("build") {
-        run(&step, &source, &root);
-    }
-    assert!(fs::metadata(&ours).unwrap().modified().unwrap() > old, "an older build would be taken");
-
-    let called = fs::read_to_string(called).unwrap();
-    let built: Vec<&str> = called
-        .split_whitespace()
-        .skip_while(|word| *word != "--bin")
-        .filter(|word| *word != "--bin")
-        .collect();
+    let built = built_programs(folder.path(), &source, &root);
     let known = |name: &str| {
         let targets = told["packages"]
             .as_array()
@@ -98,14 +75,12 @@ fn what_is_sent_to_a_builder_is_a_workspace_whose_programs_are_built_from_new_so
             .flat_map(|package| package["targets"].as_array().unwrap());
         targets.into_iter().any(|target| target["name"] == name && target["kind"][0] == "bin")
     };
+    let dockerfile = read("Dockerfile");
     for program in built {
-        assert!(known(program), "there is no program {program}");
-        assert!(root.join("programs").join(program).is_file(), "{program} is not copied");
-        let dockerfile = read("Dockerfile");
-        assert!(
-            dockerfile.contains(&format!("COPY --from=build /programs/{program} ")),
-            "{program} is in no image"
-        );
+        assert!(known(&program), "there is no program {program}");
+        assert!(root.join("programs").join(&program).is_file(), "{program} is not copied");
+        let copies = dockerfile.contains(&format!("COPY --from=build /programs/{program} "));
+        assert!(copies, "{program} is in no image");
     }
     // The next stage gathers what the programs find beside themselves.
     fs::create_dir_all(root.join("tmp")).unwrap();
@@ -119,4 +94,34 @@ fn what_is_sent_to_a_builder_is_a_workspace_whose_programs_are_built_from_new_so
         let libraries = libraries.arg(root.join("root-of")).args(["-name", "libc.so*"]).output().unwrap();
         assert!(!libraries.stdout.is_empty(), "the C library is not there");
     }
+}
+
+/// Runs the build stage with a cargo that only writes down how it is called, and returns the programs that it
+/// is to build.
+fn built_programs(folder: &Path, source: &Path, root: &Path) -> Vec<String> {
+    let called = folder.join("called");
+    let cargo = CARGO.replace("CALLED", &called.to_string_lossy());
+    let cargo = cargo.replace("TARGET", &root.join("target").to_string_lossy());
+    fs::create_dir_all(root.join("bin")).unwrap();
+    // Written by another process: a file that this one has open while another test starts something cannot be
+    // run.
+    let script = folder.join("cargo");
+    fs::write(&script, cargo).unwrap();
+    let installed = Command::new("install").arg("-m755").arg(&script).arg(root.join("bin/cargo")).status();
+    assert!(installed.unwrap().success());
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let ours = source.join("services/query/src/main.rs");
+    fs::File::options().append(true).open(&ours).unwrap().set_modified(old).unwrap();
+    for step in steps("build") {
+        run(&step, source, root);
+    }
+    assert!(fs::metadata(&ours).unwrap().modified().unwrap() > old, "an older build would be taken");
+
+    let called = fs::read_to_string(called).unwrap();
+    called
+        .split_whitespace()
+        .skip_while(|word| *word != "--bin")
+        .filter(|word| *word != "--bin")
+        .map(str::to_owned)
+        .collect()
 }

@@ -34,76 +34,91 @@ fn every_pod_is_restricted() {
     }
 }
 
-fn faults_of_pod(overlay: &Overlay, name: &str, pod: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut must = |holds: bool, what: &str| {
+/// Rules that do not hold.
+#[derive(Default)]
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn must(&mut self, holds: bool, what: &str) {
         if !holds {
-            faults.push(what.to_owned());
+            self.0.push(what.to_owned());
         }
-    };
-    must(pod["serviceAccountName"] == name, "an account of its own");
+    }
+}
+
+fn faults_of_pod(overlay: &Overlay, name: &str, pod: &Value) -> Vec<String> {
+    let mut faults = Faults::default();
+    faults.must(pod["serviceAccountName"] == name, "an account of its own");
     let account = overlay.find("ServiceAccount", name);
-    must(
+    faults.must(
         account.is_some_and(|account| account["automountServiceAccountToken"] == false),
         "an account without token",
     );
-    must(pod["automountServiceAccountToken"] == false, "no token");
-    must(pod["enableServiceLinks"] == false, "no variables made of services");
-    must(
+    faults.must(pod["automountServiceAccountToken"] == false, "no token");
+    faults.must(pod["enableServiceLinks"] == false, "no variables made of services");
+    faults.must(
         ["hostNetwork", "hostPID", "hostIPC"].iter().all(|shared| pod.get(shared).is_none()),
         "nothing of the host's",
     );
     let context = &pod["securityContext"];
-    must(context["runAsNonRoot"] == true, "runAsNonRoot");
-    must(context["runAsUser"].as_u64().is_some_and(|user| user >= 500), "runAsUser");
-    must(context["seccompProfile"]["type"] == "RuntimeDefault", "seccompProfile");
-    must(
+    faults.must(context["runAsNonRoot"] == true, "runAsNonRoot");
+    faults.must(context["runAsUser"].as_u64().is_some_and(|user| user >= 500), "runAsUser");
+    faults.must(context["seccompProfile"]["type"] == "RuntimeDefault", "seccompProfile");
+    faults.must(
         pod["terminationGracePeriodSeconds"].as_u64().is_some() || pod["restartPolicy"] == "OnFailure",
         "time to stop",
     );
     for volume in parts(pod, "/volumes") {
         let allowed = ["configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"];
-        must(allowed.iter().any(|kind| volume.get(kind).is_some()), "volumes that a restricted pod may have");
-        must(
+        faults.must(
+            allowed.iter().any(|kind| volume.get(kind).is_some()),
+            "volumes that a restricted pod may have",
+        );
+        faults.must(
             volume.get("emptyDir").is_none_or(|folder| folder.get("sizeLimit").is_some()),
             "a bound for each emptyDir",
         );
     }
     let containers: Vec<_> = parts(pod, "/containers").iter().chain(parts(pod, "/initContainers")).collect();
-    must(!containers.is_empty(), "containers");
+    faults.must(!containers.is_empty(), "containers");
     for container in containers {
-        let context = &container["securityContext"];
-        must(context["allowPrivilegeEscalation"] == false, "allowPrivilegeEscalation");
-        must(context["readOnlyRootFilesystem"] == true, "readOnlyRootFilesystem");
-        must(context["capabilities"] == json!({"drop": ["ALL"]}), "no capabilities");
-        must(context.get("privileged").is_none(), "not privileged");
-        let resources = &container["resources"];
-        must(
-            resources["requests"]["cpu"].is_string() && resources["requests"]["memory"].is_string(),
-            "requests",
-        );
-        must(resources["limits"]["memory"].is_string(), "a limit of memory");
-        let image = text(container, "/image");
-        let tag = image.rsplit('/').next().and_then(|last| last.split_once(':')).map_or("", |(_, tag)| tag);
-        must(tag.starts_with(|first: char| first.is_ascii_digit()), "an image of a version");
-        for mount in parts(container, "/volumeMounts") {
-            let volume = parts(pod, "/volumes").iter().find(|volume| volume["name"] == mount["name"]);
-            let is_secret =
-                volume.is_some_and(|volume| volume.get("secret").or(volume.get("projected")).is_some());
-            must(!is_secret || mount["readOnly"] == true, "secrets that cannot be written");
-        }
-        let from_secret = parts(container, "/env")
-            .iter()
-            .any(|variable| variable.pointer("/valueFrom/secretKeyRef").is_some())
+        faults.0.extend(faults_of_container(name, pod, container));
+    }
+    faults.0
+}
+
+fn faults_of_container(name: &str, pod: &Value, container: &Value) -> Vec<String> {
+    let mut faults = Faults::default();
+    let context = &container["securityContext"];
+    faults.must(context["allowPrivilegeEscalation"] == false, "allowPrivilegeEscalation");
+    faults.must(context["readOnlyRootFilesystem"] == true, "readOnlyRootFilesystem");
+    faults.must(context["capabilities"] == json!({"drop": ["ALL"]}), "no capabilities");
+    faults.must(context.get("privileged").is_none(), "not privileged");
+    let resources = &container["resources"];
+    faults.must(
+        resources["requests"]["cpu"].is_string() && resources["requests"]["memory"].is_string(),
+        "requests",
+    );
+    faults.must(resources["limits"]["memory"].is_string(), "a limit of memory");
+    let image = text(container, "/image");
+    let tag = image.rsplit('/').next().and_then(|last| last.split_once(':')).map_or("", |(_, tag)| tag);
+    faults.must(tag.starts_with(|first: char| first.is_ascii_digit()), "an image of a version");
+    for mount in parts(container, "/volumeMounts") {
+        let volume = parts(pod, "/volumes").iter().find(|volume| volume["name"] == mount["name"]);
+        let is_secret =
+            volume.is_some_and(|volume| volume.get("secret").or(volume.get("projected")).is_some());
+        faults.must(!is_secret || mount["readOnly"] == true, "secrets that cannot be written");
+    }
+    let from_secret =
+        parts(container, "/env").iter().any(|variable| variable.pointer("/valueFrom/secretKeyRef").is_some())
             || parts(container, "/envFrom").iter().any(|source| source.get("secretRef").is_some());
-        must(!from_secret || name == MAY_HAVE_SECRETS_AS_VARIABLES, "secrets as files");
-        if pod["restartPolicy"] != "OnFailure" {
-            for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
-                must(container.get(probe).is_some(), probe);
-            }
+    faults.must(!from_secret || name == MAY_HAVE_SECRETS_AS_VARIABLES, "secrets as files");
+    if pod["restartPolicy"] != "OnFailure" {
+        for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+            faults.must(container.get(probe).is_some(), probe);
         }
     }
-    faults
+    faults.0
 }
 
 #[test]
@@ -117,64 +132,79 @@ fn a_service_starts_stops_scales_and_spreads_as_it_can() {
 }
 
 fn faults_of_service(overlay: &Overlay, name: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut must = |holds: bool, what: &str| {
-        if !holds {
-            faults.push(what.to_owned());
-        }
-    };
+    let mut faults = Faults::default();
     let deployment = overlay.find("Deployment", name).unwrap();
-    must(deployment["spec"].get("replicas").is_none(), "the autoscaler alone says how many");
-    must(
+    faults.must(deployment["spec"].get("replicas").is_none(), "the autoscaler alone says how many");
+    faults.must(
         deployment["spec"]["strategy"]["rollingUpdate"] == json!({"maxSurge": 1, "maxUnavailable": 0}),
         "a new one first",
     );
     let template = overlay.pod(name);
-    let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
     let labels = texts(template, "/metadata/labels");
-    let selects = |selector: &Value| {
-        texts(selector, "/matchLabels") == [("app.kubernetes.io/name".to_owned(), name.to_owned())].into()
-    };
-    must(selects(&deployment["spec"]["selector"]) && labels["app.kubernetes.io/name"] == name, "labels");
+    faults.must(
+        selects(name, &deployment["spec"]["selector"]) && labels["app.kubernetes.io/name"] == name,
+        "labels",
+    );
+    faults.0.extend(faults_of_scaling(overlay, name));
+    faults.0.extend(faults_of_start_and_stop(overlay, name));
+    faults.0.extend(faults_of_ports(overlay, name));
+    faults.0
+}
 
+/// Whether a selector selects the pods of a service and no others.
+fn selects(name: &str, selector: &Value) -> bool {
+    texts(selector, "/matchLabels") == [("app.kubernetes.io/name".to_owned(), name.to_owned())].into()
+}
+
+fn faults_of_scaling(overlay: &Overlay, name: &str) -> Vec<String> {
+    let mut faults = Faults::default();
     let budgets: Vec<_> = overlay
         .of_kind("PodDisruptionBudget")
-        .filter(|budget| selects(&budget["spec"]["selector"]))
+        .filter(|budget| selects(name, &budget["spec"]["selector"]))
         .collect();
-    must(budgets.len() == 1 && budgets[0]["spec"]["maxUnavailable"] == 1, "one is disrupted at a time");
+    faults
+        .must(budgets.len() == 1 && budgets[0]["spec"]["maxUnavailable"] == 1, "one is disrupted at a time");
     let scales = |scaler: &&Value| scaler["spec"]["scaleTargetRef"]["name"] == name;
     let by_hpa: Vec<_> = overlay.of_kind("HorizontalPodAutoscaler").filter(scales).collect();
     let by_keda: Vec<_> = overlay.of_kind("ScaledObject").filter(scales).collect();
-    must(by_hpa.len() + by_keda.len() == 1, "one autoscaler");
+    faults.must(by_hpa.len() + by_keda.len() == 1, "one autoscaler");
     for behavior in by_hpa.iter().map(|scaler| &scaler["spec"]["behavior"]).chain(
         by_keda.iter().map(|scaler| &scaler["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]),
     ) {
-        must(
+        faults.must(
             behavior["scaleDown"]["policies"] == json!([{"type": "Pods", "value": 1, "periodSeconds": 60}]),
             "slowly down",
         );
-        must(behavior["scaleDown"]["stabilizationWindowSeconds"] == 300, "not down at once");
+        faults.must(behavior["scaleDown"]["stabilizationWindowSeconds"] == 300, "not down at once");
     }
     if overlay.name == "production" {
         let least = by_hpa.iter().map(|scaler| &scaler["spec"]["minReplicas"]);
         let mut least = least.chain(by_keda.iter().map(|scaler| &scaler["spec"]["minReplicaCount"]));
-        must(least.all(|least| least.as_u64().is_some_and(|least| least >= 2)), "two at least");
+        faults.must(least.all(|least| least.as_u64().is_some_and(|least| least >= 2)), "two at least");
     }
 
-    let spread: BTreeSet<_> = parts(pod, "/topologySpreadConstraints")
+    let spread: BTreeSet<_> = parts(&overlay.pod(name)["spec"], "/topologySpreadConstraints")
         .iter()
-        .filter(|constraint| selects(&constraint["labelSelector"]))
+        .filter(|constraint| selects(name, &constraint["labelSelector"]))
         .map(|constraint| text(constraint, "/topologyKey"))
         .collect();
-    must(spread == BTreeSet::from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"]), "spread");
+    faults
+        .must(spread == BTreeSet::from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"]), "spread");
+    faults.0
+}
+
+fn faults_of_start_and_stop(overlay: &Overlay, name: &str) -> Vec<String> {
+    let mut faults = Faults::default();
+    let pod = &overlay.pod(name)["spec"];
+    let container = &pod["containers"][0];
     for (probe, path) in
         [("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")]
     {
-        must(container[probe]["httpGet"] == json!({"path": path, "port": "admin"}), probe);
+        faults.must(container[probe]["httpGet"] == json!({"path": path, "port": "admin"}), probe);
     }
     let admin = parts(container, "/ports").iter().find(|port| port["name"] == "admin");
     let variables = overlay.variables(name);
-    must(
+    faults.must(
         admin.is_some_and(|port| {
             format!("0.0.0.0:{}", port["containerPort"]) == variables["MESH_ADMIN_LISTEN"]
         }),
@@ -185,14 +215,23 @@ fn faults_of_service(overlay: &Overlay, name: &str) -> Vec<String> {
         container.pointer("/lifecycle/preStop/sleep/seconds").and_then(Value::as_u64).unwrap_or_default();
     let grace: u64 = variables["MESH_STOP_GRACE_S"].parse().unwrap();
     let time = pod["terminationGracePeriodSeconds"].as_u64().unwrap_or_default();
-    must(time >= pre_stop + grace + AFTER_GRACE_S, "time to stop");
+    faults.must(time >= pre_stop + grace + AFTER_GRACE_S, "time to stop");
     // The others are reached over the bus, and tell it when they leave.
-    must(name != "edge" || pre_stop >= ENDPOINTS_KNOWN_WITHIN_S, "a pause until nobody connects any more");
+    faults.must(
+        name != "edge" || pre_stop >= ENDPOINTS_KNOWN_WITHIN_S,
+        "a pause until nobody connects any more",
+    );
+    faults.0
+}
 
+fn faults_of_ports(overlay: &Overlay, name: &str) -> Vec<String> {
+    let mut faults = Faults::default();
+    let container = &overlay.pod(name)["spec"]["containers"][0];
+    let variables = overlay.variables(name);
     for (port, variable) in [("http", "MESH_EDGE_LISTEN"), ("grpc", "MESH_EDGE_GRPC_LISTEN")] {
         let port = parts(container, "/ports").iter().find(|named| named["name"] == port);
         let listens = port.map(|port| format!("0.0.0.0:{}", port["containerPort"]));
-        must(listens.as_ref() == variables.get(variable), variable);
+        faults.must(listens.as_ref() == variables.get(variable), variable);
     }
     let services: Vec<_> = overlay
         .of_kind("Service")
@@ -205,11 +244,11 @@ fn faults_of_service(overlay: &Overlay, name: &str) -> Vec<String> {
         "export" => vec![json!("None")],
         _ => Vec::new(),
     };
-    must(
+    faults.must(
         services.iter().map(|service| service["spec"]["clusterIP"].clone()).collect::<Vec<_>>() == expected,
         "services",
     );
-    faults
+    faults.0
 }
 
 /// A break of each rule is seen.

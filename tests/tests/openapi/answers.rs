@@ -1,16 +1,17 @@
 //! What the document promises of answers, on the demo network and on a recorded run of a real one: every
 //! operation is asked in every way that its parameters allow.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use mesh_demo::{Plan, write_history};
 use mesh_store::load::load_folder;
 use mesh_testbed::{Answer, Database, Mesh};
 use mesh_tests::{outside::Outside, say};
 
-use crate::openapi::document::{Document, Operation};
-use crate::openapi::requests::{Values, first_text};
+use crate::openapi::{
+    document::{Document, Operation},
+    requests::{Values, first_text},
+};
 
 /// Blocks of the demo network: some of everything, and two short segments.
 const BLOCKS: u64 = 210;

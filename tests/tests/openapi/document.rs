@@ -1,7 +1,9 @@
 //! The document as a client reads it: operations, and whether an answer is as it says.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
 use jsonschema::Validator;
 use mesh_testbed::Answer;

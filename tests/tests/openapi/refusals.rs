@@ -5,8 +5,10 @@ use mesh_testbed::{Answer, Mesh};
 use mesh_tests::{fixture, outside::Outside};
 use serde_json::Value;
 
-use crate::openapi::document::{Document, Operation};
-use crate::openapi::requests::Values;
+use crate::openapi::{
+    document::{Document, Operation},
+    requests::Values,
+};
 
 /// Asks, and says what is not as documented.
 async fn wrong(

@@ -4,14 +4,18 @@ use std::collections::HashSet;
 
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::outside::Outside;
-use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{
+    seq::IndexedRandom,
+    {Rng, SeedableRng, rngs::SmallRng},
+};
 use serde_json::Value;
 use tokio_postgres::Client;
 
-use crate::paging::list::{LISTS, List};
-use crate::paging::page::{Ask, Page, View};
-use crate::paging::seeds;
+use crate::paging::{
+    list::{LISTS, List},
+    page::{Ask, Page, View},
+    seeds,
+};
 
 /// The rows of a list: odd numbers stay all the time, even ones come and go.
 struct Churn {

@@ -154,9 +154,8 @@ async fn p6_what_is_no_cursor_of_this_list_is_refused() {
         let list = view.list;
         let name = list.name();
         let own = json!(list.key(3).iter().map(ToString::to_string).collect::<Vec<_>>());
-        let mut fewer = own.as_array().unwrap().clone();
+        let (mut fewer, mut longer) = (own.as_array().unwrap().clone(), own.as_array().unwrap().clone());
         fewer.pop();
-        let mut longer = own.as_array().unwrap().clone();
         longer.push(json!("x"));
         let mut refused: Vec<String> =
             vec!["x".into(), "!!!!".into(), "e30".into(), "AAAA".into(), "{}".into()];

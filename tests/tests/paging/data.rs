@@ -3,12 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use rand::seq::IndexedRandom;
-use rand::{Rng, rngs::SmallRng};
+use rand::{
+    seq::IndexedRandom,
+    {Rng, rngs::SmallRng},
+};
 use serde_json::json;
 
-use crate::paging::list::{List, MARKET, Row, number, text};
-use crate::paging::page::View;
+use crate::paging::{
+    list::{List, MARKET, Row, number, text},
+    page::View,
+};
 
 /// Ids that differ in their first or last digit only.
 const IDS: [&str; 4] = [

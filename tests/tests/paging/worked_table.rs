@@ -1,4 +1,5 @@
-//! The worked table of the contract's section 9, row by row, on every list, and what P1, P3 and P10 say beyond it.
+//! The worked table of the contract's section 9, row by row, on every list, and what P1, P3 and P10 say
+//! beyond it.
 
 use mesh_testbed::Mesh;
 use mesh_tests::outside::Outside;

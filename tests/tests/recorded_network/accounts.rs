@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::recorded_network::check::{Check, UNKNOWN};
-use crate::recorded_network::files::Row;
-use crate::recorded_network::recording::{Recording, with_recording};
+use crate::recorded_network::{
+    check::{Check, UNKNOWN},
+    files::Row,
+    recording::{Recording, with_recording},
+};
 
 const PATH: &str = "/accounts";
 

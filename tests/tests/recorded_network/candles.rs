@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::recorded_network::check::{Check, UNKNOWN};
-use crate::recorded_network::files::Row;
-use crate::recorded_network::listing::Listing;
-use crate::recorded_network::recording::{Recording, with_recording};
+use crate::recorded_network::{
+    check::{Check, UNKNOWN},
+    files::Row,
+    listing::Listing,
+    recording::{Recording, with_recording},
+};
 
 /// Name and length in minutes; candles of blocks have none.
 const INTERVALS: [(&str, Option<i64>); 7] = [

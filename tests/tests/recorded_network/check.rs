@@ -4,8 +4,10 @@ use mesh_testbed::Answer;
 use mesh_tests::rpc::{Called, assert_refused};
 use serde_json::Value;
 
-use crate::recorded_network::difference::difference;
-use crate::recorded_network::recording::{Recording, say};
+use crate::recorded_network::{
+    difference::difference,
+    recording::{Recording, say},
+};
 
 /// An id that nothing in the recording has.
 pub(crate) const UNKNOWN: &str = "00000000000000000000000000000000000000000000000000000000000000ff";

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::recorded_network::check::{Check, UNKNOWN};
-use crate::recorded_network::listing::Listing;
-use crate::recorded_network::recording::{Recording, with_recording};
+use crate::recorded_network::{
+    check::{Check, UNKNOWN},
+    listing::Listing,
+    recording::{Recording, with_recording},
+};
 
 const PATH: &str = "/api/v2/delegations";
 

@@ -1,19 +1,22 @@
 //! ExportNetworkHistory: every table for three ranges, against PostgreSQL's own COPY and the recording's
 //! files.
 
-use std::collections::BTreeMap;
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use mesh_testbed::Answer;
-use mesh_tests::copied::{Copier, TABLE_NUMBERS, tables};
-use mesh_tests::outside::Outside;
-use mesh_tests::rpc::Called;
-use mesh_tests::zip::{Member, assert_read_by_programs, members};
+use mesh_tests::{
+    copied::{Copier, TABLE_NUMBERS, tables},
+    outside::Outside,
+    rpc::Called,
+    zip::{Member, assert_read_by_programs, members},
+};
 use prost_reflect::prost::Message as _;
 use proto_msgs::v2::ExportNetworkHistoryRequest;
 
-use crate::recorded_network::files::Table;
-use crate::recorded_network::recording::{Recording, say, with_recording};
+use crate::recorded_network::{
+    files::Table,
+    recording::{Recording, say, with_recording},
+};
 
 /// The spans of the complete segments; block 5001 lies behind them.
 const SEGMENTS: [(u64, u64); 5] = [(1, 1000), (1001, 2000), (2001, 3000), (3001, 4000), (4001, 5000)];

@@ -1,9 +1,6 @@
 //! The recording's CSV files, read without any library: an unquoted empty field is NULL, `""` the empty text.
 
-use std::collections::BTreeMap;
-use std::fmt::Debug;
-use std::path::Path;
-use std::str::FromStr;
+use std::{collections::BTreeMap, fmt::Debug, path::Path, str::FromStr};
 
 use serde_json::Value;
 

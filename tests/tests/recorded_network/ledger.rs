@@ -5,15 +5,19 @@
 //! `MESH_TEST_LEDGER_PAIRS` chooses how many, `all` for each of them (ten thousand downloads), and
 //! `MESH_TEST_SEED` which.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::time::Instant;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    time::Instant,
+};
 
 use mesh_tests::{rpc::Called, say};
 use rand::{SeedableRng, rngs::SmallRng, seq::IteratorRandom};
 
-use crate::recorded_network::accounts::TYPES;
-use crate::recorded_network::recording::{Recording, with_recording};
+use crate::recorded_network::{
+    accounts::TYPES,
+    recording::{Recording, with_recording},
+};
 
 const HEADER: &str = "block_time,quantity,effect,transfer_type,asset_id,account_from_market_id,\
 account_from_party_id,account_from_account_type,account_from_balance,account_to_market_id,account_to_party_id,\

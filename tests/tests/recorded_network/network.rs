@@ -2,9 +2,7 @@
 
 use serde_json::json;
 
-use crate::recorded_network::check::Check;
-use crate::recorded_network::listing::Listing;
-use crate::recorded_network::recording::with_recording;
+use crate::recorded_network::{check::Check, listing::Listing, recording::with_recording};
 
 #[test]
 fn the_limits_are_the_latest_recorded() {

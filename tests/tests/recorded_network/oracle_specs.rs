@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::recorded_network::check::{Check, UNKNOWN};
-use crate::recorded_network::recording::with_recording;
+use crate::recorded_network::{
+    check::{Check, UNKNOWN},
+    recording::with_recording,
+};
 
 /// A recorded list, where an absent one may be NULL or `null`, in the form of the contract: every scalar and
 /// list is present except the number of decimal places, which is left out when unset.

@@ -1,16 +1,17 @@
 //! The mesh that all these tests ask: the recording loaded once into a database of its own, and the services
 //! on it.
 
-use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
 
 use mesh_store::load::{LoadReport, load_folder};
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::rpc::Rpc;
 pub(crate) use mesh_tests::say;
-use tokio::runtime::Runtime;
-use tokio::sync::OnceCell;
+use tokio::{runtime::Runtime, sync::OnceCell};
 
 use crate::recorded_network::files::Table;
 

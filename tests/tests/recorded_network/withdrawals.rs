@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use crate::recorded_network::check::{Check, UNKNOWN};
-use crate::recorded_network::recording::with_recording;
+use crate::recorded_network::{
+    check::{Check, UNKNOWN},
+    recording::with_recording,
+};
 
 #[test]
 fn every_withdrawal_is_shown_in_its_latest_version_and_an_unknown_one_is_not_found() {
