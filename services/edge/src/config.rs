@@ -18,6 +18,12 @@ const BURST_S: u32 = 5;
 /// Default time of a service for an answer, milliseconds.
 const SERVICE_TIME_MS: u64 = 10_000;
 
+/// Default timeouts of requests and connections, milliseconds (contract section 7).
+const HEAD_TIME_MS: u64 = 10_000;
+const BODY_TIME_MS: u64 = 30_000;
+const BODY_IDLE_MS: u64 = 10_000;
+const IDLE_MS: u64 = 60_000;
+
 /// Time for the bus in addition to the service's own.
 const BUS_TIME: Duration = Duration::from_millis(250);
 
@@ -170,10 +176,10 @@ impl Limits {
         head_bytes: 16 << 10,
         connections: 16_384,
         in_flight: 4096,
-        head_time: Duration::from_secs(10),
-        body_time: Duration::from_secs(30),
-        body_idle: Duration::from_secs(10),
-        idle: Duration::from_secs(60),
+        head_time: Duration::from_millis(HEAD_TIME_MS),
+        body_time: Duration::from_millis(BODY_TIME_MS),
+        body_idle: Duration::from_millis(BODY_IDLE_MS),
+        idle: Duration::from_millis(IDLE_MS),
         answer_time: Duration::from_millis(SERVICE_TIME_MS).saturating_add(BUS_TIME),
     };
 
@@ -193,6 +199,10 @@ impl Limits {
             body_bytes: env.positive("MESH_EDGE_MAX_BODY_BYTES", default.body_bytes),
             connections: env.positive("MESH_EDGE_CONNECTIONS", default.connections),
             in_flight: env.positive("MESH_EDGE_IN_FLIGHT", default.in_flight),
+            head_time: env.milliseconds("MESH_EDGE_HEAD_TIMEOUT_MS", HEAD_TIME_MS),
+            body_time: env.milliseconds("MESH_EDGE_BODY_TIMEOUT_MS", BODY_TIME_MS),
+            body_idle: env.milliseconds("MESH_EDGE_BODY_IDLE_MS", BODY_IDLE_MS),
+            idle: env.milliseconds("MESH_EDGE_IDLE_TIMEOUT_MS", IDLE_MS),
             answer_time: env.milliseconds("MESH_QUERY_TIMEOUT_MS", SERVICE_TIME_MS) + BUS_TIME,
             ..default
         }

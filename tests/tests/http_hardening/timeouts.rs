@@ -1,15 +1,16 @@
-//! What comes too late (contract section 7). These clients really wait, side by side.
+//! Late heads and bodies (contract section 7), with timeouts of a second instead of ten. The clients wait side by side.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use mesh_testbed::Mesh;
 use mesh_tests::{outside::Outside, problem};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::http_hardening::{connect, traffic::Traffic};
 
-/// Longest time for a head, and between two pieces of a body.
-const LATE: Duration = Duration::from_secs(10);
+/// Timeout of a head, and between two pieces of a body.
+const LATE: Duration = Duration::from_secs(1);
 
 /// How much later than that a connection may be closed.
 const SLACK: Duration = Duration::from_secs(2);
@@ -47,7 +48,7 @@ async fn dripping_head(url: &str) {
             return;
         }
         assert!(started.elapsed() < LATE + SLACK, "a dripping head is still read");
-        sleep(Duration::from_secs(1)).await;
+        sleep(LATE / 10).await;
     }
     panic!("a dripping head was read to its end");
 }
@@ -97,7 +98,7 @@ async fn slow_body(url: &str) {
     let head = "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n";
     connection.send(head.as_bytes()).await.expect("the edge reads");
     for piece in ["{\"", "tx", "\":", "1}"] {
-        sleep(Duration::from_millis(2500)).await;
+        sleep(LATE * 3 / 10).await;
         connection.send(piece.as_bytes()).await.expect("the edge still reads");
     }
     assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 400, "the body was read whole");
@@ -115,7 +116,14 @@ async fn idle_connection(url: &str) {
 
 #[tokio::test]
 async fn late_heads_are_closed_late_bodies_answered_and_others_do_not_notice() {
-    let mesh = Outside::fixture().await;
+    let database = mesh_tests::fixture::database().await;
+    let late = LATE.as_millis().to_string();
+    let mesh = Mesh::configure(&database)
+        .env("MESH_EDGE_HEAD_TIMEOUT_MS", &late)
+        .env("MESH_EDGE_BODY_IDLE_MS", &late)
+        .start()
+        .await;
+    let mesh = Outside::of(&mesh);
     let traffic = Traffic::to(&mesh);
     let url = mesh.url();
     let length = "Host: x\r\nContent-Length: 100\r\n";
