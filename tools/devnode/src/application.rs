@@ -14,7 +14,7 @@ use tokio::{sync::watch, task::spawn_blocking};
 
 use crate::{
     file::{BlockFile, BlockReader, StoredBlock, StoredTx},
-    open::{Kept, replay},
+    open::{StoredChain, replay},
     settings::Checks,
     table::{Places, note_places, unless_replayed},
 };
@@ -100,7 +100,7 @@ impl Application {
         let prefix = network.pow_prefix.clone();
         let opening = spawn_blocking(move || {
             let (mut hash, mut blocks) = (AppHash::new(), Blocks::default());
-            let kept = Kept::read(&path, &chain_id, |stored, frame| {
+            let kept = StoredChain::read(&path, &chain_id, |stored, frame| {
                 hash = digest(&hash, stored.height, stored.txs.iter().map(|tx| &tx.tx));
                 blocks.push(stored.height, frame);
             })?;
@@ -108,8 +108,8 @@ impl Application {
             Ok::<_, io::Error>((kept, hash, blocks))
         });
         let (kept, hash, blocks) = opening.await.map_err(io::Error::other)??;
-        let Kept { file, held, places } = kept;
-        let mut delivered = replay(&prefix, held);
+        let StoredChain { file, newest, places } = kept;
+        let mut delivered = replay(&prefix, newest);
         delivered.amend_rules(blocks.newest(), rules);
         let checked = delivered.clone();
         let heads = watch::Sender::new(blocks.newest());

@@ -2,14 +2,13 @@
 //! block takes those that wait. The table is locked for moments and never across a wait or a write to disk.
 
 use std::{
-    collections::HashMap,
     io,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use bytes::Bytes;
-use mesh_transaction::{Admission, Block, Candidate, Refusal, SpamFilter, SpamRules, TxHash};
+use mesh_transaction::{Block, Candidate, Refusal, SpamRules, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use tokio::{
@@ -22,7 +21,7 @@ use crate::{
     broadcasts::Broadcasts,
     file::{BlockFile, BlockReader, StoredBlock, StoredTx},
     mempool::{Pending, Turned},
-    open::Opened,
+    open::OpenChain,
     settings::{Checks, Settings},
     table::Table,
 };
@@ -88,10 +87,10 @@ impl Chain {
     pub async fn open(settings: Settings, recent: Vec<Block>, rules: SpamRules) -> io::Result<Self> {
         let opening = spawn_blocking(move || {
             let broadcasts = settings.broadcasts.as_deref().map(Broadcasts::open).transpose()?;
-            Ok((Opened::open(&settings, &recent, rules)?, broadcasts, settings))
+            Ok((OpenChain::open(&settings, &recent, rules)?, broadcasts, settings))
         });
         let (opened, broadcasts, settings) = opening.await.unwrap_or_else(|_| Err(interrupted()))?;
-        let Opened { file, table } = opened;
+        let OpenChain { file, table } = opened;
         let heads = watch::Sender::new(table.newest().map_or(0, |block| block.height));
         let shared = Shared {
             reader: Arc::new(file.reader()?),
@@ -301,26 +300,4 @@ impl Chain {
 
 fn interrupted() -> io::Error {
     io::Error::other("the file of blocks could not be read")
-}
-
-/// What became of each transaction of a block: whether it succeeded.
-pub(crate) fn outcomes(stored: &StoredBlock) -> HashMap<TxHash, bool> {
-    stored.txs.iter().map(|tx| (TxHash::of(&tx.tx), tx.code == 0)).collect()
-}
-
-/// The state of the rules against spam at the end of these blocks.
-pub(crate) fn replayed(
-    prefix: &str,
-    blocks: impl IntoIterator<Item = (Block, SpamRules, Vec<(Candidate, Admission)>)>,
-) -> SpamFilter {
-    let mut spam = SpamFilter::new(prefix);
-    let mut taken = Vec::new();
-    for (block, rules, txs) in blocks {
-        spam.begin(block, rules);
-        taken.extend(txs);
-    }
-    for (candidate, admission) in taken {
-        spam.restore(&candidate, admission);
-    }
-    spam
 }

@@ -5,6 +5,7 @@
 //! the message. The first frame names the chain.
 
 use std::{
+    collections::HashMap,
     fs::{File, OpenOptions, TryLockError},
     io::{self, BufReader, Read as _},
     os::unix::fs::FileExt as _,
@@ -13,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use mesh_transaction::{Admission, Block, Refusal, SpamRules};
+use mesh_transaction::{Admission, Block, Refusal, SpamRules, TxHash};
 use prost::Message;
 
 const FORMAT: u32 = 1;
@@ -88,6 +89,11 @@ impl StoredBlock {
             bar_ms: u64::try_from(rules.bar.as_millis()).unwrap_or(u64::MAX),
         };
         Self { height: block.height, hash: block.hash.clone(), time_ns, rules: Some(rules), txs }
+    }
+
+    /// Whether each of its transactions succeeded.
+    pub(crate) fn outcomes(&self) -> HashMap<TxHash, bool> {
+        self.txs.iter().map(|tx| (TxHash::of(&tx.tx), tx.code == 0)).collect()
     }
 
     pub(crate) fn block(&self) -> Block {

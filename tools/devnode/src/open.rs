@@ -10,65 +10,66 @@ use std::{
 use mesh_transaction::{Admission, Block, Candidate, SpamFilter, SpamRules};
 
 use crate::{
-    chain::replayed,
     file::{BlockFile, StoredBlock},
     mempool::Mempool,
     settings::Settings,
     table::{BLOCKS_HELD, Places, Table, hold, note_places},
 };
 
-/// What is there when a chain begins.
+/// A chain that was opened: its file, and what is known of its blocks.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenChain {
     pub(crate) file: BlockFile,
     pub(crate) table: Table,
 }
 
 /// What a file holds: the newest of its blocks, and the places of all transactions.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredChain {
     pub(crate) file: BlockFile,
-    pub(crate) held: VecDeque<Read>,
+    pub(crate) newest: VecDeque<FileBlock>,
     pub(crate) places: Places,
 }
 
 /// A block as it is read from the file, without its transactions' bytes.
 #[derive(Debug)]
-pub(crate) struct Read {
-    frame: u64,
+pub(crate) struct FileBlock {
+    /// The place of its frame, when the file has it.
+    frame: Option<u64>,
     block: Block,
     rules: SpamRules,
     taken: Vec<(Candidate, Admission)>,
 }
 
-impl Opened {
+impl OpenChain {
     pub(crate) fn open(settings: &Settings, recent: &[Block], rules: SpamRules) -> io::Result<Self> {
-        let Kept { file, held, places } = match read(settings, recent)? {
-            Some(kept) => kept,
+        let StoredChain { file, newest, places } = match read(settings, recent)? {
+            Some(stored) => stored,
             None => {
-                set_aside(&settings.file)?;
+                move_aside(&settings.file)?;
                 read(settings, recent)?.ok_or_else(|| io::Error::other("the file of blocks is foreign"))?
             }
         };
-        let mut blocks: BTreeMap<u64, (Block, SpamRules, Vec<_>, Option<u64>)> = BTreeMap::new();
-        for block in recent {
-            blocks.insert(block.height, (block.clone(), rules, Vec::new(), None));
+        let stored = recent.iter().map(|block| FileBlock {
+            frame: None,
+            block: block.clone(),
+            rules,
+            taken: Vec::new(),
+        });
+        // Of a block that both have, the file knows the transactions.
+        let by_height = |block: FileBlock| (block.block.height, block);
+        let blocks: BTreeMap<u64, FileBlock> = stored.chain(newest).map(by_height).collect();
+        let mut held = VecDeque::new();
+        for FileBlock { block, frame, .. } in blocks.values() {
+            hold(&mut held, block.clone(), *frame);
         }
-        for Read { frame, block, rules, taken } in held {
-            blocks.insert(block.height, (block, rules, taken, Some(frame)));
-        }
-        let mut standing = VecDeque::new();
-        for (block, _, _, frame) in blocks.values() {
-            hold(&mut standing, block.clone(), *frame);
-        }
-        let replay = blocks.into_values().map(|(block, rules, taken, _)| (block, rules, taken));
-        let spam = replayed(&settings.network.pow_prefix, replay);
+        let spam = replay(&settings.network.pow_prefix, blocks.into_values());
         let mempool = Mempool::new(settings.limits);
-        Ok(Self { file, table: Table::new(settings.checks, mempool, spam, standing, places) })
+        Ok(Self { file, table: Table::new(settings.checks, mempool, spam, held, places) })
     }
 }
 
-impl Kept {
+impl StoredChain {
     /// Reads a file, and shows each of its blocks with the place of its frame; nothing when it is of another
     /// chain.
     pub(crate) fn read(
@@ -76,37 +77,46 @@ impl Kept {
         chain_id: &str,
         mut each: impl FnMut(&StoredBlock, u64),
     ) -> io::Result<Option<Self>> {
-        let (mut held, mut places) = (VecDeque::new(), Places::new());
+        let (mut newest, mut places) = (VecDeque::new(), Places::new());
         let file = BlockFile::open(file, chain_id, |stored, frame| {
             note_places(&mut places, &stored, frame);
             each(&stored, frame);
             let (block, rules) = (stored.block(), stored.rules());
-            held.push_back(Read { frame, block, rules, taken: taken(stored) });
-            if held.len() > BLOCKS_HELD {
-                held.pop_front();
+            newest.push_back(FileBlock { frame: Some(frame), block, rules, taken: taken(stored) });
+            if newest.len() > BLOCKS_HELD {
+                newest.pop_front();
             }
         })?;
-        Ok(file.map(|file| Self { file, held, places }))
+        Ok(file.map(|file| Self { file, newest, places }))
     }
 }
 
 /// The state of the rules after these blocks.
-pub(crate) fn replay(prefix: &str, held: impl IntoIterator<Item = Read>) -> SpamFilter {
-    replayed(prefix, held.into_iter().map(|Read { block, rules, taken, .. }| (block, rules, taken)))
+pub(crate) fn replay(prefix: &str, blocks: impl IntoIterator<Item = FileBlock>) -> SpamFilter {
+    let mut spam = SpamFilter::new(prefix);
+    let mut taken = Vec::new();
+    for block in blocks {
+        spam.begin(block.block, block.rules);
+        taken.extend(block.taken);
+    }
+    for (candidate, admission) in taken {
+        spam.restore(&candidate, admission);
+    }
+    spam
 }
 
 /// Reads the file; nothing when it is of another chain, or of another history of this one.
-fn read(settings: &Settings, recent: &[Block]) -> io::Result<Option<Kept>> {
-    let kept = Kept::read(&settings.file, &settings.network.chain_id, |_, _| {})?;
-    let fits = |held: &VecDeque<Read>| match (recent.last(), held.back()) {
+fn read(settings: &Settings, recent: &[Block]) -> io::Result<Option<StoredChain>> {
+    let stored = StoredChain::read(&settings.file, &settings.network.chain_id, |_, _| {})?;
+    let fits = |held: &VecDeque<FileBlock>| match (recent.last(), held.back()) {
         (Some(newest), Some(last)) => last.block.height <= newest.height && agrees(held, recent),
         _ => true,
     };
-    Ok(kept.filter(|kept| fits(&kept.held)))
+    Ok(stored.filter(|stored| fits(&stored.newest)))
 }
 
 /// Whether blocks that both have are the same.
-fn agrees(held: &VecDeque<Read>, recent: &[Block]) -> bool {
+fn agrees(held: &VecDeque<FileBlock>, recent: &[Block]) -> bool {
     recent.iter().all(|block| match held.binary_search_by_key(&block.height, |read| read.block.height) {
         Ok(at) => held.get(at).is_some_and(|read| read.block.hash == block.hash),
         Err(_) => true,
@@ -124,7 +134,7 @@ fn taken(stored: StoredBlock) -> Vec<(Candidate, Admission)> {
         .collect()
 }
 
-fn set_aside(file: &Path) -> io::Result<()> {
+fn move_aside(file: &Path) -> io::Result<()> {
     let aside = file.with_extension("other");
     tracing::warn!(to = %aside.display(), "the file of blocks is of another chain, it is set aside");
     std::fs::rename(file, aside)

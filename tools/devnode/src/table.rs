@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use mesh_transaction::{Admission, Block, Candidate, Refusal, SpamFilter, TxHash};
 
-use crate::{chain::outcomes, file::StoredBlock, mempool::Mempool, settings::Checks};
+use crate::{file::StoredBlock, mempool::Mempool, settings::Checks};
 
 /// As many blocks are held as the window of the rules can be long.
 pub(crate) const BLOCKS_HELD: usize = 500;
@@ -96,7 +96,7 @@ impl Table {
         hold(&mut self.blocks, block, Some(frame));
         let (checks, spam) = (self.checks, &self.spam);
         let stands = |hash: &TxHash| checks == Checks::None || spam.admission(hash).is_ok();
-        self.mempool.settle(&outcomes(stored), stands);
+        self.mempool.settle(&stored.outcomes(), stands);
     }
 }
 

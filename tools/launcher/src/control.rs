@@ -4,6 +4,8 @@
 //! Comes in: requests of the command line. Goes out: what the supervisor answers. The socket may be used by
 //! whoever may write in the home, nobody else.
 
+pub(crate) mod protocol;
+
 use std::{
     fs::File,
     io,
@@ -13,7 +15,6 @@ use std::{
 };
 
 use rustix::fs::{Mode, OFlags};
-use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream},
@@ -22,6 +23,8 @@ use tokio::{
 
 use crate::{home::Home, supervisor::Supervisor};
 
+pub use protocol::{Answer, Request, Row};
+
 const SOCKET: &str = "control.sock";
 /// The length that fits into a socket address everywhere, its final zero not counted.
 const LONGEST_ADDRESS: usize = 103;
@@ -29,86 +32,6 @@ const LONGEST_LINE: u64 = 1 << 20;
 const LINE_DEADLINE: Duration = Duration::from_secs(5);
 /// A rolling restart of many replicas may take minutes, and nothing takes longer.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(600);
-
-/// What a command line asks of a running mesh.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "ask", deny_unknown_fields)]
-pub enum Request {
-    /// Lists the processes.
-    Ps,
-    /// Holds one replica down, or all replicas of a name.
-    Stop {
-        /// The process's name.
-        name: String,
-        /// The replica, or all.
-        replica: Option<u32>,
-    },
-    /// Brings back what was held down.
-    Start {
-        /// The process's name.
-        name: String,
-        /// The replica, or all.
-        replica: Option<u32>,
-    },
-    /// Replaces the replicas one after the other.
-    Restart {
-        /// The process's name.
-        name: String,
-    },
-    /// Changes the number of replicas.
-    Scale {
-        /// The service's name.
-        name: String,
-        /// How many there shall be.
-        replicas: u32,
-    },
-    /// Asks for the variables that a service is given, so that a command does as its replicas do.
-    Environment {
-        /// The service's name.
-        name: String,
-    },
-    /// Stops the whole mesh; answered before the stop begins.
-    Shutdown,
-}
-
-/// One process of a running mesh.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
-    /// The process's name.
-    pub service: String,
-    /// Its number among its like, from 0.
-    pub replica: u32,
-    /// Its process id.
-    pub pid: u32,
-    /// The base of its admin address, when it has one and has said it.
-    pub admin: Option<String>,
-}
-
-/// What a running mesh answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "answer")]
-pub enum Answer {
-    /// The processes.
-    Rows {
-        /// One row per process that has a pid.
-        rows: Vec<Row>,
-    },
-    /// The variables of a service; a later entry of the same name wins.
-    Environment {
-        /// Name and value, secrets among them.
-        variables: Vec<(String, String)>,
-    },
-    /// It is done.
-    Done {
-        /// What a person may want to know besides.
-        note: Option<String>,
-    },
-    /// It was not done.
-    Refused {
-        /// Why, and what to do next.
-        reason: String,
-    },
-}
 
 /// Why no answer came.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Mutex as Turn, time::Instant};
 
 use crate::{
-    control::{Answer, Request, Row},
+    control::protocol::{Answer, Request, Row},
     keeper::{Condition, Keeper, Recipe, Wanted},
     ready,
     restart::RestartRule,

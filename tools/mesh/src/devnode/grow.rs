@@ -16,8 +16,8 @@ use tokio::{
 use tokio_postgres::Client;
 
 use super::{
-    application::{Decided, decided},
     config::Config,
+    decided::{DecidedBlocks, decided_block},
 };
 use crate::{failure::Failure, signals::Signals};
 
@@ -47,7 +47,7 @@ pub(super) async fn write(
         };
         let outcome = match application.cloned() {
             None => run_live(url, plan, state, config.block_period, tell, stop).await,
-            Some(application) => run_decided(url, plan, state, Decided(application), tell, stop).await,
+            Some(application) => run_decided(url, plan, state, DecidedBlocks(application), tell, stop).await,
         };
         match outcome {
             Ok(()) => return Ok(()),
@@ -121,7 +121,7 @@ async fn write_blocks(
 async fn write_decided(client: &Client, application: &Application) -> Result<(), Box<dyn std::error::Error>> {
     let newest = client.query_opt("SELECT height FROM last_block", &[]);
     let newest: i64 = timeout(BLOCK_DEADLINE, newest).await??.map_or(0, |row| row.get(0));
-    let block = decided(application, newest.unsigned_abs() + 1).await;
+    let block = decided_block(application, newest.unsigned_abs() + 1).await;
     let (height, time) = (block.height.cast_signed(), UNIX_EPOCH + block.time);
     timeout(BLOCK_DEADLINE, client.execute(DECIDED_BLOCK, &[&height, &time, &block.hash])).await??;
     Ok(())

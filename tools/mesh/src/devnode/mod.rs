@@ -8,6 +8,7 @@
 
 mod application;
 mod config;
+mod decided;
 mod follow;
 mod grow;
 
