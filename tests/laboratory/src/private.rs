@@ -11,7 +11,7 @@ use mesh_launcher::RestartRule;
 use mesh_launcher::bus::Bus;
 use mesh_launcher::database::Database;
 use mesh_launcher::home::Home;
-use mesh_launcher::services::{self, Sockets, Surroundings};
+use mesh_launcher::services::{self, ServiceEnvironment, Sockets};
 use mesh_launcher::supervisor::{Group, Supervisor};
 use mesh_problem::error_chain;
 use tempfile::TempDir;
@@ -180,8 +180,12 @@ impl PrivateMesh {
     }
 
     /// What services of this mesh are given. Builds them.
-    async fn surroundings(&self, servers: &Servers, layout: &Layout<'_>) -> Result<Surroundings, Failure> {
-        Ok(Surroundings {
+    async fn surroundings(
+        &self,
+        servers: &Servers,
+        layout: &Layout<'_>,
+    ) -> Result<ServiceEnvironment, Failure> {
+        Ok(ServiceEnvironment {
             home: self.home.clone(),
             binaries: programs::services()?,
             bus: servers.bus.clone(),
@@ -195,7 +199,7 @@ impl PrivateMesh {
     /// A service of another name, with sockets and files of its own. Nothing runs yet.
     fn beside(
         &self,
-        around: Surroundings,
+        around: ServiceEnvironment,
         service: &str,
         name: &str,
     ) -> Result<(Group, SocketAddr), Failure> {
@@ -204,7 +208,7 @@ impl PrivateMesh {
         home.create().map_err(|error| Failure::failed(error.to_string()))?;
         let service =
             services::find(service).ok_or_else(|| Failure::failed(format!("there is no {service}")))?;
-        let around = Arc::new(Surroundings { home, sockets: sockets()?, ..around });
+        let around = Arc::new(ServiceEnvironment { home, sockets: sockets()?, ..around });
         Ok((Group { name: name.to_owned(), ..around.group(service) }, around.sockets.http))
     }
 
@@ -261,13 +265,13 @@ impl Servers {
 
 /// The same group, whose replicas have further variables.
 fn with_env(group: Group, env_of: EnvOf) -> Group {
-    let (name, recipe) = (group.name.clone(), group.recipe);
-    let recipe = Box::new(move |replica, generation| {
-        let mut recipe = recipe(replica, generation);
-        recipe.spec.env.extend(env_of(&name, replica));
-        recipe
+    let (name, replica_spec) = (group.name.clone(), group.replica_spec);
+    let replica_spec = Box::new(move |replica, generation| {
+        let mut replica_spec = replica_spec(replica, generation);
+        replica_spec.spec.env.extend(env_of(&name, replica));
+        replica_spec
     });
-    Group { recipe, ..group }
+    Group { replica_spec, ..group }
 }
 
 /// Sockets on free ports of this machine.

@@ -13,8 +13,8 @@ use tendermint_proto::{
         ResponseCommit, ResponseEcho, ResponseException, ResponseExtendVote, ResponseFinalizeBlock,
         ResponseFlush, ResponseInfo, ResponseInitChain, ResponseListSnapshots, ResponseLoadSnapshotChunk,
         ResponsePrepareProposal, ResponseProcessProposal, ResponseQuery, ResponseVerifyVoteExtension,
-        request::Value as Asked, response::Value as Said, response_process_proposal::ProposalStatus,
-        response_verify_vote_extension::VerifyStatus,
+        request::Value as AbciRequest, response::Value as AbciResponse,
+        response_process_proposal::ProposalStatus, response_verify_vote_extension::VerifyStatus,
     },
 };
 use tokio::{
@@ -89,25 +89,25 @@ fn next(read: &mut BytesMut) -> io::Result<Option<Request>> {
     Request::decode(message).map(Some).map_err(|error| invalid(error.to_string()))
 }
 
-async fn answer(application: &Application, request: Request) -> Said {
+async fn answer(application: &Application, request: Request) -> AbciResponse {
     let said = match request.value {
         None => Err("an empty request".to_owned()),
-        Some(asked) => said(application, asked).await.map_err(|error| error.to_string()),
+        Some(request) => respond(application, request).await.map_err(|error| error.to_string()),
     };
     said.unwrap_or_else(|error| {
         // The node ends with this, and asks again from the last block kept when it has started anew.
         tracing::error!(error, "the node asks what cannot be done");
-        Said::Exception(ResponseException { error })
+        AbciResponse::Exception(ResponseException { error })
     })
 }
 
-async fn said(application: &Application, asked: Asked) -> Result<Said, ApplicationError> {
-    Ok(match asked {
-        Asked::Echo(echo) => Said::Echo(ResponseEcho { message: echo.message }),
-        Asked::Flush(_) => Said::Flush(ResponseFlush {}),
-        Asked::Info(_) => {
-            let (height, hash) = application.standing();
-            Said::Info(ResponseInfo {
+async fn respond(application: &Application, request: AbciRequest) -> Result<AbciResponse, ApplicationError> {
+    Ok(match request {
+        AbciRequest::Echo(echo) => AbciResponse::Echo(ResponseEcho { message: echo.message }),
+        AbciRequest::Flush(_) => AbciResponse::Flush(ResponseFlush {}),
+        AbciRequest::Info(_) => {
+            let (height, hash) = application.status();
+            AbciResponse::Info(ResponseInfo {
                 data: "mesh".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 app_version: 1,
@@ -115,51 +115,55 @@ async fn said(application: &Application, asked: Asked) -> Result<Said, Applicati
                 last_block_app_hash: hash.into(),
             })
         }
-        Asked::InitChain(chain) => {
+        AbciRequest::InitChain(chain) => {
             application.begin(&chain.chain_id)?;
-            Said::InitChain(ResponseInitChain::default())
+            AbciResponse::InitChain(ResponseInitChain::default())
         }
-        Asked::Query(_) => Said::Query(ResponseQuery {
+        AbciRequest::Query(_) => AbciResponse::Query(ResponseQuery {
             code: 1,
             log: "blocks and transactions are to be had from the node itself".to_owned(),
             ..ResponseQuery::default()
         }),
-        Asked::CheckTx(check) => {
+        AbciRequest::CheckTx(check) => {
             let (code, data) = verdict(application.check(&check.tx).err());
-            Said::CheckTx(ResponseCheckTx { code, data, ..ResponseCheckTx::default() })
+            AbciResponse::CheckTx(ResponseCheckTx { code, data, ..ResponseCheckTx::default() })
         }
-        Asked::PrepareProposal(proposal) => Said::PrepareProposal(ResponsePrepareProposal {
+        AbciRequest::PrepareProposal(proposal) => AbciResponse::PrepareProposal(ResponsePrepareProposal {
             txs: within(proposal.txs, proposal.max_tx_bytes),
         }),
-        Asked::ProcessProposal(RequestProcessProposal { hash, height, time, .. }) => {
+        AbciRequest::ProcessProposal(RequestProcessProposal { hash, height, time, .. }) => {
             application.proposed(block(height, &hash, time));
-            Said::ProcessProposal(ResponseProcessProposal { status: ProposalStatus::Accept.into() })
+            AbciResponse::ProcessProposal(ResponseProcessProposal { status: ProposalStatus::Accept.into() })
         }
-        Asked::FinalizeBlock(RequestFinalizeBlock { txs, hash, height, time, .. }) => {
+        AbciRequest::FinalizeBlock(RequestFinalizeBlock { txs, hash, height, time, .. }) => {
             let (results, app_hash) = application.finalize(&block(height, &hash, time), &txs)?;
             let tx_results = results.into_iter().map(|result| {
                 let (code, data) = verdict(result.err());
                 ExecTxResult { code, data, ..ExecTxResult::default() }
             });
-            Said::FinalizeBlock(ResponseFinalizeBlock {
+            AbciResponse::FinalizeBlock(ResponseFinalizeBlock {
                 tx_results: tx_results.collect(),
                 app_hash: app_hash.into(),
                 ..ResponseFinalizeBlock::default()
             })
         }
-        Asked::Commit(_) => {
+        AbciRequest::Commit(_) => {
             application.commit().await?;
-            Said::Commit(ResponseCommit::default())
+            AbciResponse::Commit(ResponseCommit::default())
         }
         // What follows is not in use: votes carry nothing, and there are no snapshots.
-        Asked::ExtendVote(_) => Said::ExtendVote(ResponseExtendVote::default()),
-        Asked::VerifyVoteExtension(_) => {
-            Said::VerifyVoteExtension(ResponseVerifyVoteExtension { status: VerifyStatus::Accept.into() })
+        AbciRequest::ExtendVote(_) => AbciResponse::ExtendVote(ResponseExtendVote::default()),
+        AbciRequest::VerifyVoteExtension(_) => {
+            AbciResponse::VerifyVoteExtension(ResponseVerifyVoteExtension {
+                status: VerifyStatus::Accept.into(),
+            })
         }
-        Asked::ListSnapshots(_) => Said::ListSnapshots(ResponseListSnapshots::default()),
-        Asked::OfferSnapshot(_) => Said::OfferSnapshot(Default::default()),
-        Asked::LoadSnapshotChunk(_) => Said::LoadSnapshotChunk(ResponseLoadSnapshotChunk::default()),
-        Asked::ApplySnapshotChunk(_) => Said::ApplySnapshotChunk(Default::default()),
+        AbciRequest::ListSnapshots(_) => AbciResponse::ListSnapshots(ResponseListSnapshots::default()),
+        AbciRequest::OfferSnapshot(_) => AbciResponse::OfferSnapshot(Default::default()),
+        AbciRequest::LoadSnapshotChunk(_) => {
+            AbciResponse::LoadSnapshotChunk(ResponseLoadSnapshotChunk::default())
+        }
+        AbciRequest::ApplySnapshotChunk(_) => AbciResponse::ApplySnapshotChunk(Default::default()),
     })
 }
 
@@ -196,9 +200,10 @@ mod tests {
 
     #[test]
     fn requests_are_read_however_they_are_cut() {
-        let check =
-            Request { value: Some(Asked::CheckTx(RequestCheckTx { tx: vec![7; 300].into(), r#type: 0 })) };
-        let flush = Request { value: Some(Asked::Flush(RequestFlush {})) };
+        let check = Request {
+            value: Some(AbciRequest::CheckTx(RequestCheckTx { tx: vec![7; 300].into(), r#type: 0 })),
+        };
+        let flush = Request { value: Some(AbciRequest::Flush(RequestFlush {})) };
         let sent = [check.encode_length_delimited_to_vec(), flush.encode_length_delimited_to_vec()].concat();
         for cut in 0..=sent.len() {
             let mut read = BytesMut::from(&sent[..cut]);

@@ -8,7 +8,7 @@ use mesh_transaction::{Block, Refusal, TxHash};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::chain::{Delivered, Held};
+use crate::chain::{BlockWithTxs, Delivered};
 
 /// The release whose answers these are.
 const VERSION: &str = "0.38.19";
@@ -121,7 +121,7 @@ pub(crate) fn status(
 }
 
 /// `block`.
-pub(crate) fn block(chain_id: &str, held: &Held) -> Value {
+pub(crate) fn block(chain_id: &str, held: &BlockWithTxs) -> Value {
     let txs: Vec<String> = held.txs.iter().map(|tx| STANDARD.encode(tx)).collect();
     let last = id_of(held.previous.as_ref());
     json!({
@@ -141,7 +141,7 @@ pub(crate) fn block(chain_id: &str, held: &Held) -> Value {
 }
 
 /// What subscribers of `tm.event='NewBlock'` hear.
-pub(crate) fn new_block(chain_id: &str, held: &Held) -> Value {
+pub(crate) fn new_block(chain_id: &str, held: &BlockWithTxs) -> Value {
     let mut value = block(chain_id, held);
     value["result_finalize_block"] = json!({
         "events": [],
@@ -154,12 +154,12 @@ pub(crate) fn new_block(chain_id: &str, held: &Held) -> Value {
 }
 
 /// What subscribers of `tm.event='NewBlockHeader'` hear.
-pub(crate) fn new_block_header(chain_id: &str, held: &Held) -> Value {
+pub(crate) fn new_block_header(chain_id: &str, held: &BlockWithTxs) -> Value {
     json!({"type": "tendermint/event/NewBlockHeader", "value": {"header": header(chain_id, held)}})
 }
 
 /// The header inside `block` and inside the news of one.
-fn header(chain_id: &str, held: &Held) -> Value {
+fn header(chain_id: &str, held: &BlockWithTxs) -> Value {
     // Not the root of a tree as in CometBFT, but of these transactions, too; without any it is the same.
     let hashes = held.txs.iter().fold(Sha256::new(), |all, tx| all.chain_update(Sha256::digest(tx)));
     let data_hash = hex::encode_upper(hashes.finalize());

@@ -16,7 +16,7 @@ use crate::{
     file::{BlockFile, BlockReader, StoredBlock, StoredTx},
     open::{StoredChain, replay},
     settings::Checks,
-    table::{Places, note_places, unless_replayed},
+    table::{TxPositions, record_positions, refuse_replay},
 };
 
 /// A digest over all blocks: their heights and the hashes of their transactions. Empty before the first.
@@ -40,7 +40,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    places: Places,
+    positions: TxPositions,
     /// What the chain's blocks have made of the rules.
     delivered: SpamFilter,
     /// The same with what the node has had checked since.
@@ -108,12 +108,12 @@ impl Application {
             Ok::<_, io::Error>((kept, hash, blocks))
         });
         let (kept, hash, blocks) = opening.await.map_err(io::Error::other)??;
-        let StoredChain { file, newest, places } = kept;
+        let StoredChain { file, newest, positions } = kept;
         let mut delivered = replay(&prefix, newest);
         delivered.amend_rules(blocks.newest(), rules);
         let checked = delivered.clone();
         let heads = watch::Sender::new(blocks.newest());
-        let state = State { places, delivered, checked, rules, hash, blocks, finalized: None };
+        let state = State { positions, delivered, checked, rules, hash, blocks, finalized: None };
         let shared = Shared {
             network,
             checks,
@@ -153,7 +153,7 @@ impl Application {
     }
 
     /// The newest height and the hash that goes with it.
-    pub(crate) fn standing(&self) -> (u64, AppHash) {
+    pub(crate) fn status(&self) -> (u64, AppHash) {
         let state = self.state();
         (state.blocks.newest(), state.hash.clone())
     }
@@ -175,7 +175,7 @@ impl Application {
         if self.shared.checks == Checks::None {
             return Ok(());
         }
-        unless_replayed(&state.places, &candidate)?;
+        refuse_replay(&state.positions, &candidate)?;
         // The node asks again what waits, and anybody may have a check repeated.
         if state.checked.admission(&candidate.hash).is_ok() {
             return Ok(());
@@ -209,7 +209,7 @@ impl Application {
         for (tx, candidate) in txs.iter().zip(read) {
             let admitted = candidate.and_then(|candidate| match self.shared.checks {
                 Checks::All => {
-                    unless_replayed(&state.places, &candidate)?;
+                    refuse_replay(&state.positions, &candidate)?;
                     spam.admit(&candidate)
                 }
                 Checks::None => Ok(Admission { height: 0, bits: 0 }),
@@ -241,7 +241,7 @@ impl Application {
             checked.merge_bans(&state.checked);
             (state.delivered, state.checked, state.hash) = (spam, checked, hash);
         }
-        note_places(&mut state.places, &stored, frame);
+        record_positions(&mut state.positions, &stored, frame);
         state.blocks.push(stored.height, frame);
         drop(state);
         self.shared.heads.send_replace(stored.height);

@@ -12,7 +12,7 @@ use mesh_transaction::{Block, Candidate, Refusal, SpamRules, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use tokio::{
-    sync::{Mutex as Turn, Semaphore, watch},
+    sync::{Mutex as AsyncMutex, Semaphore, watch},
     task::spawn_blocking,
     time::{sleep, timeout},
 };
@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     broadcasts::Broadcasts,
     file::{BlockFile, BlockReader, StoredBlock, StoredTx},
-    mempool::{Pending, Turned},
+    mempool::{BroadcastError, Pending},
     open::OpenChain,
     settings::{Checks, Settings},
     table::Table,
@@ -37,7 +37,7 @@ struct Shared {
     settings: Settings,
     table: Mutex<Table>,
     /// One block at a time is written.
-    file: Turn<Arc<Mutex<BlockFile>>>,
+    file: AsyncMutex<Arc<Mutex<BlockFile>>>,
     reader: Arc<BlockReader>,
     commits: Semaphore,
     heads: watch::Sender<u64>,
@@ -65,7 +65,7 @@ pub enum CommitError {
 pub struct Delivered {
     /// The height of the block.
     pub height: u64,
-    /// The place in the block.
+    /// The position in the block.
     pub index: u32,
     /// The transaction.
     pub tx: Bytes,
@@ -75,7 +75,7 @@ pub struct Delivered {
 
 /// A block that is held, with its transactions in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct BlockWithTxs {
     pub(crate) block: Block,
     pub(crate) previous: Option<Block>,
     pub(crate) txs: Vec<Bytes>,
@@ -95,7 +95,7 @@ impl Chain {
         let shared = Shared {
             reader: Arc::new(file.reader()?),
             table: Mutex::new(table),
-            file: Turn::new(Arc::new(Mutex::new(file))),
+            file: AsyncMutex::new(Arc::new(Mutex::new(file))),
             commits: Semaphore::new(settings.limits.commits),
             heads,
             broadcasts,
@@ -113,9 +113,9 @@ impl Chain {
             let (file, stored) = (Arc::clone(&file), stored.clone());
             spawn_blocking(move || file.lock().push(&stored))
         };
-        let place = writing.await.unwrap_or_else(|_| Err(interrupted()))?;
+        let position = writing.await.unwrap_or_else(|_| Err(interrupted()))?;
         let delivered = stored.txs.len();
-        self.table().committed(block, &stored, place);
+        self.table().committed(block, &stored, position);
         self.shared.heads.send_replace(stored.height);
         Ok(delivered)
     }
@@ -154,7 +154,11 @@ impl Chain {
 
     /// Takes a broadcast transaction: the hash, and why it is refused when it is. What passes waits for a
     /// block.
-    pub async fn broadcast(&self, method: &str, tx: Bytes) -> Result<(TxHash, Option<Refusal>), Turned> {
+    pub async fn broadcast(
+        &self,
+        method: &str,
+        tx: Bytes,
+    ) -> Result<(TxHash, Option<Refusal>), BroadcastError> {
         let hash = TxHash::of(&tx);
         if let Some(broadcasts) = &self.shared.broadcasts {
             broadcasts.note(method, &hash);
@@ -162,7 +166,7 @@ impl Chain {
         {
             let mut table = self.table();
             if table.catching_up {
-                return Err(Turned::CatchingUp);
+                return Err(BroadcastError::CatchingUp);
             }
             table.mempool.enter(hash, tx.len())?;
         }
@@ -177,7 +181,7 @@ impl Chain {
             sleep(delay).await;
             chain.take(hash, tx)
         });
-        Ok((hash, judging.await.map_err(|_| Turned::Stopping)?))
+        Ok((hash, judging.await.map_err(|_| BroadcastError::Stopping)?))
     }
 
     /// Judges a transaction whose hash has entered the cache.
@@ -199,9 +203,13 @@ impl Chain {
     }
 
     /// Broadcasts a transaction and waits until a block has it.
-    pub async fn broadcast_commit(&self, tx: Bytes) -> Result<(TxHash, Result<Delivered, Refusal>), Turned> {
+    pub async fn broadcast_commit(
+        &self,
+        tx: Bytes,
+    ) -> Result<(TxHash, Result<Delivered, Refusal>), BroadcastError> {
         let limits = &self.shared.settings.limits;
-        let _permit = self.shared.commits.try_acquire().map_err(|_| Turned::Commits(limits.commits))?;
+        let _permit =
+            self.shared.commits.try_acquire().map_err(|_| BroadcastError::Commits(limits.commits))?;
         let mut heights = self.heights();
         let begun = *heights.borrow_and_update();
         let (hash, refusal) = self.broadcast("broadcast_tx_commit", tx).await?;
@@ -220,7 +228,7 @@ impl Chain {
         };
         match timeout(limits.commit_wait, waiting).await {
             Ok(Some(delivered)) => Ok((hash, Ok(delivered))),
-            Ok(None) | Err(_) => Err(Turned::TimedOut),
+            Ok(None) | Err(_) => Err(BroadcastError::TimedOut),
         }
     }
 
@@ -233,25 +241,25 @@ impl Chain {
 
     /// What became of a transaction that is in a block.
     pub async fn find(&self, hash: &TxHash) -> io::Result<Option<Delivered>> {
-        let Some((place, index)) = self.table().place_of(hash) else { return Ok(None) };
-        let stored = self.stored(place).await?;
+        let Some((position, index)) = self.table().position_of(hash) else { return Ok(None) };
+        let stored = self.stored(position).await?;
         let tx = stored.txs.into_iter().nth(index as usize).ok_or_else(interrupted)?;
         let refusal = (tx.code != 0).then_some(Refusal { code: tx.code, reason: tx.reason });
         Ok(Some(Delivered { height: stored.height, index, tx: tx.tx, refusal }))
     }
 
     /// A block that is held, with its transactions.
-    pub(crate) async fn held(&self, height: u64) -> io::Result<Option<Held>> {
-        let Some((block, previous, place)) = self.table().block_at(height) else { return Ok(None) };
-        let txs = match place {
-            Some(place) => self.stored(place).await?.txs.into_iter().map(|tx| tx.tx).collect(),
+    pub(crate) async fn held(&self, height: u64) -> io::Result<Option<BlockWithTxs>> {
+        let Some((block, previous, position)) = self.table().block_at(height) else { return Ok(None) };
+        let txs = match position {
+            Some(position) => self.stored(position).await?.txs.into_iter().map(|tx| tx.tx).collect(),
             None => Vec::new(),
         };
-        Ok(Some(Held { block, previous, txs }))
+        Ok(Some(BlockWithTxs { block, previous, txs }))
     }
 
     /// The lowest block held, the newest one, and whether the node is behind.
-    pub(crate) fn standing(&self) -> (Option<Block>, Option<Block>, bool) {
+    pub(crate) fn status(&self) -> (Option<Block>, Option<Block>, bool) {
         let table = self.table();
         (table.oldest().cloned(), table.newest().cloned(), table.catching_up)
     }
@@ -268,9 +276,9 @@ impl Chain {
         &self.shared.settings
     }
 
-    async fn stored(&self, place: u64) -> io::Result<StoredBlock> {
+    async fn stored(&self, position: u64) -> io::Result<StoredBlock> {
         let reader = Arc::clone(&self.shared.reader);
-        spawn_blocking(move || reader.block(place)).await.unwrap_or_else(|_| Err(interrupted()))
+        spawn_blocking(move || reader.block(position)).await.unwrap_or_else(|_| Err(interrupted()))
     }
 
     fn read(&self, tx: &Bytes) -> Result<Candidate, Refusal> {
@@ -288,7 +296,7 @@ impl Chain {
             return Err(CommitError::NotNewer { height: block.height, newest });
         }
         table.spam.begin(block.clone(), rules);
-        let deliver = |pending: Pending| StoredTx::new(pending.tx, table.stands(&pending.hash));
+        let deliver = |pending: Pending| StoredTx::new(pending.tx, table.admission(&pending.hash));
         let txs = table.mempool.reap().into_iter().map(deliver).collect();
         Ok(StoredBlock::new(block, &rules, txs))
     }

@@ -22,10 +22,10 @@ const FRAME_HEAD: usize = 8;
 /// A greater length is no length. Blocks stay far below.
 const LONGEST_FRAME: u32 = 256 << 20;
 /// How long the life before may take to let go of the file.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, PartialEq, Message)]
-struct Beginning {
+struct FileHeader {
     #[prost(uint32, tag = "1")]
     format: u32,
     #[prost(string, tag = "2")]
@@ -130,8 +130,8 @@ pub(crate) struct BlockFile {
 }
 
 impl BlockFile {
-    /// Opens or makes the file of a chain and shows each of its blocks with the place of its frame. Nothing
-    /// when it is the file of another chain.
+    /// Opens or makes the file of a chain and shows each of its blocks with the position of its frame.
+    /// Nothing when it is the file of another chain.
     pub(crate) fn open(
         path: &Path,
         chain_id: &str,
@@ -139,13 +139,13 @@ impl BlockFile {
     ) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         lock(&file)?;
-        let beginning = Beginning { format: FORMAT, chain_id: chain_id.to_owned() };
+        let header = FileHeader { format: FORMAT, chain_id: chain_id.to_owned() };
         let mut reader = BufReader::with_capacity(1 << 20, &file);
         let mut length = 0;
         match frame(&mut reader)? {
             None => {}
             Some((message, bytes)) => {
-                if Beginning::decode(message).ok().as_ref() != Some(&beginning) {
+                if FileHeader::decode(message).ok().as_ref() != Some(&header) {
                     return Ok(None);
                 }
                 length = bytes;
@@ -163,13 +163,13 @@ impl BlockFile {
         }
         let mut open = Self { file, length };
         if length == 0 {
-            open.append(&beginning)?;
+            open.append(&header)?;
         }
         Ok(Some(open))
     }
 
-    /// Appends a block, safe from a crash when this returns, and tells the place of its frame. After an error
-    /// the file is as it was before.
+    /// Appends a block, safe from a crash when this returns, and tells the position of its frame. After an
+    /// error the file is as it was before.
     pub(crate) fn push(&mut self, block: &StoredBlock) -> io::Result<u64> {
         self.append(block)
     }
@@ -250,7 +250,7 @@ fn fill(reader: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<bool> {
 }
 
 fn lock(file: &File) -> io::Result<()> {
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_WAIT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
@@ -298,13 +298,13 @@ mod tests {
         let (file, seen) = open(&path);
         let mut file = file.unwrap();
         assert_eq!(seen, []);
-        let places: Vec<u64> = (1..=3).map(|height| file.push(&stored(height)).unwrap()).collect();
+        let positions: Vec<u64> = (1..=3).map(|height| file.push(&stored(height)).unwrap()).collect();
         let reader = file.reader().unwrap();
-        assert_eq!(reader.block(places[1]).unwrap(), stored(2));
-        reader.block(places[1] + 1).unwrap_err();
+        assert_eq!(reader.block(positions[1]).unwrap(), stored(2));
+        reader.block(positions[1] + 1).unwrap_err();
         drop((file, reader));
         let (_, seen) = open(&path);
-        assert_eq!(seen, (1..=3).zip(places).map(|(height, at)| (stored(height), at)).collect::<Vec<_>>());
+        assert_eq!(seen, (1..=3).zip(positions).map(|(height, at)| (stored(height), at)).collect::<Vec<_>>());
         assert_eq!(seen[0].0.rules(), SpamRules { increasing: true, ..SpamRules::default() });
         assert_eq!(seen[0].0.block().time.subsec_nanos(), 123_456_001);
     }

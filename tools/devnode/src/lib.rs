@@ -29,7 +29,7 @@ pub use abci::serve_application;
 pub use application::{Application, ApplicationError};
 pub use broadcasts::received;
 pub use chain::{Chain, CommitError, Delivered};
-pub use mempool::Turned;
+pub use mempool::BroadcastError;
 pub use node::DevNode;
 pub use port::ReservedPort;
 pub use settings::{Checks, Limits, Settings};

@@ -10,7 +10,7 @@ use crate::settings::Limits;
 
 /// Why a transaction is turned away before it is checked. The words are CometBFT's: clients go by them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Turned {
+pub enum BroadcastError {
     /// The node is behind the others.
     #[error("endpoint is closed while node is catching up")]
     CatchingUp,
@@ -72,12 +72,12 @@ impl Mempool {
     }
 
     /// Lets a transaction in to be checked, and remembers that it was seen.
-    pub(crate) fn enter(&mut self, hash: TxHash, bytes: usize) -> Result<(), Turned> {
+    pub(crate) fn enter(&mut self, hash: TxHash, bytes: usize) -> Result<(), BroadcastError> {
         self.room_for(bytes)?;
         if bytes > self.limits.tx_bytes {
-            return Err(Turned::TooLarge { most: self.limits.tx_bytes, actual: bytes });
+            return Err(BroadcastError::TooLarge { most: self.limits.tx_bytes, actual: bytes });
         }
-        if self.cache.push(hash) { Ok(()) } else { Err(Turned::Cached) }
+        if self.cache.push(hash) { Ok(()) } else { Err(BroadcastError::Cached) }
     }
 
     /// Keeps a transaction that passed its check. Others may have come meanwhile: without room it is
@@ -142,10 +142,15 @@ impl Mempool {
         self.waiting.iter().take(most).map(|pending| pending.tx.clone()).collect()
     }
 
-    fn room_for(&self, bytes: usize) -> Result<(), Turned> {
+    fn room_for(&self, bytes: usize) -> Result<(), BroadcastError> {
         let Limits { mempool_txs: most_txs, mempool_bytes: most_bytes, .. } = self.limits;
         if self.waiting.len() >= most_txs || bytes.saturating_add(self.bytes) > most_bytes {
-            return Err(Turned::Full { txs: self.waiting.len(), most_txs, bytes: self.bytes, most_bytes });
+            return Err(BroadcastError::Full {
+                txs: self.waiting.len(),
+                most_txs,
+                bytes: self.bytes,
+                most_bytes,
+            });
         }
         Ok(())
     }
@@ -201,7 +206,7 @@ mod tests {
         Pending { hash: TxHash::of(&tx), tx }
     }
 
-    fn add(mempool: &mut Mempool, pending: &Pending) -> Result<(), Turned> {
+    fn add(mempool: &mut Mempool, pending: &Pending) -> Result<(), BroadcastError> {
         mempool.enter(pending.hash, pending.tx.len())?;
         assert!(mempool.keep(pending.clone()));
         Ok(())
@@ -213,7 +218,7 @@ mod tests {
         let first = pending("a", 50);
         add(&mut mempool, &first).unwrap();
         // At exactly its bound the pool still has room, so the cache answers.
-        assert_eq!(add(&mut mempool, &first), Err(Turned::Cached));
+        assert_eq!(add(&mut mempool, &first), Err(BroadcastError::Cached));
         assert_eq!(
             add(&mut mempool, &pending("b", 61)).unwrap_err().to_string(),
             "mempool is full: number of txs 1 (max: 3), total txs bytes 50 (max: 100)"
@@ -226,7 +231,7 @@ mod tests {
         for name in ["b", "c"] {
             add(&mut mempool, &pending(name, 10)).unwrap();
         }
-        let full = Turned::Full { txs: 3, most_txs: 3, bytes: 70, most_bytes: 100 };
+        let full = BroadcastError::Full { txs: 3, most_txs: 3, bytes: 70, most_bytes: 100 };
         assert_eq!(add(&mut mempool, &pending("b", 10)), Err(full));
     }
 
@@ -236,7 +241,7 @@ mod tests {
         for keep_refused in [false, true] {
             let mut mempool = Mempool::new(Limits { keep_refused, ..limits() });
             mempool.enter(tx.hash, 10).unwrap();
-            assert_eq!(mempool.enter(tx.hash, 10), Err(Turned::Cached));
+            assert_eq!(mempool.enter(tx.hash, 10), Err(BroadcastError::Cached));
             mempool.refuse(&tx.hash);
             assert_eq!(mempool.enter(tx.hash, 10).is_err(), keep_refused);
         }
@@ -253,7 +258,7 @@ mod tests {
         mempool.settle(&delivered, |_| true);
         assert_eq!(mempool.size(), (1, 1));
         assert_eq!(mempool.first(9), [all[2].tx.clone()]);
-        assert_eq!(mempool.enter(all[0].hash, 30), Err(Turned::Cached));
+        assert_eq!(mempool.enter(all[0].hash, 30), Err(BroadcastError::Cached));
         mempool.enter(all[1].hash, 20).unwrap();
         // What no longer stands goes.
         mempool.settle(&HashMap::new(), |_| false);

@@ -13,7 +13,7 @@ use crate::{
     file::{BlockFile, StoredBlock},
     mempool::Mempool,
     settings::Settings,
-    table::{BLOCKS_HELD, Places, Table, hold, note_places},
+    table::{BLOCK_WINDOW, Table, TxPositions, hold, record_positions},
 };
 
 /// A chain that was opened: its file, and what is known of its blocks.
@@ -23,18 +23,18 @@ pub(crate) struct OpenChain {
     pub(crate) table: Table,
 }
 
-/// What a file holds: the newest of its blocks, and the places of all transactions.
+/// What a file holds: the newest of its blocks, and the positions of all transactions.
 #[derive(Debug)]
 pub(crate) struct StoredChain {
     pub(crate) file: BlockFile,
     pub(crate) newest: VecDeque<FileBlock>,
-    pub(crate) places: Places,
+    pub(crate) positions: TxPositions,
 }
 
 /// A block as it is read from the file, without its transactions' bytes.
 #[derive(Debug)]
 pub(crate) struct FileBlock {
-    /// The place of its frame, when the file has it.
+    /// The position of its frame, when the file has it.
     frame: Option<u64>,
     block: Block,
     rules: SpamRules,
@@ -43,7 +43,7 @@ pub(crate) struct FileBlock {
 
 impl OpenChain {
     pub(crate) fn open(settings: &Settings, recent: &[Block], rules: SpamRules) -> io::Result<Self> {
-        let StoredChain { file, newest, places } = match read(settings, recent)? {
+        let StoredChain { file, newest, positions } = match read(settings, recent)? {
             Some(stored) => stored,
             None => {
                 move_aside(&settings.file)?;
@@ -65,29 +65,29 @@ impl OpenChain {
         }
         let spam = replay(&settings.network.pow_prefix, blocks.into_values());
         let mempool = Mempool::new(settings.limits);
-        Ok(Self { file, table: Table::new(settings.checks, mempool, spam, held, places) })
+        Ok(Self { file, table: Table::new(settings.checks, mempool, spam, held, positions) })
     }
 }
 
 impl StoredChain {
-    /// Reads a file, and shows each of its blocks with the place of its frame; nothing when it is of another
-    /// chain.
+    /// Reads a file, and shows each of its blocks with the position of its frame; nothing when it is of
+    /// another chain.
     pub(crate) fn read(
         file: &Path,
         chain_id: &str,
         mut each: impl FnMut(&StoredBlock, u64),
     ) -> io::Result<Option<Self>> {
-        let (mut newest, mut places) = (VecDeque::new(), Places::new());
+        let (mut newest, mut positions) = (VecDeque::new(), TxPositions::new());
         let file = BlockFile::open(file, chain_id, |stored, frame| {
-            note_places(&mut places, &stored, frame);
+            record_positions(&mut positions, &stored, frame);
             each(&stored, frame);
             let (block, rules) = (stored.block(), stored.rules());
             newest.push_back(FileBlock { frame: Some(frame), block, rules, taken: taken(stored) });
-            if newest.len() > BLOCKS_HELD {
+            if newest.len() > BLOCK_WINDOW {
                 newest.pop_front();
             }
         })?;
-        Ok(file.map(|file| Self { file, newest, places }))
+        Ok(file.map(|file| Self { file, newest, positions }))
     }
 }
 

@@ -101,8 +101,8 @@ async fn broadcast(
 }
 
 /// CometBFT says before some refusals in which call they happened.
-fn commit_error(turned: &crate::Turned) -> String {
-    use crate::Turned::{Cached, Full, TooLarge};
+fn commit_error(turned: &crate::BroadcastError) -> String {
+    use crate::BroadcastError::{Cached, Full, TooLarge};
     match turned {
         Cached | Full { .. } | TooLarge { .. } => format!("error on broadcastTxCommit: {turned}"),
         _ => turned.to_string(),
@@ -110,7 +110,7 @@ fn commit_error(turned: &crate::Turned) -> String {
 }
 
 fn status(chain: &Chain, address: &str) -> Value {
-    let (oldest, newest, catching_up) = chain.standing();
+    let (oldest, newest, catching_up) = chain.status();
     let chain_id = &chain.settings().network.chain_id;
     answers::status(chain_id, address, oldest.as_ref(), newest.as_ref(), catching_up)
 }
@@ -125,7 +125,7 @@ async fn tx(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
 }
 
 async fn block(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
-    let (oldest, newest, _) = chain.standing();
+    let (oldest, newest, _) = chain.status();
     let (oldest, newest) = (oldest.map_or(0, |block| block.height), newest.map_or(0, |block| block.height));
     let height = match params.number("height")? {
         None => newest,

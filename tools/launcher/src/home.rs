@@ -1,7 +1,7 @@
 //! The folder in which one mesh lives: who owns it, where each thing lies in it, and what data it holds.
 //!
 //! Comes in: the folder given with `--home`. Goes out: paths, the lock that keeps a second launcher away,
-//! and the small memory by which a second `up` picks up its data.
+//! and the small state file by which a second `up` picks up its data.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -29,10 +29,10 @@ pub enum HomeError {
         /// Why not.
         source: io::Error,
     },
-    /// The memory file is not what this program wrote.
+    /// The state file is not what this program wrote.
     #[error("{path} cannot be understood ({source}); remove the home folder to start afresh")]
-    Memory {
-        /// The memory file.
+    SavedState {
+        /// The state file.
         path: PathBuf,
         /// Why not.
         source: serde_json::Error,
@@ -57,7 +57,7 @@ pub enum Data {
 
 /// What a home remembers between two runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct SavedState {
     /// Which database it is about; the private one has no name.
     pub database: Option<String>,
     /// What the database holds, or nothing yet.
@@ -94,7 +94,7 @@ impl Home {
     }
 
     /// The home used when none is given: `.mesh` in the repository, else in the current folder.
-    pub fn default_place() -> io::Result<Self> {
+    pub fn default_location() -> io::Result<Self> {
         let base = match crate::workspace::root() {
             Some(root) => root,
             None => std::env::current_dir()?,
@@ -189,25 +189,25 @@ impl Home {
     }
 
     /// Reads what the home remembers; a new home remembers nothing.
-    pub fn memory(&self) -> Result<Memory, HomeError> {
-        let path = self.memory_file();
+    pub fn saved_state(&self) -> Result<SavedState, HomeError> {
+        let path = self.state_file();
         match fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text)
-                .map_err(|source| HomeError::Memory { path: path.clone(), source }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::default()),
+                .map_err(|source| HomeError::SavedState { path: path.clone(), source }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(SavedState::default()),
             Err(source) => Err(unusable(&path, source)),
         }
     }
 
-    /// Remembers, so that a crash at any moment leaves the old memory or the new one.
-    pub fn remember(&self, memory: &Memory) -> Result<(), HomeError> {
-        let path = self.memory_file();
-        let text =
-            serde_json::to_vec(memory).map_err(|source| HomeError::Memory { path: path.clone(), source })?;
+    /// Writes the state file, so that a crash at any moment leaves the old state or the new one.
+    pub fn save_state(&self, state: &SavedState) -> Result<(), HomeError> {
+        let path = self.state_file();
+        let text = serde_json::to_vec(state)
+            .map_err(|source| HomeError::SavedState { path: path.clone(), source })?;
         write_atomically(&path, &text).map_err(|source| unusable(&path, source))
     }
 
-    fn memory_file(&self) -> PathBuf {
+    fn state_file(&self) -> PathBuf {
         self.root.join("mesh.json")
     }
 }
@@ -244,14 +244,14 @@ mod tests {
     fn a_new_home_remembers_nothing_and_an_old_one_its_data() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path()).unwrap();
-        assert_eq!(home.memory().unwrap(), Memory::default());
-        let memory = Memory {
+        assert_eq!(home.saved_state().unwrap(), SavedState::default());
+        let state = SavedState {
             database: None,
             data: Some(Data::Demo { settings: serde_json::json!({"seed": 7}) }),
             complete: true,
         };
-        home.remember(&memory).unwrap();
-        assert_eq!(home.memory().unwrap(), memory);
+        home.save_state(&state).unwrap();
+        assert_eq!(home.saved_state().unwrap(), state);
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path()).unwrap();
         fs::write(folder.path().join("mesh.json"), "{").unwrap();
-        let message = home.memory().unwrap_err().to_string();
+        let message = home.saved_state().unwrap_err().to_string();
         assert!(message.contains("mesh.json"), "{message}");
     }
 }

@@ -9,7 +9,7 @@ pub mod bus;
 pub mod control;
 pub mod database;
 pub mod home;
-mod keeper;
+mod managed_process;
 pub mod process;
 mod ready;
 mod restart;
@@ -19,7 +19,7 @@ pub mod services;
 pub mod supervisor;
 pub mod workspace;
 
-pub use keeper::Recipe;
+pub use managed_process::ReplicaSpec;
 pub use ready::{Probe, Ready};
 pub use restart::{Backoff, RestartRule};
 pub use rolling::MOST_REPLICAS;

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 mod fork;
 
 /// The variables that a child keeps when its environment is cleared.
-const KEPT_VARIABLES: [&str; 8] =
+const INHERITED_VARIABLES: [&str; 8] =
     ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// The first descriptor that carries an inherited socket, by the convention of `LISTEN_FDS`.
@@ -94,7 +94,7 @@ impl ProcessSpec {
         command.args(&self.args);
         if self.clear_env {
             command.env_clear();
-            command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+            command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         }
         for name in ["LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID"] {
             command.env_remove(name);
@@ -164,16 +164,16 @@ pub struct Process {
 impl Process {
     /// Starts a child.
     pub fn spawn(spec: &ProcessSpec) -> io::Result<Self> {
-        let child = fork::spawn_on_lasting_thread(spec.command()?)?;
+        let child = fork::spawn_on_permanent_thread(spec.command()?)?;
         let pid = Pid::from_child(&child);
         let ended = Arc::new(Mutex::new(None));
-        let (tell_exit, exit) = watch::channel(None);
+        let (exit_sender, exit) = watch::channel(None);
         let process = Self { pid, stop_signal: spec.stop_signal, grace: spec.grace, ended, exit };
         let ended = Arc::clone(&process.ended);
         thread::Builder::new()
             .name(format!("wait-{}", spec.name))
             .stack_size(64 * 1024)
-            .spawn(move || await_end(child, &ended, &tell_exit))?;
+            .spawn(move || await_end(child, &ended, &exit_sender))?;
         Ok(process)
     }
 

@@ -54,13 +54,13 @@ impl Ready {
 
     /// Waits until the process serves, telling its admin base as soon as it is known. Has no deadline: the
     /// caller drops it when the process dies.
-    pub(crate) async fn wait(&self, client: &reqwest::Client, tell_admin: impl FnOnce(String)) {
+    pub(crate) async fn wait(&self, client: &reqwest::Client, set_admin: impl FnOnce(String)) {
         let mut pause = PAUSE;
         let base = match self {
             Self::Spawned => return,
             Self::Admin(file) => {
                 let base = format!("http://{}", written_address(file).await);
-                tell_admin(base.clone());
+                set_admin(base.clone());
                 Some(base)
             }
             Self::Probe(_) => None,

@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use crate::{
-    keeper::{Condition, Wanted},
-    supervisor::{Crew, Member, READY_DEADLINE, Role, STOP_SLACK, Supervisor},
+    managed_process::{DesiredState, ProcessState},
+    supervisor::{ActiveGroup, Member, READY_DEADLINE, Role, STOP_SLACK, Supervisor},
 };
 
 /// The most replicas of one service on one machine.
@@ -19,16 +19,17 @@ type Outcome = Result<Option<String>, String>;
 impl Supervisor {
     /// Replaces the replicas of a group one after the other. Those held down stay as they are.
     pub(crate) async fn restart(&self, name: &str) -> Outcome {
-        let (turn, scalable) = self.with_crew(name, |crew| (crew.turn.clone(), crew.group.scalable))?;
-        let _turn = turn.try_lock().map_err(|_| busy(name))?;
+        let (change_lock, scalable) =
+            self.with_group(name, |group| (group.change_lock.clone(), group.definition.scalable))?;
+        let _turn = change_lock.try_lock().map_err(|_| busy(name))?;
         let mut held = 0;
-        for member in self.with_crew(name, |crew| crew.serving())? {
-            if member.keeper.is_held() {
+        for member in self.with_group(name, |group| group.serving())? {
+            if member.process.is_held() {
                 held += 1;
             } else if scalable {
                 self.replace(name, &member).await?;
             } else {
-                again(&member).await?;
+                restart_in_place(&member).await?;
             }
         }
         Ok((held > 0)
@@ -37,7 +38,8 @@ impl Supervisor {
 
     /// Brings the number of replicas to what is asked; the highest numbers leave first.
     pub(crate) async fn scale(&self, name: &str, replicas: u32) -> Outcome {
-        let (turn, scalable) = self.with_crew(name, |crew| (crew.turn.clone(), crew.group.scalable))?;
+        let (change_lock, scalable) =
+            self.with_group(name, |group| (group.change_lock.clone(), group.definition.scalable))?;
         if !scalable {
             return Err(format!("{name} runs once; only services can be scaled"));
         }
@@ -46,8 +48,8 @@ impl Supervisor {
                 "{replicas} replicas are too many for one machine; ask for at most {MOST_REPLICAS}"
             ));
         }
-        let _turn = turn.try_lock().map_err(|_| busy(name))?;
-        let present = self.with_crew(name, |crew| crew.serving())?;
+        let _turn = change_lock.try_lock().map_err(|_| busy(name))?;
+        let present = self.with_group(name, |group| group.serving())?;
         let mut added = Vec::new();
         for replica in
             (0..replicas).filter(|replica| !present.iter().any(|member| member.replica == *replica))
@@ -57,12 +59,12 @@ impl Supervisor {
             added.push(member);
         }
         let leaving = present.iter().filter(|member| member.replica >= replicas);
-        join_all(leaving.map(|member| self.dismiss(name, member))).await;
+        join_all(leaving.map(|member| self.retire(name, member))).await;
         let deadline = Instant::now() + READY_DEADLINE;
-        let serves = |condition: &Condition| condition.ready || condition.gone;
+        let serves = |state: &ProcessState| state.ready || state.gone;
         for member in &added {
-            if !member.keeper.until(deadline, serves).await {
-                return Err(format!("{} is not ready yet; look at its log", member.keeper.name()));
+            if !member.process.wait_until(deadline, serves).await {
+                return Err(format!("{} is not ready yet; look at its log", member.process.name()));
             }
         }
         Ok(None)
@@ -73,62 +75,62 @@ impl Supervisor {
         let successor =
             self.start_member(name, old.replica, Role::Successor).map_err(|error| error.to_string())?;
         let deadline = Instant::now() + READY_DEADLINE;
-        let serves = successor.keeper.until(deadline, |condition| condition.ready || condition.gone).await;
-        let takes_over = serves && !successor.keeper.condition().gone && !old.keeper.is_held();
+        let serves = successor.process.wait_until(deadline, |state| state.ready || state.gone).await;
+        let takes_over = serves && !successor.process.state().gone && !old.process.is_held();
         if !takes_over {
-            self.dismiss(name, &successor).await;
-            if old.keeper.is_held() {
+            self.retire(name, &successor).await;
+            if old.process.is_held() {
                 return Ok(());
             }
             return Err(format!(
                 "the successor of {} did not become ready and was stopped, the old one still serves; look at its log",
-                old.keeper.name()
+                old.process.name()
             ));
         }
-        self.with_crew(name, |crew| take_over(crew, old, &successor))?;
-        self.dismiss(name, old).await;
+        self.with_group(name, |group| take_over(group, old, &successor))?;
+        self.retire(name, old).await;
         Ok(())
     }
 
     /// Stops a member and takes it off the table. It stays listed as leaving meanwhile, so that a shutdown
     /// finds it.
-    async fn dismiss(&self, name: &str, member: &Member) {
-        let grace = member.keeper.grace();
+    async fn retire(&self, name: &str, member: &Member) {
+        let grace = member.process.grace();
         // An error means that the mesh is being stopped, which dismisses everybody.
-        let _ = self.with_crew(name, |crew| set_role(crew, member, Role::Leaving));
-        member.keeper.want(Wanted::Gone(Instant::now() + grace));
-        member.keeper.until(Instant::now() + grace + STOP_SLACK, |condition| condition.gone).await;
-        let _ = self.with_crew(name, |crew| crew.members.retain(|other| !same(other, member)));
+        let _ = self.with_group(name, |group| set_role(group, member, Role::Leaving));
+        member.process.set_desired(DesiredState::Gone(Instant::now() + grace));
+        member.process.wait_until(Instant::now() + grace + STOP_SLACK, |state| state.gone).await;
+        let _ = self.with_group(name, |group| group.members.retain(|other| !same(other, member)));
     }
 }
 
-fn take_over(crew: &mut Crew, old: &Member, successor: &Member) {
-    set_role(crew, old, Role::Leaving);
-    set_role(crew, successor, Role::Serving);
+fn take_over(group: &mut ActiveGroup, old: &Member, successor: &Member) {
+    set_role(group, old, Role::Leaving);
+    set_role(group, successor, Role::Serving);
 }
 
-fn set_role(crew: &mut Crew, member: &Member, role: Role) {
-    for other in crew.members.iter_mut().filter(|other| same(other, member)) {
+fn set_role(group: &mut ActiveGroup, member: &Member, role: Role) {
+    for other in group.members.iter_mut().filter(|other| same(other, member)) {
         other.role = role;
     }
 }
 
 fn same(one: &Member, other: &Member) -> bool {
-    std::sync::Arc::ptr_eq(&one.keeper, &other.keeper)
+    std::sync::Arc::ptr_eq(&one.process, &other.process)
 }
 
 /// Stops a process that can have no successor beside it, and starts it again.
-async fn again(member: &Member) -> Result<(), String> {
-    member.keeper.want(Wanted::Held);
-    let deadline = Instant::now() + member.keeper.grace() + STOP_SLACK;
-    let down = member.keeper.until(deadline, |condition| condition.held || condition.gone).await;
-    member.keeper.want(Wanted::Running);
+async fn restart_in_place(member: &Member) -> Result<(), String> {
+    member.process.set_desired(DesiredState::Held);
+    let deadline = Instant::now() + member.process.grace() + STOP_SLACK;
+    let down = member.process.wait_until(deadline, |state| state.held || state.gone).await;
+    member.process.set_desired(DesiredState::Running);
     let deadline = Instant::now() + READY_DEADLINE;
-    let serves = down && member.keeper.until(deadline, |condition| condition.ready || condition.gone).await;
+    let serves = down && member.process.wait_until(deadline, |state| state.ready || state.gone).await;
     if serves {
         return Ok(());
     }
-    Err(format!("{} did not come back within {READY_DEADLINE:?}; look at its log", member.keeper.name()))
+    Err(format!("{} did not come back within {READY_DEADLINE:?}; look at its log", member.process.name()))
 }
 
 fn busy(name: &str) -> String {

@@ -15,7 +15,7 @@ use crate::{
     bus::Bus,
     database::Database,
     home::Home,
-    keeper::Recipe,
+    managed_process::ReplicaSpec,
     process::ProcessSpec,
     ready::Ready,
     supervisor::{Group, Tier},
@@ -105,7 +105,7 @@ fn listen(address: SocketAddr) -> Result<(Arc<OwnedFd>, SocketAddr), (SocketAddr
 
 /// What the services of one mesh have around them.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct ServiceEnvironment {
     /// The home of the mesh.
     pub home: Home,
     /// The folder with the services' binaries.
@@ -122,7 +122,7 @@ pub struct Surroundings {
     pub env: Vec<(String, String)>,
 }
 
-impl Surroundings {
+impl ServiceEnvironment {
     /// Makes the group of a service.
     pub fn group(self: &Arc<Self>, service: &'static Service) -> Group {
         let around = Arc::clone(self);
@@ -130,11 +130,13 @@ impl Surroundings {
             name: service.name.to_owned(),
             tier: service.tier,
             scalable: true,
-            recipe: Box::new(move |replica, generation| around.recipe(service, replica, generation)),
+            replica_spec: Box::new(move |replica, generation| {
+                around.replica_spec(service, replica, generation)
+            }),
         }
     }
 
-    fn recipe(&self, service: &Service, replica: u32, generation: u64) -> Recipe {
+    fn replica_spec(&self, service: &Service, replica: u32, generation: u64) -> ReplicaSpec {
         let address_file = self.home.admin_address(service.name, replica, generation);
         let mut spec = ProcessSpec::new(
             format!("{}-{replica}", service.name),
@@ -165,6 +167,6 @@ impl Surroundings {
         for (name, value) in &self.env {
             spec = spec.env(name, value);
         }
-        Recipe { spec, ready: Ready::Admin(address_file) }
+        ReplicaSpec { spec, ready: Ready::Admin(address_file) }
     }
 }

@@ -1,18 +1,17 @@
 //! Every process of one mesh: started in order, kept alive, held down, counted up and down, stopped in order.
 //!
 //! Comes in: groups of like processes, and the requests of a command line. Goes out: rows of what runs. Each
-//! process belongs to a keeper, which is a task of its own; here is only the table of them, locked for
-//! moments and never across a wait.
+//! process has a task of its own; here is only the table of them, which is never locked across a wait.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::{sync::Mutex as Turn, time::Instant};
+use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 
 use crate::{
     control::protocol::{Answer, Request, Row},
-    keeper::{Condition, Keeper, Recipe, Wanted},
+    managed_process::{DesiredState, ManagedProcess, ProcessState, ReplicaSpec},
     ready,
     restart::RestartRule,
 };
@@ -20,7 +19,7 @@ use crate::{
 /// How long a process may take to be ready before one says that it is not.
 pub const READY_DEADLINE: Duration = Duration::from_secs(30);
 /// How long `start` waits for readiness; what comes later comes without being waited for.
-const START_PATIENCE: Duration = Duration::from_secs(10);
+const START_WAIT: Duration = Duration::from_secs(10);
 /// What a stop may take beyond the grace of the process: the kill, and the reaping.
 pub(crate) const STOP_SLACK: Duration = Duration::from_secs(2);
 
@@ -49,9 +48,9 @@ const SHUTDOWN_PLAN: [(Tier, Duration); 5] = [
     (Tier::Server, Duration::from_millis(13_800)),
 ];
 
-/// Makes the recipe of one replica in one of its generations. Two generations of a replica run side by side
-/// during a rolling restart and must not share files.
-pub type MakeRecipe = Box<dyn Fn(u32, u64) -> Recipe + Send + Sync>;
+/// Makes the specification of one replica in one of its generations. Two generations of a replica run side by
+/// side during a rolling restart and must not share files.
+pub type MakeReplicaSpec = Box<dyn Fn(u32, u64) -> ReplicaSpec + Send + Sync>;
 
 /// Processes of one name.
 pub struct Group {
@@ -62,7 +61,7 @@ pub struct Group {
     /// Whether there may be any number of replicas, and a successor beside its predecessor.
     pub scalable: bool,
     /// What each replica is.
-    pub recipe: MakeRecipe,
+    pub replica_spec: MakeReplicaSpec,
 }
 
 impl fmt::Debug for Group {
@@ -119,17 +118,17 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Table {
-    crews: Vec<Crew>,
+    groups: Vec<ActiveGroup>,
     closing: bool,
 }
 
 /// A group and who is in it.
 #[derive(Debug)]
-pub(crate) struct Crew {
-    pub(crate) group: Arc<Group>,
+pub(crate) struct ActiveGroup {
+    pub(crate) definition: Arc<Group>,
     pub(crate) members: Vec<Member>,
     /// Held by whoever changes the members, one at a time.
-    pub(crate) turn: Arc<Turn<()>>,
+    pub(crate) change_lock: Arc<AsyncMutex<()>>,
     generations: u64,
 }
 
@@ -138,7 +137,7 @@ pub(crate) struct Crew {
 pub(crate) struct Member {
     pub(crate) replica: u32,
     pub(crate) role: Role,
-    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) process: Arc<ManagedProcess>,
 }
 
 /// What a member is there for.
@@ -152,7 +151,7 @@ pub(crate) enum Role {
     Leaving,
 }
 
-impl Crew {
+impl ActiveGroup {
     /// The processes that count, by their number.
     pub(crate) fn serving(&self) -> Vec<Member> {
         let mut members: Vec<Member> =
@@ -173,13 +172,13 @@ impl Supervisor {
     /// Starts the replicas of a group and keeps them from now on.
     pub fn add(&self, group: Group, replicas: u32) -> Result<(), NotReady> {
         let name = group.name.clone();
-        let crew = Crew {
-            group: Arc::new(group),
+        let group = ActiveGroup {
+            definition: Arc::new(group),
             members: Vec::new(),
-            turn: Arc::new(Turn::new(())),
+            change_lock: Arc::new(AsyncMutex::new(())),
             generations: 0,
         };
-        self.table().crews.push(crew);
+        self.table().groups.push(group);
         for replica in 0..replicas {
             self.start_member(&name, replica, Role::Serving)?;
         }
@@ -187,32 +186,31 @@ impl Supervisor {
     }
 
     /// Waits until every replica of the groups has served.
-    pub async fn ready(&self, names: &[&str], patience: Duration) -> Result<(), NotReady> {
-        let deadline = Instant::now() + patience;
+    pub async fn ready(&self, names: &[&str], limit: Duration) -> Result<(), NotReady> {
+        let deadline = Instant::now() + limit;
         let members: Vec<Member> = {
             let table = self.table();
-            let crews = table.crews.iter().filter(|crew| names.contains(&crew.group.name.as_str()));
-            crews.flat_map(Crew::serving).collect()
+            let groups = table.groups.iter().filter(|group| names.contains(&group.definition.name.as_str()));
+            groups.flat_map(ActiveGroup::serving).collect()
         };
         for member in members {
-            let known = |condition: &Condition| {
-                let hopeless =
-                    condition.last_exit == Some(MISCONFIGURED) || condition.deaths >= TOO_MANY_DEATHS;
-                condition.ready || condition.gone || hopeless
+            let decided = |state: &ProcessState| {
+                let has_given_up = state.last_exit == Some(MISCONFIGURED) || state.deaths >= TOO_MANY_DEATHS;
+                state.ready || state.gone || has_given_up
             };
-            let in_time = member.keeper.until(deadline, known).await;
-            let condition = member.keeper.condition();
-            let name = member.keeper.name().to_owned();
-            if condition.gone || self.table().closing {
+            let in_time = member.process.wait_until(deadline, decided).await;
+            let state = member.process.state();
+            let name = member.process.name().to_owned();
+            if state.gone || self.table().closing {
                 return Err(NotReady::Closing);
             }
-            if condition.ready {
+            if state.ready {
                 continue;
             }
-            return Err(match condition.last_exit {
+            return Err(match state.last_exit {
                 Some(MISCONFIGURED) => NotReady::Misconfigured(name),
                 _ if in_time => NotReady::Dying(name),
-                _ => NotReady::Late(name, patience),
+                _ => NotReady::Late(name, limit),
             });
         }
         Ok(())
@@ -221,12 +219,16 @@ impl Supervisor {
     /// Lists the processes that have a pid, in the order in which they were added.
     pub fn rows(&self) -> Vec<Row> {
         let table = self.table();
-        let members = table.crews.iter().flat_map(|crew| {
-            crew.serving().into_iter().map(|member| (crew.group.name.clone(), member)).collect::<Vec<_>>()
+        let members = table.groups.iter().flat_map(|group| {
+            group
+                .serving()
+                .into_iter()
+                .map(|member| (group.definition.name.clone(), member))
+                .collect::<Vec<_>>()
         });
         members
             .filter_map(|(service, member)| {
-                let Condition { pid, admin, .. } = member.keeper.condition();
+                let ProcessState { pid, admin, .. } = member.process.state();
                 Some(Row { service, replica: member.replica, pid: pid?, admin })
             })
             .collect()
@@ -234,12 +236,12 @@ impl Supervisor {
 
     /// Tells of each group how many of its replicas serve, and how many there are.
     pub fn standing(&self) -> Vec<(String, usize, usize)> {
-        let standing = |crew: &Crew| {
-            let members = crew.serving();
-            let ready = members.iter().filter(|member| member.keeper.condition().ready).count();
-            (crew.group.name.clone(), ready, members.len())
+        let standing = |group: &ActiveGroup| {
+            let members = group.serving();
+            let ready = members.iter().filter(|member| member.process.state().ready).count();
+            (group.definition.name.clone(), ready, members.len())
         };
-        self.table().crews.iter().map(standing).collect()
+        self.table().groups.iter().map(standing).collect()
     }
 
     /// Does what a command line asks.
@@ -272,7 +274,7 @@ impl Supervisor {
 
     /// The variables of ours that a process of this name is started with.
     fn environment(&self, name: &str) -> Result<Vec<(String, String)>, String> {
-        let spec = self.with_crew(name, |crew| (crew.group.recipe)(0, 0).spec)?;
+        let spec = self.with_group(name, |group| (group.definition.replica_spec)(0, 0).spec)?;
         let inherited = std::env::vars_os()
             .filter(|_| !spec.clear_env)
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -282,15 +284,15 @@ impl Supervisor {
     /// Holds processes down until they are released.
     async fn hold(&self, name: &str, replica: Option<u32>) -> Result<Option<String>, String> {
         let members = self.named(name, replica)?;
-        if members.iter().all(|member| member.keeper.is_held()) {
+        if members.iter().all(|member| member.process.is_held()) {
             return Ok(Some(format!("{name} is held down already")));
         }
-        members.iter().for_each(|member| member.keeper.want(Wanted::Held));
-        let down = |condition: &Condition| condition.held || condition.gone;
+        members.iter().for_each(|member| member.process.set_desired(DesiredState::Held));
+        let down = |state: &ProcessState| state.held || state.gone;
         for member in &members {
-            let deadline = Instant::now() + member.keeper.grace() + STOP_SLACK;
-            if !member.keeper.until(deadline, down).await {
-                return Err(format!("{} did not stop; look at its log", member.keeper.name()));
+            let deadline = Instant::now() + member.process.grace() + STOP_SLACK;
+            if !member.process.wait_until(deadline, down).await {
+                return Err(format!("{} did not stop; look at its log", member.process.name()));
             }
         }
         Ok(None)
@@ -299,14 +301,14 @@ impl Supervisor {
     /// Brings back what was held down.
     async fn release(&self, name: &str, replica: Option<u32>) -> Result<Option<String>, String> {
         let members = self.named(name, replica)?;
-        if !members.iter().any(|member| member.keeper.is_held()) {
+        if !members.iter().any(|member| member.process.is_held()) {
             return Ok(Some(format!("{name} was not held down")));
         }
-        members.iter().for_each(|member| member.keeper.want(Wanted::Running));
-        let deadline = Instant::now() + START_PATIENCE;
+        members.iter().for_each(|member| member.process.set_desired(DesiredState::Running));
+        let deadline = Instant::now() + START_WAIT;
         for member in &members {
-            if !member.keeper.until(deadline, |condition| condition.ready || condition.gone).await {
-                return Ok(Some(format!("{} is started and not ready yet", member.keeper.name())));
+            if !member.process.wait_until(deadline, |state| state.ready || state.gone).await {
+                return Ok(Some(format!("{} is started and not ready yet", member.process.name())));
             }
         }
         Ok(None)
@@ -318,12 +320,11 @@ impl Supervisor {
         self.table().closing = true;
         for (tier, until) in SHUTDOWN_PLAN {
             let members = self.of_tier(tier);
-            members.iter().for_each(|member| member.keeper.want(Wanted::Gone(begun + until)));
+            members.iter().for_each(|member| member.process.set_desired(DesiredState::Gone(begun + until)));
             let last = begun + until + STOP_SLACK;
-            join_all(members.iter().map(|member| member.keeper.until(last, |condition| condition.gone)))
-                .await;
+            join_all(members.iter().map(|member| member.process.wait_until(last, |state| state.gone))).await;
         }
-        self.table().crews.clear();
+        self.table().groups.clear();
     }
 
     /// Starts one process of a group, unless the mesh is being stopped.
@@ -332,32 +333,36 @@ impl Supervisor {
         if table.closing {
             return Err(NotReady::Closing);
         }
-        let Some(crew) = table.crews.iter_mut().find(|crew| crew.group.name == name) else {
+        let Some(group) = table.groups.iter_mut().find(|group| group.definition.name == name) else {
             return Err(NotReady::Closing);
         };
-        let beside_another =
-            role == Role::Successor || crew.members.iter().any(|other| other.replica == replica);
-        crew.generations += u64::from(beside_another);
-        let generation = if beside_another { crew.generations } else { 0 };
-        let recipe = (crew.group.recipe)(replica, generation);
-        let keeper = Keeper::start(recipe, self.shared.rule, self.shared.client.clone());
-        let member = Member { replica, role, keeper: Arc::new(keeper) };
-        crew.members.push(member.clone());
+        let has_sibling =
+            role == Role::Successor || group.members.iter().any(|other| other.replica == replica);
+        group.generations += u64::from(has_sibling);
+        let generation = if has_sibling { group.generations } else { 0 };
+        let replica_spec = (group.definition.replica_spec)(replica, generation);
+        let process = ManagedProcess::start(replica_spec, self.shared.rule, self.shared.client.clone());
+        let member = Member { replica, role, process: Arc::new(process) };
+        group.members.push(member.clone());
         Ok(member)
     }
 
     /// Looks a group up, and lets the caller do something short with it.
-    pub(crate) fn with_crew<T>(&self, name: &str, act: impl FnOnce(&mut Crew) -> T) -> Result<T, String> {
+    pub(crate) fn with_group<T>(
+        &self,
+        name: &str,
+        act: impl FnOnce(&mut ActiveGroup) -> T,
+    ) -> Result<T, String> {
         let mut table = self.table();
         if table.closing {
             return Err("the mesh is being stopped; start it again with `mesh up`".to_owned());
         }
-        let crew = table.crews.iter_mut().find(|crew| crew.group.name == name);
-        crew.map(act).ok_or_else(|| format!("this mesh runs no {name}; `mesh ps` lists what it runs"))
+        let group = table.groups.iter_mut().find(|group| group.definition.name == name);
+        group.map(act).ok_or_else(|| format!("this mesh runs no {name}; `mesh ps` lists what it runs"))
     }
 
     fn named(&self, name: &str, replica: Option<u32>) -> Result<Vec<Member>, String> {
-        let mut members = self.with_crew(name, |crew| crew.serving())?;
+        let mut members = self.with_group(name, |group| group.serving())?;
         members.retain(|member| replica.is_none_or(|replica| member.replica == replica));
         match (members.is_empty(), replica) {
             (false, _) => Ok(members),
@@ -370,8 +375,8 @@ impl Supervisor {
 
     fn of_tier(&self, tier: Tier) -> Vec<Member> {
         let table = self.table();
-        let crews = table.crews.iter().filter(|crew| crew.group.tier == tier);
-        crews.flat_map(|crew| crew.members.clone()).collect()
+        let groups = table.groups.iter().filter(|group| group.definition.tier == tier);
+        groups.flat_map(|group| group.members.clone()).collect()
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -10,7 +10,7 @@ use std::{
 
 /// A folder into which cargo builds binaries of this workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuildPlace {
+pub struct BuildLocation {
     /// The root of the workspace.
     pub root: PathBuf,
     /// The target folder of cargo.
@@ -27,7 +27,7 @@ pub fn root() -> Option<PathBuf> {
 }
 
 /// Says where the running program was built, or nothing when it is not in a target folder of cargo.
-pub fn build_place(program: &Path) -> Option<BuildPlace> {
+pub fn build_location(program: &Path) -> Option<BuildLocation> {
     let folder = program.parent()?;
     let target = folder.parent()?;
     if !target.join("CACHEDIR.TAG").is_file() || !folder.join(".cargo-lock").is_file() {
@@ -38,7 +38,7 @@ pub fn build_place(program: &Path) -> Option<BuildPlace> {
         name => name,
     };
     let root = above(folder).or_else(|| above(&std::env::current_dir().ok()?))?;
-    Some(BuildPlace { root, target: target.to_owned(), profile: profile.to_owned() })
+    Some(BuildLocation { root, target: target.to_owned(), profile: profile.to_owned() })
 }
 
 fn above(start: &Path) -> Option<PathBuf> {
@@ -68,7 +68,7 @@ mod tests {
         fs::create_dir_all(target.join("debug")).unwrap();
         fs::write(target.join("CACHEDIR.TAG"), "").unwrap();
         fs::write(target.join("debug/.cargo-lock"), "").unwrap();
-        let place = build_place(&target.join("debug/mesh")).unwrap();
+        let place = build_location(&target.join("debug/mesh")).unwrap();
         assert_eq!(place.root, folder.path());
         assert_eq!(place.target, target);
         assert_eq!(place.profile, "dev");
@@ -79,6 +79,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         checkout(folder.path());
         fs::create_dir_all(folder.path().join("bin")).unwrap();
-        assert_eq!(build_place(&folder.path().join("bin/mesh")), None);
+        assert_eq!(build_location(&folder.path().join("bin/mesh")), None);
     }
 }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, os::unix::process::CommandExt as _, path::Path, time::Duration};
 
 use mesh_launcher::{
-    Ready, Recipe, RestartRule,
+    Ready, ReplicaSpec, RestartRule,
     control::{Answer, ControlError, ControlSocket, Request, Row, ask},
     home::Home,
     process::ProcessSpec,
@@ -53,7 +53,7 @@ impl Scene {
         ready: impl Fn(u32) -> Ready + Send + Sync + 'static,
     ) {
         let (home, script, service) = (self.home.clone(), script.to_owned(), name.to_owned());
-        let recipe = Box::new(move |replica, _| {
+        let replica_spec = Box::new(move |replica, _| {
             let process = format!("{service}-{replica}");
             let mut spec = ProcessSpec::new(&process, "/bin/sh", home.log(&service, replica))
                 .arg("-c")
@@ -61,9 +61,9 @@ impl Scene {
                 .arg(home.root().to_string_lossy())
                 .arg(&process);
             spec.grace = Duration::from_secs(5);
-            Recipe { spec, ready: ready(replica) }
+            ReplicaSpec { spec, ready: ready(replica) }
         });
-        let group = Group { name: name.to_owned(), tier, scalable: tier != Tier::Server, recipe };
+        let group = Group { name: name.to_owned(), tier, scalable: tier != Tier::Server, replica_spec };
         self.supervisor.add(group, replicas).unwrap();
     }
 

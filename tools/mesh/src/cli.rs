@@ -41,9 +41,9 @@ pub(crate) enum Command {
     /// Lists the processes of a running mesh
     Ps(PsArgs),
     /// Holds a process down until `start`, for a drill
-    Stop(DrillArgs),
+    Stop(ControlArgs),
     /// Brings back what `stop` holds down
-    Start(DrillArgs),
+    Start(ControlArgs),
     /// Replaces the replicas of a service one after the other
     Restart(RestartArgs),
     /// Changes the number of replicas of a service
@@ -93,7 +93,7 @@ impl HomeArgs {
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         let home = match &self.home {
             Some(place) => Home::at(place),
-            None => Home::default_place(),
+            None => Home::default_location(),
         };
         home.map_err(|error| {
             Failure::failed(format!("cannot tell where the home is ({error}); give one with --home"))
@@ -199,7 +199,7 @@ pub(crate) struct PsArgs {
 
 /// Options of `stop` and `start`.
 #[derive(Debug, Args)]
-pub(crate) struct DrillArgs {
+pub(crate) struct ControlArgs {
     /// A service, postgres, nats-server, devnode, cometbft or application; with a number, that replica only
     #[arg(value_name = "NAME[=REPLICA]")]
     pub(crate) target: Target,

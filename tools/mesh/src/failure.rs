@@ -85,7 +85,7 @@ pub fn cannot(step: &str, error: &dyn Error) -> Failure {
 /// Names commands as the reader types them: in a checkout the program is reached through cargo.
 pub fn as_typed(text: &str) -> String {
     let in_checkout = std::env::current_exe()
-        .is_ok_and(|program| mesh_launcher::workspace::build_place(&program).is_some());
+        .is_ok_and(|program| mesh_launcher::workspace::build_location(&program).is_some());
     if in_checkout { text.replace("`mesh ", "`cargo mesh ") } else { text.to_owned() }
 }
 

@@ -3,9 +3,9 @@
 
 mod cli;
 mod command_line;
+mod control;
 pub mod devnode;
 mod doctor;
-mod drill;
 mod export;
 pub mod failure;
 mod group;
@@ -58,11 +58,11 @@ pub fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), F
 async fn command(command: Command) -> Result<(), Failure> {
     match command {
         Command::Up(args) => up::up(*args).await,
-        Command::Ps(args) => drill::ps(&args).await,
-        Command::Stop(args) => drill::stop(args).await,
-        Command::Start(args) => drill::start(args).await,
-        Command::Restart(args) => drill::restart(args).await,
-        Command::Scale(args) => drill::scale(args).await,
+        Command::Ps(args) => control::ps(&args).await,
+        Command::Stop(args) => control::stop(args).await,
+        Command::Start(args) => control::start(args).await,
+        Command::Restart(args) => control::restart(args).await,
+        Command::Scale(args) => control::scale(args).await,
         Command::Load(args) => load::load(&args).await,
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Node(args) => up::node::node(*args).await,

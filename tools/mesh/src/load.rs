@@ -24,11 +24,11 @@ pub(crate) async fn load_into(url: &str, folder: &Path) -> Result<(), Failure> {
     let report = load_folder(url, folder, progress).await.map_err(|error| {
         Failure::failed(format!("nothing was loaded from {}: {}", folder.display(), error_chain(&error)))
     })?;
-    told(&report).iter().for_each(|line| print_line(line));
+    report_lines(&report).iter().for_each(|line| print_line(line));
     Ok(())
 }
 
-fn told(report: &LoadReport) -> Vec<String> {
+fn report_lines(report: &LoadReport) -> Vec<String> {
     let mut lines = Vec::new();
     for skipped in &report.skipped_files {
         lines.push(format!("skipped the file {}: {}", skipped.file, skipped.reason));
@@ -66,7 +66,7 @@ mod tests {
             }],
             skipped_files: vec![SkippedFile { file: "notes.csv".into(), reason: SkipReason::NoSuchTable }],
         };
-        let text = told(&report).join("\n");
+        let text = report_lines(&report).join("\n");
         for part in [
             "notes.csv",
             "no such table",

@@ -29,8 +29,8 @@ use crate::{
 };
 
 /// How long another writer may be at it before one gives up.
-const ANOTHERS_TURN: Duration = Duration::from_secs(600);
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const OTHER_WRITER_LIMIT: Duration = Duration::from_secs(600);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 const DATABASE: &str = "MESH_DATABASE_URL";
 const HISTORY: &str = "MESH_HISTORY_URL";
@@ -38,7 +38,7 @@ const HISTORY: &str = "MESH_HISTORY_URL";
 /// A sealed segment as it is told.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct SealedSegment {
     segment: String,
     id: String,
     height_from: u64,
@@ -78,8 +78,8 @@ async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<()
     }
     home.create().map_err(|error| Failure::failed(error.to_string()))?;
     let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
-    let memory = home.memory().map_err(|error| Failure::failed(error.to_string()))?;
-    if let Some(database) = memory.database {
+    let state = home.saved_state().map_err(|error| Failure::failed(error.to_string()))?;
+    if let Some(database) = state.database {
         return Err(Failure::failed(format!(
             "the mesh of {place} uses the database at {database}; give its address with --postgres"
         )));
@@ -119,7 +119,7 @@ async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<()
     let until = if args.newest { Until::Newest } else { Until::Complete };
     let mut all = Vec::new();
     let mut tell = |segment: &Segment| {
-        let told = Told {
+        let told = SealedSegment {
             segment: segment.name.to_string(),
             id: segment.id.to_string(),
             height_from: segment.height_from,
@@ -147,7 +147,7 @@ pub(crate) async fn seal_in_turn(
     until: Until,
     told: &mut (dyn FnMut(&Segment) + Send),
 ) -> Result<(), Failure> {
-    let deadline = Instant::now() + ANOTHERS_TURN;
+    let deadline = Instant::now() + OTHER_WRITER_LIMIT;
     let mut is_waiting = false;
     loop {
         match sealing.run_telling(until, told).await {
@@ -162,7 +162,7 @@ pub(crate) async fn seal_in_turn(
             Ok(Sealed::Elsewhere) => {}
             Err(error) => return Err(Failure::failed(error_chain(&error))),
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(RETRY_PAUSE).await;
     }
 }
 

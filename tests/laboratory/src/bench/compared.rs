@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use clap::ValueEnum as _;
 use mesh_launcher::process::ProcessSpec;
 use mesh_launcher::supervisor::{Group, Tier};
-use mesh_launcher::{Ready, Recipe};
+use mesh_launcher::{Ready, ReplicaSpec};
 
 use super::baseline;
 use super::cost::Watched;
@@ -38,12 +38,12 @@ impl PrivateMesh {
             let asked = client.get(&url).send();
             async move { asked.await.is_ok_and(|answer| answer.status().is_success()) }
         });
-        let recipe = Recipe { spec, ready };
+        let replica_spec = ReplicaSpec { spec, ready };
         let group = Group {
             name: name.to_owned(),
             tier: Tier::Service,
             scalable: false,
-            recipe: Box::new(move |_, _| recipe.clone()),
+            replica_spec: Box::new(move |_, _| replica_spec.clone()),
         };
         self.add(group, 1)?;
         self.ready(&[name]).await?;

@@ -40,7 +40,7 @@ type SpawnOrder = (Command, mpsc::SyncSender<io::Result<Child>>);
 ///
 /// Linux sends the parent-death signal when the *thread* that forked ends, so a child forked by a worker of
 /// some runtime would die with that worker.
-pub(super) fn spawn_on_lasting_thread(command: Command) -> io::Result<Child> {
+pub(super) fn spawn_on_permanent_thread(command: Command) -> io::Result<Child> {
     static ORDERS: OnceLock<mpsc::Sender<SpawnOrder>> = OnceLock::new();
     let orders = ORDERS.get_or_init(|| {
         let (orders, inbox) = mpsc::channel::<SpawnOrder>();

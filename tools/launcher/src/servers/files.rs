@@ -14,8 +14,8 @@ use super::ServerError;
 
 /// Ports that are tried first. They lie below what systems hand out to outgoing connections, so that none
 /// takes the port of a server that is being restarted.
-const QUIET_PORTS: std::ops::Range<u16> = 20_000..32_000;
-const QUIET_TRIES: usize = 64;
+const PRIVATE_PORTS: std::ops::Range<u16> = 20_000..32_000;
+const PORT_ATTEMPTS: usize = 64;
 
 /// Creates a folder and its parents.
 pub(super) fn make_folder(path: &Path) -> Result<(), ServerError> {
@@ -23,7 +23,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), ServerError> {
 }
 
 /// Returns the port kept in `file` when it is still free, or chooses a free one and keeps that.
-pub(super) fn keep_port(file: &Path) -> Result<u16, ServerError> {
+pub(super) fn persistent_port(file: &Path) -> Result<u16, ServerError> {
     let kept = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
     if let Some(port) = kept.filter(|port| is_free(*port)) {
         return Ok(port);
@@ -43,8 +43,8 @@ fn is_free(port: u16) -> bool {
 /// When this machine has none at all.
 pub fn free_port() -> std::io::Result<u16> {
     let mut random = rand::rng();
-    for _ in 0..QUIET_TRIES {
-        let port = random.random_range(QUIET_PORTS);
+    for _ in 0..PORT_ATTEMPTS {
+        let port = random.random_range(PRIVATE_PORTS);
         if is_free(port) {
             return Ok(port);
         }
@@ -53,7 +53,7 @@ pub fn free_port() -> std::io::Result<u16> {
 }
 
 /// Returns the secret kept in `file`, or makes one up and keeps it, readable by the owner only.
-pub(super) fn keep_secret(file: &Path) -> Result<String, ServerError> {
+pub(super) fn persistent_secret(file: &Path) -> Result<String, ServerError> {
     let kept = fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default();
     if !kept.is_empty() {
         return Ok(kept);
@@ -65,7 +65,7 @@ pub(super) fn keep_secret(file: &Path) -> Result<String, ServerError> {
 
 /// Returns the password in the one line `user:password` kept in `file`, or makes one up and keeps it,
 /// readable by the owner only.
-pub(super) fn keep_credentials(file: &Path, user: &str) -> Result<String, ServerError> {
+pub(super) fn persistent_credentials(file: &Path, user: &str) -> Result<String, ServerError> {
     let kept = fs::read_to_string(file).unwrap_or_default();
     match kept.trim().split_once(':') {
         Some((name, password)) if name == user && !password.is_empty() => Ok(password.to_owned()),
@@ -118,10 +118,10 @@ mod tests {
     fn a_port_is_kept_while_it_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("port");
-        let port = keep_port(&file).unwrap();
-        assert_eq!(keep_port(&file).unwrap(), port);
+        let port = persistent_port(&file).unwrap();
+        assert_eq!(persistent_port(&file).unwrap(), port);
         let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        let other = keep_port(&file).unwrap();
+        let other = persistent_port(&file).unwrap();
         assert_ne!(other, port);
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("{other}\n"));
     }
@@ -130,11 +130,11 @@ mod tests {
     fn a_secret_is_made_once_and_for_the_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
-        let secret = keep_secret(&file).unwrap();
+        let secret = persistent_secret(&file).unwrap();
         assert_eq!(secret.len(), 32);
-        assert_eq!(keep_secret(&file).unwrap(), secret);
+        assert_eq!(persistent_secret(&file).unwrap(), secret);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_ne!(keep_secret(&folder.path().join("other")).unwrap(), secret);
+        assert_ne!(persistent_secret(&folder.path().join("other")).unwrap(), secret);
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The server, or a program that prepares it, ended by itself.
-    #[error("{name} ended with {status} (its log is {log}): {last_words}")]
+    #[error("{name} ended with {status} (its log is {log}): {log_tail}")]
     Ended {
         /// The program's name.
         name: String,
@@ -71,7 +71,7 @@ pub enum ServerError {
         /// The whole log.
         log: PathBuf,
         /// The end of its log.
-        last_words: String,
+        log_tail: String,
     },
     /// The server did not answer in time.
     #[error("{name} at {address} was not ready after {waited_s} s: {cause}")]
@@ -112,7 +112,7 @@ impl ServerError {
             name: spec.name.clone(),
             status,
             log: spec.log.clone(),
-            last_words: files::tail(&spec.log, 600).trim().replace('\n', " | "),
+            log_tail: files::tail(&spec.log, 600).trim().replace('\n', " | "),
         }
     }
 }

@@ -75,12 +75,12 @@ impl Nats {
     ) -> Result<Self, ServerError> {
         files::make_folder(folder)?;
         let folder = std::fs::canonicalize(folder).map_err(ServerError::file(folder))?;
-        let port = files::keep_port(&folder.join("port"))?;
+        let port = files::persistent_port(&folder.join("port"))?;
         let users = settings.users.clone().unwrap_or_else(|| folder.join("users"));
         files::make_folder(&users)?;
         let mut passwords = HashMap::new();
         for user in permissions::users(&settings.prefix) {
-            let password = files::keep_credentials(&users.join(&user.name), &user.name)?;
+            let password = files::persistent_credentials(&users.join(&user.name), &user.name)?;
             passwords.insert(user.name, password);
         }
         let tls = settings.tls.clone();
@@ -258,7 +258,7 @@ mod tests {
 
         std::fs::write(nats.config_file(), "no such option: [").unwrap();
         let ended = start(&nats.spec(), || nats.ready(LONG)).await.unwrap_err();
-        assert!(matches!(&ended, ServerError::Ended { last_words, .. } if !last_words.is_empty()), "{ended}");
+        assert!(matches!(&ended, ServerError::Ended { log_tail, .. } if !log_tail.is_empty()), "{ended}");
         let nothing = ProcessSpec::new("nats-server", "/nonexistent/nats-server", &log);
         assert!(
             matches!(Process::spawn(&nothing), Err(error) if error.kind() == std::io::ErrorKind::NotFound)

@@ -70,14 +70,14 @@ impl Postgres {
             _ => programs.clone(),
         };
         let password_file = folder.join("password");
-        let password = files::keep_secret(&password_file)?;
+        let password = files::persistent_secret(&password_file)?;
         let log = log.to_owned();
         let mut server = Self { programs, owner, data, log, port: 0, password };
         if version_of(&server.data).is_none() {
             server.make_data(&folder, &password_file, durability).await?;
         }
         leftovers::clear(&server.data).await?;
-        server.port = files::keep_port(&folder.join("port"))?;
+        server.port = files::persistent_port(&folder.join("port"))?;
         server.write_settings(durability)?;
         Ok(server)
     }
@@ -115,7 +115,7 @@ impl Postgres {
     pub fn database(&self, users: &[&str]) -> Result<Database, ServerError> {
         let folder = self.data.with_file_name("users");
         files::make_folder(&folder)?;
-        let keep = |user: &&str| Ok(((*user).to_owned(), files::keep_secret(&folder.join(user))?));
+        let keep = |user: &&str| Ok(((*user).to_owned(), files::persistent_secret(&folder.join(user))?));
         Ok(Database::of(&self.url(), users.iter().map(keep).collect::<Result<_, ServerError>>()?))
     }
 

@@ -16,7 +16,7 @@ pub(super) async fn run(
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     let begun = tokio::select! {
-        begun = follow::beginning(config) => begun,
+        begun = follow::read_store(config) => begun,
         () = signals.stop() => return Ok(()),
     };
     let network = Network {
@@ -34,7 +34,7 @@ pub(super) async fn run(
     let seen = written.subscribe();
     tokio::select! {
         never = serve_application(listener, application.clone()) => match never {},
-        never = follow::tell_rules(config, &application, seen) => match never {},
+        never = follow::follow_rules(config, &application, seen) => match never {},
         outcome = grow::write(config, Some(&application), signals, &written) => outcome,
     }
 }

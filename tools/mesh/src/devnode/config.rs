@@ -46,7 +46,7 @@ impl Config {
     }
 
     /// Reads the environment beneath these variables.
-    pub(super) fn told(variables: &[(String, String)]) -> Result<Self, Failure> {
+    pub(super) fn with_variables(variables: &[(String, String)]) -> Result<Self, Failure> {
         let told =
             |name: &str| variables.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
         Self::from(|name| told(name).or_else(|| std::env::var(name).ok()))

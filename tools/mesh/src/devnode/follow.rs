@@ -25,7 +25,7 @@ const MOST_BLOCKS: usize = 500;
 /// Nothing that is asked here takes longer, unless the database is gone or frozen.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// A block that somebody else has written is seen after this time.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -34,7 +34,7 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 /// Answers the RPC for ever. Fails when the store turns out to be another one than before, and when the node
 /// cannot be started.
 pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Failure {
-    let Beginning { chain_id, blocks, rules } = beginning(config).await;
+    let StoreState { chain_id, blocks, rules } = read_store(config).await;
     let network =
         Network { chain_id, algorithm: config.algorithm.clone(), pow_prefix: config.pow_prefix.clone() };
     let settings = Settings {
@@ -76,12 +76,12 @@ pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Fa
             }
         }
         // The writer lives as long as this; without it there is nothing to hear.
-        let _ = timeout(LOOK_AGAIN, seen.changed()).await;
+        let _ = timeout(POLL_INTERVAL, seen.changed()).await;
     }
 }
 
 /// What the store holds when a node begins.
-pub(super) struct Beginning {
+pub(super) struct StoreState {
     pub(super) chain_id: String,
     /// The newest ones, in rising height.
     pub(super) blocks: Vec<Block>,
@@ -89,28 +89,28 @@ pub(super) struct Beginning {
 }
 
 /// Reads it, and waits for a store that is away.
-pub(super) async fn beginning(config: &Config) -> Beginning {
-    patiently(|| async {
+pub(super) async fn read_store(config: &Config) -> StoreState {
+    retry(|| async {
         let store = Store::connect(&config.database_url).await?;
         let chain_id = store.chain_id().await?;
         let (blocks, rules) = store.blocks_from(0).await?;
-        Ok(Beginning { chain_id, blocks, rules })
+        Ok(StoreState { chain_id, blocks, rules })
     })
     .await
 }
 
 /// Tells an application for ever which rules the store has since which block.
-pub(super) async fn tell_rules(
+pub(super) async fn follow_rules(
     config: &Config,
     application: &Application,
     mut seen: watch::Receiver<()>,
 ) -> Infallible {
-    let (mut store, mut told) = (None, 0);
+    let (mut store, mut last_height) = (None, 0);
     loop {
-        match timeout(DEADLINE, amend(config, application, &mut store, &mut told)).await {
+        match timeout(DEADLINE, amend(config, application, &mut store, &mut last_height)).await {
             Ok(Ok(())) => {
                 // The writer lives as long as this; without it there is nothing to hear.
-                let _ = timeout(LOOK_AGAIN, seen.changed()).await;
+                let _ = timeout(POLL_INTERVAL, seen.changed()).await;
                 continue;
             }
             Ok(Err(error)) => {
@@ -127,16 +127,16 @@ async fn amend(
     config: &Config,
     application: &Application,
     store: &mut Option<Store>,
-    told: &mut u64,
+    last_height: &mut u64,
 ) -> Result<(), AnyError> {
     let store = match store {
         Some(store) => store,
         none => none.insert(Store::connect(&config.database_url).await?),
     };
-    let (blocks, rules) = store.blocks_from(*told).await?;
+    let (blocks, rules) = store.blocks_from(*last_height).await?;
     for block in &blocks {
         application.amend(block.height, rules);
-        *told = block.height;
+        *last_height = block.height;
     }
     Ok(())
 }
@@ -216,7 +216,7 @@ fn rules_of(row: &Row) -> Result<SpamRules, AnyError> {
 }
 
 /// Tries again until it works: a database that is away comes back.
-async fn patiently<T>(mut attempt: impl AsyncFnMut() -> Result<T, AnyError>) -> T {
+async fn retry<T>(mut attempt: impl AsyncFnMut() -> Result<T, AnyError>) -> T {
     let mut pause = FIRST_PAUSE;
     loop {
         match attempt().await {

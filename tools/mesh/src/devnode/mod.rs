@@ -24,7 +24,7 @@ use std::{
 use config::Config;
 use listenfd::ListenFd;
 use mesh_launcher::{
-    Ready, Recipe,
+    Ready, ReplicaSpec,
     home::Home,
     process::ProcessSpec,
     supervisor::{Group, Tier},
@@ -57,7 +57,7 @@ pub fn group(
     }
     spec.env.extend(more);
     let ready = listen.map_or(Ready::Spawned, |listen| Ready::probe(move || answers(listen)));
-    one(DEVNODE, Tier::Node, Recipe { spec, ready })
+    one(DEVNODE, Tier::Node, ReplicaSpec { spec, ready })
 }
 
 /// The same of the application of a real node, which comes over an inherited socket and keeps its blocks in a
@@ -73,7 +73,7 @@ pub(crate) fn application_group(
     let mut spec = spec(APPLICATION, program, home, database_url, file);
     spec.sockets.push(("abci".to_owned(), socket));
     spec.env.extend(more);
-    one(APPLICATION, Tier::Application, Recipe { spec, ready: Ready::Spawned })
+    one(APPLICATION, Tier::Application, ReplicaSpec { spec, ready: Ready::Spawned })
 }
 
 fn spec(
@@ -92,8 +92,13 @@ fn spec(
 }
 
 /// A group of one process.
-pub(crate) fn one(name: &str, tier: Tier, recipe: Recipe) -> Group {
-    Group { name: name.to_owned(), tier, scalable: false, recipe: Box::new(move |_, _| recipe.clone()) }
+pub(crate) fn one(name: &str, tier: Tier, replica_spec: ReplicaSpec) -> Group {
+    Group {
+        name: name.to_owned(),
+        tier,
+        scalable: false,
+        replica_spec: Box::new(move |_, _| replica_spec.clone()),
+    }
 }
 
 /// Whether the RPC answers.
@@ -105,23 +110,23 @@ async fn answers(listen: SocketAddr) -> bool {
 
 /// Runs until asked to stop. A database that went away is waited for.
 pub(crate) async fn run() -> Result<(), Failure> {
-    keep_log();
+    init_log();
     run_with(&Config::read()?).await
 }
 
-/// The same in this process, for a home; `told` are further variables.
+/// The same in this process, for a home; `variables` are further ones.
 pub(crate) async fn run_here(
     database_url: &str,
     listen: SocketAddr,
     home: &Home,
-    mut told: Vec<(String, String)>,
+    mut variables: Vec<(String, String)>,
 ) -> Result<(), Failure> {
-    keep_log();
-    let mut tell = |name: &str, value: String| told.push((name.to_owned(), value));
-    tell(DATABASE_URL, database_url.to_owned());
-    tell(config::LISTEN, listen.to_string());
-    tell(config::FILE, home.node().join("blocks").to_string_lossy().into_owned());
-    run_with(&Config::told(&told)?).await
+    init_log();
+    let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));
+    set(DATABASE_URL, database_url.to_owned());
+    set(config::LISTEN, listen.to_string());
+    set(config::FILE, home.node().join("blocks").to_string_lossy().into_owned());
+    run_with(&Config::with_variables(&variables)?).await
 }
 
 async fn run_with(config: &Config) -> Result<(), Failure> {
@@ -137,7 +142,7 @@ async fn run_with(config: &Config) -> Result<(), Failure> {
 
 /// Runs an application in the same way.
 pub(crate) async fn run_application() -> Result<(), Failure> {
-    keep_log();
+    init_log();
     let mut signals = Signals::watch()?;
     let config = Config::read()?;
     let listener = inherited().map_err(|error| {
@@ -155,6 +160,6 @@ fn inherited() -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-fn keep_log() {
+fn init_log() {
     tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_max_level(tracing::Level::INFO).init();
 }

@@ -97,7 +97,7 @@ pub(super) fn home(home: &Home, running: &Running) -> Finding {
     if !home.root().exists() {
         return Finding::fine(CHECK, format!("{place} is not there yet; `mesh up` makes it"));
     }
-    if let Err(error) = home.memory() {
+    if let Err(error) = home.saved_state() {
         return Finding::wrong(
             CHECK,
             error.to_string(),

@@ -78,9 +78,9 @@ impl FromStr for Height {
 /// The tables and their short names, in alphabetical order.
 static TABLES: LazyLock<Vec<(String, Table)>> = LazyLock::new(|| {
     let tables = (1..).map_while(|number| Table::try_from(number).ok());
-    let mut named: Vec<_> = tables.map(|table| (short(table.as_str_name()), table)).collect();
-    named.sort();
-    named
+    let mut names: Vec<_> = tables.map(|table| (short(table.as_str_name()), table)).collect();
+    names.sort();
+    names
 });
 
 /// The name of a table without `TABLE_`, lower case.

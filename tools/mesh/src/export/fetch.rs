@@ -7,24 +7,24 @@ use proto_msgs::v2::HistorySegment;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::{
-    patience::Patience,
     progress::{PERIOD, Progress, size},
-    sink::{Found, Paths, Sink},
-    source::{Answer, Missed, Offer, Source, Wanted},
+    retry::RetryPolicy,
+    sink::{PartState, Paths, Sink},
+    source::{Answer, FetchError, FileInfo, Request, Source},
 };
 use crate::failure::Failure;
 
 /// What would be left if it ended now, for whoever has to say so.
 #[derive(Debug, Default)]
-pub(super) struct Kept(RefCell<Option<(PathBuf, u64, u64)>>);
+pub(super) struct PartialDownload(RefCell<Option<(PathBuf, u64, u64)>>);
 
 /// A whole file.
 #[derive(Debug)]
-pub(super) struct Fetched {
+pub(super) struct Downloaded {
     /// Where it lies, unless it went to standard output.
     pub(super) file: Option<PathBuf>,
     /// What it is.
-    pub(super) offer: Offer,
+    pub(super) info: FileInfo,
     /// Bytes that an earlier call had left.
     pub(super) resumed_from: u64,
 }
@@ -33,14 +33,14 @@ pub(super) struct Fetched {
 #[derive(Debug)]
 pub(super) struct Fetch<'a> {
     source: &'a Source,
-    patience: Patience,
+    retry: RetryPolicy,
     progress: Progress,
-    kept: &'a Kept,
+    kept: &'a PartialDownload,
 }
 
-impl Kept {
+impl PartialDownload {
     /// A failure, and what is left to go on from.
-    pub(super) fn told_with(&self, failure: Failure) -> Failure {
+    pub(super) fn add_to(&self, failure: Failure) -> Failure {
         match &*self.0.borrow() {
             Some((part, position, bytes)) if *position > 0 => failure.and(&format!(
                 "{} keeps {} of {}, and the same command goes on from there",
@@ -54,9 +54,9 @@ impl Kept {
 }
 
 impl<'a> Fetch<'a> {
-    /// A download that gives up after so many fruitless tries in a row.
-    pub(super) fn new(source: &'a Source, retries: u32, kept: &'a Kept) -> Self {
-        Self { source, patience: Patience::new(retries), progress: Progress::new(), kept }
+    /// A download that gives up after so many failures in a row.
+    pub(super) fn new(source: &'a Source, retries: u32, kept: &'a PartialDownload) -> Self {
+        Self { source, retry: RetryPolicy::new(retries), progress: Progress::new(), kept }
     }
 
     /// The segments that are held.
@@ -64,7 +64,7 @@ impl<'a> Fetch<'a> {
         loop {
             match self.source.segments().await {
                 Ok(segments) => return Ok(segments),
-                Err(missed) => self.wait(missed).await?,
+                Err(error_from) => self.wait(error_from).await?,
             }
         }
     }
@@ -72,91 +72,86 @@ impl<'a> Fetch<'a> {
     /// Brings the file to the place that belongs to the name offered; nothing is standard output.
     pub(super) async fn run(
         mut self,
-        wanted: &Wanted,
+        request: &Request,
         place: impl FnOnce(Option<&str>) -> Result<Option<Paths>, Failure>,
         may_replace: bool,
-    ) -> Result<Fetched, Failure> {
-        let url = self.source.url(wanted);
+    ) -> Result<Downloaded, Failure> {
+        let url = self.source.url(request);
         // Only the answer says what the file is called, and so whether there is a part of it.
-        let first = self.ask(wanted, None).await?;
-        let mut offer = first.offer.clone();
-        let paths = place(offer.name.as_deref())?;
+        let first = self.ask(request, None).await?;
+        let mut info = first.info.clone();
+        let paths = place(info.name.as_deref())?;
         let mut sink = match &paths {
             None => Sink::out(),
-            Some(paths) => self.open(paths, &offer, &url).await?,
+            Some(paths) => self.open(paths, &info, &url).await?,
         };
         let resumed_from = sink.position;
         let mut answer = (resumed_from == 0).then_some(first);
         let mut was_wrong = false;
         loop {
-            if sink.position == offer.bytes {
-                if sink.crc32c == offer.crc32c {
+            if sink.position == info.bytes {
+                if sink.crc32c == info.crc32c {
                     break;
                 }
-                self.wrong(&mut sink, &offer, &url, was_wrong)?;
+                self.wrong(&mut sink, &info, &url, was_wrong)?;
                 was_wrong = true;
             }
-            let held = (sink.position > 0).then_some((sink.position, offer.etag.as_str()));
+            let held = (sink.position > 0).then_some((sink.position, info.etag.as_str()));
             let mut got = match answer.take() {
                 Some(answer) => answer,
-                None => match self.source.file(wanted, held).await {
+                None => match self.source.file(request, held).await {
                     Ok(answer) => answer,
-                    Err(Missed::NoSuchPart) => {
-                        self.begin_again(
-                            &mut sink,
-                            &offer,
-                            &url,
-                            "the gateway has no such part of the file",
-                        )?;
-                        self.wait(Missed::NoSuchPart).await?;
+                    Err(FetchError::NoSuchPart) => {
+                        self.restart(&mut sink, &info, &url, "the gateway has no such part of the file")?;
+                        self.wait(FetchError::NoSuchPart).await?;
                         continue;
                     }
-                    Err(missed) => {
-                        self.wait(missed).await?;
+                    Err(error_from) => {
+                        self.wait(error_from).await?;
                         continue;
                     }
                 },
             };
-            if got.offer != offer {
-                offer = got.offer.clone();
-                self.begin_again(&mut sink, &offer, &url, "the file has changed at the gateway")?;
+            if got.info != info {
+                info = got.info.clone();
+                self.restart(&mut sink, &info, &url, "the file has changed at the gateway")?;
             } else if got.from_byte == 0 && sink.position > 0 {
-                self.begin_again(&mut sink, &offer, &url, "the gateway gives no parts of files")?;
+                self.restart(&mut sink, &info, &url, "the gateway gives no parts of files")?;
             }
             if got.from_byte != sink.position {
-                self.wait(Missed::Passing { why: "another part came".to_owned(), wait: None }).await?;
+                self.wait(FetchError::Passing { why: "another part came".to_owned(), wait: None }).await?;
                 continue;
             }
-            if let Err(why) = self.pour(&mut got, &mut sink, &offer).await? {
-                self.wait(Missed::Passing { why, wait: None }).await?;
+            if let Err(why) = self.write_body(&mut got, &mut sink, &info).await? {
+                self.wait(FetchError::Passing { why, wait: None }).await?;
             }
         }
         self.progress.leave();
         sink.finish(may_replace).await?;
-        Ok(Fetched { file: paths.map(|paths| paths.whole), offer, resumed_from })
+        Ok(Downloaded { file: paths.map(|paths| paths.whole), info, resumed_from })
     }
 
-    async fn ask(&mut self, wanted: &Wanted, held: Option<(u64, &str)>) -> Result<Answer, Failure> {
+    async fn ask(&mut self, request: &Request, held: Option<(u64, &str)>) -> Result<Answer, Failure> {
         loop {
-            match self.source.file(wanted, held).await {
+            match self.source.file(request, held).await {
                 Ok(answer) => return Ok(answer),
-                Err(missed) => self.wait(missed).await?,
+                Err(error_from) => self.wait(error_from).await?,
             }
         }
     }
 
-    async fn open(&mut self, paths: &Paths, offer: &Offer, url: &str) -> Result<Sink, Failure> {
-        let (sink, found) = Sink::open(paths.clone(), offer, url).await?;
-        let (part, bytes) = (paths.part.clone(), offer.bytes);
+    async fn open(&mut self, paths: &Paths, info: &FileInfo, url: &str) -> Result<Sink, Failure> {
+        let (sink, found) = Sink::open(paths.clone(), info, url).await?;
+        let (part, bytes) = (paths.part.clone(), info.bytes);
         match found {
-            Found::Nothing => {}
-            Found::Beginning => self.progress.note(&format!(
+            PartState::Nothing => {}
+            PartState::Beginning => self.progress.note(&format!(
                 "going on from {} of {} in {}",
                 size(sink.position as f64),
                 size(bytes as f64),
                 part.display()
             )),
-            Found::Other => self.progress.note(&format!(
+            PartState::Other => self.progress.note(&format!(
                 "{} was part of another file, or of this one before it changed; starting again",
                 part.display()
             )),
@@ -166,11 +161,11 @@ impl<'a> Fetch<'a> {
     }
 
     /// Writes what comes. Inside is why it ended before the end.
-    async fn pour(
+    async fn write_body(
         &mut self,
         answer: &mut Answer,
         sink: &mut Sink,
-        offer: &Offer,
+        info: &FileInfo,
     ) -> Result<Result<(), String>, Failure> {
         let patience = self.source.patience();
         let mut deadline = Instant::now() + patience;
@@ -181,18 +176,18 @@ impl<'a> Fetch<'a> {
                 piece = answer.next() => piece,
                 () = sleep_until(deadline) => Err(format!("nothing came for {} s", patience.as_secs())),
                 _ = look.tick() => {
-                    self.progress.show(sink.position, offer.bytes);
+                    self.progress.show(sink.position, info.bytes);
                     continue;
                 }
             };
             let piece = match piece {
                 Ok(Some(piece)) => piece,
-                Ok(None) if sink.position == offer.bytes => return Ok(Ok(())),
+                Ok(None) if sink.position == info.bytes => return Ok(Ok(())),
                 Ok(None) => return Ok(Err("the file ended early".to_owned())),
                 Err(why) => return Ok(Err(why)),
             };
             let piece = piece.as_ref();
-            if piece.len() as u64 > offer.bytes - sink.position {
+            if piece.len() as u64 > info.bytes - sink.position {
                 return Ok(Err("more came than the file is long".to_owned()));
             }
             sink.write(piece).await?;
@@ -202,25 +197,25 @@ impl<'a> Fetch<'a> {
     }
 
     fn reached(&mut self, position: u64) {
-        self.patience.reached(position);
+        self.retry.reached(position);
         if let Some((_, kept, _)) = &mut *self.kept.0.borrow_mut() {
             *kept = position;
         }
     }
 
-    fn begin_again(&self, sink: &mut Sink, offer: &Offer, url: &str, why: &str) -> Result<(), Failure> {
+    fn restart(&self, sink: &mut Sink, info: &FileInfo, url: &str, why: &str) -> Result<(), Failure> {
         if sink.position > 0 {
             self.progress.note(&format!("{why}; starting again"));
         }
         if let Some((_, kept, bytes)) = &mut *self.kept.0.borrow_mut() {
-            (*kept, *bytes) = (0, offer.bytes);
+            (*kept, *bytes) = (0, info.bytes);
         }
-        if sink.is_file() || sink.position > 0 { sink.restart(offer, url) } else { Ok(()) }
+        if sink.is_file() || sink.position > 0 { sink.restart(info, url) } else { Ok(()) }
     }
 
     /// The file is as long as it should be and something else.
-    fn wrong(&self, sink: &mut Sink, offer: &Offer, url: &str, is_second: bool) -> Result<(), Failure> {
-        let figures = format!("its checksum is {:08x} instead of {:08x}", sink.crc32c, offer.crc32c);
+    fn wrong(&self, sink: &mut Sink, info: &FileInfo, url: &str, is_second: bool) -> Result<(), Failure> {
+        let figures = format!("its checksum is {:08x} instead of {:08x}", sink.crc32c, info.crc32c);
         if !sink.is_file() || is_second {
             if let Some((_, kept, _)) = &mut *self.kept.0.borrow_mut() {
                 *kept = 0;
@@ -230,18 +225,18 @@ impl<'a> Fetch<'a> {
                 "the file came wrong ({figures}) and is not kept; try again, or another --url"
             )));
         }
-        self.begin_again(sink, offer, url, &format!("the file came wrong ({figures})"))
+        self.restart(sink, info, url, &format!("the file came wrong ({figures})"))
     }
 
     /// Pauses before the next try, or says that there is none.
-    async fn wait(&mut self, missed: Missed) -> Result<(), Failure> {
-        let (why, wish): (String, Option<Duration>) = match missed {
-            Missed::Refused(why) => return Err(Failure::failed(why)),
-            Missed::NoSuchPart => ("no such part".to_owned(), None),
-            Missed::Passing { why, wait } => (why, wait),
+    async fn wait(&mut self, error_from: FetchError) -> Result<(), Failure> {
+        let (why, retry_after): (String, Option<Duration>) = match error_from {
+            FetchError::Refused(why) => return Err(Failure::failed(why)),
+            FetchError::NoSuchPart => ("no such part".to_owned(), None),
+            FetchError::Passing { why, wait } => (why, wait),
         };
-        let Some(pause) = self.patience.pause(wish) else {
-            let most = self.patience.most();
+        let Some(pause) = self.retry.pause(retry_after) else {
+            let most = self.retry.most();
             return Err(Failure::failed(format!(
                 "gave up after {most} fruitless tries in a row ({why}); see that the gateway runs, or name it with --url"
             )));

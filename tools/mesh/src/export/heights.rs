@@ -9,7 +9,7 @@ use super::args::Height;
 pub(super) type Span = (u64, u64);
 
 /// The heights as numbers.
-pub(super) fn named(from: Height, to: Height, held: &[HistorySegment]) -> Result<Span, String> {
+pub(super) fn resolve_heights(from: Height, to: Height, held: &[HistorySegment]) -> Result<Span, String> {
     let spans = || held.iter().filter_map(span);
     let height = |height| match height {
         Height::At(height) => Some(height),
@@ -23,7 +23,7 @@ pub(super) fn named(from: Height, to: Height, held: &[HistorySegment]) -> Result
 
 /// The smallest run of whole segments that covers the heights. A height that no segment holds stays as it is,
 /// for the gateway to refuse: never are there fewer blocks than asked for.
-pub(super) fn snapped((from, to): Span, held: &[HistorySegment]) -> Span {
+pub(super) fn snap_to_segments((from, to): Span, held: &[HistorySegment]) -> Span {
     let holding = |height| held.iter().filter_map(span).find(|(from, to)| (*from..=*to).contains(&height));
     let start = holding(from).map_or(from, |(start, _)| start);
     let end = holding(to).map_or(to, |(_, end)| end);
@@ -49,10 +49,10 @@ mod tests {
     #[test]
     fn the_ends_have_names() {
         let held = held();
-        assert_eq!(named(Height::First, Height::Last, &held), Ok((1, 40)));
-        assert_eq!(named(Height::At(5), Height::Last, &held), Ok((5, 40)));
-        assert_eq!(named(Height::At(5), Height::At(6), &[]), Ok((5, 6)));
-        named(Height::First, Height::At(6), &[]).unwrap_err();
+        assert_eq!(resolve_heights(Height::First, Height::Last, &held), Ok((1, 40)));
+        assert_eq!(resolve_heights(Height::At(5), Height::Last, &held), Ok((5, 40)));
+        assert_eq!(resolve_heights(Height::At(5), Height::At(6), &[]), Ok((5, 6)));
+        resolve_heights(Height::First, Height::At(6), &[]).unwrap_err();
     }
 
     #[test]
@@ -67,8 +67,8 @@ mod tests {
             ((0, 5), (0, 10)),
             ((35, 99), (31, 99)),
         ] {
-            assert_eq!(snapped(asked, &held()), taken, "{asked:?}");
+            assert_eq!(snap_to_segments(asked, &held()), taken, "{asked:?}");
         }
-        assert_eq!(snapped((3, 4), &[]), (3, 4));
+        assert_eq!(snap_to_segments((3, 4), &[]), (3, 4));
     }
 }

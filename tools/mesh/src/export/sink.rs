@@ -1,5 +1,5 @@
-//! Where a download goes: a `.part` file beside its later name, with a note beside it of what it is part of,
-//! or standard output. Knows how far it is and the checksum of that.
+//! Where a download goes: a `.part` file next to its later name, with a note next to it of what it is part
+//! of, or standard output. Knows how far it is and the checksum of that.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,7 +15,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
-use super::source::Offer;
+use super::source::FileInfo;
 use crate::failure::Failure;
 
 const READ_BYTES: usize = 1 << 20;
@@ -23,7 +23,7 @@ const READ_BYTES: usize = 1 << 20;
 /// Where a download goes.
 #[derive(Debug)]
 pub(super) struct Sink {
-    place: Place,
+    target: Target,
     /// Bytes of the file that are there.
     pub(super) position: u64,
     /// Their checksum.
@@ -31,7 +31,7 @@ pub(super) struct Sink {
 }
 
 #[derive(Debug)]
-enum Place {
+enum Target {
     Out,
     File(Part),
 }
@@ -56,7 +56,7 @@ pub(super) struct Paths {
 
 /// What a part is part of. Equal figures mean equal bytes, from whichever gateway.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Note {
+struct PartNote {
     /// Where it comes from, for the reader.
     url: String,
     etag: String,
@@ -66,7 +66,7 @@ struct Note {
 
 /// What was there when a sink was opened.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum PartState {
     /// Nothing of use.
     Nothing,
     /// The beginning of this file.
@@ -78,12 +78,12 @@ pub(super) enum Found {
 impl Paths {
     /// The names of a file that is called so when it is whole; refuses what is there and may not be replaced.
     pub(super) fn of(whole: PathBuf, may_replace: bool) -> Result<Self, Failure> {
-        let beside = |ending: &str| {
+        let with_ending = |ending: &str| {
             let mut name = whole.clone().into_os_string();
             name.push(ending);
             PathBuf::from(name)
         };
-        let paths = Self { part: beside(".part"), note: beside(".part.json"), whole };
+        let paths = Self { part: with_ending(".part"), note: with_ending(".part.json"), whole };
         paths.refuse_existing(may_replace)?;
         Ok(paths)
     }
@@ -103,17 +103,17 @@ impl Paths {
 impl Sink {
     /// Standard output.
     pub(super) fn out() -> Self {
-        Self { place: Place::Out, position: 0, crc32c: 0 }
+        Self { target: Target::Out, position: 0, crc32c: 0 }
     }
 
-    /// Opens the part of a file. One that belongs to this offer is kept and read for its checksum.
-    pub(super) async fn open(paths: Paths, offer: &Offer, url: &str) -> Result<(Self, Found), Failure> {
-        let note = Note::of(offer, url);
+    /// Opens the part of a file. One that belongs to the same file is kept and read for its checksum.
+    pub(super) async fn open(paths: Paths, info: &FileInfo, url: &str) -> Result<(Self, PartState), Failure> {
+        let note = PartNote::of(info, url);
         let opened = spawn_blocking(move || Self::open_now(paths, &note)).await;
         opened.map_err(|_| Failure::failed("the part of an earlier call cannot be read; remove it"))?
     }
 
-    fn open_now(paths: Paths, note: &Note) -> Result<(Self, Found), Failure> {
+    fn open_now(paths: Paths, note: &PartNote) -> Result<(Self, PartState), Failure> {
         let failed = |error: io::Error| cannot_write(&paths.part, &error);
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
         let mut file = options.open(&paths.part).map_err(failed)?;
@@ -130,32 +130,32 @@ impl Sink {
         let held = file.metadata().map_err(failed)?.len();
         let is_same = fs::read(&paths.note)
             .ok()
-            .and_then(|text| serde_json::from_slice::<Note>(&text).ok())
+            .and_then(|text| serde_json::from_slice::<PartNote>(&text).ok())
             .is_some_and(|old| old.is_same(note));
         if is_same && (1..=note.bytes).contains(&held) {
             let (position, crc32c) = checksum(&mut file).map_err(failed)?;
             return Ok((
-                Self { place: Place::File(Part { file, paths }), position, crc32c },
-                Found::Beginning,
+                Self { target: Target::File(Part { file, paths }), position, crc32c },
+                PartState::Beginning,
             ));
         }
-        let mut sink = Self { place: Place::File(Part { file, paths }), position: 0, crc32c: 0 };
+        let mut sink = Self { target: Target::File(Part { file, paths }), position: 0, crc32c: 0 };
         sink.begin(note)?;
-        Ok((sink, if held > 0 { Found::Other } else { Found::Nothing }))
+        Ok((sink, if held > 0 { PartState::Other } else { PartState::Nothing }))
     }
 
     /// Whether what was written can be taken back.
     pub(super) fn is_file(&self) -> bool {
-        matches!(self.place, Place::File(_))
+        matches!(self.target, Target::File(_))
     }
 
-    /// Takes back what is there, for this offer.
-    pub(super) fn restart(&mut self, offer: &Offer, url: &str) -> Result<(), Failure> {
-        self.begin(&Note::of(offer, url))
+    /// Empties the file, which will be this one from now on.
+    pub(super) fn restart(&mut self, info: &FileInfo, url: &str) -> Result<(), Failure> {
+        self.begin(&PartNote::of(info, url))
     }
 
-    fn begin(&mut self, note: &Note) -> Result<(), Failure> {
-        let Place::File(part) = &mut self.place else {
+    fn begin(&mut self, note: &PartNote) -> Result<(), Failure> {
+        let Target::File(part) = &mut self.target else {
             return Err(Failure::failed("what went to standard output cannot be taken back; start again"));
         };
         // The bytes go before the note changes: never are there bytes under another file's note.
@@ -169,11 +169,11 @@ impl Sink {
 
     /// Adds bytes.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        match &mut self.place {
-            Place::File(part) => {
+        match &mut self.target {
+            Target::File(part) => {
                 part.file.write_all(bytes).map_err(|error| cannot_write(&part.paths.part, &error))?;
             }
-            Place::Out => {
+            Target::Out => {
                 // Whoever reads may take as long as they like, and a wish to stop is heeded meanwhile.
                 let piece = bytes.to_vec();
                 let written = spawn_blocking(move || {
@@ -192,7 +192,7 @@ impl Sink {
 
     /// Removes a part that is of no use.
     pub(super) fn remove(&mut self) {
-        if let Place::File(part) = &self.place {
+        if let Target::File(part) = &self.target {
             // The lock goes last, with the open file. What cannot be removed is written over next time.
             let _ = fs::remove_file(&part.paths.part);
             let _ = fs::remove_file(&part.paths.note);
@@ -201,7 +201,7 @@ impl Sink {
 
     /// Brings a whole file to the disk and gives it its name.
     pub(super) async fn finish(self, may_replace: bool) -> Result<(), Failure> {
-        let Place::File(part) = self.place else { return Ok(()) };
+        let Target::File(part) = self.target else { return Ok(()) };
         let finished = spawn_blocking(move || part.finish(may_replace)).await;
         finished.map_err(|_| Failure::failed("the file cannot be given its name; try again"))?
     }
@@ -235,9 +235,9 @@ impl Part {
     }
 }
 
-impl Note {
-    fn of(offer: &Offer, url: &str) -> Self {
-        Self { url: url.to_owned(), etag: offer.etag.clone(), bytes: offer.bytes, crc32c: offer.crc32c }
+impl PartNote {
+    fn of(info: &FileInfo, url: &str) -> Self {
+        Self { url: url.to_owned(), etag: info.etag.clone(), bytes: info.bytes, crc32c: info.crc32c }
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -295,8 +295,8 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 mod tests {
     use super::*;
 
-    fn offer(etag: &str, whole: &[u8]) -> Offer {
-        Offer {
+    fn info(etag: &str, whole: &[u8]) -> FileInfo {
+        FileInfo {
             name: None,
             etag: etag.into(),
             bytes: whole.len() as u64,
@@ -305,25 +305,28 @@ mod tests {
         }
     }
 
-    async fn open(folder: &Path, offer: &Offer) -> Result<(Sink, Found), Failure> {
-        Sink::open(Paths::of(folder.join("f.zip"), false)?, offer, "http://h").await
+    async fn open(folder: &Path, info: &FileInfo) -> Result<(Sink, PartState), Failure> {
+        Sink::open(Paths::of(folder.join("f.zip"), false)?, info, "http://h").await
     }
 
     #[tokio::test]
     async fn a_part_is_kept_for_the_same_file_only_and_becomes_it() {
         let folder = tempfile::tempdir().unwrap();
         let whole = b"0123456789";
-        let same = offer("\"a\"", whole);
+        let same = info("\"a\"", whole);
         let (mut sink, found) = open(folder.path(), &same).await.unwrap();
-        assert_eq!((found, sink.position), (Found::Nothing, 0));
+        assert_eq!((found, sink.position), (PartState::Nothing, 0));
         sink.write(&whole[..4]).await.unwrap();
         assert!(open(folder.path(), &same).await.unwrap_err().to_string().contains("another download"));
         drop(sink);
         let (sink, found) = open(folder.path(), &same).await.unwrap();
-        assert_eq!((found, sink.position, sink.crc32c), (Found::Beginning, 4, crc32c::crc32c(&whole[..4])));
+        assert_eq!(
+            (found, sink.position, sink.crc32c),
+            (PartState::Beginning, 4, crc32c::crc32c(&whole[..4]))
+        );
         drop(sink);
-        let (mut sink, found) = open(folder.path(), &offer("\"b\"", whole)).await.unwrap();
-        assert_eq!((found, sink.position, sink.crc32c), (Found::Other, 0, 0));
+        let (mut sink, found) = open(folder.path(), &info("\"b\"", whole)).await.unwrap();
+        assert_eq!((found, sink.position, sink.crc32c), (PartState::Other, 0, 0));
         sink.write(whole).await.unwrap();
         sink.finish(false).await.unwrap();
         assert_eq!(fs::read(folder.path().join("f.zip")).unwrap(), whole);
@@ -335,14 +338,14 @@ mod tests {
     async fn a_part_that_is_too_long_or_has_no_note_is_no_beginning() {
         for (note, length) in [(true, 11), (false, 3)] {
             let folder = tempfile::tempdir().unwrap();
-            let offer = offer("\"a\"", b"0123456789");
-            drop(open(folder.path(), &offer).await.unwrap());
+            let info = info("\"a\"", b"0123456789");
+            drop(open(folder.path(), &info).await.unwrap());
             fs::write(folder.path().join("f.zip.part"), vec![0; length]).unwrap();
             if !note {
                 fs::write(folder.path().join("f.zip.part.json"), "{").unwrap();
             }
-            let (sink, found) = open(folder.path(), &offer).await.unwrap();
-            assert_eq!((found, sink.position), (Found::Other, 0));
+            let (sink, found) = open(folder.path(), &info).await.unwrap();
+            assert_eq!((found, sink.position), (PartState::Other, 0));
             assert_eq!(fs::metadata(folder.path().join("f.zip.part")).unwrap().len(), 0);
         }
     }
@@ -351,7 +354,7 @@ mod tests {
     async fn a_file_that_came_meanwhile_is_not_replaced() {
         for (force, kept) in [(false, "old"), (true, "new")] {
             let folder = tempfile::tempdir().unwrap();
-            let (mut sink, _) = open(folder.path(), &offer("\"a\"", b"new")).await.unwrap();
+            let (mut sink, _) = open(folder.path(), &info("\"a\"", b"new")).await.unwrap();
             sink.write(b"new").await.unwrap();
             fs::write(folder.path().join("f.zip"), "old").unwrap();
             assert_eq!(sink.finish(force).await.is_ok(), force);

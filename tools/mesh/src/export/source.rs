@@ -32,7 +32,7 @@ const NOT_HELD: u32 = 240_013;
 
 /// What is to be downloaded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct Request {
     /// The table.
     pub(super) table: Table,
     /// First height.
@@ -43,7 +43,7 @@ pub(super) struct Wanted {
 
 /// What an answer says of the whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(super) struct FileInfo {
     /// The name that the gateway gives it, as it stands in the header.
     pub(super) name: Option<String>,
     /// The strong entity tag with its quotes.
@@ -60,7 +60,7 @@ pub(super) struct Offer {
 #[derive(Debug)]
 pub(super) struct Answer {
     /// What it says of the whole file.
-    pub(super) offer: Offer,
+    pub(super) info: FileInfo,
     /// Where in the file the body begins.
     pub(super) from_byte: u64,
     response: Response,
@@ -68,7 +68,7 @@ pub(super) struct Answer {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Missed {
+pub(super) enum FetchError {
     /// It may be otherwise next time.
     Passing {
         /// In a few words.
@@ -106,19 +106,19 @@ impl Source {
     }
 
     /// Where a download is found.
-    pub(super) fn url(&self, wanted: &Wanted) -> String {
+    pub(super) fn url(&self, request: &Request) -> String {
         let path = path_of(ExportNetworkHistoryRequest::NAME);
-        let Wanted { table, from, to } = wanted;
+        let Request { table, from, to } = request;
         format!("{}{path}?fromBlock={from}&toBlock={to}&table={}", self.base, table.as_str_name())
     }
 
     /// The segments that are held, newest first.
-    pub(super) async fn segments(&self) -> Result<Vec<HistorySegment>, Missed> {
+    pub(super) async fn segments(&self) -> Result<Vec<HistorySegment>, FetchError> {
         let path = path_of(ListAllNetworkHistorySegmentsRequest::NAME);
         let url = format!("{}{path}", self.base);
         let answer = self.send(self.client.get(&url)).await?;
         if answer.status() != StatusCode::OK {
-            return Err(self.missed(answer).await);
+            return Err(self.error_from(answer).await);
         }
         let body = self.body(answer).await?;
         let reply: Result<ListAllNetworkHistorySegmentsReply, _> = serde_json::from_slice(&body);
@@ -126,37 +126,43 @@ impl Source {
     }
 
     /// The whole file, or what follows a part that is held of it: so many bytes under this tag.
-    pub(super) async fn file(&self, wanted: &Wanted, held: Option<(u64, &str)>) -> Result<Answer, Missed> {
-        let url = self.url(wanted);
+    pub(super) async fn file(
+        &self,
+        request: &Request,
+        held: Option<(u64, &str)>,
+    ) -> Result<Answer, FetchError> {
+        let url = self.url(request);
         let mut request = self.client.get(&url);
         if let Some((bytes, etag)) = held {
             request = request.header(RANGE, format!("bytes={bytes}-")).header(IF_RANGE, etag);
         }
         let response = self.send(request).await?;
         let read = match response.status() {
-            StatusCode::OK => whole(response.headers()).map(|offer| (offer, 0)),
+            StatusCode::OK => whole(response.headers()).map(|info| (info, 0)),
             StatusCode::PARTIAL_CONTENT if held.is_some() => part(response.headers()),
-            StatusCode::RANGE_NOT_SATISFIABLE if held.is_some() => return Err(Missed::NoSuchPart),
-            _ => return Err(self.missed(response).await),
+            StatusCode::RANGE_NOT_SATISFIABLE if held.is_some() => return Err(FetchError::NoSuchPart),
+            _ => return Err(self.error_from(response).await),
         };
-        let (offer, from_byte) = read.ok_or_else(|| foreign(&url))?;
-        Ok(Answer { offer, from_byte, response })
+        let (info, from_byte) = read.ok_or_else(|| foreign(&url))?;
+        Ok(Answer { info, from_byte, response })
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Missed> {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, FetchError> {
         match timeout(self.patience, request.send()).await {
             Ok(sent) => sent.map_err(|error| passing(root_of(&error))),
             Err(_) => Err(passing(format!("no answer for {} s", self.patience.as_secs()))),
         }
     }
 
-    async fn body(&self, mut response: Response) -> Result<Vec<u8>, Missed> {
+    async fn body(&self, mut response: Response) -> Result<Vec<u8>, FetchError> {
         let mut body = Vec::new();
         loop {
             let piece = timeout(self.patience, response.chunk()).await;
             match piece.map_err(|_| passing("the answer does not end".to_owned()))? {
                 Ok(Some(piece)) if body.len() + piece.len() <= LONGEST_BODY => body.extend_from_slice(&piece),
-                Ok(Some(_)) => return Err(Missed::Refused("the answer is too long; check --url".to_owned())),
+                Ok(Some(_)) => {
+                    return Err(FetchError::Refused("the answer is too long; check --url".to_owned()));
+                }
                 Ok(None) => return Ok(body),
                 Err(error) => return Err(passing(root_of(&error))),
             }
@@ -164,21 +170,21 @@ impl Source {
     }
 
     /// Reads an answer that is an error.
-    async fn missed(&self, response: Response) -> Missed {
+    async fn error_from(&self, response: Response) -> FetchError {
         let status = response.status();
         let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let problem: Option<Problem> = match self.body(response).await {
             Ok(body) => serde_json::from_slice(&body).ok(),
             Err(_) => None,
         };
-        let said = problem.as_ref().map_or_else(|| format!("HTTP {status}"), said);
+        let said = problem.as_ref().map_or_else(|| format!("HTTP {status}"), error_text);
         match status {
             StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT
             | StatusCode::BAD_GATEWAY
             | StatusCode::REQUEST_TIMEOUT
             | StatusCode::TOO_MANY_REQUESTS => {
-                Missed::Passing { why: said, wait: after.map(Duration::from_secs) }
+                FetchError::Passing { why: said, wait: after.map(Duration::from_secs) }
             }
             _ => {
                 let next = match problem.map(|problem| problem.number()) {
@@ -188,7 +194,7 @@ impl Source {
                     Some(NOT_MAPPED) | None => "check --url",
                     Some(_) => "ask for something else",
                 };
-                Missed::Refused(format!("refused: {said}; {next}"))
+                FetchError::Refused(format!("refused: {said}; {next}"))
             }
         }
     }
@@ -208,7 +214,7 @@ pub(crate) fn path_of(operation: &str) -> String {
 }
 
 /// What a problem says in detail.
-pub(crate) fn said(problem: &Problem) -> String {
+pub(crate) fn error_text(problem: &Problem) -> String {
     let detail = problem.details.first().cloned().unwrap_or_default();
     match detail.inner.as_str() {
         "" => detail.message,
@@ -216,12 +222,12 @@ pub(crate) fn said(problem: &Problem) -> String {
     }
 }
 
-fn passing(why: String) -> Missed {
-    Missed::Passing { why, wait: None }
+fn passing(why: String) -> FetchError {
+    FetchError::Passing { why, wait: None }
 }
 
-fn foreign(url: &str) -> Missed {
-    Missed::Refused(format!("{url} answers without what a download must tell of itself; check --url"))
+fn foreign(url: &str) -> FetchError {
+    FetchError::Refused(format!("{url} answers without what a download must tell of itself; check --url"))
 }
 
 /// The innermost cause: what the system or the protocol says.
@@ -230,26 +236,26 @@ pub(crate) fn root_of(error: &reqwest::Error) -> String {
 }
 
 /// What the answer with a whole file says of it.
-fn whole(headers: &HeaderMap) -> Option<Offer> {
+fn whole(headers: &HeaderMap) -> Option<FileInfo> {
     let bytes = text(headers, CONTENT_LENGTH.as_str())?.parse().ok()?;
-    offer(headers, bytes)
+    info(headers, bytes)
 }
 
 /// What the answer with the end of a file says: the file, and where the end begins.
-fn part(headers: &HeaderMap) -> Option<(Offer, u64)> {
+fn part(headers: &HeaderMap) -> Option<(FileInfo, u64)> {
     let (range, bytes) = text(headers, CONTENT_RANGE.as_str())?.strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.split_once('-')?;
     let (first, last, bytes): (u64, u64, u64) =
         (first.parse().ok()?, last.parse().ok()?, bytes.parse().ok()?);
     let is_end = first <= last && last.checked_add(1) == Some(bytes);
-    if is_end { Some((offer(headers, bytes)?, first)) } else { None }
+    if is_end { Some((info(headers, bytes)?, first)) } else { None }
 }
 
-fn offer(headers: &HeaderMap, bytes: u64) -> Option<Offer> {
+fn info(headers: &HeaderMap, bytes: u64) -> Option<FileInfo> {
     let etag = text(headers, ETAG.as_str()).filter(|etag| etag.starts_with('"'))?.to_owned();
     let name = text(headers, CONTENT_DISPOSITION.as_str()).and_then(file_name);
     let rows = text(headers, "x-total-rows").and_then(|rows| rows.parse().ok());
-    Some(Offer { name, etag, bytes, crc32c: crc32c_of(text(headers, "repr-digest")?)?, rows })
+    Some(FileInfo { name, etag, bytes, crc32c: crc32c_of(text(headers, "repr-digest")?)?, rows })
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -293,16 +299,16 @@ mod tests {
 
     #[test]
     fn an_answer_tells_of_its_file() {
-        let offer = Offer {
+        let info = FileInfo {
             name: Some("n-trades-1-2.zip".into()),
             etag: "\"abc\"".into(),
             bytes: 10,
             crc32c: 0x0102_0304,
             rows: Some(7),
         };
-        assert_eq!(whole(&headers(&[])), Some(offer.clone()));
+        assert_eq!(whole(&headers(&[])), Some(info.clone()));
         let part_of = |range| part(&headers(&[("content-length", "3"), ("content-range", range)]));
-        assert_eq!(part_of("bytes 7-9/10"), Some((offer, 7)));
+        assert_eq!(part_of("bytes 7-9/10"), Some((info, 7)));
         for wrong in ["bytes 7-8/10", "bytes 7-9/*", "bytes */10", "rows 7-9/10", "bytes 9-7/8", ""] {
             assert_eq!(part_of(wrong), None, "{wrong}");
         }

@@ -9,7 +9,7 @@ use std::{
 
 use mesh_launcher::{
     servers::{COMETBFT_PACKAGE, cometbft_folder, find_cometbft},
-    workspace::build_place,
+    workspace::build_location,
 };
 use tokio::{process::Command, time::timeout};
 
@@ -27,7 +27,7 @@ pub(super) async fn find_or_install(root: &Path) -> Result<PathBuf, String> {
         return Ok(found);
     }
     let go = find_go().ok_or("CometBFT is not on the PATH, and there is no Go to install it with")?;
-    let built = env::current_exe().ok().and_then(|program| build_place(&program));
+    let built = env::current_exe().ok().and_then(|program| build_location(&program));
     let folder = cometbft_folder(&built.map_or_else(|| root.join("target"), |place| place.target));
     let program = folder.join("cometbft");
     if program.is_file() {

@@ -16,7 +16,7 @@ use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    export::source::{path_of, root_of, said},
+    export::source::{error_text, path_of, root_of},
     failure::Failure,
     http::client_for,
 };
@@ -97,7 +97,7 @@ impl Gateway {
                 .map_err(|_| Missed::Refused("the answer is none of a gateway; check --url".to_owned()));
         }
         let problem: Option<Problem> = serde_json::from_slice(&body).ok();
-        let text = problem.as_ref().map_or_else(|| format!("HTTP {status}"), said);
+        let text = problem.as_ref().map_or_else(|| format!("HTTP {status}"), error_text);
         // A client's mistake, and a limit, are refusals for certain; after anything else it may have worked.
         Err(if status.is_client_error() { Missed::Refused(text) } else { Missed::Unknown(text) })
     }

@@ -3,7 +3,7 @@
 use std::{io, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
 
 use mesh_launcher::{
-    Ready, Recipe,
+    Ready, ReplicaSpec,
     bus::{Bus, BusCredentials},
     database::Database,
     home::Home,
@@ -113,12 +113,12 @@ fn keep(
 ) -> Result<(), Failure> {
     spec.name = format!("{name}-0");
     spec.env.extend_from_slice(env);
-    let recipe = Recipe { spec, ready };
+    let replica_spec = ReplicaSpec { spec, ready };
     let group = Group {
         name: name.to_owned(),
         tier: Tier::Server,
         scalable: false,
-        recipe: Box::new(move |_, _| recipe.clone()),
+        replica_spec: Box::new(move |_, _| replica_spec.clone()),
     };
     supervisor.add(group, 1).map_err(|error| Failure::failed(error.to_string()))
 }

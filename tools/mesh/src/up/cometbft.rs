@@ -16,7 +16,7 @@ use std::{
 
 use mesh_devnode::{Application, Checks, ReservedPort};
 use mesh_launcher::{
-    Ready, Recipe,
+    Ready, ReplicaSpec,
     control::{Answer, Request},
     home::Home,
     servers::{Cometbft, CometbftSettings, Genesis, cometbft_height, find_cometbft, how_to_get_cometbft},
@@ -45,7 +45,7 @@ const END_WITHIN: Duration = Duration::from_secs(3);
 const LONGEST_CHAIN_ID: usize = 50;
 
 /// Where both will answer, and the program.
-pub(super) struct Place {
+pub(super) struct CometbftNode {
     program: PathBuf,
     rpc: SocketAddr,
     /// Keeps its port free for it, when the port is any.
@@ -55,7 +55,7 @@ pub(super) struct Place {
     application: SocketAddr,
 }
 
-impl Place {
+impl CometbftNode {
     /// Finds the program and takes ports; without an address for the RPC, any of them.
     pub(super) fn take(rpc: Option<SocketAddr>) -> Result<Self, Failure> {
         let program = find_cometbft().ok_or_else(|| {
@@ -107,7 +107,7 @@ impl Place {
         // Before its first block there is nothing to tell of.
         let ready =
             Ready::probe(move || async move { cometbft_height(rpc).await.is_some_and(|height| height > 0) });
-        Ok([application, devnode::one(COMETBFT, Tier::Node, Recipe { spec, ready })])
+        Ok([application, devnode::one(COMETBFT, Tier::Node, ReplicaSpec { spec, ready })])
     }
 }
 
@@ -169,14 +169,14 @@ async fn genesis(folder: &Path, database_url: &str) -> Result<Genesis, Failure> 
             std::cmp::Ordering::Less => false,
             std::cmp::Ordering::Equal => true,
             std::cmp::Ordering::Greater => {
-                kept_hash(folder, &chain_id, height).await.as_ref() == Some(&previous_hash)
+                application_hash(folder, &chain_id, height).await.as_ref() == Some(&previous_hash)
             }
         };
         if goes_on && stored == genesis.previous_hash {
             return Ok(genesis);
         }
     }
-    set_aside(folder)?;
+    move_aside(folder)?;
     Ok(Genesis { chain_id, initial_height: height + 1, previous_hash })
 }
 
@@ -207,7 +207,7 @@ async fn hash_at(client: &Client, height: u64) -> Result<String, tokio_postgres:
 }
 
 /// The hash of a block that the application has kept.
-async fn kept_hash(folder: &Path, chain_id: &str, height: u64) -> Option<String> {
+async fn application_hash(folder: &Path, chain_id: &str, height: u64) -> Option<String> {
     let network =
         Network { chain_id: chain_id.to_owned(), algorithm: ALGORITHM.to_owned(), pow_prefix: String::new() };
     let kept = Application::open(network, &file(folder), Checks::None, SpamRules::default()).await.ok()?;
@@ -215,7 +215,7 @@ async fn kept_hash(folder: &Path, chain_id: &str, height: u64) -> Option<String>
 }
 
 /// Makes room for another chain.
-fn set_aside(folder: &Path) -> Result<(), Failure> {
+fn move_aside(folder: &Path) -> Result<(), Failure> {
     if !folder.exists() {
         return Ok(());
     }

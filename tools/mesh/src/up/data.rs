@@ -6,13 +6,13 @@
 use std::path::Path;
 
 use mesh_demo::{Plan, write_history};
-use mesh_launcher::home::{Data, Home, Memory};
+use mesh_launcher::home::{Data, Home, SavedState};
 use mesh_problem::error_chain;
 
 use crate::{cli::DemoArgs, devnode, failure::Failure, load::load_into, terminal::print_line};
 
 /// What the database holds.
-pub(super) enum Held {
+pub(super) enum Contents {
     /// The demo network of this plan.
     Demo(Plan),
     /// Rows that came from elsewhere; only empty blocks follow.
@@ -20,7 +20,7 @@ pub(super) enum Held {
 }
 
 /// With what an empty database is filled.
-pub(super) struct Filling<'a> {
+pub(super) struct InitialData<'a> {
     /// The address of a database that is not the home's own.
     pub(super) postgres: Option<&'a str>,
     /// The folder to load instead of the demo network.
@@ -29,36 +29,40 @@ pub(super) struct Filling<'a> {
 }
 
 /// Checks what was asked for before anything is started for it.
-pub(super) fn check(filling: &Filling<'_>) -> Result<(), Failure> {
-    if let Some(folder) = filling.load.filter(|folder| !folder.is_dir()) {
+pub(super) fn check(initial_data: &InitialData<'_>) -> Result<(), Failure> {
+    if let Some(folder) = initial_data.load.filter(|folder| !folder.is_dir()) {
         return Err(Failure::failed(format!(
             "there is no folder {}; give the folder of the CSV files with --load",
             folder.display()
         )));
     }
-    plan(filling.demo).check().map_err(|error| Failure::usage(format!("{error}; see `mesh up --help`")))
+    plan(initial_data.demo).check().map_err(|error| Failure::usage(format!("{error}; see `mesh up --help`")))
 }
 
 /// Fills the database when it is empty, or goes on where an earlier run was interrupted.
-pub(super) async fn fill(home: &Home, url: &str, filling: &Filling<'_>) -> Result<Held, Failure> {
-    let database = filling.postgres.map(name_of);
-    let memory = home.memory().map_err(|error| Failure::failed(error.to_string()))?;
-    let known = Some(memory).filter(|memory| memory.database == database);
+pub(super) async fn fill(
+    home: &Home,
+    url: &str,
+    initial_data: &InitialData<'_>,
+) -> Result<Contents, Failure> {
+    let database = initial_data.postgres.map(name_of);
+    let state = home.saved_state().map_err(|error| Failure::failed(error.to_string()))?;
+    let known = Some(state).filter(|state| state.database == database);
     let store = Store { home, url, database };
     if !has_blocks(url).await? {
-        return match filling.load {
+        return match initial_data.load {
             Some(folder) => store.load(folder).await,
-            None => store.write_demo(plan(filling.demo)).await,
+            None => store.write_demo(plan(initial_data.demo)).await,
         };
     }
-    if let Some(folder) = filling.load {
+    if let Some(folder) = initial_data.load {
         print_line(&format!(
             "keeping the data that is there; to load {}, give another --home",
             folder.display()
         ));
     }
-    let Some(Memory { data: Some(Data::Demo { settings }), complete, .. }) = known else {
-        return Ok(Held::Loaded);
+    let Some(SavedState { data: Some(Data::Demo { settings }), complete, .. }) = known else {
+        return Ok(Contents::Loaded);
     };
     let plan: Plan = serde_json::from_value(settings).map_err(|error| {
         Failure::failed(format!(
@@ -66,7 +70,7 @@ pub(super) async fn fill(home: &Home, url: &str, filling: &Filling<'_>) -> Resul
             home.root().display()
         ))
     })?;
-    if complete { Ok(Held::Demo(plan)) } else { store.write_demo(plan).await }
+    if complete { Ok(Contents::Demo(plan)) } else { store.write_demo(plan).await }
 }
 
 /// A database to fill, and the home that remembers with what.
@@ -76,7 +80,7 @@ struct Store<'a> {
     database: Option<String>,
 }
 
-impl Held {
+impl Contents {
     /// What a node is told of it, with its state in the home.
     pub(super) fn variables(&self, home: &Home) -> Result<Vec<(String, String)>, Failure> {
         let Self::Demo(plan) = self else { return Ok(Vec::new()) };
@@ -88,17 +92,17 @@ impl Held {
 
 impl Store<'_> {
     /// Loads a folder, all of it or nothing.
-    async fn load(&self, folder: &Path) -> Result<Held, Failure> {
+    async fn load(&self, folder: &Path) -> Result<Contents, Failure> {
         load_into(self.url, folder).await?;
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        self.remember(Data::Loaded { folder }, true)?;
-        Ok(Held::Loaded)
+        self.save(Data::Loaded { folder }, true)?;
+        Ok(Contents::Loaded)
     }
 
     /// Writes the history of a demo network; what an interrupted run has written stays.
-    async fn write_demo(&self, plan: Plan) -> Result<Held, Failure> {
+    async fn write_demo(&self, plan: Plan) -> Result<Contents, Failure> {
         let settings = serde_json::to_value(&plan).map_err(|error| Failure::failed(error.to_string()))?;
-        self.remember(Data::Demo { settings: settings.clone() }, false)?;
+        self.save(Data::Demo { settings: settings.clone() }, false)?;
         let mut told = None;
         let progress = |done: u64, all: u64| {
             let tenth = done * 10 / all.max(1);
@@ -110,13 +114,13 @@ impl Store<'_> {
         write_history(self.url, &plan, progress).await.map_err(|error| {
             Failure::failed(format!("the demo network could not be written: {}", error_chain(&error)))
         })?;
-        self.remember(Data::Demo { settings }, true)?;
-        Ok(Held::Demo(plan))
+        self.save(Data::Demo { settings }, true)?;
+        Ok(Contents::Demo(plan))
     }
 
-    fn remember(&self, data: Data, complete: bool) -> Result<(), Failure> {
-        let memory = Memory { database: self.database.clone(), data: Some(data), complete };
-        self.home.remember(&memory).map_err(|error| Failure::failed(error.to_string()))
+    fn save(&self, data: Data, complete: bool) -> Result<(), Failure> {
+        let state = SavedState { database: self.database.clone(), data: Some(data), complete };
+        self.home.save_state(&state).map_err(|error| Failure::failed(error.to_string()))
     }
 }
 

@@ -24,7 +24,7 @@ use mesh_launcher::{
     control::ControlSocket,
     database::Database,
     home::Home,
-    services::{SERVICES, Sockets, Surroundings},
+    services::{SERVICES, ServiceEnvironment, Sockets},
     supervisor::{Group, Supervisor},
 };
 use mesh_problem::error_chain;
@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// How long the services may take from their start to readiness.
-const SERVICES_PATIENCE: Duration = Duration::from_secs(60);
+const SERVICES_READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Runs a mesh until a signal or a `shutdown` over the control socket.
 pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
@@ -52,12 +52,12 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
         Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
     })?;
     let services = programs::services()?;
-    data::check(&filling(&args))?;
+    data::check(&initial_data(&args))?;
     let home = args.home.home()?;
     home.create().map_err(|error| Failure::failed(error.to_string()))?;
     let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
     home.clear_run().map_err(|error| Failure::failed(error.to_string()))?;
-    keep_log(&home);
+    init_log(&home);
     open_files::raise();
     let PortArgs { host, port, grpc_port } = args.ports;
     let sockets = Sockets::bind(host, port, grpc_port).map_err(|(address, error)| taken(address, &error))?;
@@ -101,7 +101,7 @@ enum Node {
     /// The development node, on this port.
     Development(ReservedPort),
     /// A real one that is started here.
-    Cometbft(cometbft::Place),
+    Cometbft(cometbft::CometbftNode),
     /// One that runs already.
     Running(String),
 }
@@ -110,7 +110,9 @@ impl Node {
     fn of(args: &UpArgs) -> Result<Self, Failure> {
         match &args.node {
             Some(url) => Ok(Self::Running(url.clone())),
-            None if args.consensus == Consensus::Cometbft => cometbft::Place::take(None).map(Self::Cometbft),
+            None if args.consensus == Consensus::Cometbft => {
+                cometbft::CometbftNode::take(None).map(Self::Cometbft)
+            }
             None => ReservedPort::take().map(Self::Development).map_err(|error| {
                 Failure::failed(format!(
                     "there is no port for the development node ({error}); close programs that hold ports"
@@ -151,7 +153,7 @@ impl Mesh {
         let mut of_export = variables(&database_url, &self.home.root().to_string_lossy());
         of_export.extend(self.env());
         migrate(&database_url, Some(of_export.clone())).await?;
-        let data = data::fill(&self.home, &database_url, &filling(&self.args)).await?;
+        let data = data::fill(&self.home, &database_url, &initial_data(&self.args)).await?;
         // Before the services start, so that each of them finds the whole history when it first looks.
         seal_complete(&database_url, of_export).await;
         self.start_services(backing)?;
@@ -159,7 +161,7 @@ impl Mesh {
         let own_node = self.node.names().iter().copied();
         let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain(own_node).collect();
         self.supervisor
-            .ready(&names, SERVICES_PATIENCE)
+            .ready(&names, SERVICES_READY_WITHIN)
             .await
             .map_err(|error| backing::not_ready(&self.home, &error))?;
         let ready = format!("ready http://{} grpc://{}\n", self.sockets.http, self.sockets.grpc);
@@ -207,7 +209,7 @@ impl Mesh {
     }
 
     fn start_services(&self, backing: Backing) -> Result<(), Failure> {
-        let around = Arc::new(Surroundings {
+        let around = Arc::new(ServiceEnvironment {
             home: self.home.clone(),
             binaries: self.services.clone(),
             bus: backing.bus,
@@ -225,7 +227,7 @@ impl Mesh {
     }
 
     /// Starts the node, unless it runs already.
-    async fn start_node(&self, database_url: &str, data: &data::Held) -> Result<(), Failure> {
+    async fn start_node(&self, database_url: &str, data: &data::Contents) -> Result<(), Failure> {
         let mut more = data.variables(&self.home)?;
         let env = self.env();
         match &self.node {
@@ -252,8 +254,8 @@ impl Mesh {
 }
 
 /// With what an empty database is filled.
-fn filling(args: &UpArgs) -> data::Filling<'_> {
-    data::Filling { postgres: args.postgres.as_deref(), load: args.load.as_deref(), demo: &args.demo }
+fn initial_data(args: &UpArgs) -> data::InitialData<'_> {
+    data::InitialData { postgres: args.postgres.as_deref(), load: args.load.as_deref(), demo: &args.demo }
 }
 
 /// First token of the subjects that services with these variables use.
@@ -270,7 +272,7 @@ fn taken(address: SocketAddr, error: &io::Error) -> Failure {
 }
 
 /// Writes what the launcher itself does into the home, beside the logs of the processes.
-fn keep_log(home: &Home) {
+fn init_log(home: &Home) {
     let path = home.log("mesh", 0);
     match std::fs::OpenOptions::new().create(true).append(true).open(&path) {
         Ok(file) => {

@@ -29,14 +29,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
     let url = args.database.url()?;
-    let filling = data::Filling { postgres: Some(&url), load: args.load.as_deref(), demo: &args.demo };
-    data::check(&filling)?;
+    let initial_data =
+        data::InitialData { postgres: Some(&url), load: args.load.as_deref(), demo: &args.demo };
+    data::check(&initial_data)?;
     let home = args.home.home()?;
     home.create().map_err(|error| Failure::failed(error.to_string()))?;
     let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
     let held = async {
         until_migrated(&url).await?;
-        data::fill(&home, &url, &filling).await?.variables(&home)
+        data::fill(&home, &url, &initial_data).await?.variables(&home)
     };
     let told = tokio::select! {
         told = held => told?,
@@ -83,7 +84,7 @@ async fn run_cometbft(
     let program = std::env::current_exe().map_err(|error| {
         Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
     })?;
-    let place = cometbft::Place::take(Some(args.listen))?;
+    let place = cometbft::CometbftNode::take(Some(args.listen))?;
     let supervisor = Supervisor::new(RestartRule::default())
         .map_err(|error| Failure::failed(format!("cannot watch processes ({})", error_chain(&error))))?;
     let run = async {

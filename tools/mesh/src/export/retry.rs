@@ -7,42 +7,42 @@ use rand::Rng as _;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A gateway that wants to be left alone for longer is asked again nevertheless.
-const LONGEST_WISH: Duration = Duration::from_secs(60);
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// The tries of one download.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct RetryPolicy {
     most: u32,
-    fruitless: u32,
+    failures: u32,
     furthest: u64,
 }
 
-impl Patience {
+impl RetryPolicy {
     /// Gives up after so many tries in a row that brought nothing.
     pub(super) fn new(most: u32) -> Self {
-        Self { most, fruitless: 0, furthest: 0 }
+        Self { most, failures: 0, furthest: 0 }
     }
 
     /// The download is so far. Further than ever before, it is worth all tries again.
     pub(super) fn reached(&mut self, position: u64) {
         if position > self.furthest {
             self.furthest = position;
-            self.fruitless = 0;
+            self.failures = 0;
         }
     }
 
     /// A try has failed: the pause before the next one, or nothing when it was the last. The gateway may have
     /// said when it wants to be asked again.
-    pub(super) fn pause(&mut self, wish: Option<Duration>) -> Option<Duration> {
-        if self.fruitless >= self.most {
+    pub(super) fn pause(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
+        if self.failures >= self.most {
             return None;
         }
-        let doubled = FIRST_PAUSE.saturating_mul(1 << self.fruitless.min(16)).min(LONGEST_PAUSE);
-        self.fruitless += 1;
+        let doubled = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
+        self.failures += 1;
         // Many clients that broke off together shall not come back together.
         let mixed = |pause: Duration| pause.mul_f64(rand::rng().random_range(0.5..1.0));
-        Some(match wish {
-            Some(wish) => wish.min(LONGEST_WISH) + mixed(FIRST_PAUSE),
+        Some(match retry_after {
+            Some(retry_after) => retry_after.min(LONGEST_RETRY_AFTER) + mixed(FIRST_PAUSE),
             None => mixed(doubled),
         })
     }
@@ -59,29 +59,29 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_end() {
-        let mut patience = Patience::new(40);
-        let pauses: Vec<Duration> = std::iter::from_fn(|| patience.pause(None)).collect();
+        let mut retry = RetryPolicy::new(40);
+        let pauses: Vec<Duration> = std::iter::from_fn(|| retry.pause(None)).collect();
         assert_eq!(pauses.len(), 40);
         assert!(pauses[0] >= FIRST_PAUSE / 2 && pauses[0] < FIRST_PAUSE);
         assert!(pauses[39] >= LONGEST_PAUSE / 2 && pauses[39] < LONGEST_PAUSE);
-        assert_eq!(Patience::new(0).pause(None), None);
+        assert_eq!(RetryPolicy::new(0).pause(None), None);
     }
 
     #[test]
     fn only_getting_further_than_ever_gives_new_tries() {
-        let mut patience = Patience::new(2);
-        patience.reached(10);
-        assert!(patience.pause(None).is_some());
-        patience.reached(11);
-        assert!(patience.pause(None).is_some() && patience.pause(None).is_some());
-        patience.reached(11);
-        assert_eq!(patience.pause(None), None);
+        let mut retry = RetryPolicy::new(2);
+        retry.reached(10);
+        assert!(retry.pause(None).is_some());
+        retry.reached(11);
+        assert!(retry.pause(None).is_some() && retry.pause(None).is_some());
+        retry.reached(11);
+        assert_eq!(retry.pause(None), None);
     }
 
     #[test]
     fn a_wish_is_heeded_within_bounds() {
-        let pause = |seconds| Patience::new(1).pause(Some(Duration::from_secs(seconds))).unwrap();
+        let pause = |seconds| RetryPolicy::new(1).pause(Some(Duration::from_secs(seconds))).unwrap();
         assert!(pause(3) >= Duration::from_secs(3) && pause(3) < Duration::from_secs(4));
-        assert!(pause(1_000_000) < LONGEST_WISH + Duration::from_secs(1));
+        assert!(pause(1_000_000) < LONGEST_RETRY_AFTER + Duration::from_secs(1));
     }
 }

@@ -8,7 +8,7 @@ use mesh_launcher::{
 };
 
 use crate::{
-    cli::{DrillArgs, PsArgs, RestartArgs, ScaleArgs},
+    cli::{ControlArgs, PsArgs, RestartArgs, ScaleArgs},
     failure::{Failure, as_typed},
 };
 
@@ -35,13 +35,13 @@ pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
 }
 
 /// Holds processes down.
-pub(crate) async fn stop(args: DrillArgs) -> Result<(), Failure> {
+pub(crate) async fn stop(args: ControlArgs) -> Result<(), Failure> {
     let request = Request::Stop { name: args.target.name, replica: args.target.replica };
     order(&args.home.home()?, &request).await
 }
 
 /// Brings processes back.
-pub(crate) async fn start(args: DrillArgs) -> Result<(), Failure> {
+pub(crate) async fn start(args: ControlArgs) -> Result<(), Failure> {
     let request = Request::Start { name: args.target.name, replica: args.target.replica };
     order(&args.home.home()?, &request).await
 }
