@@ -1,5 +1,4 @@
 //! `mesh doctor` in broken set-ups: it names the cause and what to do.
-#![allow(clippy::unwrap_used)]
 
 use std::{fs, net::TcpListener, os::unix::fs::symlink, path::PathBuf, process::Stdio};
 

@@ -1,5 +1,4 @@
 //! Sealed history as it is handled by hand: sealed, verified, imported, sealed again.
-#![allow(clippy::unwrap_used)]
 
 use std::{
     fs,

@@ -1,5 +1,4 @@
 //! `mesh tx` as it is typed: what it signs is taken by a node, and what a gateway answers is told.
-#![allow(clippy::unwrap_used)]
 
 use std::{
     collections::VecDeque,

@@ -1,5 +1,4 @@
 //! The command line as it is typed: exit codes, and one sentence that says what to do next.
-#![allow(clippy::unwrap_used)]
 
 use std::process::{Command, Output};
 

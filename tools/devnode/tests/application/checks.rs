@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use mesh_transaction::SpamRules;
 
-use crate::stage::{Stage, rules, transaction, with_work};
+use super::stage::{Stage, rules, transaction, with_work};
 
 #[tokio::test]
 async fn a_transaction_is_checked_delivered_and_no_more_taken() {

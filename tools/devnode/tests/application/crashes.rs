@@ -4,7 +4,7 @@ use mesh_devnode::{Application, Checks};
 use mesh_transaction::{ALGORITHM, Network};
 use tendermint_proto::v0_38::abci::response::Value as Said;
 
-use crate::stage::{Stage, rules, transaction};
+use super::stage::{Stage, rules, transaction};
 
 #[tokio::test]
 async fn a_crash_at_any_step_leaves_the_same_chain() {

@@ -12,7 +12,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::stage::{PATIENCE, Stage};
+use super::stage::{PATIENCE, Stage};
 
 #[tokio::test]
 async fn a_good_transaction_comes_into_the_next_block() {

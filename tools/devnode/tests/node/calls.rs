@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[tokio::test]
 async fn status_names_the_newest_block_and_the_chain() {

@@ -9,7 +9,7 @@ use proto_msgs::v2::ProofOfWork;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::stage::{Stage, inner_reason, reason, rules, signed};
+use super::stage::{Stage, inner_reason, reason, rules, signed};
 
 #[tokio::test]
 async fn a_refused_transaction_has_a_code_and_a_reason_and_may_come_again() {

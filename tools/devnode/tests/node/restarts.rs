@@ -6,7 +6,7 @@ use mesh_devnode::{DevNode, Settings};
 use mesh_transaction::Block;
 use serde_json::json;
 
-use crate::stage::{Stage, reason, rules};
+use super::stage::{Stage, reason, rules};
 
 #[tokio::test]
 async fn transactions_of_blocks_are_known_after_a_kill_and_refused_as_replays() {

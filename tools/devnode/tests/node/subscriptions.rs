@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
 
-use crate::stage::{PATIENCE, Stage};
+use super::stage::{PATIENCE, Stage};
 
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 

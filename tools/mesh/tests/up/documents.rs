@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::installed::{Installed, PATIENCE, Up, hash_of};
+use super::installed::{Installed, PATIENCE, Up, hash_of};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// What the examples ask for, of 5000 blocks.

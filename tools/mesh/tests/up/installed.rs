@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-pub(crate) const START: Duration = Duration::from_secs(60);
+pub(crate) const START: Duration = Duration::from_secs(180);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A folder with the programs of the mesh, as if they were installed, and room for a home.

@@ -1,5 +1,4 @@
 //! `mesh export` against a real mesh, and against one whose answers are spoilt on the way.
-#![allow(clippy::unwrap_used)]
 
 mod behind_tls;
 mod faulty;

@@ -1,5 +1,4 @@
 //! A whole mesh on this machine, seen as its user sees it: the ready line, the listing, the drills, the end.
-#![allow(clippy::unwrap_used)]
 
 mod documents;
 mod installed;

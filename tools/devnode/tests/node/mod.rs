@@ -1,5 +1,4 @@
 //! The development node seen from outside, over raw HTTP.
-#![allow(clippy::unwrap_used)]
 
 mod broadcasting;
 mod calls;

@@ -1,0 +1,10 @@
+//! The command line seen from outside: each command against real servers and services.
+
+#![allow(clippy::unwrap_used)]
+
+mod doctor;
+mod export;
+mod history;
+mod tx;
+mod up;
+mod usage;
