@@ -1,8 +1,7 @@
 //! The catalogue: which segments are held, listed from the object store alone, so that it works without a
 //! database.
 //!
-//! Listed anew every period (a large store less often), when a sealer tells of a new segment, and when
-//! somebody must know it of this moment.
+//! Listed every period (a large store less often), when a sealer announces a new segment, and on request.
 
 use std::{
     sync::Arc,
@@ -20,12 +19,12 @@ use tokio::sync::{oneshot, watch};
 
 use crate::metrics::Metrics;
 
-/// A listing looks at every object: unasked, the next one comes after so many times as long as it took …
-const PAUSE_TIMES: u32 = 20;
+/// A listing reads every object's metadata, so the next one waits this many times as long as it took …
+const PAUSE_FACTOR: u32 = 20;
 /// … and no longer than this.
-const PAUSE_AT_MOST: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// What was listed last.
+/// The last listing.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     /// The segments, as of the last listing that came to an end.
@@ -34,7 +33,7 @@ pub struct Listing {
     pub failure: Option<Arc<str>>,
 }
 
-/// Lists the segments and tells what is held.
+/// Lists the segments.
 pub struct Catalogue {
     segments: SegmentStore,
     period: Duration,
@@ -44,11 +43,11 @@ pub struct Catalogue {
     is_listing: bool,
     /// The next listing, when none is under way.
     next: Option<SpawnHandle>,
-    /// Who wants a listing that begins from now on.
+    /// Callers that wait for a listing that begins from now on.
     waiting: Vec<oneshot::Sender<Listing>>,
 }
 
-/// Asks for a listing that begins after this message has come.
+/// Requests a listing that begins after this message.
 pub struct Refresh;
 
 impl Message for Refresh {
@@ -88,7 +87,7 @@ impl Catalogue {
                 Err(error) => catalogue.fail(&error),
             }
             for asker in asked {
-                // Whoever has gone away needs no answer.
+                // Fails only when the caller has gone.
                 let _ = asker.send(catalogue.listing.borrow().clone());
             }
             let pause = pause(catalogue.period, took);
@@ -133,9 +132,9 @@ impl Catalogue {
     }
 }
 
-/// How long to wait after a listing that took so long.
+/// The pause after a listing that took `took`.
 fn pause(period: Duration, took: Duration) -> Duration {
-    period.max((took * PAUSE_TIMES).min(PAUSE_AT_MOST))
+    period.max((took * PAUSE_FACTOR).min(MAX_PAUSE))
 }
 
 impl Actor for Catalogue {
@@ -180,7 +179,7 @@ mod tests {
         let (period, ms) = (Duration::from_secs(1), Duration::from_millis);
         assert_eq!(pause(period, ms(20)), period);
         assert_eq!(pause(period, ms(600)), Duration::from_secs(12));
-        assert_eq!(pause(period, ms(6000)), PAUSE_AT_MOST);
+        assert_eq!(pause(period, ms(6000)), MAX_PAUSE);
         assert_eq!(pause(Duration::from_secs(60), ms(6000)), Duration::from_secs(60));
     }
 }

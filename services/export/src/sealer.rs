@@ -1,6 +1,6 @@
-//! The actor that seals: looks at every new block whether a span is complete, and lets [`Sealing`] work.
+//! The actor that seals: checks at every new block whether a span is complete, and runs [`Sealing`].
 //!
-//! Every replica has one. The lock in the database lets one work at a time; the others look again later.
+//! Every replica has one. A lock in the database lets one seal at a time; the others check again later.
 
 use std::time::{Duration, Instant};
 
@@ -15,17 +15,17 @@ use crate::{
     seal::{SealError, Sealed, Sealing, Until},
 };
 
-/// How often to look without a new block: another replica may have died at its work.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Pause between two checks without a new block: another replica may have died while sealing.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Pause while the database cannot be asked.
+/// Pause while the database is away.
 const PAUSE_WHILE_AWAY: Duration = Duration::from_millis(250);
 
-/// Pause after a failure, doubled by each one that follows.
-const PAUSE_AT_FIRST: Duration = Duration::from_secs(1);
+/// Pause after a failure, doubled by each further one.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Longest such pause.
-const PAUSE_AT_MOST: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// Seals what is complete.
 pub(crate) struct Sealer {
@@ -34,18 +34,18 @@ pub(crate) struct Sealer {
     listing: watch::Receiver<Listing>,
     catalogue: Addr<Catalogue>,
     bus: Bus,
-    is_at_work: bool,
-    /// Whether something happened since the look under way began.
-    looks_again: bool,
+    is_running: bool,
+    /// Whether to check again after the run under way.
+    checks_again: bool,
     failures: u32,
     not_before: Option<Instant>,
 }
 
-/// Something happened that may complete a span.
-struct Look;
+/// A change that may complete a span.
+struct Check;
 
 impl Sealer {
-    /// Seals into the store of `sealing` what `store` tells of, and tells the catalogue and the bus.
+    /// Seals the blocks of `store` into the segments of `sealing`; notifies the catalogue and the bus.
     pub(crate) fn new(
         sealing: Sealing,
         store: Store,
@@ -59,20 +59,20 @@ impl Sealer {
             listing,
             catalogue,
             bus,
-            is_at_work: false,
-            looks_again: false,
+            is_running: false,
+            checks_again: false,
             failures: 0,
             not_before: None,
         }
     }
 
-    fn look(&mut self, context: &mut Context<Self>) {
-        self.looks_again = self.is_at_work;
-        if self.is_at_work || self.not_before.is_some_and(|time| Instant::now() < time) {
+    fn check(&mut self, context: &mut Context<Self>) {
+        self.checks_again = self.is_running;
+        if self.is_running || self.not_before.is_some_and(|time| Instant::now() < time) {
             return;
         }
         let Some(held) = self.listing.borrow().held.clone() else { return };
-        self.is_at_work = true;
+        self.is_running = true;
         let (sealing, store) = (self.sealing.clone(), self.store.clone());
         let work = async move {
             match sealing.is_due(&store, &held).await {
@@ -81,11 +81,12 @@ impl Sealer {
                 Err(error) => Err(SealError::Read(error)),
             }
         };
-        context.spawn(work.into_actor(self).map(|result, sealer, context| sealer.worked(result, context)));
+        context
+            .spawn(work.into_actor(self).map(|result, sealer, context| sealer.finished_run(result, context)));
     }
 
-    fn worked(&mut self, result: Result<Sealed, SealError>, context: &mut Context<Self>) {
-        self.is_at_work = false;
+    fn finished_run(&mut self, result: Result<Sealed, SealError>, context: &mut Context<Self>) {
+        self.is_running = false;
         match result {
             Ok(sealed) => {
                 self.failures = 0;
@@ -97,24 +98,24 @@ impl Sealer {
                     self.tell(SegmentStatus { height_to: newest.height_to }, context);
                 }
             }
-            // A database that is away is told by everybody.
+            // The store reports that the database is away.
             Err(SealError::Read(_)) => self.pause(PAUSE_WHILE_AWAY, context),
             Err(error) => {
-                let pause = PAUSE_AT_FIRST.saturating_mul(1 << self.failures.min(10)).min(PAUSE_AT_MOST);
+                let pause = MIN_PAUSE.saturating_mul(1 << self.failures.min(10)).min(MAX_PAUSE);
                 self.failures = self.failures.saturating_add(1);
                 self.sealing.metrics.seal_failed();
                 tracing::error!(error = &error as &dyn std::error::Error, "sealing failed");
                 self.pause(pause, context);
             }
         }
-        if std::mem::take(&mut self.looks_again) {
-            self.look(context);
+        if std::mem::take(&mut self.checks_again) {
+            self.check(context);
         }
     }
 
     fn pause(&mut self, pause: Duration, context: &mut Context<Self>) {
         self.not_before = Some(Instant::now() + pause);
-        context.run_later(pause, |sealer, context| sealer.look(context));
+        context.run_later(pause, |sealer, context| sealer.check(context));
     }
 
     fn tell(&self, news: SegmentStatus, context: &mut Context<Self>) {
@@ -127,29 +128,29 @@ impl Actor for Sealer {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        self.is_at_work = false;
+        self.is_running = false;
         context.add_stream(changes(self.store.watch()));
         context.add_stream(changes(self.listing.clone()));
-        context.run_interval(LOOK_AGAIN, |sealer, context| sealer.look(context));
-        self.look(context);
+        context.run_interval(CHECK_INTERVAL, |sealer, context| sealer.check(context));
+        self.check(context);
     }
 }
 
 impl Supervised for Sealer {}
 
-impl StreamHandler<Look> for Sealer {
-    fn handle(&mut self, _: Look, context: &mut Self::Context) {
-        self.look(context);
+impl StreamHandler<Check> for Sealer {
+    fn handle(&mut self, _: Check, context: &mut Self::Context) {
+        self.check(context);
     }
 
-    /// The other stream may go on.
+    /// Keeps the actor running when one of its streams ends.
     fn finished(&mut self, _: &mut Self::Context) {}
 }
 
-/// One item for each change that is seen; several at once may be one.
-fn changes<T: Send + Sync + 'static>(watched: watch::Receiver<T>) -> impl stream::Stream<Item = Look> {
+/// One item per change that is seen; changes in quick succession may be one item.
+fn changes<T: Send + Sync + 'static>(watched: watch::Receiver<T>) -> impl stream::Stream<Item = Check> {
     stream::unfold(watched, move |mut watched| async move {
         watched.changed().await.ok()?;
-        Some((Look, watched))
+        Some((Check, watched))
     })
 }

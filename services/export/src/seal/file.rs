@@ -17,17 +17,18 @@ use tokio::{
 
 use super::SealError;
 
-/// Pieces that wait to be deflated: a slow thread slows the database, not the memory.
-const WAITING: usize = 4;
+/// Most pieces that wait to be deflated, so that a slow thread slows the database down instead of filling
+/// memory.
+const MAX_QUEUED: usize = 4;
 
-enum Work {
+enum Message {
     Member(String),
     Piece(Bytes),
     Finish(Box<Span>),
 }
 
-/// The rows' way to the thread. Dropped before [`SegmentFile::finish`], nothing comes of it.
-pub(super) struct SegmentFile(mpsc::Sender<Work>);
+/// The sender of rows to the thread. Dropped before [`SegmentFile::finish`], no file is made.
+pub(super) struct SegmentFile(mpsc::Sender<Message>);
 
 /// A verified file that only needs to be published.
 pub(super) struct Made {
@@ -38,49 +39,49 @@ pub(super) struct Made {
 
 impl SegmentFile {
     pub(super) fn begin(scratch: PathBuf) -> (Self, JoinHandle<Result<Made, SealError>>) {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED);
         (Self(sender), spawn_blocking(move || make(&scratch, receiver)))
     }
 
     pub(super) async fn begin_member(&mut self, name: String) {
-        self.give(Work::Member(name)).await;
+        self.send(Message::Member(name)).await;
     }
 
     pub(super) async fn piece(&mut self, piece: Bytes) {
-        self.give(Work::Piece(piece)).await;
+        self.send(Message::Piece(piece)).await;
     }
 
     pub(super) async fn finish(self, span: Span) {
-        self.give(Work::Finish(Box::new(span))).await;
+        self.send(Message::Finish(Box::new(span))).await;
     }
 
-    /// A thread that has failed takes nothing any more; it says why at the end.
-    async fn give(&self, work: Work) {
-        let _ = self.0.send(work).await;
+    /// Ignores a thread that has failed: its result has the error.
+    async fn send(&self, message: Message) {
+        let _ = self.0.send(message).await;
     }
 }
 
-fn make(scratch: &Path, mut work: mpsc::Receiver<Work>) -> Result<Made, SealError> {
+fn make(scratch: &Path, mut messages: mpsc::Receiver<Message>) -> Result<Made, SealError> {
     let mut ready: Vec<ReadyMember> = Vec::new();
-    let mut under_way: Option<StagedMember> = None;
+    let mut current: Option<StagedMember> = None;
     let span = loop {
-        match work.blocking_recv() {
-            Some(Work::Member(name)) => {
+        match messages.blocking_recv() {
+            Some(Message::Member(name)) => {
                 let next = StagedMember::new(&name, DEFAULT_LEVEL, scratch)?;
-                if let Some(member) = under_way.replace(next) {
+                if let Some(member) = current.replace(next) {
                     ready.push(member.finish()?);
                 }
             }
-            Some(Work::Piece(piece)) => {
-                if let Some(member) = &mut under_way {
+            Some(Message::Piece(piece)) => {
+                if let Some(member) = &mut current {
                     member.write(&piece)?;
                 }
             }
-            Some(Work::Finish(span)) => break *span,
+            Some(Message::Finish(span)) => break *span,
             None => return Err(SealError::Unfit("the rows broke off".to_owned())),
         }
     };
-    if let Some(member) = under_way {
+    if let Some(member) = current {
         ready.push(member.finish()?);
     }
     let mut file = NamedTempFile::with_prefix_in("mesh-segment-", scratch)?;

@@ -1,6 +1,6 @@
 //! Sealing: complete spans of blocks become segments (DATA_MODEL 7), by one writer at a time.
 //!
-//! Whoever holds the lock in the database lists the store, reads the next span's tables in one snapshot,
+//! The holder of the lock in the database lists the store, reads the next span's tables in one snapshot,
 //! makes and verifies the file beside the actors' threads, and publishes it. A crash before that leaves
 //! nothing.
 
@@ -33,7 +33,7 @@ impl Rules {
     pub const INTERVAL_AT_MOST: i64 = 1_000_000_000;
 }
 
-/// Up to where to seal.
+/// The end of what is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// Only spans that are complete by the rules.
@@ -42,7 +42,7 @@ pub enum Until {
     Newest,
 }
 
-/// Why sealing came to nothing.
+/// Why sealing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// The database.
@@ -62,10 +62,10 @@ pub enum SealError {
     Unfit(String),
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sealed {
-    /// Another writer is at it.
+    /// Another writer is sealing.
     Elsewhere,
     /// These segments were published, none when there was nothing to do.
     Here(Vec<SegmentName>),
@@ -82,11 +82,11 @@ pub struct Sealing {
     pub rules: Rules,
     /// Folder for files under way.
     pub scratch: PathBuf,
-    /// Counts of the workload.
+    /// Metrics of the workload.
     pub metrics: Metrics,
 }
 
-/// The next span as the database tells it.
+/// The next span as read from the database.
 struct Next {
     span: Option<(i64, i64, TimeUs, TimeUs)>,
     is_complete: bool,
@@ -110,7 +110,7 @@ impl Next {
 }
 
 impl Sealing {
-    /// Says whether there may be something for [`Sealing::run`] to do, by one quick read.
+    /// Whether [`Sealing::run`] may have something to do, by one quick read.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -132,14 +132,14 @@ impl Sealing {
         self.run_telling(until, &mut |_| {}).await
     }
 
-    /// The same; tells of each segment as soon as it is published.
+    /// The same; calls `published` with each segment as soon as it is published.
     ///
     /// # Errors
     /// See [`SealError`]. What was published before stays.
     pub async fn run_telling(
         &self,
         until: Until,
-        told: &mut (dyn FnMut(&Segment) + Send),
+        published: &mut (dyn FnMut(&Segment) + Send),
     ) -> Result<Sealed, SealError> {
         let mut session = SealSession::open(&self.database_url, "mesh seal").await?;
         if !session.try_lock(SEAL_LOCK).await? {
@@ -147,9 +147,9 @@ impl Sealing {
         }
         let mut sealed = Vec::new();
         loop {
-            // Listed anew under the lock: what another writer published counts.
+            // Listed under the lock, so that segments of another writer count.
             let held = self.segments.list().await?;
-            let Some(name) = self.seal_next(&mut session, &held, until, told).await? else {
+            let Some(name) = self.seal_next(&mut session, &held, until, published).await? else {
                 let last = newest_end(&held);
                 session.execute(include_str!("../../sql/clear_upgrade_flag.sql"), &[]).await?;
                 session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
@@ -165,7 +165,7 @@ impl Sealing {
         session: &mut SealSession,
         held: &SegmentList,
         until: Until,
-        told: &mut (dyn FnMut(&Segment) + Send),
+        published: &mut (dyn FnMut(&Segment) + Send),
     ) -> Result<Option<SegmentName>, SealError> {
         let started = Instant::now();
         let last = newest_end(held);
@@ -194,7 +194,7 @@ impl Sealing {
             making.await.map_err(|error| SealError::Unfit(format!("the maker of the file: {error}")))??;
         match self.segments.publish(&made.name, made.file.path()).await {
             Ok(()) => {}
-            // Whoever else published it has published the same rows; listed next, it counts.
+            // Another writer has published the same rows; the next listing has it.
             Err(HistoryError::Exists { .. }) => return Ok(Some(made.name)),
             Err(error) => return Err(error.into()),
         }
@@ -205,7 +205,7 @@ impl Sealing {
             segment = %made.name, id = %segment.id, rows, bytes = segment.length,
             seconds = started.elapsed().as_secs_f64(), "sealed"
         );
-        told(segment);
+        published(segment);
         Ok(Some(made.name))
     }
 
