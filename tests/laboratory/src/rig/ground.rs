@@ -9,7 +9,6 @@ use mesh_devnode::ReservedPort;
 use mesh_launcher::services::SERVICES;
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
-use tokio::time::{Instant, sleep};
 
 use super::clients::crowd::Pace;
 use super::clients::downloaders::Choose;
@@ -33,7 +32,6 @@ const ENTRIES_SHORT: u32 = 1_000;
 /// Time between two blocks, milliseconds. Short drills have no time to wait for blocks.
 const BLOCK_MS: &str = "1000";
 const BLOCK_MS_SHORT: &str = "300";
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Everything that a drill of the whole mesh stands on.
 pub(crate) struct Ground<'a> {
@@ -112,17 +110,7 @@ impl<'a> Ground<'a> {
 
     /// Waits until every replica and the node serve, however often they died before. Says whether they do.
     pub(crate) async fn stands(&self, within: Duration) -> bool {
-        let deadline = Instant::now() + within;
-        while Instant::now() < deadline {
-            let standing = self.mesh.supervisor.standing();
-            let serves = |name: &str| {
-                standing.iter().any(|(other, ready, all)| other == name && ready == all && *all > 0)
-            };
-            if SERVICES.iter().all(|service| serves(service.name)) && serves(DEVNODE) {
-                return true;
-            }
-            sleep(LOOK).await;
-        }
-        false
+        let services = SERVICES.iter().map(|service| service.name);
+        self.mesh.until_serving(&services.chain([DEVNODE]).collect::<Vec<_>>(), within).await
     }
 }

@@ -3,15 +3,15 @@
 //! Comes in: a drill and a seed. Goes out: a table of what was met and whether the bars hold, the same as JSON into a
 //! file.
 
-mod acts;
 pub(crate) mod args;
 mod chaos;
 mod clients;
+mod engine;
 mod fates;
+mod faults;
 mod flood;
 mod ground;
 mod kill;
-mod play;
 mod questions;
 mod reads;
 mod report;

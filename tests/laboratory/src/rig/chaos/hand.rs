@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use mesh_launcher::control::Request;
 use mesh_proxy::Line;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -16,7 +15,7 @@ use super::levels::{Counted, counted_by};
 use super::lines::Lines;
 use super::plan::{Act, Fault, Party};
 use crate::private::PrivateMesh;
-use crate::rig::acts::send;
+use crate::rig::faults::send;
 use crate::rig::traffic::Traffic;
 use mesh::failure::Failure;
 use mesh::processes::{NATS, POSTGRES};
@@ -121,9 +120,7 @@ impl Hand<'_> {
 
     /// Whether there is another process in the place of one that was killed, and all of its name serve.
     fn is_back(&self, party: Party, pid: u32) -> bool {
-        let standing = self.mesh.supervisor.standing();
-        let serves = standing.iter().any(|(name, ready, all)| name == party.name && ready == all);
-        serves && self.pid(party).is_some_and(|other| other != pid)
+        self.mesh.serves(party.name) && self.pid(party).is_some_and(|other| other != pid)
     }
 
     async fn freeze(&self, party: Party) -> Result<String, Failure> {
@@ -138,8 +135,7 @@ impl Hand<'_> {
     }
 
     async fn restart(&self, name: &str) -> Result<String, Failure> {
-        self.mesh.order(Request::Restart { name: name.to_owned() }).await?;
-        Ok(String::new())
+        self.mesh.restart(name).await.map(|_| String::new())
     }
 
     fn pid(&self, party: Party) -> Option<u32> {

@@ -21,9 +21,8 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::clients::heads::Heads;
+use super::engine::{RESTARTED_SOON, Run, on_private_mesh, repeat};
 use super::ground::{Ground, REPLICAS};
-use super::play::{RESTARTED_SOON, concluded, on_private_mesh};
-use super::report::laid_out;
 use super::seed;
 use super::traffic::{Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated};
 use crate::rig::args::ChaosArgs;
@@ -113,22 +112,13 @@ pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
         .await?;
         let mut lines = lines.ok_or_else(|| Failure::failed("the lines were not made"))?;
         let edges = lines.before(ground.edge, first).await?;
-        let (mut runs, mut broken) = (Vec::new(), Vec::new());
-        for run in 0..u64::from(args.play.run.runs) {
-            let seed = first.wrapping_add(run);
+        repeat("chaos", &args.play.run, first, async |seed| {
             let (report, acts) = play(&ground, &lines, edges, args, seed).await?;
-            println!(
-                "{}",
-                laid_out(
-                    &format!("chaos: seed {seed}, {REPLICAS} replicas each"),
-                    std::slice::from_ref(&report)
-                )
-            );
-            print!("{}", report.lines());
-            runs.push(json!({ "seed": seed, "found": report.json(), "acts": acts }));
-            broken.extend((!report.holds()).then(|| format!("seed {seed}")));
-        }
-        concluded("chaos", &args.play.run, &runs, &broken)
+            let json = json!({ "found": report.json(), "acts": acts });
+            let title = format!("chaos: seed {seed}, {REPLICAS} replicas each");
+            Ok(Run { title, reports: vec![report], json })
+        })
+        .await
     })
     .await
 }

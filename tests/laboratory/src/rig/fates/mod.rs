@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::clients::submitters;
-use super::play::{RESTARTED_SOON, concluded, on_private_mesh};
-use super::report::{self, laid_out};
+use super::engine::{RESTARTED_SOON, Run, on_private_mesh, repeat};
+use super::report;
 use super::seed;
 use crate::rig::args::RunArgs;
 use mesh::failure::Failure;
@@ -82,24 +82,16 @@ pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
         let first = seed(args.seed);
         let plan = if args.short { PLAN_SHORT } else { PLAN };
         let stage = Stage::set(mesh, plan).await?;
-        let (mut reports, mut runs) = (Vec::new(), Vec::new());
-        for run in 0..u64::from(args.runs) {
-            let seed = first.wrapping_add(run);
-            print_line(&format!("playing seed {seed}"));
-            let report = stage.play(seed).await?;
-            let mut json = report.json();
-            json["seed"] = json!(seed);
-            runs.push(json);
-            reports.push(report);
-        }
         let Plan { submitting, node_killed_every: node, relay_killed_every: relay } = plan;
         let clients = submitting.clients;
         let title =
             format!("fates: {clients} clients, the node killed every {node:?}, a relay every {relay:?}");
-        println!("{}", laid_out(&title, &reports));
-        reports.iter().for_each(|report| print!("{}", report.lines()));
-        let broken = reports.iter().filter(|report| !report.holds()).map(|report| report.name.clone());
-        concluded("fates", args, &runs, &broken.collect::<Vec<_>>())
+        repeat("fates", args, first, async |seed| {
+            print_line(&format!("playing seed {seed}"));
+            let report = stage.play(seed).await?;
+            Ok(Run { title: title.clone(), json: report.json(), reports: vec![report] })
+        })
+        .await
     })
     .await
 }

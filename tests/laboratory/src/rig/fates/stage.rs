@@ -10,14 +10,12 @@ use mesh_devnode::{ReservedPort, received};
 use mesh_transaction::TxHash;
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
-use rustix::process::Signal;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::record::Sent;
 use super::{Figures, Plan, Report};
 use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
-use crate::rig::acts::send;
 use crate::rig::clients::judge::{Contradiction, Truth, contradictions, truths};
 use crate::rig::clients::node::Node;
 use crate::rig::clients::submitters::{Submitted, Submitters, Told};
@@ -32,7 +30,6 @@ const KILLS: u32 = 2;
 const BLOCK_MS: &str = "300";
 /// How long node and relays may take to serve after their last kill.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(20);
 
 /// A mesh, its node, and where both leave what they have done.
 pub(super) struct Stage<'a> {
@@ -82,7 +79,9 @@ impl<'a> Stage<'a> {
             self.kill_again(RELAY, relay_killed_every, seed, ended, &relay_kills),
         )?;
         let node = Node::at(self.node.address())?;
-        self.are_back().await?;
+        if !self.mesh.until_serving(&[DEVNODE, RELAY], BACK_WITHIN).await {
+            return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
+        }
         node.is_idle().await?;
         let submitted = crowd.submitted();
         let truths = truths(self.edge, &node, &submitted).await?;
@@ -108,32 +107,11 @@ impl<'a> Stage<'a> {
         kills: &Cell<u32>,
     ) -> Result<(), Failure> {
         let mut random = SmallRng::seed_from_u64(seed);
-        let count = self.mesh.pids(name).len();
         while timeout(every, ended.wait_for(|ended| *ended)).await.is_err() {
-            let pid = self.mesh.one_of(name, &mut random)?;
-            send(pid, Signal::KILL)?;
-            self.mesh.replaced(name, pid, count).await?;
+            self.mesh.kill_one(name, &mut random).await?;
             kills.set(kills.get() + 1);
         }
         Ok(())
-    }
-
-    /// Waits until node and relays serve, however often they died before.
-    async fn are_back(&self) -> Result<(), Failure> {
-        let deadline = Instant::now() + BACK_WITHIN;
-        loop {
-            let standing = self.mesh.supervisor.standing();
-            let serves = |name: &str| {
-                standing.iter().any(|(other, ready, all)| other == name && ready == all && *all > 0)
-            };
-            if serves(DEVNODE) && serves(RELAY) {
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
-            }
-            sleep(LOOK).await;
-        }
     }
 
     /// What the relays say they sent.

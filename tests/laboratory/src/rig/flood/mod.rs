@@ -15,7 +15,7 @@ use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
 
 use super::clients::samples::{Figures, Report};
-use super::play::{self, on_private_mesh, play};
+use super::engine::{PhasedDrill, on_private_mesh, run_phases};
 use super::seed;
 use crate::rig::args::{FloodArgs, FloodPhase};
 use mesh::failure::Failure;
@@ -27,18 +27,18 @@ pub(super) async fn drill(args: &FloodArgs) -> Result<(), Failure> {
     on_private_mesh(RestartRule::default(), async |mesh| {
         let seed = seed(args.play.run.seed);
         let stage = Stage::set(mesh, args, seed).await?;
-        play(&stage, &args.play, &args.phase, seed).await
+        run_phases(&stage, &args.play, &args.phase, seed).await
     })
     .await
 }
 
-impl play::Stage for Stage<'_> {
-    const DRILL: &'static str = "flood";
-    const PHASE_PATIENCE: Duration = Duration::from_secs(300);
+impl PhasedDrill for Stage<'_> {
+    const NAME: &'static str = "flood";
+    const PHASE_TIMEOUT: Duration = Duration::from_secs(300);
     type Phase = FloodPhase;
     type Figures = Figures;
 
-    fn told(&self) -> String {
+    fn setup(&self) -> String {
         format!("{} requests a second beside {} attackers", self.rate, self.crowd)
     }
 
@@ -46,7 +46,7 @@ impl play::Stage for Stage<'_> {
         self.becomes_normal().await
     }
 
-    async fn play(&self, phase: FloodPhase, _: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-        phases::play(self, phase).await
+    async fn run(&self, phase: FloodPhase, _: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+        phases::run(self, phase).await
     }
 }

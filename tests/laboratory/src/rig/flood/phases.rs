@@ -45,7 +45,7 @@ const SLOW_REQUESTS: usize = 1000;
 const SLOW_REQUESTS_SHORT: usize = 100;
 
 /// Goes through one phase.
-pub(super) async fn play(stage: &Stage<'_>, phase: FloodPhase) -> Result<Vec<Report>, Failure> {
+pub(super) async fn run(stage: &Stage<'_>, phase: FloodPhase) -> Result<Vec<Report>, Failure> {
     let report = match phase {
         FloodPhase::Head => closed(stage, "half a head", Kind::Head, 1, HEAD).await,
         FloodPhase::Silent => closed(stage, "silent connections", Kind::Silent, 1, HEAD).await,
@@ -176,9 +176,7 @@ async fn is_served_soon(stage: &Stage<'_>, edge: std::net::SocketAddr) -> bool {
 /// An operation becomes slow, and many ask for it.
 async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
     let beside = stage.load(stage.edge).await?;
-    let holder = stage.servers.connect("").await?;
-    let lock = format!("BEGIN; LOCK TABLE {SLOW_TABLE} IN ACCESS EXCLUSIVE MODE");
-    holder.batch_execute(&lock).await.map_err(|error| cannot("lock a table", &error))?;
+    let holder = stage.servers.lock_table(SLOW_TABLE).await?;
     let goes_on = stage.either(GOES_ON, GOES_ON_SHORT);
     let (edge, until) = (stage.edge, Instant::now() + goes_on);
     let told: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();

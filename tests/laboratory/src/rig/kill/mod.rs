@@ -11,7 +11,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 
 use super::clients::seen::{Figures, Report};
-use super::play::{self, RESTARTED_SOON, on_private_mesh, play};
+use super::engine::{PhasedDrill, RESTARTED_SOON, on_private_mesh, run_phases};
 use super::seed;
 use crate::rig::args::{KillArgs, KillPhase};
 use mesh::failure::Failure;
@@ -24,19 +24,19 @@ pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
     on_private_mesh(RESTARTED_SOON, async |mesh| {
         let seed = seed(args.play.run.seed);
         let stage = Stage::set(mesh, &args.play, seed).await?;
-        play(&stage, &args.play, &args.phase, seed).await
+        run_phases(&stage, &args.play, &args.phase, seed).await
     })
     .await
 }
 
-impl play::Stage for Stage<'_> {
-    const DRILL: &'static str = "kill";
+impl PhasedDrill for Stage<'_> {
+    const NAME: &'static str = "kill";
     /// Ten gigabytes are written and read within.
-    const PHASE_PATIENCE: Duration = Duration::from_secs(1200);
+    const PHASE_TIMEOUT: Duration = Duration::from_secs(1200);
     type Phase = KillPhase;
     type Figures = Figures;
 
-    fn told(&self) -> String {
+    fn setup(&self) -> String {
         let plan = self.files.plan();
         let megabytes = self.files.largest().bytes.len() / 1_000_000;
         format!("{} workers, {} segments of {megabytes} MB in all", stage::WORKERS, plan.segments)
@@ -46,7 +46,7 @@ impl play::Stage for Stage<'_> {
         self.becomes_normal().await
     }
 
-    async fn play(&self, phase: KillPhase, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-        phases::play(self, phase, random).await
+    async fn run(&self, phase: KillPhase, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+        phases::run(self, phase, random).await
     }
 }

@@ -23,7 +23,7 @@ const STEADY_SHORT: usize = 40;
 const SLOW: Duration = Duration::from_secs(2);
 
 /// Goes through one phase.
-pub(super) async fn play(
+pub(super) async fn run(
     stage: &Stage<'_>,
     name: KillPhase,
     random: &mut SmallRng,

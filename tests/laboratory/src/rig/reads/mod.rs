@@ -11,7 +11,7 @@ use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
 
 use super::clients::samples::{Figures, Report};
-use super::play::{self, on_private_mesh, play};
+use super::engine::{PhasedDrill, on_private_mesh, run_phases};
 use super::seed;
 use crate::rig::args::{ReadsArgs, ReadsPhase};
 use mesh::failure::Failure;
@@ -22,18 +22,18 @@ pub(super) async fn drill(args: &ReadsArgs) -> Result<(), Failure> {
     on_private_mesh(RestartRule::default(), async |mesh| {
         let seed = seed(args.play.run.seed);
         let stage = Stage::set(mesh, args, seed).await?;
-        play(&stage, &args.play, &args.phase, seed).await
+        run_phases(&stage, &args.play, &args.phase, seed).await
     })
     .await
 }
 
-impl play::Stage for Stage<'_> {
-    const DRILL: &'static str = "reads";
-    const PHASE_PATIENCE: Duration = Duration::from_secs(300);
+impl PhasedDrill for Stage<'_> {
+    const NAME: &'static str = "reads";
+    const PHASE_TIMEOUT: Duration = Duration::from_secs(300);
     type Phase = ReadsPhase;
     type Figures = Figures;
 
-    fn told(&self) -> String {
+    fn setup(&self) -> String {
         format!("{} requests a second", self.rate)
     }
 
@@ -41,7 +41,7 @@ impl play::Stage for Stage<'_> {
         self.becomes_normal().await
     }
 
-    async fn play(&self, phase: ReadsPhase, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-        phases::play(self, phase, random).await
+    async fn run(&self, phase: ReadsPhase, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+        phases::run(self, phase, random).await
     }
 }

@@ -18,7 +18,7 @@ use mesh::failure::Failure;
 const STEADY: Duration = Duration::from_secs(5);
 
 /// Goes through one phase.
-pub(super) async fn play(
+pub(super) async fn run(
     stage: &Stage<'_>,
     name: ReadsPhase,
     random: &mut SmallRng,
@@ -29,7 +29,7 @@ pub(super) async fn play(
         ReadsPhase::Freeze => replicas::freeze(stage, random).await,
         ReadsPhase::Rolling => replicas::rolling(stage).await,
         ReadsPhase::Postgres => servers::postgres(stage).await,
-        ReadsPhase::Nats => servers::nats(stage).await,
+        ReadsPhase::Nats => servers::nats(stage, random).await,
         ReadsPhase::Abort => aborted::abort(stage).await,
         ReadsPhase::Order => order::order(stage, random).await,
     }

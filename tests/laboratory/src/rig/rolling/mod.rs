@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh_launcher::RestartRule;
-use mesh_launcher::control::Request;
 use mesh_launcher::services::{GRACE_S, SERVICES};
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
@@ -23,9 +22,9 @@ use super::clients::downloaders::Try;
 use super::clients::heads::Heads;
 use super::clients::samples::quantile;
 use super::clients::seen::Outcome;
+use super::engine::{Run, on_private_mesh, repeat};
 use super::ground::{Ground, REPLICAS};
-use super::play::{concluded, on_private_mesh};
-use super::report::{in_ms, laid_out};
+use super::report::in_ms;
 use super::seed;
 use super::traffic::{Fates, Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated};
 use crate::rig::args::RollingArgs;
@@ -60,18 +59,13 @@ pub(super) async fn drill(args: &RollingArgs) -> Result<(), Failure> {
             Ok(Arc::new(move |_: &str, _: u32| grace.clone()) as _)
         })
         .await?;
-        let (mut runs, mut broken) = (Vec::new(), Vec::new());
-        for run in 0..u64::from(args.play.run.runs) {
-            let seed = first.wrapping_add(run);
+        repeat("rolling", &args.play.run, first, async |seed| {
             let reports = play(&ground, args, Duration::from_secs(grace_s), seed).await?;
-            println!("{}", laid_out(&format!("rolling: seed {seed}, {REPLICAS} replicas each"), &reports));
-            reports.iter().for_each(|report| print!("{}", report.lines()));
             let phases: Vec<_> = reports.iter().map(Report::json).collect();
-            runs.push(json!({ "seed": seed, "phases": phases }));
-            let failed = reports.iter().filter(|report| !report.holds());
-            broken.extend(failed.map(|report| format!("{} (seed {seed})", report.name)));
-        }
-        concluded("rolling", &args.play.run, &runs, &broken)
+            let title = format!("rolling: seed {seed}, {REPLICAS} replicas each");
+            Ok(Run { title, reports, json: json!({ "phases": phases }) })
+        })
+        .await
     })
     .await
 }
@@ -173,10 +167,8 @@ async fn play(
 
 /// Replaces the replicas of a service.
 async fn restart(ground: &Ground<'_>, name: &str) -> Result<(), Failure> {
-    let before = ground.mesh.pids(name);
-    ground.mesh.order(Request::Restart { name: name.to_owned() }).await?;
-    let after = ground.mesh.pids(name);
-    if after.len() != before.len() || after.iter().any(|pid| before.contains(pid)) {
+    let (_, all_new) = ground.mesh.restart(name).await?;
+    if !all_new {
         return Err(Failure::failed(format!("not all replicas of {name} are new")));
     }
     if !ground.stands(STANDS_WITHIN).await {

@@ -3,13 +3,10 @@
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use mesh_launcher::control::Request;
 use rand::Rng as _;
 use rand::rngs::SmallRng;
-use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
-use crate::rig::acts::send;
 use crate::rig::clients::crowd::{Crowd, Pace, one};
 use crate::rig::clients::files::{Files, LEDGER, Wanted};
 use crate::rig::clients::seen::Outcome;
@@ -39,10 +36,8 @@ pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Rep
     for _ in 0..stage.either(BUS_KILLS, BUS_KILLS_SHORT) {
         sleep(Duration::from_millis(random.random_range(BETWEEN_MS))).await;
         let reading = crowd.reading();
-        let pid = stage.mesh.one_of(NATS, random)?;
         let killed = Instant::now();
-        send(pid, Signal::KILL)?;
-        stage.mesh.replaced(NATS, pid, 1).await?;
+        stage.mesh.kill_one(NATS, random).await?;
         stage.servers.bus_is_back().await?;
         let away = killed.elapsed().as_millis();
         notes.push(format!("killed under {reading} downloads, it took connections again after {away} ms"));
@@ -60,8 +55,7 @@ pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Rep
 /// The database is stopped.
 pub(super) async fn postgres(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = stage.mesh.service_pids();
-    let (name, replica) = (POSTGRES.to_owned(), None);
-    stage.mesh.order(Request::Stop { name: name.clone(), replica }).await?;
+    stage.mesh.stop_all(POSTGRES).await?;
     let crowd = begin(stage, random, Files::any_of_history);
     let (mut listed, mut unlisted) = (0_u32, Vec::new());
     let lists = async {
@@ -82,7 +76,7 @@ pub(super) async fn postgres(stage: &Stage<'_>, random: &mut SmallRng) -> Result
     let deadline = Instant::now() + DOWNLOAD_PATIENCE;
     let ledger =
         one(stage.edge, &wanted, Pace::QUICK, deadline, &AtomicUsize::new(0), std::future::ready(())).await;
-    stage.mesh.order(Request::Start { name, replica }).await?;
+    stage.mesh.start_all(POSTGRES).await?;
     stage.servers.database_is_back().await?;
     let mut report = Report::of_downloads("postgres", &seen);
     report.none_fails();

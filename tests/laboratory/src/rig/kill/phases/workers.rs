@@ -9,9 +9,9 @@ use rand::rngs::SmallRng;
 use rustix::process::Signal;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-use crate::rig::acts::send;
 use crate::rig::clients::crowd::Pace;
 use crate::rig::clients::files::{Files, Wanted};
+use crate::rig::faults::send;
 use crate::rig::kill::Report;
 use crate::rig::kill::stage::{AT_ONCE, EXPORT, Stage, WORKERS};
 use mesh::failure::Failure;

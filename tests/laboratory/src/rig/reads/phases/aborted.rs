@@ -33,9 +33,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Many clients ask for what is slow, each something else, and go away.
 pub(super) async fn abort(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     // A transaction sees the activity as it was at first: the one that holds the lock cannot watch.
-    let (holder, watcher) = (stage.servers.connect("").await?, stage.servers.connect("").await?);
-    let lock = format!("BEGIN; LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE");
-    holder.batch_execute(&lock).await.map_err(|error| cannot("lock a table", &error))?;
+    let (holder, watcher) = (stage.servers.lock_table(TABLE).await?, stage.servers.connect("").await?);
     let from = stage.load.now();
     let mut clients = Vec::new();
     for number in 1..=CLIENTS {

@@ -65,7 +65,7 @@ async fn one(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Tried, Failure>
         runnable(false).map(|service| service.name).chain([UNCACHED_EDGE]).collect();
     let mut servers = [POSTGRES, NATS];
     for name in services.iter().chain(&servers) {
-        stage.mesh.order(Request::Stop { name: (*name).to_owned(), replica: None }).await?;
+        stage.mesh.stop_all(name).await?;
     }
     services.shuffle(random);
     servers.shuffle(random);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::rig::acts::send;
 use crate::rig::clients::samples::normal_after;
+use crate::rig::faults::send;
 use crate::rig::reads::Report;
 use crate::rig::reads::stage::Stage;
 use crate::rig::report::in_ms;
@@ -25,10 +25,8 @@ const SLOW: Duration = Duration::from_millis(100);
 
 /// One replica is killed; the supervisor starts it again.
 pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-    let (pid, count) = (stage.mesh.one_of(SERVICE, random)?, stage.mesh.pids(SERVICE).len());
     let from = stage.load.now();
-    send(pid, Signal::KILL)?;
-    stage.mesh.replaced(SERVICE, pid, count).await?;
+    stage.mesh.kill_one(SERVICE, random).await?;
     stage.mesh.ready(&[SERVICE]).await?;
     let ready_after = stage.load.now() - from;
     stage.look_on(AFTER).await;
@@ -81,17 +79,14 @@ pub(super) async fn rolling(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
 }
 
 async fn restart(stage: &Stage<'_>, name: &str) -> Result<Report, Failure> {
-    let before = stage.mesh.pids(name);
     let from = stage.load.now();
-    stage.mesh.order(Request::Restart { name: name.to_owned() }).await?;
+    let (new, all_new) = stage.mesh.restart(name).await?;
     let took = stage.load.now() - from;
     stage.look_on(AFTER / 2).await;
     let (samples, mut report) = stage.report(&format!("restart {name}"), from).await;
     report.figures.normal_after = Some(normal_after(&samples, from, stage.bound(SLOW)));
     report.none_fails();
-    let after = stage.mesh.pids(name);
-    let all_new = after.len() == before.len() && !after.iter().any(|pid| before.contains(pid));
-    report.bar(format!("all {} replicas are new", before.len()), all_new);
+    report.bar(format!("all {new} replicas are new"), all_new);
     report.notes.push(format!("the restart took {}", in_ms(took)));
     Ok(report)
 }

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use mesh_launcher::control::Request;
-use rustix::process::Signal;
+use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
-use crate::rig::acts::send;
 use crate::rig::clients::connection::Connection;
 use crate::rig::clients::samples::{Sample, normal_after};
 use crate::rig::reads::Report;
@@ -35,12 +33,11 @@ const AFTER: Duration = Duration::from_millis(500);
 /// PostgreSQL is stopped and started.
 pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     let before = stage.mesh.service_pids();
-    let (name, replica) = (POSTGRES.to_owned(), None);
     if refused_hot(stage).await > 0 {
         return Err(Failure::failed("hot reads are refused although the database is there"));
     }
     let from = stage.load.now();
-    stage.mesh.order(Request::Stop { name: name.clone(), replica }).await?;
+    stage.mesh.stop_all(POSTGRES).await?;
     let down = stage.load.now();
     let (mut asked, mut refused) = (0, 0);
     while stage.load.now() < from + KEPT - FRESH - BLUR {
@@ -50,7 +47,7 @@ pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> 
     }
     sleep((down + AWAY).saturating_sub(stage.load.now())).await;
     let ordered = stage.load.now();
-    let (started, back) = tokio::join!(stage.mesh.order(Request::Start { name, replica }), async {
+    let (started, back) = tokio::join!(stage.mesh.start_all(POSTGRES), async {
         stage.servers.database_is_back().await.map(|()| stage.load.now())
     });
     started?;
@@ -73,13 +70,10 @@ pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> 
 }
 
 /// The bus is killed; the supervisor starts it again.
-pub(super) async fn nats(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
+pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
     let before = stage.mesh.service_pids();
-    let pid = stage.mesh.pids(NATS).first().copied();
-    let pid = pid.ok_or_else(|| Failure::failed("the bus does not run"))?;
     let from = stage.load.now();
-    send(pid, Signal::KILL)?;
-    stage.mesh.replaced(NATS, pid, 1).await?;
+    stage.mesh.kill_one(NATS, random).await?;
     stage.servers.bus_is_back().await?;
     let back = stage.load.now();
     sleep(stage.bound(BACK_WITHIN) + AFTER).await;

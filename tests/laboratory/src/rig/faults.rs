@@ -1,4 +1,5 @@
-//! What a drill does to the processes of its mesh, and how it sees that they are back.
+//! The faults that drills inject into the processes of their mesh, and how they see that all is back: kills, freezes,
+//! restarts, servers that are away, locked tables.
 
 use std::time::Duration;
 
@@ -44,6 +45,49 @@ impl PrivateMesh {
         if pids.is_empty() { Err(nobody()) } else { Ok(pids[random.random_range(0..pids.len())]) }
     }
 
+    /// Kills one replica of a name with SIGKILL, by chance, and waits until it is replaced.
+    pub(super) async fn kill_one(&self, name: &str, random: &mut SmallRng) -> Result<(), Failure> {
+        let (pid, count) = (self.one_of(name, random)?, self.pids(name).len());
+        send(pid, Signal::KILL)?;
+        self.replaced(name, pid, count).await
+    }
+
+    /// Replaces the replicas of a name one after the other, and says how many of them are new, and whether all are.
+    pub(super) async fn restart(&self, name: &str) -> Result<(usize, bool), Failure> {
+        let before = self.pids(name);
+        self.order(Request::Restart { name: name.to_owned() }).await?;
+        let after = self.pids(name);
+        let is_new = |pid: &&u32| !before.contains(pid);
+        let new = after.iter().filter(is_new).count();
+        Ok((new, new == after.len() && after.len() == before.len()))
+    }
+
+    /// Stops all processes of a name in order.
+    pub(super) async fn stop_all(&self, name: &str) -> Result<(), Failure> {
+        self.order(Request::Stop { name: name.to_owned(), replica: None }).await
+    }
+
+    /// Starts the processes of a name again.
+    pub(super) async fn start_all(&self, name: &str) -> Result<(), Failure> {
+        self.order(Request::Start { name: name.to_owned(), replica: None }).await
+    }
+
+    /// Whether every replica of a name serves, and there is one.
+    pub(super) fn serves(&self, name: &str) -> bool {
+        let standing = self.supervisor.standing();
+        standing.iter().any(|(other, ready, all)| other == name && ready == all && *all > 0)
+    }
+
+    /// Waits until every replica of these names serves, however often they died before. Says whether they do.
+    pub(super) async fn until_serving(&self, names: &[&str], within: Duration) -> bool {
+        let serving = async {
+            while !names.iter().all(|name| self.serves(name)) {
+                sleep(LOOK).await;
+            }
+        };
+        timeout(within, serving).await.is_ok()
+    }
+
     /// Waits until a name has as many processes as before and this one is not among them.
     pub(super) async fn replaced(&self, name: &str, pid: u32, count: usize) -> Result<(), Failure> {
         let waited = timeout(SOON, async {
@@ -70,6 +114,14 @@ impl Servers {
         let client = self.connect("").await.ok()?;
         client.simple_query("SELECT 1").await.ok()?;
         Some(client)
+    }
+
+    /// Locks a table until the connection that is given ends, or rolls back.
+    pub(super) async fn lock_table(&self, table: &str) -> Result<Client, Failure> {
+        let holder = self.connect("").await?;
+        let lock = format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE");
+        holder.batch_execute(&lock).await.map_err(|error| cannot("lock a table", &error))?;
+        Ok(holder)
     }
 
     /// Waits until the bus takes connections.

@@ -1,5 +1,5 @@
-//! Playing a drill on a private mesh that is thrown away afterwards: its phases in the order that belongs to the seed,
-//! all of them whatever an earlier one found, each within its time.
+//! The engine of the drills: a private mesh that is removed afterwards, runs with one seed after the other, and phases in
+//! the order that the seed decides, all of them whatever an earlier one found, each within its time.
 
 use std::time::Duration;
 
@@ -19,25 +19,25 @@ use mesh::failure::Failure;
 use mesh::signals::Signals;
 use mesh::terminal::print_line;
 
-/// Where a drill is played.
-pub(super) trait Stage {
+/// A drill that consists of phases.
+pub(super) trait PhasedDrill {
     /// The drill's name.
-    const DRILL: &'static str;
+    const NAME: &'static str;
     /// How long one phase may take; longer ones are broken off and do not hold.
-    const PHASE_PATIENCE: Duration;
+    const PHASE_TIMEOUT: Duration;
     /// The drill's own list of phases.
     type Phase: ValueEnum + Copy + PartialEq;
     /// What each of them counts.
     type Figures: Figures;
 
-    /// What it is played with, for the title.
-    fn told(&self) -> String;
+    /// Topology and traffic in a few words, for the title.
+    fn setup(&self) -> String;
 
     /// Waits until all is as usual. Says whether it became so.
     async fn becomes_normal(&self) -> bool;
 
     /// Goes through one phase.
-    async fn play(
+    async fn run(
         &self,
         phase: Self::Phase,
         random: &mut SmallRng,
@@ -67,15 +67,43 @@ pub(super) const RESTARTED_SOON: RestartRule = RestartRule {
     settled: Duration::from_secs(10),
 };
 
-/// Ends a drill: writes down what its runs found, and says which bars do not hold.
-pub(super) fn concluded(
+/// What one run of a drill found.
+pub(super) struct Run<F> {
+    /// What stands above its table.
+    pub(super) title: String,
+    /// What its phases found.
+    pub(super) reports: Vec<Report<F>>,
+    /// The same for a machine, without the seed.
+    pub(super) json: Value,
+}
+
+/// Runs a drill as often as asked, each time with the next seed; prints and writes down what each run found, and says
+/// which bars do not hold.
+///
+/// # Errors
+/// When a run cannot be finished, or a bar does not hold.
+pub(super) async fn repeat<F: Figures>(
     drill: &str,
     args: &RunArgs,
-    runs: &[Value],
-    broken: &[String],
+    first_seed: u64,
+    mut run: impl AsyncFnMut(u64) -> Result<Run<F>, Failure>,
 ) -> Result<(), Failure> {
+    let (mut runs, mut broken) = (Vec::new(), Vec::new());
+    for number in 0..u64::from(args.runs) {
+        let seed = first_seed.wrapping_add(number);
+        let Run { title, reports, mut json } = run(seed).await?;
+        println!("{}", report::laid_out(&title, &reports));
+        for report in &reports {
+            print!("{}", report.lines());
+        }
+        println!();
+        json["seed"] = json!(seed);
+        runs.push(json);
+        let failed = reports.iter().filter(|report| !report.holds());
+        broken.extend(failed.map(|report| format!("{} (seed {seed})", report.name)));
+    }
     write_figures(args.json.as_deref(), &json!({ "drill": drill, "runs": runs }))?;
-    match broken {
+    match &*broken {
         [] => Ok(()),
         _ => {
             Err(Failure::failed(format!("bars do not hold: {}; look at the lines above", broken.join(", "))))
@@ -83,50 +111,46 @@ pub(super) fn concluded(
     }
 }
 
-/// Plays the wanted phases of a drill as often as asked, and says which bars do not hold.
-pub(super) async fn play<S: Stage>(
-    stage: &S,
+/// Goes through the wanted phases of a drill as often as asked, and says which bars do not hold.
+///
+/// # Errors
+/// When a bar does not hold, or the figures cannot be written.
+pub(super) async fn run_phases<S: PhasedDrill>(
+    drill: &S,
     args: &PlayArgs,
     wanted: &[S::Phase],
-    seed: u64,
+    first_seed: u64,
 ) -> Result<(), Failure> {
-    let (mut runs, mut broken) = (Vec::new(), Vec::new());
-    for run in 0..u64::from(args.run.runs) {
-        let seed = seed.wrapping_add(run);
-        let reports = play_once(stage, wanted, seed).await;
-        println!("{}", report::laid_out(&format!("{}: seed {seed}, {}", S::DRILL, stage.told()), &reports));
-        for report in &reports {
-            print!("{}", report.lines());
-        }
-        println!();
+    repeat(S::NAME, &args.run, first_seed, async |seed| {
+        let reports = run_once(drill, wanted, seed).await;
         let phases: Vec<Value> = reports.iter().map(Report::json).collect();
-        runs.push(json!({ "seed": seed, "with": stage.told(), "slack": args.slack, "phases": phases }));
-        let failed = reports.iter().filter(|report| !report.holds());
-        broken.extend(failed.map(|report| format!("{} (seed {seed})", report.name)));
-    }
-    concluded(S::DRILL, &args.run, &runs, &broken)
+        let title = format!("{}: seed {seed}, {}", S::NAME, drill.setup());
+        let json = json!({ "with": drill.setup(), "slack": args.slack, "phases": phases });
+        Ok(Run { title, reports, json })
+    })
+    .await
 }
 
 /// Goes through the phases in the order that belongs to a seed.
-async fn play_once<S: Stage>(stage: &S, wanted: &[S::Phase], seed: u64) -> Vec<Report<S::Figures>> {
+async fn run_once<S: PhasedDrill>(drill: &S, wanted: &[S::Phase], seed: u64) -> Vec<Report<S::Figures>> {
     let mut random = SmallRng::seed_from_u64(seed);
     let order = order(wanted, &mut random);
     let names: Vec<String> = order.iter().map(name_of).collect();
     print_line(&format!("seed {seed}: {}", names.join(", ")));
     let mut reports = Vec::new();
     for (phase, name) in order.into_iter().zip(names) {
-        if !stage.becomes_normal().await {
+        if !drill.becomes_normal().await {
             reports.push(Report::failed(format!("before {name}"), "service is as usual"));
         }
         print_line(&format!("playing {name}"));
         let begun = Instant::now();
-        let played = timeout(S::PHASE_PATIENCE, stage.play(phase, &mut random)).await;
+        let outcome = timeout(S::PHASE_TIMEOUT, drill.run(phase, &mut random)).await;
         print_line(&format!("{name} took {:.1} s", begun.elapsed().as_secs_f64()));
-        match played {
+        match outcome {
             Ok(Ok(found)) => reports.extend(found),
             Ok(Err(failure)) => reports.push(Report::failed(name, &failure.to_string())),
             Err(_) => {
-                reports.push(Report::failed(name, &format!("it is over within {:?}", S::PHASE_PATIENCE)));
+                reports.push(Report::failed(name, &format!("it is over within {:?}", S::PHASE_TIMEOUT)));
             }
         }
     }
