@@ -29,7 +29,7 @@ pub struct Limits {
     pub in_flight: usize,
     /// Requests of one operation among them; fewer leave room for the others when one of them becomes slow.
     pub per_operation: usize,
-    /// Longest time for one request, whatever its asker says.
+    /// Longest time for one request, even if its asker would wait longer.
     pub timeout: Duration,
 }
 

@@ -33,7 +33,7 @@ use crate::{
 /// back.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Least time for sending the last replies, whatever is left of the grace.
+/// Least time for sending the last replies, even at the end of the grace.
 const MIN_FLUSH_TIME: Duration = Duration::from_millis(200);
 
 /// A service that answers. See [`ServiceHandle::drain`].

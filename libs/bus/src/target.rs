@@ -14,7 +14,7 @@ pub struct Target {
     pub(crate) workload: String,
     pub(crate) operation: String,
     pub(crate) subject: Subject,
-    /// Where replicas are told that nobody waits for a reply.
+    /// Where an asker tells the replicas that it no longer waits for a reply.
     pub(crate) cancel_subject: Subject,
     pub(crate) group: Arc<ReplicaGroup>,
     pub(crate) hedge_delay: HedgeDelay,

@@ -1,6 +1,5 @@
-//! What a service's program does instead of running when an argument says so: tell its variables, or ask the
-//! replica that runs beside it whether it is ready, for those who can only start a program (the health check
-//! of a container).
+//! Arguments of a service's program: `--help` lists its variables, `--ready` asks the replica on this machine
+//! whether it is ready, for health checks of containers, which can only start a program.
 
 use std::{
     fs,
@@ -29,7 +28,7 @@ pub(crate) enum Argument {
 /// Reads the arguments of this process.
 ///
 /// # Errors
-/// When there is one that nobody knows.
+/// When there is an unknown argument, or more than one.
 pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> Result<Option<Argument>, String> {
     let mut arguments = arguments.into_iter();
     let argument = match arguments.next().as_deref() {

@@ -33,7 +33,7 @@ impl Database {
             utf8_percent_encode(password.trim_end_matches(['\r', '\n']), NON_ALPHANUMERIC).to_string();
         let mut whole = |name: &str, url: String| {
             with_password(&url, &password).unwrap_or_else(|mistake| {
-                // Without an address somebody has said so already.
+                // A missing address has been reported already.
                 if !url.is_empty() {
                     env.mistake(format!("{name} {mistake}"));
                 }

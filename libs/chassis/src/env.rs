@@ -12,7 +12,7 @@ use std::{
 #[derive(Debug, Default)]
 pub struct Env {
     variables: HashMap<String, String>,
-    /// Names that somebody looked for.
+    /// Names of the variables that were looked for.
     asked: RefCell<BTreeSet<String>>,
     mistakes: Vec<String>,
 }

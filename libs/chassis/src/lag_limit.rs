@@ -1,4 +1,4 @@
-//! Readiness by lag: a store that is far behind its node gives answers that nobody wants.
+//! Readiness by lag: a store far behind its node gives outdated answers.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ impl LagLimit {
         Self { at_most: env.or("MESH_MAX_LAG_BLOCKS", 0) }
     }
 
-    /// Says what is wrong when the store is too far behind. A node that nobody knows of does not count; a
-    /// store without blocks is at 0.
+    /// Checks that the store is not too far behind. An unknown node does not count; a store without blocks is
+    /// at 0.
     ///
     /// # Errors
     /// When the lag is greater than allowed.

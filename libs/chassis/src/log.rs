@@ -1,6 +1,6 @@
-//! The log's way out: JSON lines on standard error. A service that logs events alone writes them at once; one
-//! that writes a line for each request puts all of them into a queue of bounded length before a thread of its
-//! own, so that nobody waits for whoever reads the log. What finds the queue full is dropped and counted.
+//! Output of the log: JSON lines on standard error. A service that logs events alone writes them at once. One
+//! that logs a line for each request puts all lines into a bounded queue, which a thread of its own writes,
+//! so that a slow reader of the log delays nothing. Lines that find the queue full are dropped and counted.
 
 use std::{
     io::{self, Write},
@@ -113,7 +113,7 @@ impl Queue {
                 );
                 lines.extend_from_slice(told.as_bytes());
             }
-            // Without a log there is nobody to be told.
+            // An error could be reported nowhere but in this log.
             let _ = out.write_all(&lines);
         }
     }

@@ -1,4 +1,4 @@
-//! What a process shows of itself: what it uses of its machine, read off `/proc` whenever somebody looks.
+//! Metrics of the process: what it uses of its machine, read from `/proc` at each scrape.
 
 use std::{cell::Cell, fs, sync::atomic::AtomicU64, time::Instant};
 

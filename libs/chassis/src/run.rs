@@ -34,7 +34,7 @@ use crate::{
 /// Exit code for a configuration that cannot work.
 const WRONG_CONFIGURATION: u8 = 64;
 
-/// For the last lines of the log, where they wait for somebody to read them.
+/// Longest time for writing the last lines of the log.
 const LOG_WITHIN: Duration = Duration::from_secs(1);
 
 /// The variable with the filter of the log.

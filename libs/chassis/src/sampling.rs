@@ -1,8 +1,8 @@
-//! Which traces are recorded, decided once, where a request comes in; everybody behind follows.
+//! Which traces are recorded. The edge decides it once for each request, and all services follow.
 //!
-//! `OTEL_TRACES_SAMPLER` and its argument say so, as everywhere, but two things are ours. Without a sampler one request in
-//! a hundred is recorded, not each. And a client's word for recording counts so many times a second: anybody
-//! can say it in each request, and recording costs more than answering.
+//! `OTEL_TRACES_SAMPLER` and its argument apply, with two differences. Without a sampler one request in a
+//! hundred is recorded, not each. And a client's wish to be recorded counts only so many times a second,
+//! because any client can express it with each request, and recording costs more than answering.
 
 use std::time::Instant;
 

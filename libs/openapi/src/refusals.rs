@@ -15,7 +15,7 @@ use crate::{
 /// Status, code, number, when; and the name that the answer has in the document.
 type Row = (u16, Code, u32, &'static str, &'static str);
 
-/// What any operation may be refused with. A body that nobody wants is read all the same.
+/// Refusals of every operation. A body is read even by operations that take none.
 static EVERYWHERE: [Row; 10] = [
     (
         400,

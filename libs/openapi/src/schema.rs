@@ -126,7 +126,7 @@ impl Schemas {
             false => value,
         };
         match way {
-            // A parameter has its description beside its schema.
+            // The description of a parameter stands outside its schema.
             Way::Asked => schema,
             Way::Sent | Way::Received => schema.with("description", self.comments.of(field)),
         }

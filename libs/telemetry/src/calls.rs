@@ -1,4 +1,4 @@
-//! Durations of calls, by operation and gRPC code, whatever carries them.
+//! Durations of calls by operation and gRPC code, for every transport.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,7 @@
-//! What the mesh tells of itself: the one list of its metrics, and spans of a trace that goes through all
-//! rooms.
+//! Telemetry of the mesh: the one list of its metrics, and the spans of traces.
 //!
-//! A span exists only where somebody decided that its trace is recorded (the edge, at the head of a request);
-//! all others cost the look at a flag. Who records them is the chassis's matter.
+//! A span exists only in a trace that is recorded, which the edge decides at the head of a request; otherwise
+//! it costs the check of a flag. The chassis exports spans.
 
 mod calls;
 mod context;

@@ -20,7 +20,7 @@ pub const TARGET: &str = "mesh::span";
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// Lets spans be made from now on: there is somebody who records them.
+/// Enables spans in this process; called when a recorder is configured.
 pub fn enable() {
     IS_ENABLED.store(true, Ordering::Relaxed);
 }
@@ -50,7 +50,7 @@ pub fn current() -> Span {
 /// Makes a span the first of its trace in this process.
 fn begun(span: Span, parent: Option<&TraceContext>) -> Span {
     if let Some(parent) = parent {
-        // A span that nobody records has no parent either.
+        // It fails for a span that is not recorded.
         let _ = span.set_parent(parent.as_parent());
     }
     span

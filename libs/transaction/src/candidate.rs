@@ -1,5 +1,5 @@
-//! A transaction as a node takes it from somebody: read, and its signature tested, before anything is asked
-//! of the chain.
+//! A transaction as a node receives it: decoded, and its signature verified, before the chain is asked
+//! anything.
 
 use bytes::Bytes;
 use prost::Message;
@@ -27,11 +27,11 @@ pub struct Candidate {
     pub hash: TxHash,
     /// Who signed it: the public key in lower case.
     pub party: String,
-    /// Its proof of work, not tested yet.
+    /// Its proof of work, not verified yet.
     pub proof: Option<Proof>,
 }
 
-/// A proof of work as it is told.
+/// A proof of work as the sender gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// What the work was done for.
@@ -41,7 +41,11 @@ pub struct Proof {
 }
 
 impl Candidate {
-    /// Reads encoded bytes and tests the signature.
+    /// Decodes bytes and verifies the signature.
+    ///
+    /// # Errors
+    /// The refusal of the network: bytes that are no transaction, no input data, or a signature that does not
+    /// count.
     pub fn read(encoded: &Bytes, network: &Network) -> Result<Self, Refusal> {
         let tx = decode(encoded).map_err(|error| Refusal::undecodable(error.to_string()))?;
         if tx.input_data.is_empty() {
@@ -52,7 +56,10 @@ impl Candidate {
         Ok(Self::of(TxHash::of(encoded), tx))
     }
 
-    /// Reads bytes in any encoding that means a transaction, and believes every word.
+    /// Decodes bytes in any protobuf encoding of a transaction, without verifying anything.
+    ///
+    /// # Errors
+    /// When the bytes are no transaction.
     pub fn trusted(encoded: &Bytes) -> Result<Self, Refusal> {
         let tx = Transaction::decode(encoded.clone())
             .map_err(|_| Refusal::undecodable("transaction could not be decoded"))?;

@@ -1,4 +1,4 @@
-//! The one encoding of a transaction (contract 5.1) and its hash, by which everybody knows it.
+//! The one encoding of a transaction (contract 5.1) and its hash, which identifies it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,8 +29,11 @@ pub fn encode(tx: &Transaction) -> Vec<u8> {
     tx.encode_to_vec()
 }
 
-/// Reads an encoded transaction. What has other fields or another order than [`encode`] gives it is refused,
-/// so that nobody can send the same transaction under a second hash.
+/// Decodes a transaction.
+///
+/// # Errors
+/// When the bytes have other fields or another order than [`encode`] gives them: otherwise one transaction
+/// could be sent under several hashes.
 pub fn decode(encoded: &Bytes) -> Result<Transaction, DecodeError> {
     let tx =
         Transaction::decode(encoded.clone()).map_err(|_| DecodeError("transaction could not be decoded"))?;
@@ -41,7 +44,7 @@ pub fn decode(encoded: &Bytes) -> Result<Transaction, DecodeError> {
 }
 
 impl TxHash {
-    /// The hash of an encoded transaction, or of any bytes that somebody calls one.
+    /// The hash of an encoded transaction, or of other bytes submitted as one.
     #[must_use]
     pub fn of(encoded: &[u8]) -> Self {
         Self(Sha256::digest(encoded).into())

@@ -1,4 +1,4 @@
-//! What a signature covers (contract 5.4), making one and testing one.
+//! Signatures of transactions (contract 5.4): what they cover, signing and verifying.
 
 use std::fmt;
 
@@ -47,7 +47,10 @@ pub fn digest(version: TxVersion, chain_id: &str, input_data: &[u8]) -> Option<[
     Some(begun.chain_update(input_data).finalize().into())
 }
 
-/// Tests the signature of a transaction for a chain whose name of the algorithm is given.
+/// Verifies the signature of a transaction. `algorithm`: the name that the network has for it.
+///
+/// # Errors
+/// The reason why the signature does not count.
 pub fn verify(tx: &Transaction, chain_id: &str, algorithm: &str) -> Result<(), SignatureError> {
     let version = TxVersion::try_from(tx.version).map_err(|_| SignatureError::TxVersion)?;
     let digest = digest(version, chain_id, &tx.input_data).ok_or(SignatureError::TxVersion)?;
@@ -61,7 +64,7 @@ pub fn verify(tx: &Transaction, chain_id: &str, algorithm: &str) -> Result<(), S
     let key = VerifyingKey::from_bytes(&bytes).map_err(|_| SignatureError::Key)?;
     let mut value = [0; 64];
     hex::decode_to_slice(&signature.value, &mut value).map_err(|_| SignatureError::Wrong)?;
-    // Strictly: a weak key would sign for anybody.
+    // Strictly: with a weak key, any signature would be valid.
     key.verify_strict(&digest, &ed25519_dalek::Signature::from_bytes(&value))
         .map_err(|_| SignatureError::Wrong)
 }

@@ -13,7 +13,7 @@ use crate::rules::SpamRules;
 use crate::work::Puzzle;
 
 /// Longer ones are refused: each is kept as long as its block is in the window. Bytes.
-const LONGEST_TID: usize = 256;
+const MAX_TID_BYTES: usize = 256;
 
 /// A block, as work is done on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub struct SpamFilter {
     rules: SpamRules,
     now: Duration,
     /// Oldest first, in rising height.
-    window: VecDeque<Standing>,
-    taken: HashMap<TxHash, Taken>,
+    window: VecDeque<WindowBlock>,
+    admitted: HashMap<TxHash, Admitted>,
     tids: HashSet<String>,
     /// Parties and when they may send again.
     bars: HashMap<String, Duration>,
@@ -51,22 +51,22 @@ pub struct SpamFilter {
 
 /// A block of the window. Work on it is judged by the rules that its reader saw together with it.
 #[derive(Clone, Debug)]
-struct Standing {
+struct WindowBlock {
     block: Block,
     rules: SpamRules,
-    parties: HashMap<String, Use>,
+    parties: HashMap<String, Usage>,
     hashes: HashSet<TxHash>,
 }
 
 /// What a party has sent with work on one block.
 #[derive(Clone, Copy, Debug, Default)]
-struct Use {
+struct Usage {
     transactions: u64,
     bits: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Taken {
+struct Admitted {
     party: String,
     tid: String,
     admission: Admission,
@@ -93,7 +93,7 @@ impl SpamFilter {
             rules: SpamRules::default(),
             now: Duration::ZERO,
             window: VecDeque::new(),
-            taken: HashMap::new(),
+            admitted: HashMap::new(),
             tids: HashSet::new(),
             bars: HashMap::new(),
         }
@@ -108,13 +108,13 @@ impl SpamFilter {
         let newest = block.height;
         self.now = self.now.max(block.time);
         self.rules = rules;
-        let standing = Standing { block, rules, parties: HashMap::new(), hashes: HashSet::new() };
-        self.window.push_back(standing);
+        let entry = WindowBlock { block, rules, parties: HashMap::new(), hashes: HashSet::new() };
+        self.window.push_back(entry);
         let past = u64::from(rules.past_blocks);
         while self.window.front().is_some_and(|oldest| newest - oldest.block.height >= past) {
             let Some(oldest) = self.window.pop_front() else { break };
             for hash in &oldest.hashes {
-                if let Some(taken) = self.taken.remove(hash) {
+                if let Some(taken) = self.admitted.remove(hash) {
                     self.tids.remove(&taken.tid);
                 }
             }
@@ -125,8 +125,8 @@ impl SpamFilter {
     /// The rules that hold from a block on have come late: work on it is judged by them from now on, and so
     /// are later blocks when it is the newest.
     pub fn amend_rules(&mut self, height: u64, rules: SpamRules) {
-        if let Some(standing) = standing(&mut self.window, height) {
-            standing.rules = rules;
+        if let Some(entry) = entry(&mut self.window, height) {
+            entry.rules = rules;
         }
         if self.window.back().is_none_or(|newest| newest.block.height <= height) {
             self.rules = rules;
@@ -141,13 +141,19 @@ impl SpamFilter {
         }
     }
 
-    /// What [`admit`](Self::admit) would say, without any consequence.
+    /// The result that [`admit`](Self::admit) would have, without changing anything.
+    ///
+    /// # Errors
+    /// The refusal of the network.
     pub fn check(&self, candidate: &Candidate) -> Result<Admission, Refusal> {
         self.find(candidate).map_err(|refused| refused.refusal)
     }
 
-    /// Takes a transaction or refuses it. Its party is barred when it is one too many where more work does
-    /// not help.
+    /// Admits a transaction or refuses it. Its party is barred when it exceeds a quota that more work does
+    /// not extend.
+    ///
+    /// # Errors
+    /// The refusal of the network.
     pub fn admit(&mut self, candidate: &Candidate) -> Result<Admission, Refusal> {
         match self.find(candidate) {
             Ok(admission) => {
@@ -166,36 +172,39 @@ impl SpamFilter {
     /// Remembers what was taken in an earlier life; nothing when its block is not in the window (any more).
     pub fn restore(&mut self, candidate: &Candidate, admission: Admission) {
         let Some(proof) = &candidate.proof else { return };
-        let Some(standing) = standing(&mut self.window, admission.height) else { return };
-        if !standing.hashes.insert(candidate.hash) {
+        let Some(entry) = entry(&mut self.window, admission.height) else { return };
+        if !entry.hashes.insert(candidate.hash) {
             return;
         }
-        let used = standing.parties.entry(candidate.party.clone()).or_default();
+        let used = entry.parties.entry(candidate.party.clone()).or_default();
         used.transactions += 1;
         used.bits += u64::from(admission.bits);
         self.tids.insert(proof.tid.clone());
         let (party, tid) = (candidate.party.clone(), proof.tid.clone());
-        self.taken.insert(candidate.hash, Taken { party, tid, admission });
+        self.admitted.insert(candidate.hash, Admitted { party, tid, admission });
     }
 
     /// Takes an admission back, of a transaction that came into no block.
     pub fn withdraw(&mut self, hash: &TxHash) {
-        let Some(Taken { party, tid, admission }) = self.taken.remove(hash) else { return };
+        let Some(Admitted { party, tid, admission }) = self.admitted.remove(hash) else { return };
         self.tids.remove(&tid);
-        let Some(standing) = standing(&mut self.window, admission.height) else { return };
-        standing.hashes.remove(hash);
-        if let Some(used) = standing.parties.get_mut(&party) {
+        let Some(entry) = entry(&mut self.window, admission.height) else { return };
+        entry.hashes.remove(hash);
+        if let Some(used) = entry.parties.get_mut(&party) {
             used.transactions = used.transactions.saturating_sub(1);
             used.bits = used.bits.saturating_sub(u64::from(admission.bits));
             if used.transactions == 0 {
-                standing.parties.remove(&party);
+                entry.parties.remove(&party);
             }
         }
     }
 
-    /// Whether a transaction that was taken still counts: the block of its work is in the window.
+    /// The admission of a transaction that still counts.
+    ///
+    /// # Errors
+    /// When the block of its proof of work is no longer in the window.
     pub fn admission(&self, hash: &TxHash) -> Result<Admission, Refusal> {
-        self.taken.get(hash).map(|taken| taken.admission).ok_or_else(|| self.off_window())
+        self.admitted.get(hash).map(|taken| taken.admission).ok_or_else(|| self.off_window())
     }
 
     /// The rules since the newest block.
@@ -205,7 +214,7 @@ impl SpamFilter {
     }
 
     fn find(&self, candidate: &Candidate) -> Result<Admission, Refused> {
-        if self.taken.contains_key(&candidate.hash) {
+        if self.admitted.contains_key(&candidate.hash) {
             return Err(Refusal::replay().into());
         }
         if let Some(until) = self.bars.get(&candidate.party) {
@@ -213,25 +222,27 @@ impl SpamFilter {
             return Err(Refusal::spam(format!("party is barred for {left} more seconds")).into());
         }
         let proof = candidate.proof.as_ref().ok_or_else(|| Refusal::spam("proof of work is missing"))?;
-        if proof.tid.is_empty() || proof.tid.len() > LONGEST_TID {
-            return Err(Refusal::spam(format!("proof of work tid must have 1 to {LONGEST_TID} bytes")).into());
+        if proof.tid.is_empty() || proof.tid.len() > MAX_TID_BYTES {
+            return Err(
+                Refusal::spam(format!("proof of work tid must have 1 to {MAX_TID_BYTES} bytes")).into()
+            );
         }
         if self.tids.contains(&proof.tid) {
             return Err(Refusal::spam("proof of work tid already used").into());
         }
         // The newest block first: most work is done on it.
-        let found = self.window.iter().rev().find_map(|standing| {
-            let bits = Puzzle::new(&self.prefix, &standing.block.hash, &proof.tid).bits(proof.nonce);
-            (bits >= standing.rules.difficulty).then_some((standing, bits))
+        let found = self.window.iter().rev().find_map(|entry| {
+            let bits = Puzzle::new(&self.prefix, &entry.block.hash, &proof.tid).bits(proof.nonce);
+            (bits >= entry.rules.difficulty).then_some((entry, bits))
         });
-        let (standing, bits) = found.ok_or_else(|| self.off_window())?;
-        self.within_quota(standing, &candidate.party, bits)?;
-        Ok(Admission { height: standing.block.height, bits })
+        let (entry, bits) = found.ok_or_else(|| self.off_window())?;
+        self.within_quota(entry, &candidate.party, bits)?;
+        Ok(Admission { height: entry.block.height, bits })
     }
 
-    fn within_quota(&self, standing: &Standing, party: &str, bits: u32) -> Result<(), Refused> {
-        let rules = &standing.rules;
-        let used = standing.parties.get(party).copied().unwrap_or_default();
+    fn within_quota(&self, entry: &WindowBlock, party: &str, bits: u32) -> Result<(), Refused> {
+        let rules = &entry.rules;
+        let used = entry.parties.get(party).copied().unwrap_or_default();
         let transactions = used.transactions + 1;
         if transactions <= u64::from(rules.tx_per_block) {
             return Ok(());
@@ -259,8 +270,8 @@ impl SpamFilter {
     }
 }
 
-fn standing(window: &mut VecDeque<Standing>, height: u64) -> Option<&mut Standing> {
-    let at = window.binary_search_by_key(&height, |standing| standing.block.height).ok()?;
+fn entry(window: &mut VecDeque<WindowBlock>, height: u64) -> Option<&mut WindowBlock> {
+    let at = window.binary_search_by_key(&height, |entry| entry.block.height).ok()?;
     window.get_mut(at)
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{attempt::Attempt, types::AskOptions};
 use crate::{connection::Bus, headers, subjects, target::Target};
 
-/// A request of a client, whatever the number of its attempts.
+/// A request of a client, with all its attempts.
 pub(super) struct Request<'a> {
     pub(super) bus: &'a Bus,
     pub(super) target: &'a Target,

@@ -1,12 +1,11 @@
 //! The format of pulls and chunks: one header each, of words with a space between. Positions are base64url.
 //!
-//! Pull, in addition to `Mesh-Ask`, with the operation's request as payload:
-//! `Mesh-Pull: <stream> <chunks> <bytes> p=<position>`.
-//! Chunk, with its bytes as payload, to the pull's own reply subject:
-//! `Mesh-Chunk: <crc> <stream> <index> p=<position> a=<position after it>`, then up to three `t=<where a pull begins>` of
+//! Pull, in addition to `Mesh-Ask`, with the operation's request as payload: `Mesh-Pull: <stream> <chunks>
+//! <bytes> p=<position>`. Chunk, with its bytes as payload, to the pull's own reply subject: `Mesh-Chunk:
+//! <crc> <stream> <index> p=<position> a=<position after it>`, then up to three `t=<where a pull begins>` of
 //! the next pull and of those after it if each has the same budget, then optionally `stop` (no bytes: the
-//! pull ends here, the stream does not) or `end=<bytes>` or `end=<bytes>/<rows>`.
-//! `<stream>` and `<crc>` are hexadecimal; the CRC-32 is that of the payload and of all words behind the CRC.
+//! pull ends here, the stream does not) or `end=<bytes>` or `end=<bytes>/<rows>`. `<stream>` and `<crc>` are
+//! hexadecimal; the CRC-32 is that of the payload and of all words behind the CRC.
 
 use std::fmt::Write;
 

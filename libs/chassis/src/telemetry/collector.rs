@@ -62,7 +62,7 @@ impl Collector {
         Ok(Self { client, runtime, within, is_failing: Arc::default() })
     }
 
-    /// Posts a message and gives the answer, whatever its status.
+    /// Posts a message and returns the answer, of any status.
     pub(super) async fn post(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let answer = timeout(self.within, self.exchange(request)).await;
         let answer = answer.unwrap_or_else(|_| Err("there was no answer in time".into()));

@@ -72,7 +72,7 @@ impl Telemetry {
         Self { spans, export }
     }
 
-    /// Who records spans, if anybody does.
+    /// The recorder of spans, when a collector is configured.
     pub(crate) fn tracer(&self) -> Option<SdkTracer> {
         let tracer = self.export.as_ref()?.provider.tracer("mesh");
         span::enable();
@@ -94,7 +94,8 @@ impl Telemetry {
 }
 
 impl Export {
-    /// `None` where the exporter's own variables are wrong, which is then among the mistakes of the configuration.
+    /// `None` where the exporter's own variables are wrong, which is then among the mistakes of the
+    /// configuration.
     fn start(env: &mut Env, endpoint: &str, resource: Resource, counts: &Counts) -> io::Result<Option<Self>> {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("telemetry").enable_all().build()?;

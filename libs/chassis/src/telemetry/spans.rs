@@ -1,5 +1,5 @@
-//! Recorded spans on their way to the collector: a queue of bounded length before a thread of its own. What
-//! finds the queue full is dropped and counted; nobody ever waits.
+//! Recorded spans on their way to the collector: a bounded queue that a thread of its own sends. Spans that
+//! find it full are dropped and counted; making a span never waits.
 
 use std::{
     sync::{

@@ -73,7 +73,7 @@ fn work_counts_on_the_blocks_of_the_window_only() {
     refused(other.check(&exact("a", "t10", 10, 3)), SPAM, "not good");
     let without = Candidate { proof: None, ..exact("a", "t", 10, 3) };
     refused(spam.check(&without), SPAM, "missing");
-    for tid in [String::new(), "t".repeat(LONGEST_TID + 1)] {
+    for tid in [String::new(), "t".repeat(MAX_TID_BYTES + 1)] {
         refused(spam.check(&candidate("a", &tid, 0)), SPAM, "1 to 256 bytes");
     }
     refused(SpamFilter::new(PREFIX).check(&exact("a", "t", 1, 3)), SPAM, "not good");
@@ -165,7 +165,7 @@ fn a_withdrawn_transaction_leaves_no_trace() {
     spam.admit(&tx).unwrap();
     spam.withdraw(&tx.hash);
     spam.withdraw(&tx.hash);
-    assert!(spam.tids.is_empty() && spam.taken.is_empty());
+    assert!(spam.tids.is_empty() && spam.admitted.is_empty());
     assert!(spam.window.iter().all(|standing| standing.parties.is_empty() && standing.hashes.is_empty()));
     spam.admit(&tx).unwrap();
 }
@@ -275,9 +275,9 @@ fn random_traffic_is_judged_as_by_a_plain_model() {
             taken += usize::from(admitted.is_ok());
             assert_eq!(admitted.map_err(|refusal| refusal.code), model.admit(&tx), "seed {seed}: {tx:?}");
         }
-        assert_eq!(spam.taken.len(), spam.tids.len());
+        assert_eq!(spam.admitted.len(), spam.tids.len());
         let hashes: usize = spam.window.iter().map(|standing| standing.hashes.len()).sum();
-        assert_eq!(hashes, spam.taken.len());
+        assert_eq!(hashes, spam.admitted.len());
         assert!(spam.window.len() <= 5);
     }
     assert!(taken > 1000 && barred > 1000, "{taken} taken, {barred} refused by bars");

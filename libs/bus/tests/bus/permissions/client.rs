@@ -27,7 +27,7 @@ impl Client {
         client
     }
 
-    /// What the server says to somebody whom it does not let in.
+    /// The server's answer to a login that it refuses.
     pub(crate) async fn turned_away(server: &Nats, hello: &str) -> String {
         let address = server.url();
         let mut stream = TcpStream::connect(address.trim_start_matches("nats://")).await.unwrap();
