@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 
-use crate::node::{NodeSetup, call, stop, threads, transaction};
+use crate::node_setup::{NodeSetup, call, stop, threads, transaction};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);

@@ -9,7 +9,7 @@ use proto_msgs::v2::Transaction;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::node::{NodeSetup, stop, threads, transaction};
+use crate::node_setup::{NodeSetup, stop, threads, transaction};
 
 const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 

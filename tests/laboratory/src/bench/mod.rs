@@ -36,7 +36,7 @@ use mesh::signals::Signals;
 
 /// Measures, prints and keeps the figures.
 pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
-    let names = args.sections()?;
+    let names = sections::chosen(args.suite, &args.section)?;
     let mut signals = Signals::watch()?;
     let (mut reads, mut exports, mut relay) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {

@@ -3,7 +3,6 @@
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use crate::bench::args::BenchArgs;
 use mesh::failure::Failure;
 
 /// A family of measurements.
@@ -127,20 +126,21 @@ impl std::fmt::Display for SectionName {
     }
 }
 
-impl BenchArgs {
-    /// The sections to be measured, in order: those that were named, or all of the suite.
-    pub(crate) fn sections(&self) -> Result<Vec<SectionName>, Failure> {
-        let is_of_suite = |section: &SectionName| match section {
-            SectionName::Reads(_) => matches!(self.suite, Suite::Reads | Suite::All),
-            SectionName::Exports(_) => matches!(self.suite, Suite::Exports | Suite::All),
-            SectionName::Relay(_) => matches!(self.suite, Suite::Relay | Suite::All),
-        };
-        if let Some(other) = self.section.iter().find(|section| !is_of_suite(section)) {
-            let names = SECTIONS.iter().filter(|section| is_of_suite(section)).map(ToString::to_string);
-            let names = names.collect::<Vec<_>>().join(", ");
-            return Err(Failure::usage(format!("{other} is of another suite; this one has {names}")));
-        }
-        let is_wanted = |section: &SectionName| self.section.is_empty() || self.section.contains(section);
-        Ok(SECTIONS.into_iter().filter(is_of_suite).filter(is_wanted).collect())
+/// The sections to be measured, in order: those that were named, or all of the suite.
+///
+/// # Errors
+/// When a named section belongs to another suite.
+pub(crate) fn chosen(suite: Suite, named: &[SectionName]) -> Result<Vec<SectionName>, Failure> {
+    let is_of_suite = |section: &SectionName| match section {
+        SectionName::Reads(_) => matches!(suite, Suite::Reads | Suite::All),
+        SectionName::Exports(_) => matches!(suite, Suite::Exports | Suite::All),
+        SectionName::Relay(_) => matches!(suite, Suite::Relay | Suite::All),
+    };
+    if let Some(other) = named.iter().find(|section| !is_of_suite(section)) {
+        let names = SECTIONS.iter().filter(|section| is_of_suite(section)).map(ToString::to_string);
+        let names = names.collect::<Vec<_>>().join(", ");
+        return Err(Failure::usage(format!("{other} is of another suite; this one has {names}")));
     }
+    let is_wanted = |section: &SectionName| named.is_empty() || named.contains(section);
+    Ok(SECTIONS.into_iter().filter(is_of_suite).filter(is_wanted).collect())
 }

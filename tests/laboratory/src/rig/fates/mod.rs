@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::clients::submitters;
+use super::clients::submitters::{self, Told};
 use super::engine::{RESTARTED_SOON, Run, on_private_mesh, repeat};
 use super::report;
 use super::seed;
@@ -53,6 +53,21 @@ struct Figures {
     left: usize,
     transactions: usize,
     in_blocks: usize,
+}
+
+impl Figures {
+    /// Counts a submission by what its client was told.
+    fn count(&mut self, told: &Told) {
+        self.submissions += 1;
+        match told {
+            Told::Accepted => self.accepted += 1,
+            Told::Refused(_) => self.refused += 1,
+            Told::Unknown | Told::Unchecked => self.unknown += 1,
+            Told::NotTaken(_) => self.not_taken += 1,
+            Told::Left => self.left += 1,
+            Told::Lost(_) | Told::Other(_) => {}
+        }
+    }
 }
 
 impl report::Figures for Figures {

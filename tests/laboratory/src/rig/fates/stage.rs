@@ -18,7 +18,7 @@ use super::{Figures, Plan, Report};
 use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
 use crate::rig::clients::judge::{Contradiction, Truth, contradictions, truths};
 use crate::rig::clients::node::Node;
-use crate::rig::clients::submitters::{Submitted, Submitters, Told};
+use crate::rig::clients::submitters::{Submitted, Submitters};
 use mesh::failure::{Failure, cannot};
 use mesh::processes::DEVNODE;
 
@@ -142,15 +142,7 @@ fn reported(
     let mut said = Vec::new();
     for (submitted, truth) in submitted.iter().zip(truths) {
         for told in &submitted.told {
-            figures.submissions += 1;
-            match told {
-                Told::Accepted => figures.accepted += 1,
-                Told::Refused(_) => figures.refused += 1,
-                Told::Unknown | Told::Unchecked => figures.unknown += 1,
-                Told::NotTaken(_) => figures.not_taken += 1,
-                Told::Left => figures.left += 1,
-                Told::Lost(_) | Told::Other(_) => {}
-            }
+            figures.count(told);
         }
         figures.in_blocks += usize::from(truth.is_included);
         *statuses.entry(truth.status.as_deref().unwrap_or("none")).or_default() += 1;
@@ -178,6 +170,16 @@ fn reported(
         let count = found.iter().filter(|found| **found == kind).count();
         report.bar(format!("{what}: {count}"), count == 0);
     }
+    submissions_hold(&mut report, sent, unsent);
+    report.notes.push(format!("transactions by calls at the node: {}", listed(&times)));
+    report.notes.push(format!("transactions by status afterwards: {}", listed(&statuses)));
+    report.said = said;
+    report.said.extend(sent.wrong.iter().cloned());
+    report
+}
+
+/// Adds that relays sent each transaction as often as they may.
+fn submissions_hold(report: &mut Report, sent: &Sent, unsent: usize) {
     let Sent { lives, first, stronger, unknown, not_taken, cached, wrong, .. } = sent;
     report.bar(
         format!("sent again by the same life of a relay without a reason: {}", wrong.len()),
@@ -192,11 +194,6 @@ fn reported(
          {unknown} times for a client after an unknown fate, {not_taken} times for a client after a submission that was \
          not taken, {cached} times to ask about the node's cache"
     ));
-    report.notes.push(format!("transactions by calls at the node: {}", listed(&times)));
-    report.notes.push(format!("transactions by status afterwards: {}", listed(&statuses)));
-    report.said = said;
-    report.said.extend(wrong.iter().cloned());
-    report
 }
 
 fn listed<K: std::fmt::Display>(counts: &BTreeMap<K, usize>) -> String {

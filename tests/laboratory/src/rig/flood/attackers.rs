@@ -12,9 +12,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::http2;
-use super::phases::STALLED;
 use crate::rig::report::in_ms;
 
+/// How long a client that takes nothing may last (contract section 7).
+pub(super) const STALLED: Duration = Duration::from_secs(120);
 /// How many connect at the same time: more would only fill the system's queue.
 const CONNECTING: usize = 256;
 /// Addresses that attackers come from; the load has another one.

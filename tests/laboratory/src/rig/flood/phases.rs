@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, timeout};
 
-use super::attackers::{Attackers, Kind, UNREAD_LONGER, connect_from, source};
+use super::attackers::{Attackers, Kind, STALLED, UNREAD_LONGER, connect_from, source};
 use super::edges::{RATE_BURST, RATE_PER_S};
 use super::stage::Stage;
 use crate::rig::args::FloodPhase;
@@ -20,7 +20,6 @@ use mesh::failure::cannot;
 const HEAD: Duration = Duration::from_secs(10);
 const BODY: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(60);
-pub(super) const STALLED: Duration = Duration::from_secs(120);
 /// ... and how much later it may be gone.
 const LATER: Duration = Duration::from_secs(3);
 /// How long attackers take to come: what is attacked is room, not the speed of connecting. Those who stay take longer,

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use super::clients::downloaders::Try;
 use super::clients::heads::Heads;
-use super::clients::samples::quantile;
+use super::clients::samples::{Sample, quantile};
 use super::clients::seen::Outcome;
 use super::engine::{Run, on_private_mesh, repeat};
 use super::ground::{Ground, REPLICAS};
@@ -77,57 +77,27 @@ async fn play(
     grace: Duration,
     seed: u64,
 ) -> Result<Vec<Report>, Failure> {
-    let mut random = SmallRng::seed_from_u64(seed);
-    let is_short = args.play.run.short;
     let paces = Paces { slow: grace.mul_f64(0.4), long: grace.mul_f64(2.5) };
     let heads = Heads::watch(&ground.servers);
     let traffic = Traffic::start(ground, ground.edge, args.traffic, paces, seed)?;
     let is_over = Cell::new(false);
-    let rounds = async {
-        traffic.warm_up(WARM_UP).await;
-        let watch = Watch { traffic: &traffic };
-        print_line(&format!("seed {seed}: steady"));
-        let mut reports = Vec::new();
-        reports.push(
-            watch
-                .look("steady", async || {
-                    sleep(if is_short { STEADY_SHORT } else { STEADY }).await;
-                    Ok(())
-                })
-                .await?,
-        );
-        for round in 1..=args.rounds {
-            let mut names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
-            names.retain(|name| args.service.is_empty() || args.service.iter().any(|wanted| wanted == name));
-            names.shuffle(&mut random);
-            print_line(&format!("seed {seed}, round {round}: {}", names.join(", ")));
-            for name in names {
-                reports.push(
-                    watch.look(&format!("{round} {name}"), async || restart(ground, name).await).await?,
-                );
-            }
-        }
+    let restarting = async {
+        let reports = rounds(ground, args, &traffic, seed).await;
         is_over.set(true);
-        Ok::<_, Failure>(reports)
+        reports
     };
-    let (reports, ()) = tokio::join!(rounds, traffic.submitters.submit(seed, || is_over.get()));
+    let (reports, ()) = tokio::join!(restarting, traffic.submitters.submit(seed, || is_over.get()));
     let mut reports = reports?;
     let end = traffic.load.now();
     traffic.load.rest();
     traffic.load.settled(end).await;
-    let begun = reports[0].figures.from;
-    let steady = traffic.load.samples(begun, reports[0].figures.to);
-    let rolled = traffic.load.samples(reports[0].figures.to, end);
-    let p99 = |samples: &[super::clients::samples::Sample]| {
-        quantile(samples.iter().map(|sample| sample.took).collect(), 0.99)
-    };
-    let (steady, rolling) = (p99(&steady), p99(&rolled));
     let Traffic { load, downloaders, submitters } = traffic;
     let (tries, files) = downloaded(downloaders).await;
     let fates = fates(ground, submitters).await?;
     for report in &mut reports {
         report.figures.count(&tries, &fates.odd);
     }
+    let (begun, rolled) = (reports[0].figures.from, reports[0].figures.to);
     let mut all = Report::of("all", Figures::of(&load, begun, end));
     all.figures.count(&tries, &fates.odd);
     for (text, (first, count)) in load.said(begun, end) {
@@ -143,25 +113,41 @@ async fn play(
     submissions_hold(&mut all, &fates);
     downloads_hold(&mut all, &tries, grace);
     files_are_whole(&files, &mut all);
-    let p99 =
-        format!("p99 while services were replaced {}, steady {}", in_tenths(rolling), in_tenths(steady));
-    match is_short {
-        true => all.notes.push(p99),
-        false => all.bar(
-            format!("{p99}, at most {P99_TIMES} times as much"),
-            rolling <= steady * P99_TIMES * args.play.slack,
-        ),
-    }
+    latency_holds(&mut all, &load.samples(begun, rolled), &load.samples(rolled, end), args);
     // Where no edge is replaced, no download sees the end of one.
     if args.service.is_empty() || args.service.iter().any(|name| name == "edge") {
-        let whole = |tried: &&Try| tried.is_resumed && tried.seen.outcome == Outcome::Whole;
-        let went_on = tries.iter().filter(whole).count();
-        all.bar(
-            format!("downloads that saw the end of their edge and went on: {went_on}, at least 1"),
-            went_on > 0,
-        );
+        downloads_are_resumed(&mut all, &tries);
     }
     reports.push(all);
+    Ok(reports)
+}
+
+/// Watches service without an event, and then while every service is replaced, round after round.
+async fn rounds(
+    ground: &Ground<'_>,
+    args: &RollingArgs,
+    traffic: &Traffic,
+    seed: u64,
+) -> Result<Vec<Report>, Failure> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    traffic.warm_up(WARM_UP).await;
+    let watch = Watch { traffic };
+    print_line(&format!("seed {seed}: steady"));
+    let steady = async || {
+        sleep(if args.play.run.short { STEADY_SHORT } else { STEADY }).await;
+        Ok(())
+    };
+    let mut reports = vec![watch.look("steady", steady).await?];
+    for round in 1..=args.rounds {
+        let mut names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
+        names.retain(|name| args.service.is_empty() || args.service.iter().any(|wanted| wanted == name));
+        names.shuffle(&mut random);
+        print_line(&format!("seed {seed}, round {round}: {}", names.join(", ")));
+        for name in names {
+            let title = format!("{round} {name}");
+            reports.push(watch.look(&title, async || restart(ground, name).await).await?);
+        }
+    }
     Ok(reports)
 }
 
@@ -251,6 +237,29 @@ fn downloads_hold(report: &mut Report, tries: &[Try], grace: Duration) {
             tried.path
         )
     }));
+}
+
+/// Adds that reads take about as long while services are replaced as before; the short form only notes it.
+fn latency_holds(report: &mut Report, steady: &[Sample], rolled: &[Sample], args: &RollingArgs) {
+    let p99 = |samples: &[Sample]| quantile(samples.iter().map(|sample| sample.took).collect(), 0.99);
+    let (steady, rolling) = (p99(steady), p99(rolled));
+    let p99 =
+        format!("p99 while services were replaced {}, steady {}", in_tenths(rolling), in_tenths(steady));
+    match args.play.run.short {
+        true => report.notes.push(p99),
+        false => report.bar(
+            format!("{p99}, at most {P99_TIMES} times as much"),
+            rolling <= steady * P99_TIMES * args.play.slack,
+        ),
+    }
+}
+
+/// Adds that a download whose edge stopped went on elsewhere.
+fn downloads_are_resumed(report: &mut Report, tries: &[Try]) {
+    let whole = |tried: &&Try| tried.is_resumed && tried.seen.outcome == Outcome::Whole;
+    let count = tries.iter().filter(whole).count();
+    report
+        .bar(format!("downloads that saw the end of their edge and went on: {count}, at least 1"), count > 0);
 }
 
 fn in_tenths(time: Duration) -> String {

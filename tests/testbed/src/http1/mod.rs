@@ -1,0 +1,207 @@
+//! HTTP/1.1 over a bare socket, for what a proper client would never send and for what it would hide: the exact bytes, a
+//! pause, a missing end.
+
+mod framing;
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
+
+pub use self::framing::{Body, Chunk, Head};
+
+/// How a connection is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dial {
+    /// The address of this machine that it comes from, such as 127.0.0.2.
+    pub source: Option<IpAddr>,
+    /// Size of its receive buffer, bytes, so that the server feels the pace of its client.
+    pub receive_buffer: Option<u32>,
+}
+
+impl Dial {
+    /// Connects.
+    ///
+    /// # Errors
+    /// When nothing listens there, or the source is not of this machine.
+    pub async fn connect(self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        if let Some(bytes) = self.receive_buffer {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        if let Some(source) = self.source {
+            socket.bind((source, 0).into())?;
+        }
+        let stream = socket.connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+/// A connection to a server.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    unread: Vec<u8>,
+    has_received: bool,
+}
+
+/// A response with its body.
+#[derive(Debug, Clone)]
+pub struct RawAnswer {
+    /// The status code.
+    pub status: u16,
+    /// The headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, unchunked.
+    pub body: Vec<u8>,
+}
+
+impl RawAnswer {
+    /// The value of a header, when it is there.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the server closes the connection after this response.
+    pub fn closes(&self) -> bool {
+        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    }
+}
+
+impl Connection {
+    /// Connects to the server of a URL without a path.
+    ///
+    /// # Errors
+    /// When nothing listens there.
+    pub async fn open(url: &str) -> io::Result<Self> {
+        Self::dial(url, Dial::default()).await
+    }
+
+    /// Connects from an address of this machine, such as 127.0.0.2.
+    ///
+    /// # Errors
+    /// When nothing listens there.
+    pub async fn open_from(url: &str, from: IpAddr) -> io::Result<Self> {
+        Self::dial(url, Dial { source: Some(from), ..Dial::default() }).await
+    }
+
+    /// Connects as a client with a receive buffer of so many bytes.
+    ///
+    /// # Errors
+    /// When nothing listens there.
+    pub async fn open_narrow(url: &str, bytes: u32) -> io::Result<Self> {
+        Self::dial(url, Dial { receive_buffer: Some(bytes), ..Dial::default() }).await
+    }
+
+    async fn dial(url: &str, dial: Dial) -> io::Result<Self> {
+        let address = url.trim_start_matches("http://").parse().map_err(io::Error::other)?;
+        Ok(Self::over(dial.connect(address).await?))
+    }
+
+    /// Uses a connection that is open.
+    pub fn over(stream: TcpStream) -> Self {
+        Self { stream, unread: Vec::new(), has_received: false }
+    }
+
+    /// Sends bytes.
+    ///
+    /// # Errors
+    /// When the server has closed.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// Closes the sending side.
+    ///
+    /// # Errors
+    /// When the server has closed.
+    pub async fn finish(&mut self) -> io::Result<()> {
+        self.stream.shutdown().await
+    }
+
+    /// Whether a byte of the response was received that was read last, or was to be read.
+    pub fn has_received(&self) -> bool {
+        self.has_received
+    }
+
+    /// Whether bytes were received that belong to no response that was read.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Reads a response, or nothing when the server closes without one. The response to `HEAD` has no body.
+    ///
+    /// # Errors
+    /// When the connection breaks, or the response is no HTTP.
+    pub async fn answer(&mut self, to_head: bool) -> io::Result<Option<RawAnswer>> {
+        self.has_received = !self.unread.is_empty();
+        loop {
+            let Some((mut answer, body)) = self.head().await? else { return Ok(None) };
+            if (100..200).contains(&answer.status) {
+                continue;
+            }
+            if !to_head {
+                answer.body = self.body(body).await?;
+            }
+            return Ok(Some(answer));
+        }
+    }
+
+    /// Reads the head of a response, and gives the connection from which its body comes; the response holds what has
+    /// been received of it already, still chunked.
+    ///
+    /// # Errors
+    /// When the connection breaks or ends, or the response is no HTTP.
+    pub async fn head_then_stream(mut self) -> io::Result<(RawAnswer, TcpStream)> {
+        let (answer, _) = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok((RawAnswer { body: self.unread, ..answer }, self.stream))
+    }
+
+    /// Reads on until the server closes, and returns what came.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn rest(&mut self) -> io::Result<Vec<u8>> {
+        self.stream.read_to_end(&mut self.unread).await?;
+        Ok(std::mem::take(&mut self.unread))
+    }
+
+    async fn head(&mut self) -> io::Result<Option<(RawAnswer, Body)>> {
+        loop {
+            if let Some(head) = Head::parse(&self.unread).map_err(io::Error::other)? {
+                let body = head.body().map_err(io::Error::other)?;
+                let answer = RawAnswer { status: head.status, headers: head.headers(), body: Vec::new() };
+                self.unread.drain(..head.bytes);
+                return Ok(Some((answer, body)));
+            }
+            if self.stream.read_buf(&mut self.unread).await? == 0 {
+                let is_torn = !self.unread.is_empty();
+                return if is_torn { Err(io::Error::other("a torn head")) } else { Ok(None) };
+            }
+            self.has_received = true;
+        }
+    }
+
+    async fn body(&mut self, mut framing: Body) -> io::Result<Vec<u8>> {
+        if framing == Body::UntilClose {
+            return self.rest().await;
+        }
+        let (mut body, mut piece) = (Vec::new(), std::mem::take(&mut self.unread));
+        loop {
+            self.unread = framing.decode(&mut piece).map_err(io::Error::other)?;
+            body.append(&mut piece);
+            if framing.is_complete() {
+                return Ok(body);
+            }
+            if self.stream.read_buf(&mut piece).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a consensus node of a test is started with, and what both kinds of it share.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mesh_devnode::{Checks, Limits, Settings};
+use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, TxHash, search};
+use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::spawn_blocking;
+
+use crate::http_client;
+
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a node is to be started with; made by [`DevNode::configure`].
+#[derive(Debug)]
+pub struct NodeSetup {
+    pub(crate) settings: Settings,
+    pub(crate) rules: SpamRules,
+    pub(crate) every: Option<Duration>,
+    pub(crate) folder: TempDir,
+}
+
+impl NodeSetup {
+    pub(crate) fn usual() -> Self {
+        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder for a node: {error}"));
+        let network = Network {
+            chain_id: "test-net".to_owned(),
+            algorithm: ALGORITHM.to_owned(),
+            pow_prefix: String::new(),
+        };
+        let mut settings = Settings::new(network, folder.path().join("blocks"));
+        settings.broadcasts = Some(folder.path().join("broadcasts"));
+        let rules = SpamRules { difficulty: 2, tx_per_block: 1_000_000, ..SpamRules::default() };
+        Self { settings, rules, every: None, folder }
+    }
+
+    /// Makes a block again and again; otherwise there is one at the start, and a development node makes others when
+    /// it is asked for them.
+    #[must_use]
+    pub fn every(mut self, period: Duration) -> Self {
+        self.every = Some(period);
+        self
+    }
+
+    /// The rules against spam; usually a difficulty of 2 and a quota that no test reaches.
+    #[must_use]
+    pub fn rules(mut self, rules: SpamRules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// The node's bounds.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.limits = limits;
+        self
+    }
+
+    /// Takes whatever decodes.
+    #[must_use]
+    pub fn without_checks(mut self) -> Self {
+        self.settings.checks = Checks::None;
+        self
+    }
+
+    /// Lets each check take so much longer, by a development node.
+    #[must_use]
+    pub fn check_delay(mut self, delay: Duration) -> Self {
+        self.settings.check_delay = delay;
+        self
+    }
+}
+
+/// Calls a method of an RPC that answers.
+pub(crate) async fn call(url: &str, method: &str, params: Value) -> Value {
+    let call = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
+    let asked = http_client().post(url).json(&call).send().await;
+    let answer = asked.unwrap_or_else(|error| panic!("{url} does not answer {method}: {error}"));
+    answer.json().await.unwrap_or_else(|error| panic!("no answer to {method}: {error}"))
+}
+
+/// A good transaction with its work on a block.
+pub(crate) fn transaction(
+    network: &Network,
+    rules: &SpamRules,
+    block_hash: &str,
+    party: u8,
+    text: &str,
+) -> Transaction {
+    let Network { chain_id, algorithm, pow_prefix } = network;
+    let tid = TxHash::of(format!("{party} {text}").as_bytes()).to_string().to_ascii_lowercase();
+    let puzzle = Puzzle::new(pow_prefix, block_hash, &tid);
+    let nonce = search(&puzzle, rules.difficulty, &SearchControl::default());
+    let key = Key::from_seed(&[party; 32]);
+    Transaction {
+        signature: key.sign(TxVersion::V3, chain_id, text.as_bytes(), algorithm),
+        input_data: Bytes::from(text.to_owned()),
+        version: TxVersion::V3.into(),
+        from: Some(Sender::PubKey(key.public())),
+        pow: nonce.map(|nonce| ProofOfWork { tid, nonce }),
+    }
+}
+
+/// Threads for one life of a node.
+pub(crate) fn threads() -> Runtime {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    runtime.unwrap_or_else(|error| panic!("no threads for a node: {error}"))
+}
+
+/// Ends a life: all of it is gone when this returns, or the next one would find the file in use.
+pub(crate) async fn stop(runtime: Runtime) {
+    let stopping = spawn_blocking(move || runtime.shutdown_timeout(STOP_WITHIN)).await;
+    stopping.unwrap_or_else(|error| panic!("the node cannot be stopped: {error}"));
+}
