@@ -7,9 +7,8 @@ use prost_reflect::{
     MethodDescriptor, Value,
 };
 
-use crate::{v2, workload::workload};
-
 pub use crate::v2::Format;
+use crate::{v2, workload::workload};
 
 /// All operations, in the order of declaration.
 #[derive(Debug)]

@@ -76,8 +76,8 @@ fn expand(text: &str) -> String {
 pub struct Case {
     /// A sentence.
     pub name: String,
-    /// Whether it asks the mesh whose history is sealed, one segment per block, and not the one where nothing
-    /// is.
+    /// Whether it asks the mesh whose history is sealed, one segment per block, and not the one where
+    /// nothing is.
     #[serde(default)]
     pub sealed: bool,
     /// What is sent.

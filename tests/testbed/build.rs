@@ -1,9 +1,12 @@
-//! Tells the testbed which migrations and grants it is built with, so that a template database is used only by builds that
-//! would make the same one.
+//! Tells the testbed which migrations and grants it is built with, so that a template database is used only
+//! by builds that would make the same one.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
-use std::{fs, io};
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::Path,
+};
 
 fn main() -> io::Result<()> {
     let migrations = Path::new("../../libs/store/migrations");

@@ -3,7 +3,10 @@
 
 use std::{future::Future, pin::Pin};
 
-use actix::{Actor, Message, dev::MessageResponse, dev::OneshotSender};
+use actix::{
+    Actor, Message,
+    dev::{MessageResponse, OneshotSender},
+};
 use mesh_problem::Problem;
 use mesh_telemetry::span;
 use prometheus_client::metrics::gauge::Gauge;

@@ -18,8 +18,8 @@ pub struct BusConfig {
     pub name: String,
     /// Version in the bus's own listings (semantic version).
     pub version: String,
-    /// File with the certificates (PEM) that the server's certificate is checked with, over TLS; absent = TLS
-    /// only where the server requires it, with the certificates that this machine trusts.
+    /// File with the certificates (PEM) that the server's certificate is checked with, over TLS; absent =
+    /// TLS only where the server requires it, with the certificates that this machine trusts.
     pub tls_ca: Option<PathBuf>,
 }
 

@@ -6,8 +6,9 @@
 
 use std::time::Instant;
 
-use crate::Env;
 use parking_lot::Mutex;
+
+use crate::Env;
 
 /// The share of requests that are recorded unless it is set.
 const SHARE: f64 = 0.01;

@@ -50,8 +50,9 @@ impl Crc {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    use super::*;
 
     #[test]
     fn joined_checksums_are_those_of_the_joined_bytes() {

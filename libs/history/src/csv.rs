@@ -149,8 +149,9 @@ fn unquote(quoted: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8]), CsvError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    use super::*;
 
     fn read(record: &str) -> Result<Vec<Option<String>>, CsvError> {
         let text = |value: Cow<'_, [u8]>| String::from_utf8(value.into_owned()).unwrap();

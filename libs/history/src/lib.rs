@@ -9,8 +9,8 @@
 //!   of it, [`SegmentStore::publish`] makes it exist.
 //! - Exporting: [`SegmentStore::list`] says what is there, [`Layout::of`] lays an export out,
 //!   [`SegmentStore::read`] gives its bytes from any offset.
-//! - Checking and importing: [`SegmentStore::verify_all`] reads everything, [`SegmentList::chain_faults`] looks at the
-//!   hash chain alone, [`SegmentStore::text`] gives a member's plain text.
+//! - Checking and importing: [`SegmentStore::verify_all`] reads everything, [`SegmentList::chain_faults`]
+//!   looks at the hash chain alone, [`SegmentStore::text`] gives a member's plain text.
 
 mod assemble;
 mod chain;

@@ -7,10 +7,9 @@ mod chain;
 
 use std::fmt;
 
+pub use chain::{error_chain, sources};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-
-pub use chain::{error_chain, sources};
 
 /// `@type` of every detail object.
 const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";

@@ -9,6 +9,7 @@ mod member;
 
 use std::collections::BTreeSet;
 
+pub use member::{MemberText, Scope, Taken};
 use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use crate::{
@@ -21,8 +22,6 @@ use crate::{
     tables::{Catalog, DERIVED, catalog, primary_keys},
     time::TimeUs,
 };
-
-pub use member::{MemberText, Scope, Taken};
 
 /// A connection that imports.
 pub struct ImportSession {

@@ -12,6 +12,7 @@ mod header;
 
 use std::{fmt, path::Path};
 
+use folder::Source;
 use tokio_postgres::{Transaction, error::SqlState};
 
 use crate::{
@@ -20,7 +21,6 @@ use crate::{
     migrate, session,
     tables::{DERIVED, catalog},
 };
-use folder::Source;
 
 /// What a load did.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -197,9 +197,10 @@ fn state_of(runner: &Runner, applied: &[(i32, String)]) -> SchemaState {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::*;
     use mesh_testbed::Database;
     use refinery::Migration;
+
+    use super::*;
 
     fn state_of(applied: &[(i32, String)]) -> SchemaState {
         super::state_of(&embedded::migrations::runner(), applied)

@@ -7,7 +7,10 @@ use prometheus_client::{
     metrics::{family::Family, histogram::Histogram},
 };
 
-use crate::{list::Metric, registry::Registry, registry::seconds_histogram};
+use crate::{
+    list::Metric,
+    registry::{Registry, seconds_histogram},
+};
 
 /// The names of the gRPC codes, by number.
 const CODES: [&str; 17] = [

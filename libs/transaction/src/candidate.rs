@@ -5,9 +5,11 @@ use bytes::Bytes;
 use prost::Message;
 use proto_msgs::v2::{Transaction, transaction::From as Sender};
 
-use crate::encoding::{TxHash, decode};
-use crate::refusal::Refusal;
-use crate::signature::verify;
+use crate::{
+    encoding::{TxHash, decode},
+    refusal::Refusal,
+    signature::verify,
+};
 
 /// What is particular to one network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,11 +80,14 @@ impl Candidate {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::encoding::encode;
-    use crate::refusal::{UNDECODABLE, VALIDATION_FAILED};
-    use crate::signature::{ALGORITHM, Key};
     use proto_msgs::v2::{ProofOfWork, TxVersion};
+
+    use super::*;
+    use crate::{
+        encoding::encode,
+        refusal::{UNDECODABLE, VALIDATION_FAILED},
+        signature::{ALGORITHM, Key},
+    };
 
     fn network() -> Network {
         Network { chain_id: "net-1".into(), algorithm: ALGORITHM.into(), pow_prefix: String::new() }

@@ -1,7 +1,6 @@
 //! The one encoding of a transaction (contract 5.1) and its hash, which identifies it.
 
-use std::fmt;
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use bytes::Bytes;
 use prost::Message;
@@ -87,10 +86,10 @@ impl FromStr for TxHash {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proto_msgs::v2::{ProofOfWork, Signature, TxVersion, transaction::From as Sender};
-    use rand::rngs::SmallRng;
-    use rand::{Rng, SeedableRng};
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
+
+    use super::*;
 
     fn whole() -> Transaction {
         Transaction {

@@ -1,9 +1,7 @@
 //! The network parameters of the rules against spam, with their keys, ranges and defaults (data model,
 //! section 4).
 
-use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
+use std::{fmt, str::FromStr, time::Duration};
 
 use crate::work::MAX_BITS;
 

@@ -1,9 +1,13 @@
 //! Finding a proof of work on all cores.
 
-use std::num::NonZeroUsize;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+};
 
 use crate::work::Puzzle;
 
@@ -73,8 +77,9 @@ fn walk(puzzle: &Puzzle, difficulty: u32, effort: &SearchControl, core: u64, cor
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::time::{Duration, Instant};
+
+    use super::*;
 
     #[test]
     fn what_is_found_is_good_for_every_small_difficulty() {

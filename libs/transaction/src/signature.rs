@@ -109,8 +109,9 @@ impl fmt::Debug for Key {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bytes::Bytes;
+
+    use super::*;
 
     fn signed(version: TxVersion) -> Transaction {
         let key = Key::from_seed(&[7; 32]);

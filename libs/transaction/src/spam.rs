@@ -3,14 +3,12 @@
 //!
 //! What it holds is bounded by the window: of a block that leaves it, nothing is kept.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::time::Duration;
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    time::Duration,
+};
 
-use crate::candidate::Candidate;
-use crate::encoding::TxHash;
-use crate::refusal::Refusal;
-use crate::rules::SpamRules;
-use crate::work::Puzzle;
+use crate::{candidate::Candidate, encoding::TxHash, refusal::Refusal, rules::SpamRules, work::Puzzle};
 
 /// Longer ones are refused: each is kept as long as its block is in the window. Bytes.
 const MAX_TID_BYTES: usize = 256;

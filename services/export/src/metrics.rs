@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use mesh_telemetry::{Registry, list};
 use prometheus_client::metrics::{
-    counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, histogram::exponential_buckets,
+    counter::Counter,
+    family::Family,
+    gauge::Gauge,
+    histogram::{Histogram, exponential_buckets},
 };
 
 /// Counts of the workload. Cloning shares them.

@@ -6,10 +6,9 @@ use std::{
     time::Duration,
 };
 
+use mesh_transaction::TxHash;
 use proto_msgs::v2::{SubmissionType, SubmitTransactionReply};
 use tokio::time::Instant;
-
-use mesh_transaction::TxHash;
 
 /// Most bytes of texts from nodes in the cache; beyond that the oldest results are evicted early.
 const TEXT_BYTES: usize = 64 << 20;

@@ -10,10 +10,9 @@ mod table;
 
 use std::process::ExitCode;
 
+use bench::args::{BaselineArgs, BenchArgs};
 use clap::{Parser, Subcommand};
 use mesh::failure::Failure;
-
-use bench::args::{BaselineArgs, BenchArgs};
 use rig::args::RigArgs;
 
 /// Measures and drills a mesh on this machine.

@@ -1,7 +1,6 @@
 //! What a process says of itself on its admin port.
 
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use mesh_launcher::control::Row;
 use tokio::time::timeout;

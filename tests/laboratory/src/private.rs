@@ -1,24 +1,30 @@
 //! A mesh for one benchmark or drill: private servers and the services, in a folder that goes away with it.
 
-use std::fs::Permissions;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    fs::Permissions,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
-use mesh_launcher::RestartRule;
-use mesh_launcher::bus::Bus;
-use mesh_launcher::database::Database;
-use mesh_launcher::home::Home;
-use mesh_launcher::services::{self, ServiceEnvironment, Sockets};
-use mesh_launcher::supervisor::{Group, Supervisor};
+use mesh::{
+    failure::{Failure, cannot},
+    programs,
+    up::backing,
+};
+use mesh_launcher::{
+    RestartRule,
+    bus::Bus,
+    database::Database,
+    home::Home,
+    services::{self, ServiceEnvironment, Sockets},
+    supervisor::{Group, Supervisor},
+};
 use mesh_problem::error_chain;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls, config::Host};
-
-use mesh::failure::{Failure, cannot};
-use mesh::{programs, up::backing};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -162,8 +168,9 @@ impl PrivateMesh {
         Ok(address)
     }
 
-    /// Starts one more edge and one more `query` of their own names, with further variables, and gives the edge's
-    /// address for HTTP. They meet on the bus only when the variables give them a place of their own there.
+    /// Starts one more edge and one more `query` of their own names, with further variables, and gives the
+    /// edge's address for HTTP. They meet on the bus only when the variables give them a place of their
+    /// own there.
     pub(crate) async fn start_pair(
         &self,
         servers: &Servers,

@@ -3,14 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use mesh::{
+    devnode,
+    failure::{Failure, cannot},
+    processes::DEVNODE,
+    programs,
+};
 use mesh_devnode::ReservedPort;
 use mesh_transaction::{ALGORITHM, Key, encode};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
-
-use mesh::devnode;
-use mesh::failure::{Failure, cannot};
-use mesh::processes::DEVNODE;
-use mesh::programs;
 
 use crate::private::{PrivateMesh, Servers};
 
@@ -107,9 +108,11 @@ impl Maker {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use mesh_transaction::{Candidate, Network};
     use std::collections::HashSet;
+
+    use mesh_transaction::{Candidate, Network};
+
+    use super::*;
 
     #[test]
     fn every_transaction_is_another_one_that_a_node_takes() {

@@ -1,20 +1,19 @@
 //! Sealed history that no network wrote: segments straight into a segment store's folder, without a database.
 //!
-//! Comes in: which table, how many segments, how many rows of it in each. Goes out: a chain of segments that reads
-//! and verifies like a sealed one. The rows of one segment are deflated once and stand in all of them, so that ten
-//! gigabytes take as long as the disk does.
+//! Comes in: which table, how many segments, how many rows of it in each. Goes out: a chain of segments that
+//! reads and verifies like a sealed one. The rows of one segment are deflated once and stand in all of them,
+//! so that ten gigabytes take as long as the disk does.
 
-use std::fs::{self, File};
-use std::io::Write as _;
-use std::path::Path;
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::Path,
+};
 
+use mesh::failure::{Failure, cannot};
 use mesh_history::{DEFAULT_LEVEL, Digest, ReadyMember, Span, StagedMember, TABLES, assemble};
-use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tempfile::NamedTempFile;
-
-use mesh::failure::Failure;
-use mesh::failure::cannot;
 
 /// The chain that the segments are of.
 pub(crate) const CHAIN_ID: &str = "synthetic";
@@ -85,7 +84,8 @@ pub(crate) struct Written {
 }
 
 impl Synthetic {
-    /// Writes the segments into the folder of a segment store in which none of them is yet. Blocks the thread.
+    /// Writes the segments into the folder of a segment store in which none of them is yet. Blocks the
+    /// thread.
     pub(crate) fn write(&self, folder: &Path) -> Result<Written, Failure> {
         self.write_behind(None, folder)
     }

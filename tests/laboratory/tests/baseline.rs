@@ -1,11 +1,15 @@
 //! The processes that `mesh bench` compares the product with, as they are started by it.
 #![allow(clippy::unwrap_used)]
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
-use mesh_launcher::process::{Process, ProcessSpec};
-use mesh_launcher::services::Sockets;
+use mesh_launcher::{
+    process::{Process, ProcessSpec},
+    services::Sockets,
+};
 use mesh_testbed::{Database, http_client};
 use serde_json::Value;
 use tokio::time::timeout;

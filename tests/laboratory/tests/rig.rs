@@ -1,10 +1,9 @@
-//! The short forms of the long drills: the same phases and bars with less of everything. Bars of time are wider (pauses,
-//! refusals, service after a server's return, statements of clients that left), since services are built without
-//! optimisation here and other tests run beside; how old an answer may be is not stretched.
+//! The short forms of the long drills: the same phases and bars with less of everything. Bars of time are
+//! wider (pauses, refusals, service after a server's return, statements of clients that left), since services
+//! are built without optimisation here and other tests run beside; how old an answer may be is not stretched.
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use mesh_launcher::services::SERVICES;
 use parking_lot::{Mutex, MutexGuard};
@@ -21,8 +20,8 @@ fn play(args: &[&str]) -> (Value, String) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let built = Path::new(env!("CARGO_BIN_EXE_laboratory"));
-    // Copied by another process, since a child that another test forks meanwhile would hold a file open that this one
-    // writes, and such a file cannot be run.
+    // Copied by another process, since a child that another test forks meanwhile would hold a file open that
+    // this one writes, and such a file cannot be run.
     for name in ["laboratory", "mesh"].into_iter().chain(SERVICES.iter().map(|service| service.name)) {
         let program = built.with_file_name(name);
         assert!(program.exists(), "there is no {}: run `cargo build --workspace` first", program.display());
@@ -49,8 +48,8 @@ fn reads_go_on_while_replicas_and_servers_do_not() {
     }
 }
 
-/// Those phases that take seconds. Memory and speed beside stalled clients mean little without optimisation, and the
-/// large download takes its time.
+/// Those phases that take seconds. Memory and speed beside stalled clients mean little without optimisation,
+/// and the large download takes its time.
 #[test]
 fn downloads_go_on_while_workers_servers_and_segments_do_not() {
     let phases = ["steady", "kill", "freeze", "nats", "postgres", "damage", "scale"];

@@ -1,17 +1,22 @@
 //! One connection through the proxy: two ways, each with a short queue of pieces that wait for their time.
 
-use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{
+    io::{self, ErrorKind},
+    net::SocketAddr,
+    time::Duration,
+};
 
 use bytes::BytesMut;
-use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{
+        TcpStream,
+        tcp::{ReadHalf, WriteHalf},
+    },
+    sync::{mpsc, watch},
+    time::{Instant, sleep_until, timeout},
+};
 
 use crate::{Cut, Line};
 

@@ -1,24 +1,29 @@
-//! A TCP proxy between two parties, for tests and drills: what passes it can be delayed, slowed, held up and cut at any
-//! moment.
+//! A TCP proxy between two parties, for tests and drills: what passes it can be delayed, slowed, held up and
+//! cut at any moment.
 //!
-//! Comes in: where to forward to, and how the line is now. Goes out: the same bytes in the same order, later; never
-//! other bytes. Knows nothing of ours, and nothing of what it carries.
+//! Comes in: where to forward to, and how the line is now. Goes out: the same bytes in the same order, later;
+//! never other bytes. Knows nothing of ours, and nothing of what it carries.
 
 mod carry;
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::sleep;
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use carry::{Carrier, reset};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+    time::sleep,
+};
 
 /// Connections at the same time; more wait to be accepted.
 const MOST_CONNECTIONS: usize = 4096;
@@ -27,19 +32,19 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// How a line is. The default carries everything at once.
 ///
-/// Segments that are lost on the way look to both ends of a TCP connection as if the line stood still until they are
-/// sent again: set `stalls` for a time.
+/// Segments that are lost on the way look to both ends of a TCP connection as if the line stood still until
+/// they are sent again: set `stalls` for a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// How much later everything comes, each way. At most 256 KiB of a connection are on their way at a time, so that
-    /// a delay bounds its speed, too.
+    /// How much later everything comes, each way. At most 256 KiB of a connection are on their way at a
+    /// time, so that a delay bounds its speed, too.
     pub delay: Duration,
     /// Up to so much more, another time for each piece; the order is kept.
     pub jitter: Duration,
     /// Bytes a second at most, each way of each connection.
     pub bytes_per_s: Option<NonZeroU32>,
-    /// Nothing passes: connections are accepted and lead nowhere, those that are open stay so, and whoever sends is
-    /// held up as soon as the system's buffers are full.
+    /// Nothing passes: connections are accepted and lead nowhere, those that are open stay so, and whoever
+    /// sends is held up as soon as the system's buffers are full.
     pub stalls: bool,
     /// New connections are reset as soon as they are made.
     pub refuses: bool,
@@ -67,8 +72,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Begins to forward connections to an address. The seed decides every jitter. Must be called inside a tokio
-    /// runtime.
+    /// Begins to forward connections to an address. The seed decides every jitter. Must be called inside a
+    /// tokio runtime.
     pub async fn start(to: SocketAddr, seed: u64) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;

@@ -1,17 +1,15 @@
 //! The proxy between real sockets. Times are only bounded from below: a busy machine is never too quick.
 #![allow(clippy::unwrap_used)]
 
-use std::io::ErrorKind;
-use std::net::SocketAddr;
-use std::num::NonZeroU32;
-use std::time::Duration;
+use std::{io::ErrorKind, net::SocketAddr, num::NonZeroU32, time::Duration};
 
 use mesh_proxy::{Cut, Line, Proxy};
-use rand::rngs::SmallRng;
-use rand::{Rng as _, RngCore as _, SeedableRng as _};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep, timeout};
+use rand::{Rng as _, RngCore as _, SeedableRng as _, rngs::SmallRng};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    time::{Instant, sleep, timeout},
+};
 
 const SOON: Duration = Duration::from_secs(30);
 /// Long enough for bytes that nothing holds up.

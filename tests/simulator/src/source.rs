@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-
 use mesh_bus::Position;
 
 /// The id of the simulated stream.
@@ -43,8 +42,8 @@ pub(crate) fn mix(number: u64) -> u64 {
 pub(crate) struct Source {
     begins: usize,
     pub(crate) length: u64,
-    /// Whether replicas know where a pull will end before they have read it, as with files; otherwise as with
-    /// rows.
+    /// Whether replicas know where a pull will end before they have read it, as with files; otherwise as
+    /// with rows.
     pub(crate) is_arithmetic: bool,
     pub(crate) rows: Option<u64>,
 }

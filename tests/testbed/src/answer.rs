@@ -1,7 +1,6 @@
 //! What came back over HTTP, read whole.
 
-use std::fmt;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;

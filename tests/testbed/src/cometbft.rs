@@ -1,17 +1,23 @@
 //! CometBFT for one test, with our application in this process: both can be killed and come back.
 
-use std::net::{SocketAddr, TcpListener};
-use std::time::Duration;
+use std::{
+    net::{SocketAddr, TcpListener},
+    time::Duration,
+};
 
 use mesh_devnode::{Application, Limits, ReservedPort, Settings, serve_application};
-use mesh_launcher::process::{Process, ProcessSpec};
-use mesh_launcher::servers::{self, CometbftSettings, Genesis, cometbft_height, find_cometbft};
+use mesh_launcher::{
+    process::{Process, ProcessSpec},
+    servers::{self, CometbftSettings, Genesis, cometbft_height, find_cometbft},
+};
 use mesh_transaction::SpamRules;
 use proto_msgs::v2::Transaction;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    runtime::Runtime,
+    time::{sleep, timeout},
+};
 
 use crate::node_setup::{NodeSetup, call, stop, threads, transaction};
 
@@ -105,7 +111,8 @@ impl Cometbft {
         transaction(&self.settings.network, &self.rules, &hash, party, text)
     }
 
-    /// Waits until a block is kept that was begun after this moment, and until everybody can find what is in it.
+    /// Waits until a block is kept that was begun after this moment, and until everybody can find what is in
+    /// it.
     pub async fn block(&self) {
         let (height, _) = self.newest().await;
         let (mut heights, wanted) = (self.application().heights(), height + 2);
@@ -124,7 +131,8 @@ impl Cometbft {
         call(&self.url(), "block_results", json!({"height": height.to_string()})).await["result"].take()
     }
 
-    /// Kills CometBFT, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its port.
+    /// Kills CometBFT, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on
+    /// its port.
     pub async fn kill(&mut self) {
         let Some(process) = self.process.take() else { return };
         process.kill_group();
@@ -138,8 +146,8 @@ impl Cometbft {
         stop(runtime).await;
     }
 
-    /// Waits until CometBFT has ended by itself. When it was in the middle of a call it may hang on its way out for
-    /// ever; then it is killed.
+    /// Waits until CometBFT has ended by itself. When it was in the middle of a call it may hang on its way
+    /// out for ever; then it is killed.
     pub async fn until_ended(&mut self) {
         if let Some(process) = &self.process {
             let _ = timeout(END_WITHIN, process.wait()).await;
@@ -147,7 +155,8 @@ impl Cometbft {
         self.kill().await;
     }
 
-    /// Kills CometBFT if it still runs, and starts it anew with its blocks; the application, too, if that was killed.
+    /// Kills CometBFT if it still runs, and starts it anew with its blocks; the application, too, if that was
+    /// killed.
     pub async fn restart(&mut self) {
         self.kill().await;
         self.live().await;
@@ -227,11 +236,11 @@ fn variables(limits: &Limits) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    use mesh_transaction::{TxHash, encode};
+
     use super::*;
     use crate::{DevNode, Node, NodeKind};
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-    use mesh_transaction::{TxHash, encode};
 
     #[tokio::test]
     async fn both_are_killed_at_any_moment_and_the_chain_goes_on() {

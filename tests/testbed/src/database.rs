@@ -1,8 +1,7 @@
 //! A database for one test, dropped with the value that stands for it.
 
 use mesh_launcher::database::Database as Access;
-use mesh_store::migrate::migrate;
-use mesh_store::roles;
+use mesh_store::{migrate::migrate, roles};
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
@@ -23,7 +22,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes a database with the newest schema and no rows. Cheap: a copy of a template that is migrated once.
+    /// Makes a database with the newest schema and no rows. Cheap: a copy of a template that is migrated
+    /// once.
     pub async fn fresh() -> Self {
         static TEMPLATE: OnceCell<String> = OnceCell::const_new();
         let template = TEMPLATE.get_or_init(make_template).await;
@@ -151,8 +151,9 @@ fn with_database(url: &str, database: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::time::{Duration, Instant};
+
+    use super::*;
 
     #[test]
     fn the_database_of_an_address_is_replaced_and_nothing_else() {

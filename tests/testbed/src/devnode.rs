@@ -1,7 +1,6 @@
 //! A development node for one test: a consensus node's RPC that can be killed and comes back on its port.
 
-use std::collections::HashMap;
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use mesh_devnode::{Chain, ReservedPort, Settings, received};
 use mesh_transaction::{Block, SpamRules, TxHash};
@@ -84,7 +83,8 @@ impl DevNode {
         received(record).unwrap_or_else(|error| panic!("the record cannot be read: {error}"))
     }
 
-    /// Kills it, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its port.
+    /// Kills it, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its
+    /// port.
     pub async fn kill(&mut self) {
         let Some(Life { node, runtime }) = self.life.take() else { return };
         drop(node);
@@ -135,10 +135,10 @@ impl Drop for DevNode {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bytes::Bytes;
     use mesh_transaction::encode;
 
+    use super::*;
     use crate::http_client;
 
     #[tokio::test]

@@ -1,5 +1,5 @@
-//! A gRPC connection that adds nothing of its own: messages go and come as they are on the wire, and no deadline but the
-//! caller's is kept.
+//! A gRPC connection that adds nothing of its own: messages go and come as they are on the wire, and no
+//! deadline but the caller's is kept.
 
 use std::{
     io,
@@ -23,8 +23,8 @@ use tonic::{
 };
 use tower_service::Service;
 
-/// A connection of HTTP/2. Tonic's own channel would enforce the deadline of a call itself, and hide whether the mesh
-/// does.
+/// A connection of HTTP/2. Tonic's own channel would enforce the deadline of a call itself, and hide whether
+/// the mesh does.
 #[derive(Debug, Clone)]
 pub struct Connection(SendRequest<Body>);
 

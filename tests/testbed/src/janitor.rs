@@ -1,10 +1,10 @@
 //! The one connection through which databases are created and dropped.
 //!
-//! It lives on a thread of its own, because tests come and go with their runtimes and a `Drop` cannot wait. It is
-//! also the sign of life of this process: databases whose makers have no such connection are dropped by the next.
+//! It lives on a thread of its own, because tests come and go with their runtimes and a `Drop` cannot wait.
+//! It is also the sign of life of this process: databases whose makers have no such connection are dropped by
+//! the next.
 
-use std::sync::OnceLock;
-use std::thread;
+use std::{sync::OnceLock, thread};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::{Client, NoTls};

@@ -1,11 +1,11 @@
 //! A bus, a database and services for one test.
 //!
-//! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL shared by
-//! the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
-//! edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a receiver of telemetry, [`Proxy`] a
-//! line between any two of them, [`Network`] a bus of several servers. Everything ends with the value that stands for it,
-//! and at the latest with the test process. What cannot be started panics with the reason, because it is the test that
-//! fails.
+//! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL
+//! shared by the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the
+//! services behind an edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a
+//! receiver of telemetry, [`Proxy`] a line between any two of them, [`Network`] a bus of several servers.
+//! Everything ends with the value that stands for it, and at the latest with the test process. What cannot be
+//! started panics with the reason, because it is the test that fails.
 
 mod answer;
 mod collector;
@@ -32,8 +32,7 @@ pub use database::Database;
 pub use devnode::DevNode;
 pub use eventually::{eventually, retry};
 pub use mesh::{Mesh, MeshSetup};
-pub use mesh_launcher::bus::Bus;
-pub use mesh_launcher::process::Signal;
+pub use mesh_launcher::{bus::Bus, process::Signal};
 pub use mesh_proxy::{Cut, Line, Proxy};
 pub use network::Network;
 pub use node::{Node, NodeKind};
@@ -44,8 +43,10 @@ pub use tls::certify;
 
 /// A few letters and digits that no other test has.
 fn unique() -> String {
-    use std::hash::{BuildHasher, RandomState};
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::{
+        hash::{BuildHasher, RandomState},
+        sync::atomic::{AtomicU64, Ordering},
+    };
 
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

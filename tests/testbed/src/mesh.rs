@@ -1,16 +1,21 @@
 //! A whole mesh for one test: services behind an edge, apart from every other mesh on the shared bus.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
 
 use futures_util::future::join_all;
-use mesh_launcher::bus::Bus;
-use mesh_launcher::services::{Need, Sockets, runnable};
+use mesh_launcher::{
+    bus::Bus,
+    services::{Need, Sockets, runnable},
+};
 use tokio::sync::Semaphore;
 
 use crate::{Answer, Database, Service, ServiceSetup, http_client, servers, service};
 
-/// Meshes of one test process that start at the same time at most: each is five processes, and a start is computing.
+/// Meshes of one test process that start at the same time at most: each is five processes, and a start is
+/// computing.
 static STARTS: Semaphore = Semaphore::const_new(2);
 
 /// A running mesh. Dropping it kills its services.
@@ -61,8 +66,8 @@ impl MeshSetup<'_> {
         self
     }
 
-    /// Starts the services and waits until every one is ready. Two meshes of a process start at the same time, others
-    /// wait for them.
+    /// Starts the services and waits until every one is ready. Two meshes of a process start at the same
+    /// time, others wait for them.
     pub async fn start(self) -> Mesh {
         let _start = STARTS.acquire().await;
         let sockets = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)

@@ -3,16 +3,22 @@
 use std::path::PathBuf;
 
 use futures_util::future::join_all;
-use mesh_launcher::bus::Bus;
-use mesh_launcher::process::Process;
-use mesh_launcher::servers::{self, Nats, NatsSettings, free_port};
+use mesh_launcher::{
+    bus::Bus,
+    process::Process,
+    servers::{self, Nats, NatsSettings, free_port},
+};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net::TcpStream,
+    time::{Instant, sleep},
+};
 
-use crate::servers::{ANY_MESH, READY_WITHIN, folder, nats_program};
-use crate::{tls, unique};
+use crate::{
+    servers::{ANY_MESH, READY_WITHIN, folder, nats_program},
+    tls, unique,
+};
 
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);
 

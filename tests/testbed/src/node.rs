@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_transaction::TxHash;
 use proto_msgs::v2::Transaction;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::cometbft::Cometbft;
-use crate::devnode::DevNode;
-use crate::node_setup::{NodeSetup, call};
+use crate::{
+    cometbft::Cometbft,
+    devnode::DevNode,
+    node_setup::{NodeSetup, call},
+};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
@@ -86,8 +87,8 @@ impl Node {
         }
     }
 
-    /// Waits until a block has what waits now: a development node makes one, CometBFT has to be told to make them
-    /// again and again.
+    /// Waits until a block has what waits now: a development node makes one, CometBFT has to be told to make
+    /// them again and again.
     pub async fn block(&self) {
         match self {
             Self::Development(node) => {
@@ -97,7 +98,8 @@ impl Node {
         }
     }
 
-    /// Kills it, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its port.
+    /// Kills it, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its
+    /// port.
     pub async fn kill(&mut self) {
         match self {
             Self::Development(node) => node.kill().await,
@@ -133,8 +135,8 @@ impl Node {
     }
 }
 
-/// Makes two tests of each row, an asynchronous function of a [`NodeKind`]: one before the development node, one before
-/// CometBFT, which is skipped where that is not.
+/// Makes two tests of each row, an asynchronous function of a [`NodeKind`]: one before the development node,
+/// one before CometBFT, which is skipped where that is not.
 #[macro_export]
 macro_rules! on_both_nodes {
     ($($row:ident),* $(,)?) => {

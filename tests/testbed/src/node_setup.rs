@@ -8,8 +8,10 @@ use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::runtime::{Builder, Runtime};
-use tokio::task::spawn_blocking;
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::spawn_blocking,
+};
 
 use crate::http_client;
 
@@ -38,8 +40,8 @@ impl NodeSetup {
         Self { settings, rules, every: None, folder }
     }
 
-    /// Makes a block again and again; otherwise there is one at the start, and a development node makes others when
-    /// it is asked for them.
+    /// Makes a block again and again; otherwise there is one at the start, and a development node makes
+    /// others when it is asked for them.
     #[must_use]
     pub fn every(mut self, period: Duration) -> Self {
         self.every = Some(period);

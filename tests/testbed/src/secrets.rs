@@ -1,16 +1,17 @@
-//! Secrets that no output may show. Every credential that the testbed gives to a service is one: its log, its answers and
-//! its telemetry are searched for them, in every test.
+//! Secrets that no output may show. Every credential that the testbed gives to a service is one: its log, its
+//! answers and its telemetry are searched for them, in every test.
+
+use std::{collections::BTreeSet, fs};
 
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
-use std::fs;
 
 /// Shorter ones would be found by chance.
 const SHORTEST: usize = 8;
 
 static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Learns what is secret in a service's variable: the password of an address, a file's credentials, a header's value.
+/// Learns what is secret in a service's variable: the password of an address, a file's credentials, a
+/// header's value.
 pub(crate) fn learn(variable: &str, value: &str) {
     if let Some(password) = password_of(value) {
         keep(password);

@@ -1,21 +1,25 @@
 //! The bus and the database server that all tests of one process share.
 //!
-//! `MESH_TEST_POSTGRES_URL`, `MESH_TEST_NATS_URL` and `MESH_TEST_NATS_CREDENTIALS` (a folder with a file for each user)
-//! name running servers; without them a private pair is started when it is first asked for, nats-server with TLS where
-//! `MESH_TEST_NATS_TLS` is set. It dies with the test process. Its folder, in the temporary folder, is locked while that
-//! process lives and removed by the next one that finds it unlocked.
+//! `MESH_TEST_POSTGRES_URL`, `MESH_TEST_NATS_URL` and `MESH_TEST_NATS_CREDENTIALS` (a folder with a file for
+//! each user) name running servers; without them a private pair is started when it is first asked for,
+//! nats-server with TLS where `MESH_TEST_NATS_TLS` is set. It dies with the test process. Its folder, in the
+//! temporary folder, is locked while that process lives and removed by the next one that finds it unlocked.
 
-use std::env;
-use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::{
+    env,
+    fs::{self, File},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+    time::Duration,
+};
 
 use mesh_bus::BusConfig;
-use mesh_launcher::bus::{Bus, BusCredentials};
-use mesh_launcher::process::Process;
-use mesh_launcher::servers::{self, Durability, Nats, NatsSettings, Postgres, ServerError};
+use mesh_launcher::{
+    bus::{Bus, BusCredentials},
+    process::Process,
+    servers::{self, Durability, Nats, NatsSettings, Postgres, ServerError},
+};
 use rustix::fs::{FlockOperation, flock};
 use tokio::sync::OnceCell;
 
@@ -41,8 +45,8 @@ impl PostgresServer {
     }
 }
 
-/// The nats-server that the tests of this process share. Whoever connects to it is one of its users, and may do what that
-/// user may in every mesh.
+/// The nats-server that the tests of this process share. Whoever connects to it is one of its users, and may
+/// do what that user may in every mesh.
 #[derive(Debug)]
 pub struct NatsServer {
     bus: Bus,
@@ -135,7 +139,8 @@ pub(crate) fn folder() -> &'static Path {
     path
 }
 
-/// Makes a folder that other users may enter, since PostgreSQL started by root runs as one of them, and locks it.
+/// Makes a folder that other users may enter, since PostgreSQL started by root runs as one of them, and locks
+/// it.
 fn make_folder(root: &Path) -> std::io::Result<(PathBuf, File)> {
     let readable = fs::Permissions::from_mode(0o755);
     let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).permissions(readable).tempdir_in(root)?;

@@ -1,15 +1,18 @@
 //! One service as its own process, as it runs in earnest.
 
-use std::env;
-use std::fs;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    env, fs,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    sync::Arc,
+    time::Duration,
+};
 
-use mesh_launcher::bus::Bus;
-use mesh_launcher::process::{Process, ProcessSpec, Signal};
+use mesh_launcher::{
+    bus::Bus,
+    process::{Process, ProcessSpec, Signal},
+};
 use tokio::time::{Instant, sleep};
 
 use crate::{Answer, Database, http_client, nats, secrets, servers, unique};
@@ -21,8 +24,8 @@ const STOP_GRACE_S: u64 = 5;
 /// How much of a log a failed start shows.
 const SHOWN_LOG: usize = 4000;
 
-/// Variables of the test's own environment that services see, too. All others are left out, so that no `MESH_…`
-/// of a developer's shell changes what is tested.
+/// Variables of the test's own environment that services see, too. All others are left out, so that no
+/// `MESH_…` of a developer's shell changes what is tested.
 const PASSED_ON: [&str; 4] = ["RUST_LOG", "RUST_BACKTRACE", "LLVM_PROFILE_FILE", "LD_LIBRARY_PATH"];
 
 /// A running service. Dropping it kills it.
@@ -81,7 +84,8 @@ impl ServiceSetup {
         self
     }
 
-    /// Starts it on the shared bus and waits until it is ready; panics with the end of its log when it is not.
+    /// Starts it on the shared bus and waits until it is ready; panics with the end of its log when it is
+    /// not.
     pub async fn start(self) -> Service {
         let run = format!("{}-{}", self.name, unique());
         let folder = servers::folder();
@@ -122,8 +126,8 @@ impl ServiceSetup {
 }
 
 impl Service {
-    /// Begins to describe the service of a name, which is that of its binary. It gets a place of its own on the
-    /// shared bus unless it is given the `MESH_BUS_PREFIX` of others.
+    /// Begins to describe the service of a name, which is that of its binary. It gets a place of its own on
+    /// the shared bus unless it is given the `MESH_BUS_PREFIX` of others.
     pub fn configure(name: &str) -> ServiceSetup {
         let setup = ServiceSetup {
             name: name.to_owned(),
@@ -255,12 +259,15 @@ fn read(log: &Path) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
-    use std::io::{BufRead, BufReader, Write};
-    use std::net::TcpListener;
+    use std::{
+        io::{BufRead, BufReader, Write},
+        net::TcpListener,
+    };
 
-    /// Not a test: what the services of the tests below run. It answers `/readyz` with the status in `PLAY`, any
-    /// other path with a variable's value.
+    use super::*;
+
+    /// Not a test: what the services of the tests below run. It answers `/readyz` with the status in `PLAY`,
+    /// any other path with a variable's value.
     #[test]
     fn plays_a_service() {
         let (Ok(play), Ok(file)) = (env::var("PLAY"), env::var("MESH_ADMIN_ADDRESS_FILE")) else { return };
@@ -296,8 +303,8 @@ pub(crate) mod tests {
         address.rsplit_once('@').map_or(address, |(_, behind)| behind)
     }
 
-    /// Writes a program that runs [`plays_a_service`]. A shell does the writing: were the file open in this process,
-    /// a child forked by another test at that moment would make it "busy".
+    /// Writes a program that runs [`plays_a_service`]. A shell does the writing: were the file open in this
+    /// process, a child forked by another test at that moment would make it "busy".
     pub(crate) fn write_player(program: &Path) {
         let this = env::current_exe().unwrap();
         let run = format!("#!/bin/sh\nexec {this:?} --exact service::tests::plays_a_service --nocapture\n");

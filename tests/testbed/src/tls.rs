@@ -1,7 +1,6 @@
 //! Certificates for the servers of one test process.
 
-use std::fs;
-use std::path::Path;
+use std::{fs, path::Path};
 
 use mesh_launcher::servers::NatsTls;
 use rcgen::{BasicConstraints, CertificateParams, DnType, Error, IsCa, Issuer, KeyPair, KeyUsagePurpose};

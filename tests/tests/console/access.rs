@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
-
 use mesh_tests::say;
+use serde_json::{Value, json};
 
 use crate::console::{
     browser::Browser,

@@ -15,8 +15,10 @@ use mesh_tests::{
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::io::AsyncReadExt;
 
-use super::made::{Made, Plan, Served, noise};
-use super::*;
+use super::{
+    made::{Made, Plan, Served, noise},
+    *,
+};
 
 /// How a download ended, as its client sees it.
 #[derive(Debug)]

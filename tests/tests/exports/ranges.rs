@@ -15,8 +15,10 @@ use mesh_tests::{
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-use super::made::{Made, Plan, Served, expected, noise};
-use super::*;
+use super::{
+    made::{Made, Plan, Served, expected, noise},
+    *,
+};
 
 fn number(variable: &str, default: usize) -> usize {
     env::var(variable).ok().map_or(default, |text| text.parse().expect("a number"))

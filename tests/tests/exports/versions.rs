@@ -7,8 +7,10 @@ use mesh_tests::{
 };
 use rand::{SeedableRng, rngs::SmallRng};
 
-use super::made::{Made, Plan, Served, expected, noise};
-use super::*;
+use super::{
+    made::{Made, Plan, Served, expected, noise},
+    *,
+};
 
 /// Of one length in all versions, so that a reference into the wrong header would give bytes of the right
 /// length.

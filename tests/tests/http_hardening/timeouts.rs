@@ -1,4 +1,5 @@
-//! Late heads and bodies (contract section 7), with timeouts of a second instead of ten. The clients wait side by side.
+//! Late heads and bodies (contract section 7), with timeouts of a second instead of ten. The clients wait
+//! side by side.
 
 use std::time::Duration;
 

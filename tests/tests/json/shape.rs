@@ -93,9 +93,10 @@ pub(crate) fn values<'a>(value: &'a Value, found: &mut Vec<(&'a str, &'a Value)>
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proto_msgs::Contract;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn every_kind_of_fault_is_seen() {

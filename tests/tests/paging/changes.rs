@@ -4,10 +4,7 @@ use std::collections::HashSet;
 
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::outside::Outside;
-use rand::{
-    seq::IndexedRandom,
-    {Rng, SeedableRng, rngs::SmallRng},
-};
+use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use serde_json::Value;
 use tokio_postgres::Client;
 

@@ -3,10 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rand::{
-    seq::IndexedRandom,
-    {Rng, rngs::SmallRng},
-};
+use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use serde_json::json;
 
 use crate::paging::{

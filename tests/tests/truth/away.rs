@@ -1,4 +1,5 @@
-//! While the store is away: what was read last is shown, with the height that it was read at, for ten seconds.
+//! While the store is away: what was read last is shown, with the height that it was read at, for ten
+//! seconds.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What the store said when: its states in order, each with the time in which it became visible, and what every
-//! question was to be answered in it.
+//! What the store said when: its states in order, each with the time in which it became visible, and what
+//! every question was to be answered in it.
 
 use std::{collections::HashMap, time::Instant};
 

@@ -1,8 +1,8 @@
-//! The truth of the cache: whatever clients are told while blocks come, rows come late and services go and return
-//! is what the store said at the height that the answer claims, and not long ago.
+//! The truth of the cache: whatever clients are told while blocks come, rows come late and services go and
+//! return is what the store said at the height that the answer claims, and not long ago.
 //!
-//! `MESH_TRUTH_SECONDS` makes the recorded run longer than its usual few seconds, `MESH_TEST_SEED` repeats one
-//! (times differ, what is written, asked and broken does not). The figures are printed: `-- --nocapture`.
+//! `MESH_TRUTH_SECONDS` makes the recorded run longer than its usual few seconds, `MESH_TEST_SEED` repeats
+//! one (times differ, what is written, asked and broken does not). The figures are printed: `-- --nocapture`.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 

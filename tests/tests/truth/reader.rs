@@ -1,5 +1,5 @@
-//! Clients that keep their connections: they read in every form, revalidate what they have, and write down what
-//! they were told and when.
+//! Clients that keep their connections: they read in every form, revalidate what they have, and write down
+//! what they were told and when.
 
 use std::{
     collections::HashMap,

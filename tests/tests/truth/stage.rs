@@ -1,5 +1,5 @@
-//! Where it plays: two edges, two `query`, one `node-info` over one store, with ways to the store and from each
-//! edge to the bus that can be cut.
+//! Where it plays: two edges, two `query`, one `node-info` over one store, with ways to the store and from
+//! each edge to the bus that can be cut.
 
 use std::{net::TcpListener, os::fd::OwnedFd, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! The world that the store tells of, as the test knows it: rows as they are written, and what a client is to see
-//! of them. It knows the contract and the tables, and none of the product's own statements.
+//! The world that the store tells of, as the test knows it: rows as they are written, and what a client is to
+//! see of them. It knows the contract and the tables, and none of the product's own statements.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,5 +1,5 @@
-//! The writer: blocks without end, all rows of a block in one transaction, and now and then late rows of earlier
-//! blocks, which change answers at an unchanged height.
+//! The writer: blocks without end, all rows of a block in one transaction, and now and then late rows of
+//! earlier blocks, which change answers at an unchanged height.
 
 use std::{
     collections::HashSet,
@@ -20,7 +20,8 @@ use crate::{
 /// Between two transactions, milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 50..200;
 
-/// How long no block comes now and then, milliseconds: only then can an answer be too old at the newest height.
+/// How long no block comes now and then, milliseconds: only then can an answer be too old at the newest
+/// height.
 const LULL_MS: std::ops::Range<u64> = 1500..3500;
 
 const WITHDRAWAL: [&str; 3] = ["STATUS_OPEN", "STATUS_REJECTED", "STATUS_FINALIZED"];

@@ -35,8 +35,8 @@ pub struct Simulator {
     funding: Funding,
 }
 
-/// Markets in addition to those of the plan: one loses its vote, one finds no liquidity, one is closed before it
-/// opens.
+/// Markets in addition to those of the plan: one loses its vote, one finds no liquidity, one is closed before
+/// it opens.
 const NEVER_OPEN: [Fate; 3] = [Fate::Rejected, Fate::Cancelled, Fate::Closed];
 
 impl Simulator {

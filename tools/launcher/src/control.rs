@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+pub use protocol::{Answer, Request, Row};
 use rustix::fs::{Mode, OFlags};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -22,8 +23,6 @@ use tokio::{
 };
 
 use crate::{home::Home, supervisor::Supervisor};
-
-pub use protocol::{Answer, Request, Row};
 
 const SOCKET: &str = "control.sock";
 /// The length that fits into a socket address everywhere, its final zero not counted.

@@ -155,8 +155,8 @@ pub struct Process {
     pid: Pid,
     stop_signal: Signal,
     grace: Duration,
-    /// The status once the child has ended. Signals are sent under the lock behind which the child is reaped,
-    /// so that none can reach a stranger who was given the same pid.
+    /// The status once the child has ended. Signals are sent under the lock behind which the child is
+    /// reaped, so that none can reach a stranger who was given the same pid.
     ended: Arc<Mutex<Option<ExitStatus>>>,
     exit: watch::Receiver<Option<ExitStatus>>,
 }

@@ -13,6 +13,8 @@ use std::{
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+pub(crate) use database::{MigrateArgs, NodeArgs};
+pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 use mesh_launcher::{MOST_REPLICAS, home::Home, services};
 
 use crate::{
@@ -21,8 +23,6 @@ use crate::{
     processes::{APPLICATION, COMETBFT, DEVNODE, NATS, POSTGRES},
     tx::args::TxArgs,
 };
-pub(crate) use database::{MigrateArgs, NodeArgs};
-pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]

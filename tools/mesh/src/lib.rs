@@ -27,9 +27,8 @@ pub mod up;
 use std::process::ExitCode;
 
 use cli::{Cli, Command};
-use failure::Failure;
-
 pub use command_line::command_line;
+use failure::Failure;
 
 /// Runs the command that the arguments of this process name.
 pub fn run() -> ExitCode {

@@ -43,7 +43,8 @@ pub struct OpenReply {
     /// Media type of the file.
     #[prost(string, tag = "4")]
     pub content_type: String,
-    /// Changes whenever any byte of the file does; empty when the same export may come out differently later.
+    /// Changes whenever any byte of the file does; empty when the same export may come out differently
+    /// later.
     #[prost(string, tag = "5")]
     pub etag: String,
     /// CRC-32C of the whole file, when known in advance.

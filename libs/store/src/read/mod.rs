@@ -23,17 +23,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mesh_telemetry::span::{self, SpanExt};
-use tokio::sync::watch::Receiver;
-use tokio_postgres::{Row, types::ToSql};
-use tracing::Instrument;
-
 pub use error::ReadError;
 use head_watch::HeadSource;
 pub use head_watch::StoreState;
 pub use lists::LIST_SETTINGS;
+use mesh_telemetry::span::{self, SpanExt};
 use metrics::{Metrics, Pool};
 use server::{Server, Size};
+use tokio::sync::watch::Receiver;
+use tokio_postgres::{Row, types::ToSql};
+use tracing::Instrument;
 
 use crate::{TimeUs, address::Address};
 

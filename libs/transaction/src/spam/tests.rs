@@ -1,12 +1,13 @@
 //! Each rule by itself, and all of them against a plain model under random traffic.
 
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::*;
-use crate::candidate::Proof;
-use crate::refusal::{SPAM, VALIDATION_FAILED};
-use crate::search::{SearchControl, search};
+use crate::{
+    candidate::Proof,
+    refusal::{SPAM, VALIDATION_FAILED},
+    search::{SearchControl, search},
+};
 
 const PREFIX: &str = "Net";
 

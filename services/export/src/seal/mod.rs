@@ -9,12 +9,12 @@ mod members;
 
 use std::{path::PathBuf, time::Instant};
 
+use file::SegmentFile;
+pub use members::history_statement;
 use mesh_history::{HistoryError, Segment, SegmentList, SegmentName, SegmentStore, Span};
 use mesh_store::{ReadError, Row, SealSession, Store, TimeUs, error::StoreError};
 
 use crate::metrics::Metrics;
-use file::SegmentFile;
-pub use members::history_statement;
 
 /// Key of the lock that the one writer holds ("meshseal").
 const SEAL_LOCK: i64 = 0x6d65_7368_7365_616c;

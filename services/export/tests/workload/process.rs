@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::stage::Stage;
 use bytes::Bytes;
 use mesh_bus::{AskOptions, Bus, Encoding, PullOptions, permissions::EDGE};
 use mesh_testbed::{Service, nats};
 use proto_msgs::v2::{ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest, Table};
+
+use crate::stage::Stage;
 
 const SOON: Duration = Duration::from_secs(10);
 

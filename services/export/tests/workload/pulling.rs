@@ -3,7 +3,6 @@
 
 use std::io::Read;
 
-use crate::stage::{Stage, Whole, Worker, copied};
 use flate2::read::DeflateDecoder;
 use mesh_bus::{Ask, Position, PullBudget, RequestScope};
 use mesh_export::{Refresh, Until};
@@ -12,6 +11,8 @@ use proto_msgs::v2::{
     DateRange, ExportLedgerEntriesRequest, ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest,
     Table,
 };
+
+use crate::stage::{Stage, Whole, Worker, copied};
 
 const WINDOW: PullBudget = PullBudget { chunks: 8, bytes: 4 << 20 };
 

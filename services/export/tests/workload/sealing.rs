@@ -1,8 +1,9 @@
 //! Sealing on a real database: what a segment holds, and that each is made once.
 
-use crate::stage::{Stage, copied, sealed_names, spans};
 use mesh_export::{Rules, Sealed, Until};
 use mesh_history::{Digest, SegmentName};
+
+use crate::stage::{Stage, copied, sealed_names, spans};
 
 /// What PostgreSQL's own COPY says of each member of a segment, in an order and with bounds written down here
 /// anew.

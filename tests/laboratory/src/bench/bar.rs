@@ -1,9 +1,9 @@
 //! A figure that must be so great, or so small, at least.
 
+use mesh::failure::Failure;
 use serde_json::{Value, json};
 
 use super::contest::rounded;
-use mesh::failure::Failure;
 
 /// A figure, its bound, and what would be good.
 pub(super) struct Bar {

@@ -1,26 +1,24 @@
 //! `mesh baseline`: the processes that the product is compared with, each measured like a service.
 //!
-//! Comes in: an inherited listening socket, and for reads of the store the database by a variable. Goes out: answers
-//! over HTTP by plain `warp::serve`, until it is killed.
+//! Comes in: an inherited listening socket, and for reads of the store the database by a variable. Goes out:
+//! answers over HTTP by plain `warp::serve`, until it is killed.
 
-use std::net::TcpListener;
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+use std::{net::TcpListener, sync::mpsc, thread, time::Duration};
 
 use actix::{Actor as _, Addr, System};
 use listenfd::ListenFd;
+use mesh::failure::{Failure, cannot};
 use mesh_bus::{Ask, Encoding, Format, RequestScope};
 use mesh_query::Query;
 use mesh_store::{PageSizes, Store, StoreConfig};
 use proto_msgs::v2::GetWithdrawalRequest;
-use warp::Filter;
-use warp::http::StatusCode;
-use warp::reply::{Response, with_header, with_status};
+use warp::{
+    Filter,
+    http::StatusCode,
+    reply::{Response, with_header, with_status},
+};
 
 use crate::bench::args::Baseline;
-use mesh::failure::Failure;
-use mesh::failure::cannot;
 
 /// The variable that names the database.
 pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";

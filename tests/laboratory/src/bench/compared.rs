@@ -3,17 +3,18 @@
 use std::net::SocketAddr;
 
 use clap::ValueEnum as _;
-use mesh_launcher::process::ProcessSpec;
-use mesh_launcher::supervisor::{Group, Tier};
-use mesh_launcher::{Ready, ReplicaSpec};
+use mesh::{failure::Failure, programs};
+use mesh_launcher::{
+    Ready, ReplicaSpec,
+    process::ProcessSpec,
+    supervisor::{Group, Tier},
+};
 
-use super::baseline;
-use super::cost::Watched;
-use crate::bench::args::Baseline;
-use mesh::failure::Failure;
-use mesh::programs;
-
-use crate::private::{PrivateMesh, Servers, sockets};
+use super::{baseline, cost::Watched};
+use crate::{
+    bench::args::Baseline,
+    private::{PrivateMesh, Servers, sockets},
+};
 
 impl PrivateMesh {
     /// Starts a process that the product is compared with, and gives its address once it answers a path.

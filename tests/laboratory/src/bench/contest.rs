@@ -1,15 +1,17 @@
-//! Sides that are compared under the same load, round by round in turns, so that a busy moment of the machine meets
-//! all of them.
+//! Sides that are compared under the same load, round by round in turns, so that a busy moment of the machine
+//! meets all of them.
 //!
-//! Comes in: where each side answers and what processes it is made of. Goes out: medians of its rounds, and what a
-//! request cost each process.
+//! Comes in: where each side answers and what processes it is made of. Goes out: medians of its rounds, and
+//! what a request cost each process.
 
+use mesh::failure::Failure;
 use serde_json::{Value, json};
 
-use super::cost::{self, Watched};
-use super::load::{Load, Round};
+use super::{
+    cost::{self, Watched},
+    load::{Load, Round},
+};
 use crate::table;
-use mesh::failure::Failure;
 
 /// Rounds of each side.
 pub(super) const ROUNDS: usize = 3;
@@ -131,8 +133,8 @@ impl Outcome {
     }
 }
 
-/// Lays the sides out, and below them what each process spent. "others" are processes that have nothing to do with the
-/// benchmark: where they take much, times and rates say little, and processor times more.
+/// Lays the sides out, and below them what each process spent. "others" are processes that have nothing to do
+/// with the benchmark: where they take much, times and rates say little, and processor times more.
 pub(super) fn tables(title: &str, outcomes: &[Outcome]) -> String {
     let sides: Vec<Vec<String>> = outcomes
         .iter()

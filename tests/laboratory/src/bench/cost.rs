@@ -1,7 +1,7 @@
-//! What processes cost: processor time and memory, read from Linux's `/proc`. Elsewhere nothing is known of them.
+//! What processes cost: processor time and memory, read from Linux's `/proc`. Elsewhere nothing is known of
+//! them.
 
-use std::fs;
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -17,8 +17,8 @@ pub(super) struct Watched {
     pub(super) pid: u32,
 }
 
-/// Processor time of each watched process and its children since it started, microseconds. Children that have ended
-/// count as soon as their parent has taken notice of them, so that nothing is lost.
+/// Processor time of each watched process and its children since it started, microseconds. Children that have
+/// ended count as soon as their parent has taken notice of them, so that nothing is lost.
 pub(super) fn cpu_us(watched: &[Watched]) -> Option<Vec<u64>> {
     let processes = processes()?;
     let cost = |watched: &Watched| {
@@ -51,8 +51,9 @@ pub(super) fn machine_cpu_us() -> Option<(u64, u64)> {
 
 fn machine(stat: &str) -> Option<(u64, u64)> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    // User, nice, system, idle, waiting for a disk, interrupts of two kinds, stolen; what follows is in these already.
-    // Interrupts are left out of what was used: they come from the load mostly, and no process shows them.
+    // User, nice, system, idle, waiting for a disk, interrupts of two kinds, stolen; what follows is in these
+    // already. Interrupts are left out of what was used: they come from the load mostly, and no process
+    // shows them.
     let ticks: Vec<u64> =
         all.split_ascii_whitespace().take(8).filter_map(|ticks| ticks.parse().ok()).collect();
     let [user, nice, system, _, _, _, _, stolen] = ticks[..] else { return None };
@@ -64,7 +65,8 @@ pub(super) fn ended_children_cpu_us() -> Option<u64> {
     Some(Stat::read(&fs::read_to_string("/proc/self/stat").ok()?)?.ended_children_us)
 }
 
-/// The most memory that a process had at any time, KiB; of a process with children, that of the greatest of them.
+/// The most memory that a process had at any time, KiB; of a process with children, that of the greatest of
+/// them.
 pub(super) fn peak_memory_kib(pid: u32) -> Option<u64> {
     let of_one = |pid: u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

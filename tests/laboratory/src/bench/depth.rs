@@ -1,20 +1,20 @@
 //! Section "depth": page 1 and page 10,000 of a list of a million rows, through HTTP, in turns.
 //!
-//! The time of the deep page may be at most 1.3 times that of the first. Beside the times stand the buffers that the
-//! list's own statement touches in the database.
+//! The time of the deep page may be at most 1.3 times that of the first. Beside the times stand the buffers
+//! that the list's own statement touches in the database.
 
-use std::net::SocketAddr;
-use std::time::Instant;
+use std::{net::SocketAddr, time::Instant};
 
+use mesh::{
+    failure::{Failure, cannot},
+    terminal::print_line,
+};
 use mesh_store::LIST_SETTINGS;
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
 use super::Section;
-use crate::private::Servers;
-use crate::table;
-use mesh::failure::{Failure, cannot};
-use mesh::terminal::print_line;
+use crate::{private::Servers, table};
 
 const STATEMENT: &str = include_str!("../../../../services/query/sql/list_delegations.sql");
 

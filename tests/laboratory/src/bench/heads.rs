@@ -1,28 +1,39 @@
 //! Section "heads": how soon two edges show a block that the store has just got.
 //!
-//! Both are asked for the same row again and again. They keep their answer until they hear of a newer block, so the
-//! first answer with its height tells when that was, and how long the new answer took besides.
+//! Both are asked for the same row again and again. They keep their answer until they hear of a newer block,
+//! so the first answer with its height tells when that was, and how long the new answer took besides.
 
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
-use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use mesh::{
+    failure::{Failure, cannot},
+    terminal::print_line,
+};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use serde_json::json;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
-use super::bar::{Bar, Must};
-use super::contest::rounded;
-use super::{Section, withdrawals};
-use crate::private::{PrivateMesh, Servers};
-use crate::table;
-use mesh::failure::{Failure, cannot};
-use mesh::terminal::print_line;
+use super::{
+    Section,
+    bar::{Bar, Must},
+    contest::rounded,
+    withdrawals,
+};
+use crate::{
+    private::{PrivateMesh, Servers},
+    table,
+};
 
 const BLOCKS: usize = 100;
-/// Time between two blocks, milliseconds: an answer that is kept for a second does not end by its age meanwhile.
+/// Time between two blocks, milliseconds: an answer that is kept for a second does not end by its age
+/// meanwhile.
 const GAP_MS: std::ops::Range<u64> = 100..200;
 /// Between two looks at an edge. Times are not known more exactly.
 const LOOK: Duration = Duration::from_millis(1);

@@ -1,22 +1,27 @@
-//! Section "hot": a hundred rows asked for again and again, while a block a second makes what the edge keeps stale,
-//! against the least that warp can answer.
+//! Section "hot": a hundred rows asked for again and again, while a block a second makes what the edge keeps
+//! stale, against the least that warp can answer.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
+use mesh::{
+    failure::{Failure, cannot},
+    processes::{NATS, POSTGRES},
+    terminal::print_line,
+};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::bar::{Bar, Must};
-use super::contest::{self, Side};
-use super::load::{Asks, Load};
-use super::point::section;
-use super::{Section, withdrawals};
-use mesh::processes::{NATS, POSTGRES};
-use mesh::terminal::print_line;
-
-use crate::bench::args::Baseline;
-use crate::private::{PrivateMesh, Servers};
-use mesh::failure::{Failure, cannot};
+use super::{
+    Section,
+    bar::{Bar, Must},
+    contest::{self, Side},
+    load::{Asks, Load},
+    point::section,
+    withdrawals,
+};
+use crate::{
+    bench::args::Baseline,
+    private::{PrivateMesh, Servers},
+};
 
 const CONNECTIONS: u64 = 32;
 const ROWS: u64 = 100;

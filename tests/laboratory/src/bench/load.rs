@@ -1,28 +1,34 @@
-//! The load of a round: connections that ask again as soon as they are answered, all on one thread of their own.
+//! The load of a round: connections that ask again as soon as they are answered, all on one thread of their
+//! own.
 //!
-//! It shares the processors with what it measures and is therefore lean: one request buffer and one answer buffer per
-//! connection, and of an answer only its status and its length are read.
+//! It shares the processors with what it measures and is therefore lean: one request buffer and one answer
+//! buffer per connection, and of an answer only its status and its length are read.
 
-use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    cell::{Cell, RefCell},
+    net::SocketAddr,
+    num::NonZeroUsize,
+    rc::Rc,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::join_all;
 use mesh_testbed::http1::Head;
-use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::sync::Notify;
-use tokio::task::LocalSet;
-use tokio::time::{sleep, sleep_until, timeout};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::Notify,
+    task::LocalSet,
+    time::{sleep, sleep_until, timeout},
+};
 
-use super::cost::{self, Watched};
-use super::meter::{Meter, Spent};
+use super::{
+    cost::{self, Watched},
+    meter::{Meter, Spent},
+};
 
 /// How long the load runs before it counts.
 const WARM_UP: Duration = Duration::from_millis(400);
@@ -31,8 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Room for an answer; a longer one makes room for itself.
 const ANSWER_BYTES: usize = 8 << 10;
 
-/// Requests that are made for each second of a round, for each connection and at most: more than anybody answers here.
-/// A round without any left is over.
+/// Requests that are made for each second of a round, for each connection and at most: more than anybody
+/// answers here. A round without any left is over.
 const MADE_A_SECOND: u64 = 10_000;
 const MADE_A_SECOND_AT_MOST: u64 = 25_000;
 const MADE_AT_MOST: u64 = 300_000;
@@ -77,7 +83,8 @@ pub(super) struct Round {
     pub(super) cpu_us: Option<Vec<u64>>,
     /// Processor time of the load itself, microseconds.
     pub(super) load_cpu_us: u64,
-    /// The share of the machine's processor time that went to others than the load and the watched processes.
+    /// The share of the machine's processor time that went to others than the load and the watched
+    /// processes.
     pub(super) others: Option<f64>,
 }
 
@@ -252,9 +259,12 @@ fn whole_length(answer: &[u8]) -> Result<Option<usize>, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        sync::atomic::{AtomicU64, Ordering},
+    };
+
     use super::*;
-    use std::io::{Read as _, Write as _};
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
     fn the_length_of_an_answer_is_known_when_its_head_is_there() {

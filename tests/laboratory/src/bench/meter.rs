@@ -19,7 +19,8 @@ pub(super) struct Spent {
     pub(super) seconds: f64,
     /// Processor time of each watched process, microseconds.
     pub(super) cpu_us: Option<Vec<u64>>,
-    /// The share of the machine's processor time that went to others than the load and the watched processes.
+    /// The share of the machine's processor time that went to others than the load and the watched
+    /// processes.
     pub(super) others: Option<f64>,
 }
 

@@ -1,7 +1,7 @@
 //! `mesh bench`: measurements on a private mesh that is thrown away afterwards.
 //!
-//! Comes in: what to measure. Goes out: a table on standard output, and the same figures as JSON into a file. What
-//! is compared runs in turns, so that a busy moment of the machine meets both sides.
+//! Comes in: what to measure. Goes out: a table on standard output, and the same figures as JSON into a file.
+//! What is compared runs in turns, so that a busy moment of the machine meets both sides.
 
 pub(crate) mod args;
 mod bar;
@@ -25,14 +25,14 @@ mod telling;
 mod transfer;
 mod withdrawals;
 
+use mesh::{failure::Failure, signals::Signals};
 use serde_json::{Value, json};
 
-use self::bar::Bar;
-use self::sections::{ExportsSection, ReadsSection, RelaySection, SectionName};
-use crate::bench::args::BenchArgs;
-use crate::private::PrivateMesh;
-use mesh::failure::Failure;
-use mesh::signals::Signals;
+use self::{
+    bar::Bar,
+    sections::{ExportsSection, ReadsSection, RelaySection, SectionName},
+};
+use crate::{bench::args::BenchArgs, private::PrivateMesh};
 
 /// Measures, prints and keeps the figures.
 pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {

@@ -1,22 +1,22 @@
-//! Section "page": a page of a thousand candles written as the service writes it, against plain serde_json of structs
-//! that were made for this one purpose.
+//! Section "page": a page of a thousand candles written as the service writes it, against plain serde_json of
+//! structs that were made for this one purpose.
 
-use std::hint::black_box;
-use std::time::Duration;
+use std::{hint::black_box, time::Duration};
 
+use mesh::failure::{Failure, cannot};
 use mesh_bus::{Encoding, Format};
 use proto_msgs::v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, PageInfo};
-use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::bar::{Bar, Must};
-use super::contest::{median, rounded};
-use super::{Section, cost};
+use super::{
+    Section,
+    bar::{Bar, Must},
+    contest::{median, rounded},
+    cost,
+};
 use crate::table;
-use mesh::failure::Failure;
-use mesh::failure::cannot;
 
 const CANDLES: i64 = 1000;
 const ROUNDS: usize = 5;

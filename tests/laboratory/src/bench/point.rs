@@ -1,24 +1,28 @@
 //! Sections "point" and "hop": single rows through the mesh and by the same handler without the bus.
 //!
-//! "point" asks over many connections, so that the processors are the bound; "hop" over one, so that the way is. The
-//! edge that is asked keeps no answers, since what is measured is the way to the store.
+//! "point" asks over many connections, so that the processors are the bound; "hop" over one, so that the way
+//! is. The edge that is asked keeps no answers, since what is measured is the way to the store.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use mesh::{
+    failure::{Failure, cannot},
+    processes::{NATS, POSTGRES},
+    terminal::print_line,
+};
 use serde_json::json;
 
-use super::bar::{Bar, Must};
-use super::contest::{self, Outcome, Side};
-use super::load::{Asks, Load};
-use super::{Section, withdrawals};
-use mesh::processes::{NATS, POSTGRES};
-use mesh::terminal::print_line;
-
-use crate::bench::args::Baseline;
-use crate::private::{PrivateMesh, Servers, UNCACHED_EDGE};
-use mesh::failure::{Failure, cannot};
+use super::{
+    Section,
+    bar::{Bar, Must},
+    contest::{self, Outcome, Side},
+    load::{Asks, Load},
+    withdrawals,
+};
+use crate::{
+    bench::args::Baseline,
+    private::{PrivateMesh, Servers, UNCACHED_EDGE},
+};
 
 const CONNECTIONS: u64 = 32;
 

@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
+use mesh::failure::Failure;
 use tokio::sync::OnceCell;
 
-use super::sections::{ReadsSection, SectionName};
-use super::{Section, baseline, depth, heads, hot, page, point, store, telling, withdrawals};
-use crate::bench::args::BenchArgs;
-use crate::private::{Edges, Layout, PrivateMesh, Servers};
-use mesh::failure::Failure;
+use super::{
+    Section, baseline, depth, heads, hot, page, point,
+    sections::{ReadsSection, SectionName},
+    store, telling, withdrawals,
+};
+use crate::{
+    bench::args::BenchArgs,
+    private::{Edges, Layout, PrivateMesh, Servers},
+};
 
 /// Measures reads, and prints each section as soon as it is known.
 pub(super) async fn measure(

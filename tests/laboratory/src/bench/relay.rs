@@ -1,31 +1,33 @@
 //! Suite "relay": transactions through edge, bus and relay, against posting them to the same node's own RPC.
 //!
-//! The node is the development node with all its checks, of a network that asks for no work: signing is all that a
-//! transaction costs its maker. Each is sent once; both ways wait for the node's check (TYPE_SYNC).
+//! The node is the development node with all its checks, of a network that asks for no work: signing is all
+//! that a transaction costs its maker. Each is sent once; both ways wait for the node's check (TYPE_SYNC).
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mesh::{
+    failure::Failure,
+    processes::{DEVNODE, NATS},
+    terminal::print_line,
+};
 use mesh_devnode::ReservedPort;
 use proto_msgs::v2::{SubmissionType, SubmitTransactionRequest};
 use serde_json::json;
 
-use super::Section;
-use super::bar::{Bar, Must};
-use super::contest::{self, Outcome, Side};
-use super::load::{Asks, Load};
-use super::point::section;
-use super::sections::{RelaySection, SectionName};
-use mesh::processes::{DEVNODE, NATS};
-use mesh::terminal::print_line;
-
-use crate::bench::args::BenchArgs;
-use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
-use crate::private_node::Maker;
-use mesh::failure::Failure;
+use super::{
+    Section,
+    bar::{Bar, Must},
+    contest::{self, Outcome, Side},
+    load::{Asks, Load},
+    point::section,
+    sections::{RelaySection, SectionName},
+};
+use crate::{
+    bench::args::BenchArgs,
+    private::{Layout, PrivateMesh, UNCACHED_EDGE},
+    private_node::Maker,
+};
 
 const CONNECTIONS: u64 = 32;
 /// What is particular to the node: blocks take what waits before it is too much for one of them.
@@ -157,8 +159,9 @@ fn nothing() -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::Value;
+
+    use super::*;
 
     #[test]
     fn both_sides_are_posted_whole_transactions() {

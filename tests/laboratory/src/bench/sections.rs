@@ -1,8 +1,6 @@
 //! What can be measured: suites, the sections of each, and which of them a command line means.
 
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
-
+use clap::{ValueEnum, builder::PossibleValue};
 use mesh::failure::Failure;
 
 /// A family of measurements.

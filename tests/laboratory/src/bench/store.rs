@@ -1,25 +1,34 @@
 //! Section "store": the store library's point reads in one process, against pgbench with the same statement.
 
-use std::path::Path;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
+use mesh::{
+    failure::{Failure, cannot},
+    processes::POSTGRES,
+    terminal::print_line,
+};
 use mesh_store::Store;
-use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use serde_json::json;
 use tokio::process::Command;
 
-use super::bar::{Bar, Must};
-use super::baseline::open_store;
-use super::contest::{ROUNDS, figure, median, rounded};
-use super::cost::Watched;
-use super::{Section, cost, withdrawals};
-use crate::private::{PrivateMesh, Servers};
-use crate::table;
-use mesh::failure::{Failure, cannot};
-use mesh::processes::POSTGRES;
-use mesh::terminal::print_line;
+use super::{
+    Section,
+    bar::{Bar, Must},
+    baseline::open_store,
+    contest::{ROUNDS, figure, median, rounded},
+    cost,
+    cost::Watched,
+    withdrawals,
+};
+use crate::{
+    private::{PrivateMesh, Servers},
+    table,
+};
 
 const STATEMENT: &str = include_str!("../../../../services/query/sql/get_withdrawal.sql");
 

@@ -1,24 +1,34 @@
-//! Section "telling": single rows while metrics and traces go to a collector, as many as by default, and while nothing is
-//! told to anybody.
+//! Section "telling": single rows while metrics and traces go to a collector, as many as by default, and
+//! while nothing is told to anybody.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
+use mesh::{
+    failure::{Failure, cannot},
+    processes::{NATS, POSTGRES},
+    terminal::print_line,
+};
 use tokio::task::JoinHandle;
 use warp::Filter;
 
-use super::bar::{Bar, Must};
-use super::contest::{self, Side};
-use super::load::{Asks, Load};
-use super::point::section;
-use super::{Section, baseline, withdrawals};
+use super::{
+    Section,
+    bar::{Bar, Must},
+    baseline,
+    contest::{self, Side},
+    load::{Asks, Load},
+    point::section,
+    withdrawals,
+};
 use crate::private::{PrivateMesh, Servers, UNCACHED_EDGE};
-use mesh::failure::{Failure, cannot};
-use mesh::processes::{NATS, POSTGRES};
-use mesh::terminal::print_line;
 
 const CONNECTIONS: u64 = 32;
 /// Those that tell.

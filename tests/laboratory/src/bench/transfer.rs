@@ -1,12 +1,15 @@
 //! Sides that move bytes or rows: how many a second, and what each process spends on them.
 //!
-//! Comes in: rounds of each side, which the caller plays in turns. Goes out: medians, a table and its figures.
+//! Comes in: rounds of each side, which the caller plays in turns. Goes out: medians, a table and its
+//! figures.
 
 use serde_json::{Value, json};
 
-use super::contest::{self, figure, median, rounded};
-use super::cost::{self, Watched};
-use super::meter::Spent;
+use super::{
+    contest::{self, figure, median, rounded},
+    cost::{self, Watched},
+    meter::Spent,
+};
 use crate::table;
 
 /// What is counted.

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use mesh::{
+    failure::{Failure, cannot},
+    terminal::print_line,
+};
+
 use crate::private::Servers;
-use mesh::failure::{Failure, cannot};
-use mesh::terminal::print_line;
 
 /// Rows of each kind.
 pub(super) const ROWS: u64 = 100_000;
@@ -14,8 +17,8 @@ pub(super) const FIRST_NUMBER: i64 = 1_000_000_000_000_000_000;
 /// Appends a block.
 pub(super) const NEXT_BLOCK: &str = include_str!("../../../../tools/mesh/sql/next_block.sql");
 
-/// As many withdrawals again as ids are named by the first part: hashes, as the network has them, in an order on disk
-/// that has nothing to do with that of the index, and numbers.
+/// As many withdrawals again as ids are named by the first part: hashes, as the network has them, in an order
+/// on disk that has nothing to do with that of the index, and numbers.
 const FILL: &str = "INSERT INTO withdrawals
     SELECT id, encode(sha256(('party' || n % 1000)::bytea), 'hex'), n * 1000003 + 7, repeat('a5', 32),
         'STATUS_FINALIZED', n::text, '0x' || encode(sha256(('foreign' || n)::bytea), 'hex'),

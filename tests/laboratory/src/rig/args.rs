@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, builder::PossibleValuesParser};
 use mesh_launcher::services::SERVICES;
 
 /// Options of `rig`.
@@ -76,7 +75,8 @@ pub(crate) struct ReadsArgs {
     pub(crate) rate: u32,
 }
 
-/// One part of `rig reads`. The first comes first and the last comes last, the others in an order chosen by the seed.
+/// One part of `rig reads`. The first comes first and the last comes last, the others in an order chosen by
+/// the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReadsPhase {
     /// Nothing happens
@@ -111,7 +111,8 @@ pub(crate) struct FloodArgs {
     pub(crate) rate: u32,
 }
 
-/// One part of `rig flood`. The first comes first and the last comes last, the others in an order chosen by the seed.
+/// One part of `rig flood`. The first comes first and the last comes last, the others in an order chosen by
+/// the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FloodPhase {
     /// Connections on which half a head comes
@@ -147,7 +148,8 @@ pub(crate) struct KillArgs {
     pub(crate) phase: Vec<KillPhase>,
 }
 
-/// One part of `rig kill`. The first comes first and the last comes last, the others in an order chosen by the seed.
+/// One part of `rig kill`. The first comes first and the last comes last, the others in an order chosen by
+/// the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KillPhase {
     /// Nothing happens

@@ -1,23 +1,25 @@
-//! The engine of the drills: a private mesh that is removed afterwards, runs with one seed after the other, and phases in
-//! the order that the seed decides, all of them whatever an earlier one found, each within its time.
+//! The engine of the drills: a private mesh that is removed afterwards, runs with one seed after the other,
+//! and phases in the order that the seed decides, all of them whatever an earlier one found, each within its
+//! time.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
+use mesh::{failure::Failure, signals::Signals, terminal::print_line};
 use mesh_launcher::RestartRule;
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
-use rand::seq::SliceRandom as _;
+use rand::{SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::report::{self, Figures, Report};
-use super::{interrupted, write_figures};
-use crate::private::PrivateMesh;
-use crate::rig::args::{PlayArgs, RunArgs};
-use mesh::failure::Failure;
-use mesh::signals::Signals;
-use mesh::terminal::print_line;
+use super::{
+    interrupted,
+    report::{self, Figures, Report},
+    write_figures,
+};
+use crate::{
+    private::PrivateMesh,
+    rig::args::{PlayArgs, RunArgs},
+};
 
 /// A drill that consists of phases.
 pub(super) trait PhasedDrill {
@@ -59,8 +61,8 @@ pub(super) async fn on_private_mesh(
     outcome
 }
 
-/// What dies is started again after the shortest wait of the usual rule, however often it dies: of those that a drill
-/// kills again and again nobody would be left otherwise.
+/// What dies is started again after the shortest wait of the usual rule, however often it dies: of those that
+/// a drill kills again and again nobody would be left otherwise.
 pub(super) const RESTARTED_SOON: RestartRule = RestartRule {
     first: Duration::from_millis(200),
     longest: Duration::from_millis(200),
@@ -77,8 +79,8 @@ pub(super) struct Run<F> {
     pub(super) json: Value,
 }
 
-/// Runs a drill as often as asked, each time with the next seed; prints and writes down what each run found, and says
-/// which bars do not hold.
+/// Runs a drill as often as asked, each time with the next seed; prints and writes down what each run found,
+/// and says which bars do not hold.
 ///
 /// # Errors
 /// When a run cannot be finished, or a bar does not hold.

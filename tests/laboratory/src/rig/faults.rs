@@ -1,18 +1,19 @@
-//! The faults that drills inject into the processes of their mesh, and how they see that all is back: kills, freezes,
-//! restarts, servers that are away, locked tables.
+//! The faults that drills inject into the processes of their mesh, and how they see that all is back: kills,
+//! freezes, restarts, servers that are away, locked tables.
 
 use std::time::Duration;
 
-use mesh_launcher::control::{Answer, Request};
-use mesh_launcher::services::SERVICES;
-use rand::Rng as _;
-use rand::rngs::SmallRng;
+use mesh::failure::{Failure, cannot};
+use mesh_launcher::{
+    control::{Answer, Request},
+    services::SERVICES,
+};
+use rand::{Rng as _, rngs::SmallRng};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
 use crate::private::{PrivateMesh, Servers};
-use mesh::failure::{Failure, cannot};
 
 /// How long something may take that a process does as soon as it runs.
 const SOON: Duration = Duration::from_secs(30);
@@ -52,7 +53,8 @@ impl PrivateMesh {
         self.replaced(name, pid, count).await
     }
 
-    /// Replaces the replicas of a name one after the other, and says how many of them are new, and whether all are.
+    /// Replaces the replicas of a name one after the other, and says how many of them are new, and whether
+    /// all are.
     pub(super) async fn restart(&self, name: &str) -> Result<(usize, bool), Failure> {
         let before = self.pids(name);
         self.order(Request::Restart { name: name.to_owned() }).await?;

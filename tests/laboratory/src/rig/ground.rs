@@ -1,25 +1,31 @@
-//! Where the drills of the whole mesh are played: a private mesh with two replicas of everything, edges too; rows to
-//! read, a block every second, a sealed history that nobody wrote, a ledger, and a node that takes transactions.
+//! Where the drills of the whole mesh are played: a private mesh with two replicas of everything, edges too;
+//! rows to read, a block every second, a sealed history that nobody wrote, a ledger, and a node that takes
+//! transactions.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use mesh::{
+    failure::{Failure, cannot},
+    processes::DEVNODE,
+    terminal::print_line,
+};
 use mesh_devnode::ReservedPort;
 use mesh_launcher::services::SERVICES;
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
+use rand::{SeedableRng as _, rngs::SmallRng};
 
-use super::clients::crowd::Pace;
-use super::clients::downloaders::Choose;
-use super::clients::files::{Files, LEDGER_ROWS};
-use super::clients::node::Node;
-use super::questions::{Questions, fill_in};
-use crate::private::{EnvOf, Layout, PrivateMesh, Servers, UNCACHED_EDGE};
-use crate::synthetic::{LargeTable, Synthetic};
-use mesh::failure::{Failure, cannot};
-use mesh::processes::DEVNODE;
-use mesh::terminal::print_line;
+use super::{
+    clients::{
+        crowd::Pace,
+        downloaders::Choose,
+        files::{Files, LEDGER_ROWS},
+        node::Node,
+    },
+    questions::{Questions, fill_in},
+};
+use crate::{
+    private::{EnvOf, Layout, PrivateMesh, Servers, UNCACHED_EDGE},
+    synthetic::{LargeTable, Synthetic},
+};
 
 /// Replicas of every service.
 pub(crate) const REPLICAS: u32 = 2;
@@ -45,7 +51,8 @@ pub(crate) struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    /// Starts everything. `wire` is told where servers and node are, and says what variables each replica has besides.
+    /// Starts everything. `wire` is told where servers and node are, and says what variables each replica has
+    /// besides.
     pub(crate) async fn lay(
         mesh: &'a PrivateMesh,
         is_short: bool,

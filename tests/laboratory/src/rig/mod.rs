@@ -1,7 +1,7 @@
 //! `mesh rig`: long drills, each decided by a seed in every choice of it.
 //!
-//! Comes in: a drill and a seed. Goes out: a table of what was met and whether the bars hold, the same as JSON into a
-//! file.
+//! Comes in: a drill and a seed. Goes out: a table of what was met and whether the bars hold, the same as
+//! JSON into a file.
 
 pub(crate) mod args;
 mod chaos;
@@ -21,11 +21,11 @@ mod traffic;
 
 use std::path::Path;
 
+use mesh::failure::Failure;
 use rand::Rng as _;
 use serde_json::Value;
 
 use crate::rig::args::{Drill, RigArgs};
-use mesh::failure::Failure;
 
 /// Greatest seed that is made up here, short enough to be typed.
 const LONGEST_SEED: u64 = 1_000_000;

@@ -1,17 +1,19 @@
-//! What the drills read: rows that are filled in, the questions that they answer, and what the answers must hold.
+//! What the drills read: rows that are filled in, the questions that they answer, and what the answers must
+//! hold.
 
 use std::net::SocketAddr;
 
+use mesh::{
+    devnode,
+    failure::{Failure, cannot},
+    programs,
+    terminal::print_line,
+};
 use mesh_demo::{Plan, write_history};
 use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
 use super::clients::load::{Asked, Question};
-use mesh::devnode;
-use mesh::failure::{Failure, cannot};
-use mesh::programs;
-use mesh::terminal::print_line;
-
 use crate::private::{PrivateMesh, Servers};
 
 /// Blocks of the demo network, of which every kind of row is read.
@@ -93,8 +95,8 @@ impl Questions {
         self.points.iter().take(10).chain(lists).chain(&self.node[1..2]).cloned().collect()
     }
 
-    /// What the load asks. Only single rows by random ids and lists of many sizes are not in the memory of the edge;
-    /// what node-info knows may be asked of another one, that has none.
+    /// What the load asks. Only single rows by random ids and lists of many sizes are not in the memory of
+    /// the edge; what node-info knows may be asked of another one, that has none.
     pub(crate) fn mix(self, edge: SocketAddr, without_memory: SocketAddr) -> Vec<Asked> {
         let hot = self.hot();
         let asked = |percent, edge, questions| Asked { percent, edge, questions };

@@ -1,15 +1,24 @@
 //! `mesh rig streams`: the stream simulator, seed after seed on all cores.
 //!
-//! Every seed is one stream with its own faults. None may give its reader a wrong byte, take half a stream for a whole
-//! one, or hang; the first seed that does is named, and repeats it.
+//! Every seed is one stream with its own faults. None may give its reader a wrong byte, take half a stream
+//! for a whole one, or hang; the first seed that does is named, and repeats it.
 
-use std::io::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::available_parallelism;
-use std::time::{Duration, Instant};
+use std::{
+    io::Write as _,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::available_parallelism,
+    time::{Duration, Instant},
+};
 
+use mesh::{
+    failure::{Failure, as_typed, cannot},
+    signals::Signals,
+    terminal::{is_interactive, print_line},
+};
 use mesh_simulator::{self as simulator, Outcome, simulate};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -17,10 +26,6 @@ use tokio::time::sleep;
 
 use super::{interrupted, seed, write_figures};
 use crate::rig::args::StreamsArgs;
-use mesh::failure::cannot;
-use mesh::failure::{Failure, as_typed};
-use mesh::signals::Signals;
-use mesh::terminal::{is_interactive, print_line};
 
 /// A seed takes less than a millisecond: one that takes this long has no end.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
@@ -114,8 +119,8 @@ impl Sweep {
         }
     }
 
-    /// Runs seeds until none is left, or one has failed: those before it are run to their end by whoever began them,
-    /// so that the smallest one is found whatever the cores do.
+    /// Runs seeds until none is left, or one has failed: those before it are run to their end by whoever
+    /// began them, so that the smallest one is found whatever the cores do.
     fn work(&self, core: usize) {
         while self.found.lock().is_none() {
             let number = self.begun.fetch_add(1, Ordering::Relaxed);

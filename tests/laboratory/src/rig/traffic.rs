@@ -1,20 +1,24 @@
-//! What goes on while a drill of the whole mesh does something to it: reads, downloads and submissions, all at once.
+//! What goes on while a drill of the whole mesh does something to it: reads, downloads and submissions, all
+//! at once.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
+use mesh::failure::Failure;
 use tokio::time::{Instant, sleep};
 
-use super::clients::downloaders::{Downloaders, Ended, Try};
-use super::clients::heads::Heads;
-use super::clients::judge::{Contradiction, contradictions, truths};
-use super::clients::load::Load;
-use super::clients::samples;
-use super::clients::submitters::{self, Odd, Submitters};
-use super::ground::Ground;
-use super::report::{self, Report};
+use super::{
+    clients::{
+        downloaders::{Downloaders, Ended, Try},
+        heads::Heads,
+        judge::{Contradiction, contradictions, truths},
+        load::Load,
+        samples,
+        submitters::{self, Odd, Submitters},
+    },
+    ground::Ground,
+    report::{self, Report},
+};
 use crate::rig::args::TrafficArgs;
-use mesh::failure::Failure;
 
 /// A submitter's pause between two submissions, at most.
 const PAUSE: Duration = Duration::from_millis(1800);
@@ -22,7 +26,8 @@ const PAUSE: Duration = Duration::from_millis(1800);
 const TURN: Duration = Duration::from_millis(1100);
 /// How long downloads that were begun may take when all is over.
 const FINISH_WITHIN: Duration = Duration::from_secs(90);
-/// What is usual: no failure in this long, and times below the next figure; and how long it may take until it is so.
+/// What is usual: no failure in this long, and times below the next figure; and how long it may take until it
+/// is so.
 const USUAL_FOR: Duration = Duration::from_secs(1);
 const USUAL_P99: Duration = Duration::from_millis(250);
 const WARM_WITHIN: Duration = Duration::from_secs(30);
@@ -120,7 +125,8 @@ impl Traffic {
 }
 
 impl Traffic {
-    /// Waits until reads are as usual, some seconds at least and not for ever: a mesh that has just begun answers slowly.
+    /// Waits until reads are as usual, some seconds at least and not for ever: a mesh that has just begun
+    /// answers slowly.
     pub(super) async fn warm_up(&self, at_least: Duration) {
         sleep(at_least).await;
         let deadline = Instant::now() + WARM_WITHIN;

@@ -107,7 +107,8 @@ impl Body {
         matches!(self, Self::Length(0) | Self::Chunked(Chunk::Last(0)))
     }
 
-    /// Takes the next received bytes, leaves in `piece` those of the body, and gives those that follow the body.
+    /// Takes the next received bytes, leaves in `piece` those of the body, and gives those that follow the
+    /// body.
     ///
     /// # Errors
     /// When the chunks are malformed.

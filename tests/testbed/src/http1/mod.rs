@@ -1,5 +1,5 @@
-//! HTTP/1.1 over a bare socket, for what a proper client would never send and for what it would hide: the exact bytes, a
-//! pause, a missing end.
+//! HTTP/1.1 over a bare socket, for what a proper client would never send and for what it would hide: the
+//! exact bytes, a pause, a missing end.
 
 mod framing;
 
@@ -153,8 +153,8 @@ impl Connection {
         }
     }
 
-    /// Reads the head of a response, and gives the connection from which its body comes; the response holds what has
-    /// been received of it already, still chunked.
+    /// Reads the head of a response, and gives the connection from which its body comes; the response holds
+    /// what has been received of it already, still chunked.
     ///
     /// # Errors
     /// When the connection breaks or ends, or the response is no HTTP.

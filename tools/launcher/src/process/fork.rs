@@ -1,10 +1,10 @@
 //! How children come into being so that they die with us: on Linux the kernel is asked to kill them, and the
 //! thread that forks them lives as long as this process.
 
-use std::io;
 #[cfg(target_os = "linux")]
 use std::os::unix::process::CommandExt;
 use std::{
+    io,
     process::{Child, Command},
     sync::{OnceLock, mpsc},
     thread,

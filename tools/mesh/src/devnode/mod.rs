@@ -22,6 +22,7 @@ use std::{
 };
 
 use config::Config;
+pub(crate) use config::{DATABASE_URL, DEMO_PLAN, DEMO_STATE};
 use listenfd::ListenFd;
 use mesh_launcher::{
     Ready, ReplicaSpec,
@@ -37,7 +38,6 @@ use crate::{
     processes::{APPLICATION, DEVNODE},
     signals::Signals,
 };
-pub(crate) use config::{DATABASE_URL, DEMO_PLAN, DEMO_STATE};
 
 /// How long it has to end by itself.
 const GRACE: Duration = Duration::from_secs(2);

@@ -1,8 +1,8 @@
 //! The puller's rules, one by one.
 
-use super::*;
 use mesh_problem::Code;
 
+use super::*;
 use crate::stream::wire::Mark;
 
 const FAR: u64 = u64::MAX;

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use mesh_bus::Credentials;
 use mesh_launcher::servers::Nats;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    time::timeout,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -1,9 +1,11 @@
 //! The permissions as a file, for compose and Kubernetes: made here, kept in the repository, understood by a
 //! real server.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use mesh_bus::permissions::{authorization, users};
 use mesh_launcher::servers::find_nats;

@@ -1,9 +1,10 @@
 //! Every user, every subject, both directions: what must be allowed is, and everything else is refused.
 
+use std::time::Duration;
+
 use mesh_bus::permissions::{EDGE, OPERATOR, users, workloads};
 use mesh_launcher::servers::{Nats, NatsSettings, find_nats, start};
 use proto_msgs::Contract;
-use std::time::Duration;
 
 use super::client::Client;
 

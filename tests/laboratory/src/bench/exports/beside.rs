@@ -1,21 +1,28 @@
-//! Section "beside": single rows at a modest rate, alone, beside four downloads at full speed, and beside such whose
-//! workers give way to everybody else.
+//! Section "beside": single rows at a modest rate, alone, beside four downloads at full speed, and beside
+//! such whose workers give way to everybody else.
 
 use std::time::Duration;
 
+use mesh::{
+    failure::Failure,
+    processes::{NATS, POSTGRES},
+    terminal::print_line,
+};
 use mesh_launcher::control::Request;
 use rustix::process::{Pid, setpriority_process};
 use serde_json::json;
 
-use super::super::Section;
-use super::super::contest::{ROUNDS, figure, median, rounded};
-use super::super::load::{Asks, Load, Round};
-use super::drain::Drain;
-use super::{Stage, apart, path, withdrawals};
+use super::{
+    super::{
+        Section,
+        contest::{ROUNDS, figure, median, rounded},
+        load::{Asks, Load, Round},
+    },
+    Stage, apart,
+    drain::Drain,
+    path, withdrawals,
+};
 use crate::table;
-use mesh::failure::Failure;
-use mesh::processes::{NATS, POSTGRES};
-use mesh::terminal::print_line;
 
 const DOWNLOADS: usize = 4;
 pub(super) const CONNECTIONS: u64 = 8;

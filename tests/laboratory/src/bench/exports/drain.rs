@@ -1,20 +1,26 @@
 //! Clients that download and throw away what comes, each on a thread of its own.
 //!
-//! They share the processors with what they feed on and are therefore lean: of an answer only its head is read, of its
-//! body the length is checked.
+//! They share the processors with what they feed on and are therefore lean: of an answer only its head is
+//! read, of its body the length is checked.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
 
 use mesh_testbed::http1::Head;
 
-use super::super::cost::{self, Watched};
-use super::super::meter::Meter;
-use super::super::transfer::Moved;
+use super::super::{
+    cost::{self, Watched},
+    meter::Meter,
+    transfer::Moved,
+};
 
 /// How long clients download before it counts.
 const WARM_UP: Duration = Duration::from_millis(500);

@@ -1,17 +1,19 @@
 //! Section "first-byte": an export of a thousand segments, from asking to the first byte of its body.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
+use mesh::{failure::Failure, terminal::print_line};
 use serde_json::json;
 
-use super::super::Section;
-use super::super::bar::{Bar, Must};
-use super::super::contest::{median, rounded};
-use super::{Stage, apart, drain, path};
+use super::{
+    super::{
+        Section,
+        bar::{Bar, Must},
+        contest::{median, rounded},
+    },
+    Stage, apart, drain, path,
+};
 use crate::table;
-use mesh::failure::Failure;
-use mesh::terminal::print_line;
 
 const RUNS: u64 = 20;
 /// Between two runs: what was asked for in advance for the one before has come.

@@ -3,22 +3,27 @@
 use std::net::SocketAddr;
 
 use futures_util::StreamExt as _;
+use mesh::{
+    failure::{Failure, cannot},
+    processes::{NATS, POSTGRES},
+    terminal::print_line,
+};
 use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
-use super::super::Section;
-use super::super::bar::{Bar, Must};
-use super::super::contest::ROUNDS;
-use super::super::cost::{self, Watched};
-use super::super::meter::Meter;
-use super::super::transfer::{self, BYTES, Moved, Transfer};
-use super::psql::{Printed, Psql};
-use super::sealing::fill_by;
-use super::{Stage, apart};
-use mesh::failure::Failure;
-use mesh::failure::cannot;
-use mesh::processes::{NATS, POSTGRES};
-use mesh::terminal::print_line;
+use super::{
+    super::{
+        Section,
+        bar::{Bar, Must},
+        contest::ROUNDS,
+        cost::{self, Watched},
+        meter::Meter,
+        transfer::{self, BYTES, Moved, Transfer},
+    },
+    Stage, apart,
+    psql::{Printed, Psql},
+    sealing::fill_by,
+};
 
 const COPY: &str = include_str!("../../../sql/ledger_copy.sql");
 
@@ -29,7 +34,8 @@ const FILL_ACCOUNTS: &str = "INSERT INTO accounts
         hash('transaction', n), timestamptz '2023-01-18 00:00:00+00'
     FROM generate_series(0, 1010) AS n";
 
-/// Every second entry is the party's; of those one in ten stays with it, the others go out and come in by turns.
+/// Every second entry is the party's; of those one in ten stays with it, the others go out and come in by
+/// turns.
 const FILL: &str = "INSERT INTO ledger
     SELECT time + n % $1 * interval '1 microsecond',
         hash('account', CASE WHEN n % 4 = 0 OR n % 20 = 2 THEN n / 4 % 11 ELSE 11 + n % 1000 END),

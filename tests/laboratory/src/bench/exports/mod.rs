@@ -1,4 +1,5 @@
-//! Suite "exports": downloads of a stored history and of a ledger, and the sealing that the history comes from.
+//! Suite "exports": downloads of a stored history and of a ledger, and the sealing that the history comes
+//! from.
 
 mod beside;
 mod drain;
@@ -13,18 +14,24 @@ mod splice;
 
 use std::time::Duration;
 
+use mesh::{
+    failure::{Failure, cannot},
+    processes::NATS,
+    terminal::print_line,
+};
 use mesh_launcher::control::{Answer, Request};
 
-use super::cost::Watched;
-use super::sections::{ExportsSection, SectionName};
-use super::{Section, baseline, withdrawals};
-use mesh::processes::NATS;
-use mesh::terminal::print_line;
-
-use crate::bench::args::BenchArgs;
-use crate::private::{Edges, Layout, PrivateMesh, Servers};
-use crate::synthetic::{CHAIN_ID, LargeTable, Synthetic, Written};
-use mesh::failure::{Failure, cannot};
+use super::{
+    Section, baseline,
+    cost::Watched,
+    sections::{ExportsSection, SectionName},
+    withdrawals,
+};
+use crate::{
+    bench::args::BenchArgs,
+    private::{Edges, Layout, PrivateMesh, Servers},
+    synthetic::{CHAIN_ID, LargeTable, Synthetic, Written},
+};
 
 /// Segments of the part of the history that has many.
 const MANY: u64 = 1000;

@@ -1,11 +1,14 @@
 //! psql, run with a statement that copies rows out.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use mesh::failure::Failure;
 
 use crate::private::{DatabaseParts, Servers};
-use mesh::failure::Failure;
 
 /// How to run psql against the database of a private mesh.
 #[derive(Clone, Debug)]

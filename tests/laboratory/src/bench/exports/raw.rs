@@ -1,10 +1,15 @@
-//! The bus alone: one connection publishes, another one reads, on threads of their own, through the same server.
+//! The bus alone: one connection publishes, another one reads, on threads of their own, through the same
+//! server.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use async_nats::{Client, ConnectOptions};
 use bytes::Bytes;
@@ -13,9 +18,11 @@ use mesh_bus::permissions;
 use mesh_launcher::bus::Bus;
 use tokio::time::timeout;
 
-use super::super::cost::{self, Watched};
-use super::super::meter::Meter;
-use super::super::transfer::Moved;
+use super::super::{
+    cost::{self, Watched},
+    meter::Meter,
+    transfer::Moved,
+};
 
 /// Bytes of a message, those of a chunk of the product.
 pub(super) const MESSAGE: usize = 512 << 10;

@@ -1,25 +1,30 @@
-//! Section "scaled": workers come and go under downloads that never stop, giving way to everybody else; what they say
-//! of their load, from which an autoscaler takes how many there should be; and single rows that are read beside them.
+//! Section "scaled": workers come and go under downloads that never stop, giving way to everybody else; what
+//! they say of their load, from which an autoscaler takes how many there should be; and single rows that are
+//! read beside them.
 
 use std::time::Duration;
 
+use mesh::{failure::Failure, terminal::print_line};
 use mesh_launcher::control::Request;
 use serde_json::json;
 
-use super::super::Section;
-use super::super::bar::{Bar, Must};
-use super::super::contest::rounded;
-use super::super::load::{Asks, Load, Round};
-use super::beside::{CONNECTIONS, PERIOD, be_nice};
-use super::drain::Drain;
-use super::{Stage, apart, path, withdrawals};
-use crate::metrics;
-use crate::table;
-use mesh::failure::Failure;
-use mesh::terminal::print_line;
+use super::{
+    super::{
+        Section,
+        bar::{Bar, Must},
+        contest::rounded,
+        load::{Asks, Load, Round},
+    },
+    Stage, apart,
+    beside::{CONNECTIONS, PERIOD, be_nice},
+    drain::Drain,
+    path, withdrawals,
+};
+use crate::{metrics, table};
 
 const DOWNLOADS: usize = 4;
-/// What each takes a second at most: downloads that take all of the machine leave nothing to be seen of the reads.
+/// What each takes a second at most: downloads that take all of the machine leave nothing to be seen of the
+/// reads.
 const BYTES_A_SECOND: u32 = 10_000_000;
 /// How many workers there are, one number after the other.
 const STEPS: [u32; 6] = [1, 2, 3, 4, 2, 1];

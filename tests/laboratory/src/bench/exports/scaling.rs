@@ -1,15 +1,18 @@
 //! Section "scaling": eight downloads at the same time from four workers, against the same from one.
 
+use mesh::{failure::Failure, terminal::print_line};
 use mesh_launcher::control::Request;
 
-use super::super::Section;
-use super::super::bar::{Bar, Must};
-use super::super::contest::ROUNDS;
-use super::super::cost::Watched;
-use super::super::transfer::{self, BYTES, Transfer};
-use super::{Stage, apart, drain, path};
-use mesh::failure::Failure;
-use mesh::terminal::print_line;
+use super::{
+    super::{
+        Section,
+        bar::{Bar, Must},
+        contest::ROUNDS,
+        cost::Watched,
+        transfer::{self, BYTES, Transfer},
+    },
+    Stage, apart, drain, path,
+};
 
 const DOWNLOADS: usize = 8;
 const WORKERS: u32 = 4;

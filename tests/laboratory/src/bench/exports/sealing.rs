@@ -1,27 +1,33 @@
-//! Section "sealing": one segment sealed, all of its members, against psql and gzip with the same rows. Everything that
-//! takes part stays on one core.
+//! Section "sealing": one segment sealed, all of its members, against psql and gzip with the same rows.
+//! Everything that takes part stays on one core.
 
-use std::path::Path;
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
+use mesh::{
+    failure::{Failure, cannot},
+    processes::POSTGRES,
+    terminal::print_line,
+};
 use mesh_export::{Metrics, Rules, Sealed, Sealing, Until, history_statement};
 use mesh_history::{Deadlines, SegmentStore, TABLES};
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::{
+    process::Pid,
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
 use tokio_postgres::Client;
 
-use super::super::Section;
-use super::super::bar::{Bar, Must};
-use super::super::contest::ROUNDS;
-use super::super::cost::{self, Watched};
-use super::super::meter::Meter;
-use super::super::transfer::{self, Moved, ROWS, Transfer};
-use super::psql::{self, Psql};
-use super::{BLOCKS, Stage, apart};
-use mesh::failure::Failure;
-use mesh::failure::cannot;
-use mesh::processes::POSTGRES;
-use mesh::terminal::print_line;
+use super::{
+    super::{
+        Section,
+        bar::{Bar, Must},
+        contest::ROUNDS,
+        cost::{self, Watched},
+        meter::Meter,
+        transfer::{self, Moved, ROWS, Transfer},
+    },
+    BLOCKS, Stage, apart,
+    psql::{self, Psql},
+};
 
 /// Trades of all blocks: hashes that never come again, parties, orders and markets that do.
 const FILL: &str = "INSERT INTO trades
@@ -101,7 +107,8 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     Ok(Section::of("sealing", &transfer::tables(&title, &sides), &figures, &[bar]))
 }
 
-/// Keeps this thread, what it starts, and the connections that the database server takes meanwhile on one core.
+/// Keeps this thread, what it starts, and the connections that the database server takes meanwhile on one
+/// core.
 fn on_one_core<T>(server: &Watched, what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let said = |error: rustix::io::Errno| format!("cannot stay on one core: {error}");
     let server = Pid::from_raw(server.pid.cast_signed());

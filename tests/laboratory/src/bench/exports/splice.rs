@@ -1,23 +1,29 @@
-//! Section "splice": a stored export over HTTP, edge and bus, against the bus alone, and against deflating its CSV anew.
+//! Section "splice": a stored export over HTTP, edge and bus, against the bus alone, and against deflating
+//! its CSV anew.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::{Compress, Compression, FlushCompress};
+use mesh::{
+    failure::{Failure, cannot},
+    processes::NATS,
+    terminal::print_line,
+};
 use mesh_history::DEFAULT_LEVEL;
 
-use super::super::Section;
-use super::super::bar::{Bar, Must};
-use super::super::contest::ROUNDS;
-use super::super::cost;
-use super::super::meter::Meter;
-use super::super::transfer::{self, BYTES, Moved, Transfer};
-use super::{Stage, apart, drain, path, raw};
+use super::{
+    super::{
+        Section,
+        bar::{Bar, Must},
+        contest::ROUNDS,
+        cost,
+        meter::Meter,
+        transfer::{self, BYTES, Moved, Transfer},
+    },
+    Stage, apart, drain, path, raw,
+};
 use crate::synthetic::{LargeTable, Synthetic};
-use mesh::failure::Failure;
-use mesh::failure::cannot;
-use mesh::processes::NATS;
-use mesh::terminal::print_line;
 
 /// Bytes that are published over and over.
 const PUBLISHED: u64 = 64 << 20;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use mesh::processes::{DEVNODE, NATS};
 use tokio::time::Instant;
 
 use super::plan::{End, Fault, LineName, Party};
-use mesh::processes::{DEVNODE, NATS};
 
 /// What a client wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub(super) struct Happened {
     pub(super) when: (Instant, Instant),
 }
 
-/// Whether one of the faults explains a miss: it concerns what was wished, could do this, and was not over for longer
-/// than `after` when the client asked.
+/// Whether one of the faults explains a miss: it concerns what was wished, could do this, and was not over
+/// for longer than `after` when the client asked.
 pub(super) fn is_explained(miss: &Miss, happened: &[Happened], after: Duration) -> bool {
     let (asked, knew) = miss.when;
     miss.letdown != Letdown::Other
@@ -69,8 +69,8 @@ pub(super) fn asked_after(miss: &Miss, happened: &[Happened]) -> Option<Duration
 /// Whether a fault can let a client down like that.
 fn can(fault: Fault, wish: Wish, letdown: Letdown) -> bool {
     let is_download = matches!(wish, Wish::History | Wish::Ledger);
-    // An answer that has begun, or that nobody began, breaks only with the edge or on the way to it; a download also
-    // when it cannot go on.
+    // An answer that has begun, or that nobody began, breaks only with the edge or on the way to it; a
+    // download also when it cannot go on.
     if letdown == Letdown::Broken && !is_download {
         return match fault {
             Fault::Kill(party) => party.name == "edge",

@@ -1,19 +1,22 @@
 //! What clients met, and what of it holds.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
 use super::explain::{Happened, Letdown, Miss, Wish, asked_after, is_explained};
-use crate::rig::clients::downloaders::{Ended, Try};
-use crate::rig::clients::files::LEDGER;
-use crate::rig::clients::load::Load;
-use crate::rig::clients::samples::{self, Seen};
-use crate::rig::clients::seen::Outcome;
-use crate::rig::clients::submitters::{Odd, Told};
-use crate::rig::report::{self, in_ms, ms};
-use crate::rig::traffic::Fates;
+use crate::rig::{
+    clients::{
+        downloaders::{Ended, Try},
+        files::LEDGER,
+        load::Load,
+        samples::{self, Seen},
+        seen::Outcome,
+        submitters::{Odd, Told},
+    },
+    report::{self, in_ms, ms},
+    traffic::Fates,
+};
 
 /// A download that nobody goes on with is broken off after 30 s (X10); an edge that is frozen comes on top.
 const STANDS_STILL_AT_MOST: Duration = Duration::from_secs(40);

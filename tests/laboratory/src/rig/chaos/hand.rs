@@ -1,25 +1,28 @@
-//! The hand that does it: each act at its time, side by side where they overlap, each until everything about it is
-//! mended.
+//! The hand that does it: each act at its time, side by side where they overlap, each until everything about
+//! it is mended.
 
-use std::cell::RefCell;
-use std::time::Duration;
+use std::{cell::RefCell, time::Duration};
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use mesh::{
+    failure::Failure,
+    processes::{NATS, POSTGRES},
+    terminal::print_line,
+};
 use mesh_proxy::Line;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::explain::Happened;
-use super::levels::{Counted, counted_by};
-use super::lines::Lines;
-use super::plan::{Act, Fault, Party};
-use crate::private::PrivateMesh;
-use crate::rig::faults::send;
-use crate::rig::traffic::Traffic;
-use mesh::failure::Failure;
-use mesh::processes::{NATS, POSTGRES};
-use mesh::terminal::print_line;
+use super::{
+    explain::Happened,
+    levels::{Counted, counted_by},
+    lines::Lines,
+    plan::{Act, Fault, Party},
+};
+use crate::{
+    private::PrivateMesh,
+    rig::{faults::send, traffic::Traffic},
+};
 
 /// A delayed line is later by so much each way, and by up to so much more.
 const DELAY: Duration = Duration::from_millis(50);

@@ -1,14 +1,11 @@
 //! What each process keeps, and what the edges counted, read off their metrics.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use mesh_launcher::control::Row;
-use mesh_launcher::services::SERVICES;
+use mesh_launcher::{control::Row, services::SERVICES};
 use tokio::time::{Instant, sleep};
 
-use crate::metrics;
-use crate::private::PrivateMesh;
+use crate::{metrics, private::PrivateMesh};
 
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -112,7 +109,8 @@ impl Counted {
         Self { before, ..Self::default() }
     }
 
-    /// Takes down what an edge had counted that was killed, and how many answers came while nobody could count.
+    /// Takes down what an edge had counted that was killed, and how many answers came while nobody could
+    /// count.
     pub(super) fn note_kill(&mut self, pid: u32, counted: u64, gap: u64) {
         let since = self.before.remove(&pid).unwrap_or_default();
         self.killed += counted.saturating_sub(since);

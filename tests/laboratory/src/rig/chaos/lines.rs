@@ -1,13 +1,12 @@
 //! The lines of a mesh: a proxy between every replica and each of its servers, and one before the edges.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
+use mesh::failure::{Failure, cannot};
 use mesh_proxy::Proxy;
 
 use super::plan::{End, LineName, lines};
 use crate::private::{EnvOf, Servers};
-use mesh::failure::{Failure, cannot};
 
 /// All lines, by their names.
 pub(super) struct Lines {

@@ -1,9 +1,9 @@
 //! `mesh rig chaos`: every few seconds something happens to somebody, and no client gets a wrong answer.
 //!
-//! A process is killed or frozen, a server restarted, a line delayed or cut, whoever's it is, while clients read, download
-//! and submit. What they get must be true; what they do not get must be said as the documents allow, and at a time at
-//! which something explains it. Afterwards every process keeps no more than before, and what the edges counted is what
-//! their clients asked.
+//! A process is killed or frozen, a server restarted, a line delayed or cut, whoever's it is, while clients
+//! read, download and submit. What they get must be true; what they do not get must be said as the documents
+//! allow, and at a time at which something explains it. Afterwards every process keeps no more than before,
+//! and what the edges counted is what their clients asked.
 
 mod explain;
 mod figures;
@@ -12,29 +12,30 @@ mod levels;
 mod lines;
 mod plan;
 
-use std::cell::{Cell, RefCell};
-use std::time::Duration;
+use std::{
+    cell::{Cell, RefCell},
+    time::Duration,
+};
 
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
-use serde_json::{Value, json};
-use tokio::time::sleep;
-
-use super::clients::heads::Heads;
-use super::engine::{RESTARTED_SOON, Run, on_private_mesh, repeat};
-use super::ground::{Ground, REPLICAS};
-use super::seed;
-use super::traffic::{Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated};
-use crate::rig::args::ChaosArgs;
 use explain::Happened;
 use figures::{Figures, Report};
 use hand::{Done, Hand};
 use levels::{Counted, Levels};
 use lines::Lines;
-use mesh::failure::Failure;
-use mesh::open_files;
-use mesh::terminal::print_line;
+use mesh::{failure::Failure, open_files, terminal::print_line};
 use plan::acts;
+use rand::{SeedableRng as _, rngs::SmallRng};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{
+    clients::heads::Heads,
+    engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
+    ground::{Ground, REPLICAS},
+    seed,
+    traffic::{Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated},
+};
+use crate::rig::args::ChaosArgs;
 
 /// How often something happens.
 const EVERY: Duration = Duration::from_secs(3);
@@ -199,7 +200,8 @@ async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the edges counted is what their clients asked; a killed one takes with it what it counted since it was asked last.
+/// What the edges counted is what their clients asked; a killed one takes with it what it counted since it
+/// was asked last.
 fn counts_hold(report: &mut Report, counted: &Counted, all: Option<u64>, sent: u64, answered: u64) {
     let Counted { kills, gap, .. } = counted;
     let told = format!(

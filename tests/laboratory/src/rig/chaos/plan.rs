@@ -1,16 +1,18 @@
-//! What happens, to whom and when: decided by the seed before anything happens, so that a run can be repeated.
+//! What happens, to whom and when: decided by the seed before anything happens, so that a run can be
+//! repeated.
 
-use std::fmt;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
+use mesh::processes::{DEVNODE, NATS};
 use mesh_launcher::services::{Need, SERVICES};
 use mesh_proxy::Cut;
-use rand::Rng as _;
-use rand::rngs::SmallRng;
-use rand::seq::{IndexedRandom as _, SliceRandom as _};
+use rand::{
+    Rng as _,
+    rngs::SmallRng,
+    seq::{IndexedRandom as _, SliceRandom as _},
+};
 
 use crate::rig::ground::REPLICAS;
-use mesh::processes::{DEVNODE, NATS};
 
 /// A process: a replica of a service, the node or the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,8 +129,8 @@ pub(super) fn lines() -> Vec<LineName> {
     lines
 }
 
-/// The acts of a run: one after the other at even distances, every kind of fault equally often. No process is killed or
-/// frozen while it is, or a moment after it was: `busy` is how long that takes.
+/// The acts of a run: one after the other at even distances, every kind of fault equally often. No process is
+/// killed or frozen while it is, or a moment after it was: `busy` is how long that takes.
 pub(super) fn acts(length: Duration, every: Duration, busy: Duration, random: &mut SmallRng) -> Vec<Act> {
     let (lines, mut kinds) = (lines(), Vec::new());
     let mut acts: Vec<Act> = Vec::new();

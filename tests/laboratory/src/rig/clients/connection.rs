@@ -1,4 +1,5 @@
-//! A client of the load: one request after the other over a persistent connection, whose heights must never go back.
+//! A client of the load: one request after the other over a persistent connection, whose heights must never
+//! go back.
 
 use std::{fmt, net::SocketAddr};
 

@@ -1,28 +1,35 @@
 //! Many downloads, some at the same time, each held against what it must be.
 
-use std::future::{Future, ready};
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    future::{Future, ready},
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use rand::Rng as _;
-use rand::rngs::SmallRng;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
-
-use super::download::Download;
-use super::files::Wanted;
-use super::seen::{Outcome, Refusal, Seen};
 use mesh::failure::Failure;
+use rand::{Rng as _, rngs::SmallRng};
+use tokio::{
+    sync::Semaphore,
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until, timeout_at},
+};
+
+use super::{
+    download::Download,
+    files::Wanted,
+    seen::{Outcome, Refusal, Seen},
+};
 
 /// What a quick reader takes off the socket at once.
 const QUICK_BYTES: usize = 256 << 10;
 /// What a slow reader takes at once.
 const SLOW_BYTES: usize = 16 << 10;
-/// What it has room for in the system, so that the edge feels its pace. Less than a few packets of the loopback device,
-/// 64 KiB each, would make it wait for acknowledgements more than for anything else.
+/// What it has room for in the system, so that the edge feels its pace. Less than a few packets of the
+/// loopback device, 64 KiB each, would make it wait for acknowledgements more than for anything else.
 const SLOW_ROOM: u32 = 256 << 10;
 /// What of a refusal is kept.
 const SAID_AT_MOST: usize = 200;
@@ -73,8 +80,8 @@ pub(crate) struct Crowd {
 }
 
 impl Crowd {
-    /// Begins, so many at the same time, one this much after the other; what has not come to anything after this time
-    /// is late.
+    /// Begins, so many at the same time, one this much after the other; what has not come to anything after
+    /// this time is late.
     pub(crate) fn start(
         edge: SocketAddr,
         downloads: Vec<(Wanted, Pace)>,
@@ -126,8 +133,8 @@ impl Crowd {
     }
 }
 
-/// Downloads a file at a pace, and looks at every byte of it. When its first bytes are there, something else may be done
-/// before it goes on.
+/// Downloads a file at a pace, and looks at every byte of it. When its first bytes are there, something else
+/// may be done before it goes on.
 pub(crate) async fn one(
     edge: SocketAddr,
     wanted: &Wanted,
@@ -249,8 +256,10 @@ impl Drop for Reading<'_> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
 
     use super::*;
 

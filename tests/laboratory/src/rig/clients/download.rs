@@ -1,12 +1,14 @@
-//! One download over a connection of its own: nothing between the socket and what is counted hides a pause, a missing
-//! byte or a missing end.
+//! One download over a connection of its own: nothing between the socket and what is counted hides a pause, a
+//! missing byte or a missing end.
 
 use std::net::SocketAddr;
 
 use bytes::BufMut as _;
 use mesh_testbed::http1::{self, Body, Dial};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 /// Bytes of a short body that are read at once.
 const TEXT_BYTES: usize = 16 << 10;
@@ -33,8 +35,8 @@ pub(crate) struct Head {
 }
 
 impl Download {
-    /// Asks, and waits for the head. A receive buffer that is given stays as small as that, so that the server feels
-    /// the pace of its client.
+    /// Asks, and waits for the head. A receive buffer that is given stays as small as that, so that the
+    /// server feels the pace of its client.
     ///
     /// # Errors
     /// When the connection breaks, or the response is malformed.
@@ -72,8 +74,8 @@ impl Download {
         }
     }
 
-    /// Waits for the next bytes of the body, which replace what is in `piece`; at most so many are taken off the
-    /// socket. `false`: the body has ended, as it said that it would.
+    /// Waits for the next bytes of the body, which replace what is in `piece`; at most so many are taken off
+    /// the socket. `false`: the body has ended, as it said that it would.
     pub(crate) async fn next(&mut self, piece: &mut Vec<u8>, most: usize) -> Result<bool, String> {
         piece.clear();
         while piece.is_empty() {

@@ -1,20 +1,28 @@
-//! Clients that download one file after the other until they are told to end, and go on where a download broke off.
+//! Clients that download one file after the other until they are told to end, and go on where a download
+//! broke off.
 
-use std::future::ready;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    future::ready,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout_at};
+use rand::{SeedableRng as _, rngs::SmallRng};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout_at},
+};
 
-use super::crowd::{Pace, one};
-use super::files::Wanted;
-use super::seen::{Outcome, Seen};
+use super::{
+    crowd::{Pace, one},
+    files::Wanted,
+    seen::{Outcome, Seen},
+};
 
 /// How long one try may take, bytes coming or not; longer ones have come to nothing.
 const TRY_PATIENCE: Duration = Duration::from_secs(600);
@@ -163,8 +171,10 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
 
     use super::*;
 

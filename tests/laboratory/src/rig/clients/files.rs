@@ -1,19 +1,15 @@
-//! The files that the drill downloads, and what they must be: the history read without bus and edge, and the ledger
-//! as it came when nothing was wrong.
+//! The files that the drill downloads, and what they must be: the history read without bus and edge, and the
+//! ledger as it came when nothing was wrong.
 
-use std::net::SocketAddr;
-use std::ops::Range;
-use std::path::Path;
+use std::{net::SocketAddr, ops::Range, path::Path};
 
 use bytes::{Bytes, BytesMut};
+use mesh::failure::{Failure, cannot};
 use mesh_history::{Deadlines, Layout, SegmentStore};
-use rand::Rng as _;
-use rand::rngs::SmallRng;
+use rand::{Rng as _, rngs::SmallRng};
 
 use super::download::Download;
 use crate::synthetic::{LargeTable, Synthetic};
-use mesh::failure::Failure;
-use mesh::failure::cannot;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 4 << 20;
@@ -48,7 +44,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What is left of it when so many bytes have come. Without a tag nobody could tell whether it is the same file.
+    /// What is left of it when so many bytes have come. Without a tag nobody could tell whether it is the
+    /// same file.
     pub(crate) fn after(&self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes.len().saturating_sub(1));
         if self.etag.is_none() || bytes == 0 {
@@ -79,8 +76,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Reads files of many sizes from the segments that were written by a plan: of one, two, four … segments, two of
-    /// each size, and all of them.
+    /// Reads files of many sizes from the segments that were written by a plan: of one, two, four … segments,
+    /// two of each size, and all of them.
     pub(crate) async fn read(folder: &Path, plan: Synthetic, random: &mut SmallRng) -> Result<Self, Failure> {
         let root = folder.to_string_lossy();
         let unreadable = |error| cannot("read the segments", &error);

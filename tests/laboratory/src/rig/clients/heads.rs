@@ -1,12 +1,16 @@
-//! The store's head as it was at every moment, looked at without the mesh, so that one can tell how outdated an answer
-//! was.
+//! The store's head as it was at every moment, looked at without the mesh, so that one can tell how outdated
+//! an answer was.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
-use tokio::task::AbortHandle;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
 use tokio_postgres::{Client, NoTls};
 
 use crate::private::Servers;

@@ -1,17 +1,17 @@
 //! What was said of a transaction against what is true of it.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use mesh::failure::{Failure, cannot};
 use mesh_transaction::TxHash;
 use reqwest::Client;
 use serde_json::Value;
 
-use super::node::Node;
-use super::submitters::{Submitted, Told};
-use mesh::failure::Failure;
-use mesh::failure::cannot;
+use super::{
+    node::Node,
+    submitters::{Submitted, Told},
+};
 
 /// Transactions that are looked at together.
 const LOOKED_AT_ONCE: usize = 16;

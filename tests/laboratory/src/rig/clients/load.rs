@@ -1,35 +1,42 @@
-//! The load of a drill: so many requests a second whether those before are answered or not, on a thread of its own.
+//! The load of a drill: so many requests a second whether those before are answered or not, on a thread of
+//! its own.
 //!
-//! Comes in: what may be asked where. Goes out: a sample of each request, its time counted from the moment at which it
-//! was due, so that a stall counts in full. Connections are kept, as clients keep them; one more is opened when a
-//! request is due and all are waiting for answers.
+//! Comes in: what may be asked where. Goes out: a sample of each request, its time counted from the moment at
+//! which it was due, so that a stall counts in full. Connections are kept, as clients keep them; one more is
+//! opened when a request is due and all are waiting for answers.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    net::SocketAddr,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
 
+use mesh::failure::{Failure, cannot};
 use mesh_testbed::http1::RawAnswer;
 use parking_lot::Mutex;
-use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
-use tokio::task::LocalSet;
-use tokio::time::{sleep, sleep_until, timeout};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
+use tokio::{
+    task::LocalSet,
+    time::{sleep, sleep_until, timeout},
+};
 
-use super::connection::{Connection, Lost, Response};
-use super::heads::Heads;
-use super::samples::{Sample, Seen};
-use mesh::failure::Failure;
-use mesh::failure::cannot;
+use super::{
+    connection::{Connection, Lost, Response},
+    heads::Heads,
+    samples::{Sample, Seen},
+};
 
 /// Connections to each edge that are kept open.
 const KEPT: usize = 48;
-/// How long an answer may take until its client gives up: longer than the edge's own deadline, and a time for which it
-/// is frozen.
+/// How long an answer may take until its client gives up: longer than the edge's own deadline, and a time for
+/// which it is frozen.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Pause of a load that rests.
 const REST: Duration = Duration::from_millis(5);
@@ -157,8 +164,8 @@ impl Load {
         samples.iter().filter(|sample| sample.due >= from && sample.due < to).cloned().collect()
     }
 
-    /// What was said to those among these that were not answered as wished: each text, when it was said first, and how
-    /// often.
+    /// What was said to those among these that were not answered as wished: each text, when it was said
+    /// first, and how often.
     pub(crate) fn said(&self, from: Duration, to: Duration) -> BTreeMap<String, (Duration, usize)> {
         let mut texts = BTreeMap::new();
         for (due, text) in self.shared.said.lock().iter().filter(|(due, _)| *due >= from && *due < to) {
@@ -251,8 +258,9 @@ struct Way<'a> {
     edge: SocketAddr,
 }
 
-/// Asks over an idle connection, or a new one. An edge may close an idle connection just when a request is sent on it;
-/// a client then asks again over a new one, as every client of HTTP does. Says whether that was so.
+/// Asks over an idle connection, or a new one. An edge may close an idle connection just when a request is
+/// sent on it; a client then asks again over a new one, as every client of HTTP does. Says whether that was
+/// so.
 async fn over_some_connection(way: &Way<'_>, question: &Question) -> (Result<Checked, Lost>, bool) {
     let kept = way.idle.borrow_mut().pop_front();
     if let Some(connection) = kept {

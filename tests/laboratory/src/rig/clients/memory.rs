@@ -1,8 +1,6 @@
 //! What processes keep in memory, read from Linux's `/proc`. Elsewhere nothing is known of it.
 
-use std::future::Future;
-use std::pin::pin;
-use std::time::Duration;
+use std::{future::Future, pin::pin, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -1,17 +1,13 @@
 //! The node's own word, asked without the mesh.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mesh::failure::{Failure, cannot};
 use mesh_transaction::TxHash;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-
-use mesh::failure::Failure;
-use mesh::failure::cannot;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How long what waits may take to come into blocks.

@@ -1,7 +1,6 @@
 //! What became of requests, and what that says of a stretch of time. No clock inside.
 
-use std::fmt;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use serde_json::{Map, Value, json};
 
@@ -93,7 +92,8 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Of samples, whose seconds are counted from a moment. A last second that is not full counts with the one before.
+    /// Of samples, whose seconds are counted from a moment. A last second that is not full counts with the
+    /// one before.
     pub(crate) fn of(samples: &[Sample], from: Duration, to: Duration) -> Self {
         let seconds = usize::try_from(to.saturating_sub(from).as_secs()).unwrap_or(usize::MAX).max(1);
         let mut by_second: Vec<Vec<Duration>> = vec![Vec::new(); seconds];

@@ -1,24 +1,24 @@
-//! Clients that submit transactions, without much patience: what they submit is decided by the seed, what they are told
-//! is kept.
+//! Clients that submit transactions, without much patience: what they submit is decided by the seed, what
+//! they are told is kept.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    net::SocketAddr,
+    time::Duration,
+};
 
 use futures_util::future::join_all;
+use mesh::failure::{Failure, cannot};
 use mesh_problem::error_chain;
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::{SubmissionType, SubmitTransactionRequest, Transaction};
-use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use reqwest::Client;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::private_node::Maker;
-use mesh::failure::Failure;
-use mesh::failure::cannot;
 
 /// How far back an impatient client's repeat reaches.
 const RECENT: usize = 40;
@@ -29,15 +29,15 @@ const LEAVING_PERCENT: u32 = 20;
 const LEAVES_WITHIN_MS: std::ops::Range<u64> = 1..80;
 /// Longer than any answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A connection that nothing was sent over for so long is not used again: an edge that stops leaves its clients a
-/// second or two to come once more.
+/// A connection that nothing was sent over for so long is not used again: an edge that stops leaves its
+/// clients a second or two to come once more.
 const IDLE: Duration = Duration::from_millis(500);
 /// Of so many transactions one has no proof of work, which the node refuses.
 const BAD_ONE_OF: usize = 10;
 /// What is said of a transaction that was handed over and is in no block in time.
 const NO_BLOCK: &str = "the transaction is in no block so far";
-/// What the edge says when the relay that waited for a block was stopped, and killed when its grace was over: drills give less
-/// grace than such a transaction is waited for.
+/// What the edge says when the relay that waited for a block was stopped, and killed when its grace was over:
+/// drills give less grace than such a transaction is waited for.
 const NO_ANSWER: &str = "did not answer in time; what became of the request is unknown";
 const KINDS: [SubmissionType; 4] = [
     SubmissionType::TypeAsync,
@@ -55,8 +55,8 @@ pub(crate) enum Told {
     Refused(u64),
     /// 504: nobody knows.
     Unknown,
-    /// 504 after waiting for a block with a transaction that the node refuses: it had been handed over unchecked, and
-    /// is then followed without asking the node again (contract 5.3).
+    /// 504 after waiting for a block with a transaction that the node refuses: it had been handed over
+    /// unchecked, and is then followed without asking the node again (contract 5.3).
     Unchecked,
     /// 429 or 503: it was not handed over.
     NotTaken(u16),
@@ -230,8 +230,8 @@ impl Submitters {
     }
 }
 
-/// Whether somebody waited for a block with a transaction that the node refuses, because it may have been handed over
-/// unchecked before: `earlier` is what its other clients were told.
+/// Whether somebody waited for a block with a transaction that the node refuses, because it may have been
+/// handed over unchecked before: `earlier` is what its other clients were told.
 fn is_unchecked(kind: SubmissionType, told: &Told, said: &str, earlier: Option<&Vec<Told>>) -> bool {
     let may_be_handed_over =
         |told: &Told| matches!(told, Told::Accepted | Told::Unknown | Told::Left | Told::Lost(_));

@@ -1,24 +1,25 @@
 //! `mesh rig fates`: every transaction has one fate, whatever is killed.
 //!
-//! Impatient clients submit transactions through two relays, many of them again and again and with other types, while
-//! the node and the relays are killed. Afterwards all that was said of each transaction is held against the node's
-//! blocks, against the relays' own log of what they sent, and against what the gateway says of it then.
+//! Impatient clients submit transactions through two relays, many of them again and again and with other
+//! types, while the node and the relays are killed. Afterwards all that was said of each transaction is held
+//! against the node's blocks, against the relays' own log of what they sent, and against what the gateway
+//! says of it then.
 
 mod record;
 mod stage;
 
 use std::time::Duration;
 
+use mesh::{failure::Failure, terminal::print_line};
 use serde_json::{Map, Value, json};
-
-use super::clients::submitters::{self, Told};
-use super::engine::{RESTARTED_SOON, Run, on_private_mesh, repeat};
-use super::report;
-use super::seed;
-use crate::rig::args::RunArgs;
-use mesh::failure::Failure;
-use mesh::terminal::print_line;
 use stage::Stage;
+
+use super::{
+    clients::submitters::{self, Told},
+    engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
+    report, seed,
+};
+use crate::rig::args::RunArgs;
 
 /// What a run found.
 type Report = report::Report<Figures>;

@@ -1,5 +1,5 @@
-//! What the relays themselves say they sent to the node, life by life: each replica's log tells when a transaction
-//! goes to the node and when its submission is settled.
+//! What the relays themselves say they sent to the node, life by life: each replica's log tells when a
+//! transaction goes to the node and when its submission is settled.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,26 +1,31 @@
 //! Where the drill is played: a private mesh with two relays and a node that is killed like any process.
 
-use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, HashMap, HashSet},
+    net::SocketAddr,
+    path::PathBuf,
+    time::Duration,
+};
 
+use mesh::{
+    failure::{Failure, cannot},
+    processes::DEVNODE,
+};
 use mesh_devnode::{ReservedPort, received};
 use mesh_transaction::TxHash;
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
-use tokio::sync::watch;
-use tokio::time::timeout;
+use rand::{SeedableRng as _, rngs::SmallRng};
+use tokio::{sync::watch, time::timeout};
 
-use super::record::Sent;
-use super::{Figures, Plan, Report};
-use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
-use crate::rig::clients::judge::{Contradiction, Truth, contradictions, truths};
-use crate::rig::clients::node::Node;
-use crate::rig::clients::submitters::{Submitted, Submitters};
-use mesh::failure::{Failure, cannot};
-use mesh::processes::DEVNODE;
+use super::{Figures, Plan, Report, record::Sent};
+use crate::{
+    private::{Layout, PrivateMesh, UNCACHED_EDGE},
+    rig::clients::{
+        judge::{Contradiction, Truth, contradictions, truths},
+        node::Node,
+        submitters::{Submitted, Submitters},
+    },
+};
 
 const RELAY: &str = "tx-relay";
 const RELAYS: u32 = 2;

@@ -1,12 +1,13 @@
 //! Edges that are attacked beside the usual one: with a rate, and with few files.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
+use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _};
+
+use mesh::{
+    failure::{Failure, cannot},
+    programs,
+};
 
 use super::stage::Stage;
-use mesh::failure::{Failure, cannot};
-use mesh::programs;
 
 /// Requests that an address may send to the edge with a rate: a second, and at once (contract section 7).
 pub(super) const RATE_PER_S: u32 = 100;

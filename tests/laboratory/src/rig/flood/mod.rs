@@ -1,7 +1,8 @@
 //! `mesh rig flood`: reads go on while others attack.
 //!
-//! In each phase the load runs undisturbed for a while, and then beside attackers, who come from other addresses of the
-//! loopback network. The load must not fail, and not become slow; each attacker must be rid of in its time.
+//! In each phase the load runs undisturbed for a while, and then beside attackers, who come from other
+//! addresses of the loopback network. The load must not fail, and not become slow; each attacker must be rid
+//! of in its time.
 
 mod attackers;
 mod edges;
@@ -11,15 +12,17 @@ mod stage;
 
 use std::time::Duration;
 
+use mesh::failure::Failure;
 use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
-
-use super::clients::samples::{Figures, Report};
-use super::engine::{PhasedDrill, on_private_mesh, run_phases};
-use super::seed;
-use crate::rig::args::{FloodArgs, FloodPhase};
-use mesh::failure::Failure;
 use stage::Stage;
+
+use super::{
+    clients::samples::{Figures, Report},
+    engine::{PhasedDrill, on_private_mesh, run_phases},
+    seed,
+};
+use crate::rig::args::{FloodArgs, FloodPhase};
 
 /// Plays the drill.
 pub(super) async fn drill(args: &FloodArgs) -> Result<(), Failure> {

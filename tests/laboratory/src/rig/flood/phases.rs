@@ -1,20 +1,22 @@
 //! The attacks, one function each, and what must hold meanwhile.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep, timeout};
+use mesh::failure::{Failure, cannot};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, interval, sleep, timeout},
+};
 
-use super::attackers::{Attackers, Kind, STALLED, UNREAD_LONGER, connect_from, source};
-use super::edges::{RATE_BURST, RATE_PER_S};
-use super::stage::Stage;
-use crate::rig::args::FloodPhase;
-use crate::rig::clients::connection::Connection;
-use crate::rig::clients::samples::Report;
-use mesh::failure::Failure;
-use mesh::failure::cannot;
+use super::{
+    attackers::{Attackers, Kind, STALLED, UNREAD_LONGER, connect_from, source},
+    edges::{RATE_BURST, RATE_PER_S},
+    stage::Stage,
+};
+use crate::rig::{
+    args::FloodPhase,
+    clients::{connection::Connection, samples::Report},
+};
 
 /// What an attacker may last (contract section 7) ...
 const HEAD: Duration = Duration::from_secs(10);
@@ -22,22 +24,24 @@ const BODY: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(60);
 /// ... and how much later it may be gone.
 const LATER: Duration = Duration::from_secs(3);
-/// How long attackers take to come: what is attacked is room, not the speed of connecting. Those who stay take longer,
-/// because they go as fast as they came, and on one machine their own end costs as much as the edge's.
+/// How long attackers take to come: what is attacked is room, not the speed of connecting. Those who stay
+/// take longer, because they go as fast as they came, and on one machine their own end costs as much as the
+/// edge's.
 const COMING: Duration = Duration::from_secs(2);
 const COMING_TO_STAY: Duration = Duration::from_secs(10);
 /// How long an attack goes on whose attackers come again, or are not waited for.
 const GOES_ON: Duration = Duration::from_secs(10);
 const GOES_ON_SHORT: Duration = Duration::from_secs(3);
-/// Connections that ask and take back at the same time. They come again without a pause and so take all the processor
-/// they get; the short form's are few, because beside it there is a debug build to be served.
+/// Connections that ask and take back at the same time. They come again without a pause and so take all the
+/// processor they get; the short form's are few, because beside it there is a debug build to be served.
 const RESETTING: usize = 20;
 const RESETTING_SHORT: usize = 2;
 /// How many times its rate an address sends, and over how many connections.
 const TIMES_THE_RATE: u32 = 50;
 const TIMES_THE_RATE_SHORT: u32 = 5;
 const GREEDY: u32 = 25;
-/// What is asked of the operation that became slow, and its table, which is locked meanwhile. The load asks neither.
+/// What is asked of the operation that became slow, and its table, which is locked meanwhile. The load asks
+/// neither.
 const SLOW: &str = "/api/v2/delegations";
 const SLOW_TABLE: &str = "delegations_current";
 const SLOW_REQUESTS: usize = 1000;

@@ -1,21 +1,24 @@
 //! Where the attacks are played: a private mesh with rows to read, and a load beside each attack.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
+use mesh::{failure::Failure, terminal::print_line};
 use rustix::process::{Resource, getrlimit};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
-use crate::private::{Layout, PrivateMesh, Servers};
-use crate::rig::args::FloodArgs;
-use crate::rig::clients::load::Load;
-use crate::rig::clients::samples::{Figures, Report, Sample, quantile};
-use crate::rig::questions::{Questions, start_filled};
-use crate::rig::report::in_ms;
-use mesh::failure::Failure;
-use mesh::terminal::print_line;
+use crate::{
+    private::{Layout, PrivateMesh, Servers},
+    rig::{
+        args::FloodArgs,
+        clients::{
+            load::Load,
+            samples::{Figures, Report, Sample, quantile},
+        },
+        questions::{Questions, start_filled},
+        report::in_ms,
+    },
+};
 
 /// Attackers of a kind.
 const CROWD: usize = 5000;

@@ -1,22 +1,24 @@
 //! `mesh rig kill`: downloads go on while workers, servers, segments and other clients do not.
 //!
-//! A history that nobody wrote is downloaded from three workers through one edge, in files of many sizes, by clients of
-//! many paces. Every byte is held against what it must be, and the longest wait of each client counts.
+//! A history that nobody wrote is downloaded from three workers through one edge, in files of many sizes, by
+//! clients of many paces. Every byte is held against what it must be, and the longest wait of each client
+//! counts.
 
 mod phases;
 mod stage;
 
 use std::time::Duration;
 
+use mesh::{failure::Failure, open_files};
 use rand::rngs::SmallRng;
-
-use super::clients::seen::{Figures, Report};
-use super::engine::{PhasedDrill, RESTARTED_SOON, on_private_mesh, run_phases};
-use super::seed;
-use crate::rig::args::{KillArgs, KillPhase};
-use mesh::failure::Failure;
-use mesh::open_files;
 use stage::Stage;
+
+use super::{
+    clients::seen::{Figures, Report},
+    engine::{PhasedDrill, RESTARTED_SOON, on_private_mesh, run_phases},
+    seed,
+};
+use crate::rig::args::{KillArgs, KillPhase};
 
 /// Plays the drill.
 pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {

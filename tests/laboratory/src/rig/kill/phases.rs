@@ -8,13 +8,14 @@ mod workers;
 
 use std::time::Duration;
 
+use mesh::failure::Failure;
 use rand::rngs::SmallRng;
 
-use super::Report;
-use super::stage::{AT_ONCE, Stage};
-use crate::rig::args::KillPhase;
-use crate::rig::clients::files::Files;
-use mesh::failure::Failure;
+use super::{
+    Report,
+    stage::{AT_ONCE, Stage},
+};
+use crate::rig::{args::KillPhase, clients::files::Files};
 
 /// Downloads while nothing happens.
 const STEADY: usize = 300;

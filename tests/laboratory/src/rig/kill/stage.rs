@@ -1,24 +1,30 @@
-//! Where the drill is played: a private mesh with three workers and one edge, a sealed history that nobody wrote, and a
-//! ledger in the database.
+//! Where the drill is played: a private mesh with three workers and one edge, a sealed history that nobody
+//! wrote, and a ledger in the database.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
+use mesh::{
+    failure::{Failure, cannot},
+    terminal::print_line,
+};
 use mesh_launcher::services::runnable;
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
+use rand::{SeedableRng as _, rngs::SmallRng};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::metrics;
-use crate::private::{Layout, PrivateMesh, Servers, UNCACHED_EDGE};
-use crate::rig::args::PlayArgs;
-use crate::rig::clients::crowd::{Crowd, Pace};
-use crate::rig::clients::download::Download;
-use crate::rig::clients::files::{Files, LEDGER_ROWS, SEGMENTS, Wanted};
-use crate::synthetic::{LargeTable, Synthetic};
-use mesh::failure::{Failure, cannot};
-use mesh::terminal::print_line;
+use crate::{
+    metrics,
+    private::{Layout, PrivateMesh, Servers, UNCACHED_EDGE},
+    rig::{
+        args::PlayArgs,
+        clients::{
+            crowd::{Crowd, Pace},
+            download::Download,
+            files::{Files, LEDGER_ROWS, SEGMENTS, Wanted},
+        },
+    },
+    synthetic::{LargeTable, Synthetic},
+};
 
 /// The service that is drilled.
 pub(super) const EXPORT: &str = "export";
@@ -121,7 +127,8 @@ impl<'a> Stage<'a> {
         mixed
     }
 
-    /// Waits until all workers serve, list every segment, and give the whole history. Says whether it came so far.
+    /// Waits until all workers serve, list every segment, and give the whole history. Says whether it came so
+    /// far.
     pub(super) async fn becomes_normal(&self) -> bool {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {

@@ -7,15 +7,17 @@ mod stage;
 
 use std::time::Duration;
 
+use mesh::failure::Failure;
 use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
-
-use super::clients::samples::{Figures, Report};
-use super::engine::{PhasedDrill, on_private_mesh, run_phases};
-use super::seed;
-use crate::rig::args::{ReadsArgs, ReadsPhase};
-use mesh::failure::Failure;
 use stage::Stage;
+
+use super::{
+    clients::samples::{Figures, Report},
+    engine::{PhasedDrill, on_private_mesh, run_phases},
+    seed,
+};
+use crate::rig::args::{ReadsArgs, ReadsPhase};
 
 /// Plays the drill.
 pub(super) async fn drill(args: &ReadsArgs) -> Result<(), Failure> {

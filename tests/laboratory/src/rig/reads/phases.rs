@@ -7,12 +7,11 @@ mod servers;
 
 use std::time::Duration;
 
+use mesh::failure::Failure;
 use rand::rngs::SmallRng;
 
-use super::Report;
-use super::stage::Stage;
+use super::{Report, stage::Stage};
 use crate::rig::args::ReadsPhase;
-use mesh::failure::Failure;
 
 /// How long service without an event is looked at.
 const STEADY: Duration = Duration::from_secs(5);

@@ -1,19 +1,24 @@
-//! Where a drill is played: a private mesh with two replicas of what is drilled, rows to read, a block every second,
-//! and the load that never stops.
+//! Where a drill is played: a private mesh with two replicas of what is drilled, rows to read, a block every
+//! second, and the load that never stops.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use mesh::failure::Failure;
 use tokio::time::{Instant, sleep};
 
 use super::Report;
-use crate::private::{Edges, Layout, PrivateMesh, Servers};
-use crate::rig::args::ReadsArgs;
-use crate::rig::clients::load::Load;
-use crate::rig::clients::samples::{Figures, Sample};
-use crate::rig::questions::{Questions, start_filled};
-use crate::rig::report::in_ms;
-use mesh::failure::Failure;
+use crate::{
+    private::{Edges, Layout, PrivateMesh, Servers},
+    rig::{
+        args::ReadsArgs,
+        clients::{
+            load::Load,
+            samples::{Figures, Sample},
+        },
+        questions::{Questions, start_filled},
+        report::in_ms,
+    },
+};
 
 /// Replicas of the services that are drilled.
 const REPLICAS: [(&str, u32); 2] = [("query", 2), ("node-info", 2)];

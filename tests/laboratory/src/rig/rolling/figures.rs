@@ -5,12 +5,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use crate::rig::clients::downloaders::Try;
-use crate::rig::clients::load::Load;
-use crate::rig::clients::samples;
-use crate::rig::clients::seen::Outcome;
-use crate::rig::clients::submitters::Odd;
-use crate::rig::report::{self, ms};
+use crate::rig::{
+    clients::{downloaders::Try, load::Load, samples, seen::Outcome, submitters::Odd},
+    report::{self, ms},
+};
 
 /// What a stretch found.
 pub(super) type Report = report::Report<Figures>;

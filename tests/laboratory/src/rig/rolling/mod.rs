@@ -1,37 +1,37 @@
 //! `mesh rig rolling`: a rolling restart of every service, again and again, that no client may notice.
 //!
-//! Two replicas of each service, edges too, are replaced one after the other while clients read, download and submit. A
-//! download that takes longer than an edge may take to stop breaks off at the restart of its edge, and its client goes
-//! on where it was.
+//! Two replicas of each service, edges too, are replaced one after the other while clients read, download and
+//! submit. A download that takes longer than an edge may take to stop breaks off at the restart of its edge,
+//! and its client goes on where it was.
 
 mod figures;
 
-use std::cell::Cell;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{cell::Cell, sync::Arc, time::Duration};
 
-use mesh_launcher::RestartRule;
-use mesh_launcher::services::{GRACE_S, SERVICES};
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
-use rand::seq::SliceRandom as _;
+use figures::{Figures, Report};
+use mesh::{failure::Failure, open_files, terminal::print_line};
+use mesh_launcher::{
+    RestartRule,
+    services::{GRACE_S, SERVICES},
+};
+use rand::{SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::clients::downloaders::Try;
-use super::clients::heads::Heads;
-use super::clients::samples::{Sample, quantile};
-use super::clients::seen::Outcome;
-use super::engine::{Run, on_private_mesh, repeat};
-use super::ground::{Ground, REPLICAS};
-use super::report::in_ms;
-use super::seed;
-use super::traffic::{Fates, Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated};
+use super::{
+    clients::{
+        downloaders::Try,
+        heads::Heads,
+        samples::{Sample, quantile},
+        seen::Outcome,
+    },
+    engine::{Run, on_private_mesh, repeat},
+    ground::{Ground, REPLICAS},
+    report::in_ms,
+    seed,
+    traffic::{Fates, Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated},
+};
 use crate::rig::args::RollingArgs;
-use figures::{Figures, Report};
-use mesh::failure::Failure;
-use mesh::open_files;
-use mesh::terminal::print_line;
 
 /// How long service without an event is looked at.
 const STEADY: Duration = Duration::from_secs(10);

@@ -1,23 +1,29 @@
-//! Segments are damaged, cut and removed, before a download and in the middle of one: it is refused or breaks, and
-//! downloads of other segments go on.
+//! Segments are damaged, cut and removed, before a download and in the middle of one: it is refused or
+//! breaks, and downloads of other segments go on.
 
-use std::fs;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::{
+    fs,
+    io::{Read as _, Seek as _, SeekFrom, Write as _},
+    path::{Path, PathBuf},
+    sync::atomic::AtomicUsize,
+    time::Duration,
+};
 
-use rand::Rng as _;
-use rand::rngs::SmallRng;
+use mesh::failure::{Failure, cannot};
+use rand::{Rng as _, rngs::SmallRng};
 use tokio::time::Instant;
 
-use crate::rig::clients::crowd::{Pace, one};
-use crate::rig::clients::files::Wanted;
-use crate::rig::clients::seen::{Outcome, Seen};
-use crate::rig::kill::Report;
-use crate::rig::kill::stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage};
-use mesh::failure::Failure;
-use mesh::failure::cannot;
+use crate::rig::{
+    clients::{
+        crowd::{Pace, one},
+        files::Wanted,
+        seen::{Outcome, Seen},
+    },
+    kill::{
+        Report,
+        stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage},
+    },
+};
 
 /// How often each damage is done at each time.
 const ROUNDS: u32 = 5;
@@ -28,7 +34,8 @@ const OTHERS_SHORT: usize = 40;
 /// How long a slow client of those takes.
 const SLOW: Duration = Duration::from_secs(3);
 
-/// The client in whose middle it happens has no more room than this in the system, so that little is under way to it.
+/// The client in whose middle it happens has no more room than this in the system, so that little is under
+/// way to it.
 const HELD_ROOM: u32 = 16 << 10;
 
 /// What is done to a segment.

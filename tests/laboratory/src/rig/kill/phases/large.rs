@@ -1,32 +1,48 @@
-//! Downloads of many gigabytes, over HTTP and over gRPC: neither the edge nor a worker holds more of them than a window.
+//! Downloads of many gigabytes, over HTTP and over gRPC: neither the edge nor a worker holds more of them
+//! than a window.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
+use mesh::{
+    failure::{Failure, cannot},
+    terminal::print_line,
+};
 use mesh_history::{Deadlines, Layout, SegmentStore};
 use mesh_testbed::grpc::Client;
 use prost::Message as _;
-use proto_msgs::google::api::HttpBody;
-use proto_msgs::v2::{ExportNetworkHistoryRequest, Table};
+use proto_msgs::{
+    google::api::HttpBody,
+    v2::{ExportNetworkHistoryRequest, Table},
+};
 use rustix::fs::statvfs;
-use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, sleep, timeout_at},
+};
 use tonic::{Request, Streaming};
 
-use crate::rig::clients::crowd::refused;
-use crate::rig::clients::download::Download;
-use crate::rig::clients::files::export_of;
-use crate::rig::clients::memory::{Resident, while_watched};
-use crate::rig::clients::seen::{Outcome, Seen};
-use crate::rig::kill::Report;
-use crate::rig::kill::stage::{EDGE, EXPORT, Stage};
-use crate::synthetic::{LargeTable, Synthetic};
-use mesh::failure::Failure;
-use mesh::failure::cannot;
-use mesh::terminal::print_line;
+use crate::{
+    rig::{
+        clients::{
+            crowd::refused,
+            download::Download,
+            files::export_of,
+            memory::{Resident, while_watched},
+            seen::{Outcome, Seen},
+        },
+        kill::{
+            Report,
+            stage::{EDGE, EXPORT, Stage},
+        },
+    },
+    synthetic::{LargeTable, Synthetic},
+};
 
 /// Length of the file, about.
 const BYTES: u64 = 10_300_000_000;

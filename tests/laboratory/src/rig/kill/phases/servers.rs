@@ -1,19 +1,26 @@
-//! A server goes away under downloads: the database is nobody's loss, the bus breaks nothing without saying so.
+//! A server goes away under downloads: the database is nobody's loss, the bus breaks nothing without saying
+//! so.
 
-use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::{sync::atomic::AtomicUsize, time::Duration};
 
-use rand::Rng as _;
-use rand::rngs::SmallRng;
+use mesh::{
+    failure::Failure,
+    processes::{NATS, POSTGRES},
+};
+use rand::{Rng as _, rngs::SmallRng};
 use tokio::time::{Instant, sleep};
 
-use crate::rig::clients::crowd::{Crowd, Pace, one};
-use crate::rig::clients::files::{Files, LEDGER, Wanted};
-use crate::rig::clients::seen::Outcome;
-use crate::rig::kill::Report;
-use crate::rig::kill::stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage};
-use mesh::failure::Failure;
-use mesh::processes::{NATS, POSTGRES};
+use crate::rig::{
+    clients::{
+        crowd::{Crowd, Pace, one},
+        files::{Files, LEDGER, Wanted},
+        seen::Outcome,
+    },
+    kill::{
+        Report,
+        stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage},
+    },
+};
 
 /// Downloads while a server is away.
 const DOWNLOADS: usize = 300;

@@ -1,28 +1,33 @@
 //! Thousands of clients take almost nothing: they cost the edge little, and a quick one hardly notices.
 
-use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::{sync::atomic::AtomicUsize, time::Duration};
 
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
+use mesh::failure::Failure;
+use rand::{SeedableRng as _, rngs::SmallRng};
 use tokio::time::{Instant, sleep};
 
-use crate::rig::clients::crowd::{Crowd, Pace, one};
-use crate::rig::clients::memory::{Resident, tcp_kib, while_watched};
-use crate::rig::clients::seen::{Outcome, Seen};
-use crate::rig::kill::Report;
-use crate::rig::kill::stage::{DOWNLOAD_PATIENCE, EDGE, Stage};
-use mesh::failure::Failure;
+use crate::rig::{
+    clients::{
+        crowd::{Crowd, Pace, one},
+        memory::{Resident, tcp_kib, while_watched},
+        seen::{Outcome, Seen},
+    },
+    kill::{
+        Report,
+        stage::{DOWNLOAD_PATIENCE, EDGE, Stage},
+    },
+};
 
 /// Clients that take 1 KB a second.
 const CLIENTS: usize = 2000;
 const CLIENTS_SHORT: usize = 200;
-/// They come one after the other: workers turn a burst of openings away, and its clients would have to come again.
+/// They come one after the other: workers turn a burst of openings away, and its clients would have to come
+/// again.
 const APART: Duration = Duration::from_millis(3);
 const STALLED: Pace =
     Pace { most: 1000, away: Duration::from_secs(1), rest: Duration::ZERO, receive_buffer: None };
-/// They have settled when so few pulls are sent for all of them in a second: what they took at first is in the buffers
-/// on the way, and they take hardly more from there.
+/// They have settled when so few pulls are sent for all of them in a second: what they took at first is in
+/// the buffers on the way, and they take hardly more from there.
 const SETTLED: usize = 10;
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// How long a quick client downloads again and again.

@@ -1,20 +1,24 @@
 //! Workers are killed, frozen and sent away under downloads: no client may notice more than a short wait.
 
-use std::convert::Infallible;
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
+use mesh::failure::Failure;
 use mesh_launcher::control::Request;
-use rand::Rng as _;
-use rand::rngs::SmallRng;
+use rand::{Rng as _, rngs::SmallRng};
 use rustix::process::Signal;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-use crate::rig::clients::crowd::Pace;
-use crate::rig::clients::files::{Files, Wanted};
-use crate::rig::faults::send;
-use crate::rig::kill::Report;
-use crate::rig::kill::stage::{AT_ONCE, EXPORT, Stage, WORKERS};
-use mesh::failure::Failure;
+use crate::rig::{
+    clients::{
+        crowd::Pace,
+        files::{Files, Wanted},
+    },
+    faults::send,
+    kill::{
+        Report,
+        stage::{AT_ONCE, EXPORT, Stage, WORKERS},
+    },
+};
 
 /// Downloads under kills, and under freezing.
 const DOWNLOADS: usize = 1000;

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
+use mesh::failure::{Failure, cannot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::Client;
 
-use crate::rig::clients::connection::Connection;
-use crate::rig::clients::samples::normal_after;
-use crate::rig::reads::Report;
-use crate::rig::reads::stage::Stage;
-use crate::rig::report::in_ms;
-use mesh::failure::Failure;
-use mesh::failure::cannot;
+use crate::rig::{
+    clients::{connection::Connection, samples::normal_after},
+    reads::{Report, stage::Stage},
+    report::in_ms,
+};
 
 /// Clients that go away.
 const CLIENTS: u32 = 100;

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use mesh_launcher::control::Request;
-use mesh_launcher::services::runnable;
-use rand::Rng as _;
-use rand::rngs::SmallRng;
-use rand::seq::SliceRandom as _;
+use mesh::{
+    failure::Failure,
+    processes::{NATS, POSTGRES},
+};
+use mesh_launcher::{control::Request, services::runnable};
+use rand::{Rng as _, rngs::SmallRng, seq::SliceRandom as _};
 use tokio::time::sleep;
 
-use crate::private::UNCACHED_EDGE;
-use crate::rig::reads::Report;
-use crate::rig::reads::stage::Stage;
-use mesh::failure::Failure;
-use mesh::processes::{NATS, POSTGRES};
+use crate::{
+    private::UNCACHED_EDGE,
+    rig::reads::{Report, stage::Stage},
+};
 
 /// Orders that are tried, and how many of them in the short form.
 const ORDERS: u32 = 3;

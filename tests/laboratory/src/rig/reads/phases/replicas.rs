@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use crate::rig::clients::samples::normal_after;
-use crate::rig::faults::send;
-use crate::rig::reads::Report;
-use crate::rig::reads::stage::Stage;
-use crate::rig::report::in_ms;
 use mesh::failure::Failure;
 use mesh_launcher::control::Request;
 use rand::rngs::SmallRng;
 use rustix::process::Signal;
+
+use crate::rig::{
+    clients::samples::normal_after,
+    faults::send,
+    reads::{Report, stage::Stage},
+    report::in_ms,
+};
 
 /// The service of which a replica is missing.
 const SERVICE: &str = "query";

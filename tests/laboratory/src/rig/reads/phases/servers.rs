@@ -1,17 +1,23 @@
-//! A server goes away and comes back: answers that are still true enough, then polite refusals, then full service.
+//! A server goes away and comes back: answers that are still true enough, then polite refusals, then full
+//! service.
 
 use std::time::Duration;
 
+use mesh::{
+    failure::Failure,
+    processes::{NATS, POSTGRES},
+};
 use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
-use crate::rig::clients::connection::Connection;
-use crate::rig::clients::samples::{Sample, normal_after};
-use crate::rig::reads::Report;
-use crate::rig::reads::stage::Stage;
-use crate::rig::report::in_ms;
-use mesh::failure::Failure;
-use mesh::processes::{NATS, POSTGRES};
+use crate::rig::{
+    clients::{
+        connection::Connection,
+        samples::{Sample, normal_after},
+    },
+    reads::{Report, stage::Stage},
+    report::in_ms,
+};
 
 /// How long the database is away: somewhat longer than answers are kept.
 const AWAY: Duration = Duration::from_secs(12);
@@ -83,8 +89,8 @@ pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec
     Ok(vec![report])
 }
 
-/// Asks what is hot once, and counts what is refused. Each time over a new connection: over one that has seen a newer
-/// block, an answer of the block before is not shown.
+/// Asks what is hot once, and counts what is refused. Each time over a new connection: over one that has seen
+/// a newer block, an answer of the block before is not shown.
 async fn refused_hot(stage: &Stage<'_>) -> usize {
     let mut refused = 0;
     for path in &stage.hot {
