@@ -70,7 +70,9 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     if let Ok(program) = &cometbft {
         variables.push(cometbft::on_path(program));
     }
-    let tested = searched_step(root, "tests", &["test", "--workspace"], &variables, &servers.secrets()).await;
+    // One run names all that fails.
+    let tests = ["test", "--workspace", "--no-fail-fast"];
+    let tested = searched_step(root, "tests", &tests, &variables, &servers.secrets()).await;
     servers.stop().await;
     // Where the database could not live in the folder itself, a link in it leads to its data.
     if let Ok(elsewhere) = std::fs::read_link(folder.path().join("postgres")) {
