@@ -17,7 +17,7 @@ use crate::http_client;
 
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a node is to be started with; made by [`DevNode::configure`].
+/// What a node is to be started with; made by [`DevNode::configure`](crate::DevNode::configure).
 #[derive(Debug)]
 pub struct NodeSetup {
     pub(crate) settings: Settings,

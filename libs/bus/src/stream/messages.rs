@@ -34,7 +34,7 @@ pub struct OpenReply {
     /// What is streamed. Known totals are checked against the end.
     #[prost(message, required, tag = "1")]
     pub info: ExportInfo,
-    /// Where pulling begins, at most [`MAX_POSITION_BYTES`] bytes.
+    /// Where pulling begins, at most [`MAX_POSITION_BYTES`](super::MAX_POSITION_BYTES) bytes.
     #[prost(bytes = "bytes", tag = "2")]
     pub first: Bytes,
     /// The byte of the file at which `first` stands.
