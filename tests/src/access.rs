@@ -5,20 +5,20 @@ use std::time::Duration;
 use mesh_testbed::{Mesh, retry};
 use serde_json::Value;
 
-/// How soon a line must be there.
+/// Time limit for a line to be written.
 const SOON: Duration = Duration::from_secs(10);
 
-/// All lines so far.
+/// All access log lines so far.
 pub fn lines(mesh: &Mesh) -> Vec<Value> {
     let log = mesh.service("edge").log();
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["target"] == "edge::access").collect()
 }
 
-/// The line of which something is true, which must come and be the only one.
+/// Waits for the only line that fulfils a condition; `what` names it in panics.
 ///
 /// # Panics
-/// When it does not.
+/// When there is none within 10 s, or more than one.
 pub async fn line_with(mesh: &Mesh, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     retry(SOON, async || {
         let mut found: Vec<Value> = lines(mesh).into_iter().filter(&is_it).collect();
@@ -28,10 +28,10 @@ pub async fn line_with(mesh: &Mesh, what: &str, is_it: impl Fn(&Value) -> bool) 
     .await
 }
 
-/// The line of the request with an id.
+/// Waits for the line of the request with this id.
 ///
 /// # Panics
-/// When there is none, or more than one.
+/// When there is none within 10 s, or more than one.
 pub async fn line(mesh: &Mesh, id: &str) -> Value {
     line_with(mesh, id, |line| line["request_id"] == id).await
 }

@@ -10,18 +10,18 @@ use serde_json::Value;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// For the reader.
+    /// A remark for readers of the file; not checked.
     pub about: String,
     /// What the OpenAPI document shows instead of the first case with a whole answer of status 200.
     pub examples: Option<Value>,
-    /// The cases; the first one with status 200 that asks the usual mesh shows a full answer.
+    /// The cases; the first one with status 200 on the unsealed mesh shows a full answer.
     pub cases: Vec<Case>,
     /// Requests that are refused with 400 and `InvalidArgument`.
     #[serde(default)]
     pub refusals: Vec<Refusals>,
 }
 
-/// Requests that are refused alike: paths with their queries, or JSON bodies posted to the operation's own
+/// Requests with the same refusal: paths with their queries, or JSON bodies posted to the operation's own
 /// path. In both, `{ab*3}` stands for `ababab`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,32 +30,32 @@ pub struct Refusals {
     pub number: i64,
     /// The whole message of its detail, where it is fixed.
     pub reason: Option<String>,
-    /// Whether the offending value is repeated, at most 256 bytes of it.
+    /// Whether the detail repeats the offending value, at most 256 bytes of it.
     #[serde(default)]
     pub names_value: bool,
-    /// A field that the error must name.
+    /// A field that the detail must name.
     pub names: Option<String>,
-    /// What is asked for by GET.
+    /// Paths to get.
     #[serde(default)]
     paths: Vec<String>,
-    /// What is posted.
+    /// Bodies to post.
     #[serde(default)]
     bodies: Vec<String>,
 }
 
 impl Refusals {
-    /// What is asked for by GET.
+    /// The expanded paths to get.
     pub fn paths(&self) -> impl Iterator<Item = String> {
         self.paths.iter().map(|path| expand(path))
     }
 
-    /// What is posted.
+    /// The expanded bodies to post.
     pub fn bodies(&self) -> impl Iterator<Item = String> {
         self.bodies.iter().map(|body| expand(body))
     }
 }
 
-/// Writes `{ab*3}` out as `ababab`.
+/// Expands `{ab*3}` to `ababab`.
 fn expand(text: &str) -> String {
     let repeated = |inner: &str| {
         let (unit, count) = inner.rsplit_once('*')?;
@@ -70,19 +70,19 @@ fn expand(text: &str) -> String {
     expanded
 }
 
-/// What a client sends and what it sees.
+/// A request and its expected answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// A sentence.
+    /// A sentence that names the case.
     pub name: String,
-    /// Whether it asks the mesh whose history is sealed, one segment per block, and not the one where
-    /// nothing is.
+    /// Whether it is sent to the mesh whose history is sealed, one segment per block, instead of the unsealed
+    /// one.
     #[serde(default)]
     pub sealed: bool,
-    /// What is sent.
+    /// The request.
     pub request: Request,
-    /// What comes back.
+    /// The expected answer.
     pub expect: Expected,
 }
 
@@ -99,33 +99,33 @@ pub struct Request {
     pub headers: BTreeMap<String, String>,
     /// A JSON body.
     pub body: Option<Value>,
-    /// A body that is sent as it stands.
+    /// A body that is sent unchanged.
     pub text: Option<String>,
 }
 
-/// What is expected of an answer.
+/// The expected properties of an answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     /// The status.
     pub status: u16,
-    /// Exact values; `null` = the header is not there.
+    /// Exact values; `null` means that the header must be absent.
     #[serde(default)]
     pub headers: BTreeMap<String, Option<String>>,
     /// The whole body.
     pub body: Option<Value>,
-    /// What the body holds at least: fields that are not named may have any value.
+    /// A part of the body: members that are not named may have any value.
     pub has: Option<Value>,
 }
 
 impl Expected {
-    /// The application number of the error that is expected.
+    /// The application number of the expected error.
     pub fn number(&self) -> Option<i64> {
         self.has.as_ref().or(self.body.as_ref())?.pointer("/details/0/code")?.as_i64()
     }
 }
 
-/// All files by their names without the ending.
+/// All files by their names without the extension.
 pub fn files() -> BTreeMap<String, File> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("no folder of cases: {error}"));
@@ -151,7 +151,7 @@ pub fn file_name(operation: &str) -> String {
     snake
 }
 
-/// A request with a full answer for every operation that is read and that a service answers.
+/// For each read operation that a service answers: its name and the path of a request with a full answer.
 pub fn answered() -> Vec<(&'static str, String)> {
     let files = files();
     let full = |operation: &str| {

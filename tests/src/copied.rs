@@ -1,4 +1,4 @@
-//! What PostgreSQL itself prints of the exportable tables: the text that downloads are held against.
+//! The CSV that PostgreSQL itself prints for the exportable tables: the expected text of downloads.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
@@ -7,7 +7,8 @@ use mesh_testbed::Database;
 use proto_msgs::v2::Table;
 use tokio_postgres::Client;
 
-/// The 15 exportable tables by the numbers that existing clients send (API 4.1), written down here anew.
+/// The 15 exportable tables by the numbers that existing clients send (API 4.1), independent of the code
+/// under test.
 pub const TABLE_NUMBERS: [(i32, &str); 15] = [
     (1, "balances"),
     (2, "checkpoints"),
@@ -26,25 +27,25 @@ pub const TABLE_NUMBERS: [(i32, &str); 15] = [
     (15, "rewards"),
 ];
 
-/// The 15 exportable tables: name of the enum's value, name of the table.
+/// The 15 exportable tables: name of the enum value, name of the table.
 pub fn tables() -> Vec<(&'static str, String)> {
     let names = (1..=15).map(|number| Table::try_from(number).unwrap().as_str_name());
     names.map(|name| (name, name.strip_prefix("TABLE_").unwrap().to_lowercase())).collect()
 }
 
-/// A session that copies from a database.
+/// A database session that runs COPY.
 #[derive(Debug)]
 pub struct Copier(Client);
 
 impl Copier {
-    /// Of this database.
+    /// Opens a session on a database, with time zone UTC.
     pub async fn of(database: &Database) -> Self {
         let client = database.connect().await;
         client.batch_execute("SET TimeZone = 'UTC'").await.unwrap();
         Self(client)
     }
 
-    /// A query's rows as CSV, a header before them.
+    /// The rows of a query as CSV with a header.
     pub async fn query(&self, query: &str) -> Vec<u8> {
         let copied =
             self.0.copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT csv, HEADER)")).await.unwrap();
@@ -52,8 +53,7 @@ impl Copier {
         rows.concat()
     }
 
-    /// A table's rows of these spans of heights, one after the other, each in order of the primary key,
-    /// behind one header.
+    /// A table's rows as CSV with one header: span of heights after span, each in order of the primary key.
     pub async fn spans(&self, table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
         let order = self.primary_key(table).await;
         let header = self.query(&format!("SELECT * FROM {table} LIMIT 0")).await;

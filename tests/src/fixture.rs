@@ -1,4 +1,4 @@
-//! The small database that cases and rules are told on: `cases/fixture.sql`, a few rows of every kind.
+//! The small database of the cases and rules: `cases/fixture.sql`, a few rows of every kind.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ pub const WITHDRAWAL: &str = "d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1
 pub const ORACLE_SPEC: &str = "e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1";
 /// An asset.
 pub const ASSET: &str = "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1";
-/// A well-formed id that nothing has.
+/// A well-formed id that no row has.
 pub const NOBODY: &str = "0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
 
-/// A database of its own that holds the fixture.
+/// Creates a database for one test that holds the fixture.
 pub async fn database() -> Database {
     let database = Database::fresh().await;
     let inserted = database.connect().await.batch_execute(include_str!("../cases/fixture.sql")).await;
@@ -34,7 +34,7 @@ pub async fn database() -> Database {
     database
 }
 
-/// A mesh that all tests of this process share. They only read.
+/// A mesh that all tests of this process share; they only read.
 #[derive(Debug)]
 pub struct SharedMesh {
     /// Its database.
@@ -43,7 +43,7 @@ pub struct SharedMesh {
     pub mesh: Mesh,
 }
 
-/// The mesh over the fixture.
+/// The shared mesh over the fixture.
 pub async fn mesh() -> &'static SharedMesh {
     static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
     let start = async || {
@@ -53,7 +53,7 @@ pub async fn mesh() -> &'static SharedMesh {
     SHARED.get_or_init(start).await
 }
 
-/// The mesh over a store without any row.
+/// The shared mesh over a store without rows.
 pub async fn empty_mesh() -> &'static SharedMesh {
     static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
     let start = async || {
@@ -66,7 +66,7 @@ pub async fn empty_mesh() -> &'static SharedMesh {
 /// The spans in which [`sealed_mesh`] seals the fixture.
 pub const SEALED: [(u64, u64); 3] = [(1, 1), (2, 2), (3, 3)];
 
-/// The mesh over the fixture that seals a segment for each block.
+/// The shared mesh over the fixture that seals a segment for each block.
 pub async fn sealed_mesh() -> &'static SharedMesh {
     static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
     let start = async || {
@@ -77,11 +77,11 @@ pub async fn sealed_mesh() -> &'static SharedMesh {
     SHARED.get_or_init(start).await
 }
 
-/// A table that nobody can read: whoever tries waits. Free again when this is dropped.
+/// A table with an exclusive lock: statements that read it wait. Dropping this releases the lock.
 #[derive(Debug)]
 pub struct Locked {
     holder: Client,
-    /// A transaction sees the server's activity as it was at first, so the holder cannot watch.
+    /// A transaction caches `pg_stat_activity` at its first read, so another connection reads it.
     watcher: Client,
 }
 
@@ -95,13 +95,13 @@ impl Locked {
         Self { holder, watcher }
     }
 
-    /// Gives the table back.
+    /// Releases the lock.
     pub async fn free(self) {
         self.holder.batch_execute("ROLLBACK").await.unwrap_or_else(|error| panic!("cannot unlock: {error}"));
     }
 
-    /// Waits until a workload has this many statements running, or more where reads are asked again, or none
-    /// at all for 0; panics when that takes longer than given.
+    /// Waits until a workload has at least this many statements running (repeated reads count again), or none
+    /// at all for 0; panics when that takes longer than `at_most`.
     pub async fn await_queries(&self, workload: &str, count: i64, at_most: Duration) {
         let counted = "SELECT count(*) FROM pg_stat_activity
             WHERE datname = current_database() AND state = 'active' AND application_name = $1";

@@ -1,4 +1,4 @@
-//! A client of the mesh, as everybody outside is one.
+//! An HTTP client of the mesh, as any external client is one.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl Outside {
     /// Gets a path until it is answered with a status.
     ///
     /// # Panics
-    /// When that does not come within 10 s.
+    /// When that takes longer than 10 s.
     pub async fn await_status(&self, path: &str, status: u16) {
         retry(Duration::from_secs(10), async || {
             let answer = self.get(path).await;
@@ -60,10 +60,10 @@ impl Outside {
         .await;
     }
 
-    /// Waits until the history is sealed in these spans of heights, told in rising order.
+    /// Waits until the history has exactly these segments: first and last height of each, in rising order.
     ///
     /// # Panics
-    /// When that does not come within 60 s.
+    /// When that takes longer than 60 s.
     pub async fn until_sealed(&self, spans: &[(u64, u64)]) {
         self.until_segments("the history is not sealed", |listed| listed == spans).await;
     }
@@ -71,7 +71,7 @@ impl Outside {
     /// Waits until the history has a segment.
     ///
     /// # Panics
-    /// When that does not come within 60 s.
+    /// When that takes longer than 60 s.
     pub async fn until_first_segment(&self) {
         self.until_segments("nothing is sealed", |listed| !listed.is_empty()).await;
     }
@@ -86,7 +86,7 @@ impl Outside {
         .await;
     }
 
-    /// Gets a path with one header more.
+    /// Gets a path with one additional header.
     pub async fn get_with(&self, path: &str, name: &str, value: &str) -> Answer {
         Answer::to(self.request(Method::GET, path).header(name, value)).await
     }
@@ -109,7 +109,7 @@ impl Outside {
     }
 }
 
-/// The spans of a listing of segments, the lowest first; nothing when it has another form.
+/// First and last height of the segments in a listing, the lowest first; `None` when it has another form.
 fn listed(json: &Value) -> Option<Vec<(u64, u64)>> {
     let height = |segment: &Value, name: &str| segment[name].as_str()?.parse().ok();
     let span = |segment: &Value| Some((height(segment, "fromHeight")?, height(segment, "toHeight")?));

@@ -1,9 +1,9 @@
-//! The one error shape (contract section 2), as a client that trusts nothing reads it.
+//! The one error form (contract section 2), checked strictly.
 
 use mesh_testbed::Answer;
 use serde_json::Value;
 
-/// What 2.1 says of each code: number, name, statuses, whether `Retry-After` comes along.
+/// The table of 2.1: code, name, HTTP statuses, whether `Retry-After` is present.
 const CODES: [(i64, &str, &[u16], bool); 10] = [
     (3, "InvalidArgument", &[400, 414, 431], false),
     (4, "DeadlineExceeded", &[504], true),
@@ -17,23 +17,23 @@ const CODES: [(i64, &str, &[u16], bool); 10] = [
     (14, "Unavailable", &[503], true),
 ];
 
-/// An error as its client sees it.
+/// An error as its client reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// RPC code.
+    /// The gRPC code.
     pub code: i64,
     /// Application number of the first detail.
     pub number: i64,
-    /// Reason of the first detail.
+    /// Message of the first detail.
     pub message: String,
-    /// Its offending value.
+    /// Offending value of the first detail.
     pub inner: String,
 }
 
 /// Reads an error answer.
 ///
 /// # Errors
-/// What is wrong with its shape, by the contract.
+/// The first violation of the contract's form.
 pub fn read(status: u16, header: impl Fn(&str) -> Option<String>, body: &[u8]) -> Result<Seen, String> {
     if header("content-type").as_deref() != Some("application/json") {
         return Err(format!("the content type is {:?}", header("content-type")));
@@ -83,7 +83,7 @@ fn detail(detail: &Value) -> Result<(), String> {
     Err(format!("a detail is {detail}"))
 }
 
-/// Asserts that an answer is an error of the contract's shape with this status, RPC code and application
+/// Asserts that an answer is an error of the contract's form with this status, gRPC code and application
 /// number.
 #[track_caller]
 pub fn assert_problem(answer: &Answer, status: u16, code: i64, number: i64) -> Seen {

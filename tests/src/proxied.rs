@@ -1,8 +1,8 @@
-//! A server behind a fault proxy: its connections can be cut, refused, stalled and restored.
+//! A server behind a fault proxy whose connections can be cut, refused, stalled and restored.
 
 use mesh_proxy::{Cut, Line, Proxy};
 
-/// The server of a URL, reached through a proxy of its own. Dropping it cuts all connections.
+/// The server of a URL behind a proxy of its own. Dropping it cuts all connections.
 #[derive(Debug)]
 pub struct ProxiedServer {
     proxy: Proxy,
@@ -11,7 +11,7 @@ pub struct ProxiedServer {
 }
 
 impl ProxiedServer {
-    /// Starts a proxy before the server of a URL, whose host must be an IP address with a port.
+    /// Starts a proxy in front of the server of a URL, whose host must be an IP address with a port.
     pub async fn start(url: &str) -> Self {
         let server = authority(url).to_owned();
         let address = server.parse().unwrap_or_else(|error| panic!("{server} is no address: {error}"));
@@ -44,7 +44,7 @@ impl ProxiedServer {
         self.proxy.cut(Cut::Reset);
     }
 
-    /// How many connections were refused so far.
+    /// Number of connections refused so far.
     pub fn refused(&self) -> usize {
         self.proxy.refused()
     }

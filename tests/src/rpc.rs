@@ -1,5 +1,5 @@
-//! A gRPC client of the mesh. It takes requests as HTTP paths and shows replies as JSON, so that what is told
-//! of one way into the mesh can be told of the other.
+//! A gRPC client of the mesh. It takes requests as HTTP paths and returns replies as JSON, so that a test can
+//! compare both protocols.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::problem::Seen;
 
-/// How long a test waits for an answer that should come.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
@@ -32,8 +32,8 @@ pub struct Called {
 }
 
 impl Called {
-    /// The call that asks what a GET of this path asks; nothing where its parameters cannot be said in
-    /// protobuf, or name no operation.
+    /// The call that corresponds to a GET of this path; `None` where its parameters cannot be expressed in
+    /// protobuf, or the path has no operation.
     pub fn by_path(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
@@ -49,7 +49,7 @@ impl Called {
         Some(Self { operation, message: message.encode_to_vec().into() })
     }
 
-    /// The call of an operation with this message.
+    /// The call of an operation with a request message.
     ///
     /// # Panics
     /// When the contract has no such operation.
@@ -59,12 +59,12 @@ impl Called {
         Self { operation, message: message.encode_to_vec().into() }
     }
 
-    /// Its reply in the JSON of the contract.
+    /// A reply to it in the JSON form of the contract.
     pub fn json(&self, reply: &[u8]) -> serde_json::Value {
         rendered(&self.operation.name, Role::Reply, reply)
     }
 
-    /// Its request in the JSON of the contract.
+    /// Its request in the JSON form of the contract.
     pub fn request_json(&self) -> serde_json::Value {
         rendered(&self.operation.name, Role::Request, &self.message)
     }
@@ -75,26 +75,26 @@ impl Called {
 }
 
 impl Rpc {
-    /// A client of this mesh, at its address for gRPC.
+    /// Connects to a mesh at its gRPC address.
     pub async fn of(mesh: &Mesh) -> Self {
         Self::at(&mesh.grpc_url()).await
     }
 
-    /// A client of the mesh at this address.
+    /// Connects to a gRPC address.
     ///
     /// # Panics
-    /// When nobody listens there.
+    /// When the connection fails.
     pub async fn at(url: &str) -> Self {
         let client = Client::connect(url).await;
         Self(client.unwrap_or_else(|error| panic!("{url}: {error}")))
     }
 
-    /// The connection and where it leads, for generated clients.
+    /// The connection and its address, for generated clients.
     pub fn connection(&self) -> (Connection, Uri) {
         (self.0.connection.clone(), self.0.origin.clone())
     }
 
-    /// Calls an operation that has one reply.
+    /// Calls a unary operation.
     ///
     /// # Errors
     /// The status, when it is not OK.
@@ -102,13 +102,13 @@ impl Rpc {
         self.call_with(called, Request::new(called.message.clone())).await
     }
 
-    /// The same with metadata.
+    /// The same with request metadata.
     ///
     /// # Errors
     /// As [`Rpc::call`].
     ///
     /// # Panics
-    /// When nothing comes at all.
+    /// When there is no answer in time.
     pub async fn call_with(
         &self,
         called: &Called,
@@ -117,13 +117,13 @@ impl Rpc {
         self.call_at(called.path(), request).await
     }
 
-    /// Calls whatever is at this path.
+    /// Calls any path as a unary operation.
     ///
     /// # Errors
     /// As [`Rpc::call`].
     ///
     /// # Panics
-    /// When nothing comes at all.
+    /// When there is no answer in time.
     pub async fn call_at(
         &self,
         path: PathAndQuery,
@@ -133,7 +133,7 @@ impl Rpc {
         answered.await.unwrap_or_else(|_| panic!("there is no answer"))
     }
 
-    /// The reply as JSON.
+    /// Calls a unary operation; returns the reply as JSON.
     ///
     /// # Errors
     /// As [`Rpc::call`].
@@ -141,7 +141,7 @@ impl Rpc {
         Ok(called.json(self.call(called).await?.get_ref()))
     }
 
-    /// Calls a download.
+    /// Calls a download; returns its stream of messages.
     ///
     /// # Errors
     /// The status, when it is refused.
@@ -149,13 +149,13 @@ impl Rpc {
         self.0.stream(called.path(), request).await
     }
 
-    /// A whole download: its messages.
+    /// Calls a download; returns all its messages.
     ///
     /// # Errors
-    /// The status, when it is not OK in the end.
+    /// The status, when it is refused or does not end with OK.
     ///
     /// # Panics
-    /// When a message is none.
+    /// When a message does not decode.
     pub async fn download(&self, called: &Called) -> Result<Vec<google::api::HttpBody>, Status> {
         let mut stream = self.stream(called, Request::new(called.message.clone())).await?;
         let mut messages = Vec::new();
@@ -167,10 +167,10 @@ impl Rpc {
     }
 }
 
-/// A status as an error of the contract.
+/// Reads a status as an error of the contract.
 ///
 /// # Errors
-/// What is wrong with its shape.
+/// The first violation of the contract's form.
 pub fn seen(status: &Status) -> Result<Seen, String> {
     let rich = google::rpc::Status::decode(status.details()).map_err(|error| error.to_string())?;
     if rich.code != i32::from(status.code()) || rich.message != status.message() {
@@ -191,7 +191,7 @@ pub fn seen(status: &Status) -> Result<Seen, String> {
     Ok(Seen { code, number, message: detail.message, inner: detail.inner })
 }
 
-/// Asserts that a status is an error of the contract's shape with this code and application number.
+/// Asserts that a status is an error of the contract's form with this code and application number.
 #[track_caller]
 pub fn assert_refused<T: std::fmt::Debug>(answered: Result<T, Status>, code: i64, number: i64) -> Seen {
     let status = answered.err().unwrap_or_else(|| panic!("it is not refused"));
@@ -213,7 +213,7 @@ fn fields(pattern: &[Segment], segments: &[&str]) -> Option<Vec<(String, String)
     (pattern.len() == segments.len()).then_some(fields)
 }
 
-/// Sets a parameter of this dotted name; one that the message has not is left out.
+/// Sets the field with this dotted name; unknown names are ignored.
 fn set(message: &mut DynamicMessage, name: &str, text: &str) -> Option<()> {
     let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let descriptor = prost_reflect::ReflectMessage::descriptor(message);
@@ -233,7 +233,7 @@ fn set(message: &mut DynamicMessage, name: &str, text: &str) -> Option<()> {
         message.get_field_mut(&field).as_list_mut()?.push(value);
         return Some(());
     }
-    // One that is given twice cannot be said.
+    // A singular field given twice cannot be expressed.
     let is_first = !message.has_field(&field);
     message.set_field(&field, value);
     is_first.then_some(())
@@ -266,14 +266,14 @@ fn json<M: Message + Default + serde::Serialize>(name: &str, message: &[u8]) -> 
     serde_json::to_value(message).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What a message is to an operation that has one reply.
+/// Whether a message is the request or the reply of an operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Role {
     Request,
     Reply,
 }
 
-/// A message of an operation in the JSON of the contract, by way of its generated type.
+/// A message of an operation in the JSON form of the contract, converted through its generated type.
 fn rendered(operation: &str, role: Role, message: &[u8]) -> serde_json::Value {
     macro_rules! by_name {
         ($($request:ident),*) => {

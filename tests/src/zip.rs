@@ -1,4 +1,4 @@
-//! ZIPs as others read them: by `async_zip` in this process, and by the programs that are on the machine.
+//! Independent ZIP readers: `async_zip` in this process, and the programs installed on the machine.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
@@ -13,13 +13,13 @@ use futures_util::{AsyncReadExt, io::Cursor};
 
 use crate::say;
 
-/// A member of a ZIP: its name and its text.
+/// A member of a ZIP: name and content.
 pub type Member = (String, Vec<u8>);
 
-/// Reads the members of a ZIP in its order.
+/// Reads the members of a ZIP in the order of its directory.
 ///
 /// # Errors
-/// It is no whole ZIP, or a length or a checksum is wrong.
+/// When it is not a whole ZIP, or a length or a checksum is wrong.
 pub async fn read(zip: &[u8]) -> Result<Vec<Member>> {
     let mut reader = ZipArchiveReader::open_with_options(Cursor::new(zip), ZipOptions::untrusted()).await?;
     let name = |cdr: &CDR| cdr.insecure_file_name.as_str().unwrap_or("not UTF-8").to_owned();
@@ -33,23 +33,23 @@ pub async fn read(zip: &[u8]) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// The members of a ZIP that must be whole.
+/// The members of a ZIP; panics when it is not whole.
 pub async fn members(zip: &[u8]) -> Vec<Member> {
     read(zip).await.unwrap_or_else(|error| panic!("a ZIP of {} bytes: {error}", zip.len()))
 }
 
-/// Whether somebody could take these bytes for a whole ZIP: they hold an end-of-directory record where
-/// readers look for one.
+/// Whether a reader could take these bytes for a whole ZIP: an end-of-directory record is where readers
+/// search for it.
 pub fn looks_whole(bytes: &[u8]) -> bool {
     let tail = &bytes[bytes.len().saturating_sub(22 + usize::from(u16::MAX))..];
     let Some(at) = tail.windows(4).rposition(|window| window == b"PK\x05\x06") else { return false };
-    // Behind the record comes a comment of the length that it names.
+    // The record may be followed by a comment, whose length is its last field.
     tail.len() >= at + 22
         && tail.len() == at + 22 + usize::from(tail[at + 20]) + (usize::from(tail[at + 21]) << 8)
 }
 
-/// Holds every ZIP against its members with Python's `zipfile`, and lets `unzip` and `7z` test it, each in
-/// one call. A program that is not on the machine is skipped, and said to be.
+/// Compares every ZIP with its members in Python's `zipfile`, and lets `unzip` and `7z` test it, each in one
+/// call. Programs that are not installed are skipped with a message.
 ///
 /// # Panics
 /// When a program refuses a ZIP, or reads something else.
@@ -69,7 +69,7 @@ pub fn assert_read_by_programs(what: &str, zips: &[(&[u8], &[Member])]) {
     let count = zips.len();
     let python = run("python3", &["-c", PYTHON, folder]);
     assert!(python.is_none_or(|said| said.trim() == format!("{count} as expected")), "{what}");
-    // With one archive it says nothing of their number.
+    // With a single archive it prints no count.
     run("unzip", &["-tqq", all]);
     let seven = run("7z", &["t", all]);
     let counted = format!("OK archives: {count}");
@@ -95,13 +95,13 @@ for path in zips:
 print(len(zips), "as expected")
 "#;
 
-/// Whether a program is on this machine.
+/// Whether a program is installed on this machine.
 pub fn is_here(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
 }
 
-/// Runs a program, if it is there, and returns what it says.
+/// Runs a program, if it is installed, and returns its output.
 ///
 /// # Panics
 /// When it fails.

@@ -1,5 +1,5 @@
-//! The cases: what a client sends and what it sees, one file of data per operation, all against one mesh over
-//! `cases/fixture.sql`. An operation of the contract without a file is named by a test.
+//! The cases: requests and their expected answers, one data file per operation, all against one mesh over
+//! `cases/fixture.sql`. A test lists the contract's operations that have no file.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use proto_msgs::{Contract, Format, Method, OperationInfo, Segment};
 use serde_json::Value;
 
-/// What is wrong with an answer.
+/// The first difference between an answer and the expected one.
 fn complaint(expected: &Expected, answer: &Answer) -> Option<String> {
     if answer.status != expected.status {
         return Some(format!("the status is {}", answer.status));
@@ -37,7 +37,8 @@ fn complaint(expected: &Expected, answer: &Answer) -> Option<String> {
         .map(|place| format!("the body differs at {place}"))
 }
 
-/// Where a value lacks what is wanted of it: objects may hold more, lists and all else must be equal.
+/// Path of the first difference: objects may have more members than `wanted`, lists and scalars must be
+/// equal.
 fn lacks(value: &Value, wanted: &Value) -> Option<String> {
     match (value, wanted) {
         (Value::Object(value), Value::Object(wanted)) => wanted.iter().find_map(|(name, wanted)| {
@@ -109,7 +110,7 @@ async fn every_refusal_holds() {
     assert!(count > 200, "only {count} requests were refused");
 }
 
-/// The path of an operation that has no parameters in it.
+/// The path of an operation without path parameters.
 fn path_of(operation: &OperationInfo) -> String {
     let text = |segment: &Segment| match segment {
         Segment::Fixed(text) => format!("/{text}"),
@@ -118,7 +119,7 @@ fn path_of(operation: &OperationInfo) -> String {
     operation.path.iter().map(text).collect()
 }
 
-/// What is wrong with the answer to a request that must be refused.
+/// Why an answer is not the expected refusal, if it is not.
 fn not_refused(refusals: &Refusals, answer: &Answer) -> Option<String> {
     if answer.status != 400 {
         return Some(format!("the status is {}", answer.status));
@@ -165,7 +166,7 @@ fn every_refusal_of_a_parameter_that_the_contract_numbers_has_a_case() {
     }
 }
 
-/// The application numbers with which the parameters of an operation are refused, each with one of them.
+/// Application numbers with which an operation's parameters are refused, each with the name of one parameter.
 fn refusals(operation: &OperationInfo) -> Vec<(String, u32)> {
     let mut found = Vec::new();
     match operation.method {
@@ -175,7 +176,8 @@ fn refusals(operation: &OperationInfo) -> Vec<(String, u32)> {
     found
 }
 
-/// The leaves of a message; what has no number of its own has that of the field that holds its message.
+/// The scalar fields of a message; one without an application number inherits that of the field that contains
+/// its message.
 fn leaves(message: &MessageDescriptor, inherited: u32, found: &mut Vec<(String, u32)>) {
     for field in message.fields() {
         let rule = Contract::get().rule(&field);

@@ -1,9 +1,9 @@
 //! The chain's height (4.8) is never torn: height, hash and proof-of-work parameters of every answer belong
-//! to one moment, while blocks come that change the parameters.
+//! to the same block, while new blocks change the parameters.
 //!
-//! The blocks are those around the four changes in the recording (`../shared/data/smoketest-5000`), where it
-//! is there, in the order of a development node, which follows the store; and made ones that change
-//! everything, in the order of a network, whose store follows the node.
+//! The blocks are those around the four parameter changes in the recording (`../shared/data/smoketest-5000`,
+//! if it exists), written to the store before the node as with a development node; and generated ones that
+//! change all parameters, written to the node before the store as in a network.
 
 use std::{
     collections::BTreeMap,
@@ -26,21 +26,21 @@ use tokio_postgres::Client;
 const READERS: usize = 8;
 /// Blocks before and after each recorded change.
 const AROUND: u64 = 3;
-/// Made blocks; every other one changes all parameters.
+/// Number of generated blocks; every other one changes all parameters.
 const MADE: u64 = 24;
-/// Answers that are waited for between what happens to the store and what happens to the node.
+/// Number of answers to wait for between a write to the store and one to the node.
 const ANSWERS: u64 = READERS as u64;
-/// How soon an answer must show what happened.
+/// Time limit for an answer to show a change.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Who has a block first.
+/// Whether the node or the store gets a block first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum First {
     Store,
     Node,
 }
 
-/// A block, and the parameters that it changes.
+/// A block and the parameters that it changes.
 #[derive(Debug)]
 struct Step {
     height: u64,
@@ -50,7 +50,7 @@ struct Step {
     first: First,
 }
 
-/// The blocks around the recorded changes; the first one brings what was in force.
+/// The blocks around the recorded changes; the first one sets all parameters that were in force before it.
 fn recorded() -> Option<Vec<Step>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/smoketest-5000");
     let rows = |name: &str| -> Option<Vec<csv::StringRecord>> {
@@ -58,11 +58,11 @@ fn recorded() -> Option<Vec<Step>> {
         Some(file.records().map(Result::unwrap).collect())
     };
     let mut changed = BTreeMap::<String, BTreeMap<String, String>>::new();
-    // key, value, tx_hash, block_time
+    // Columns: key, value, tx_hash, block_time.
     for row in rows("network_parameters.csv")?.iter().filter(|row| row[0].starts_with("spam.pow.")) {
         changed.entry(row[3].to_owned()).or_default().insert(row[0].to_owned(), row[1].to_owned());
     }
-    // block_time, height, hash
+    // Columns: block_time, height, hash.
     let blocks = rows("blocks.csv")?;
     let height = |block: &csv::StringRecord| block[1].parse::<u64>().unwrap();
     let changing: Vec<u64> = blocks
@@ -95,7 +95,7 @@ fn recorded() -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Blocks that change all that can change, at once.
+/// Generated blocks; every other one changes all parameters at once.
 fn made(after: u64) -> impl Iterator<Item = Step> {
     (1..=MADE).map(move |number| {
         let value = |key: &str, value: u64| (format!("spam.pow.{key}"), value.to_string());
@@ -115,7 +115,7 @@ fn made(after: u64) -> impl Iterator<Item = Step> {
     })
 }
 
-/// The answer of a moment.
+/// The correct answer for a block and the parameters in force at it.
 fn answer(block: &Step, parameters: &BTreeMap<String, String>) -> Value {
     let number = |key: &str| parameters[&format!("spam.pow.{key}")].parse::<u64>().unwrap();
     json!({
@@ -130,24 +130,24 @@ fn answer(block: &Step, parameters: &BTreeMap<String, String>) -> Value {
     })
 }
 
-/// Everything that happens, and what the readers have seen of it.
+/// The steps, and what the readers have observed of them.
 struct Play {
     steps: Vec<Step>,
-    /// The parameters since each step.
+    /// The parameters in force after each step.
     parameters: Vec<BTreeMap<String, String>>,
-    /// Steps that node and store both have.
+    /// Number of steps that both node and store have.
     done: AtomicUsize,
     answers: AtomicU64,
-    /// The newest height that any answer showed.
+    /// The greatest height in any answer.
     seen: AtomicU64,
-    /// The newest step whose parameters any answer showed.
+    /// The newest step whose parameters were in any answer.
     seen_store: AtomicUsize,
     is_over: AtomicBool,
     mesh: Mesh,
 }
 
 impl Play {
-    /// The answers that there can be while the node is at a step: those of the moments at which it was.
+    /// The correct answers while the node is at a step, one for each step that the store may be at meanwhile.
     fn moments(&self, node: usize) -> impl Iterator<Item = (usize, Value)> {
         let before = (self.steps[node].first == First::Node).then(|| node.saturating_sub(1));
         let behind = self.steps.get(node + 1).filter(|next| next.first == First::Store).map(|_| node + 1);
@@ -155,7 +155,7 @@ impl Play {
         stores.map(move |store| (store, answer(&self.steps[node], &self.parameters[store])))
     }
 
-    /// Asks again and again, and compares each answer with what can be.
+    /// Requests the height in a loop and checks that each answer is among the correct ones.
     async fn read(&self) -> u64 {
         let (mut answers, mut newest) = (0, 0);
         while !self.is_over.load(SeqCst) {
@@ -170,7 +170,7 @@ impl Play {
             let store = moments.iter().filter(|(_, moment)| *moment == told).map(|(store, _)| *store).max();
             let store = store.unwrap_or_else(|| panic!("torn: {told}, not one of {moments:?}"));
             assert!(height >= newest, "back from {newest} to {height}");
-            // The one before may have been asked for by somebody else a little earlier.
+            // The edge may have shared the call of another reader, which began a little earlier.
             assert!(step + 2 >= before, "old: {told} after {before} steps");
             (answers, newest) = (answers + 1, height);
             self.seen.fetch_max(height, SeqCst);
@@ -180,13 +180,13 @@ impl Play {
         answers
     }
 
-    /// Waits until so many more answers have come.
+    /// Waits for this many more answers.
     async fn more_answers(&self) {
         let enough = self.answers.load(SeqCst) + ANSWERS;
         self.until("no answers come", || self.answers.load(SeqCst) >= enough).await;
     }
 
-    /// Waits until the service has heard of a block of the node.
+    /// Waits until the service has received a block of the node.
     async fn heard(&self, height: u64) {
         let wanted = format!("mesh_node_height {height}\n");
         eventually(SOON, "the service does not hear of the node's block", async || {
@@ -210,7 +210,7 @@ impl Play {
                 First::Node => {
                     to_node(node, step).await;
                     self.heard(step.height).await;
-                    // Three come at once, while answers are being made that began before them.
+                    // Three blocks at once, while requests that began before them are in flight.
                     if number % 4 != 0 && number + 1 < self.steps.len() {
                         to_store(store, step).await;
                         continue;
@@ -285,12 +285,12 @@ async fn every_answer_is_of_one_moment_while_the_parameters_change() {
     let reading = async {
         let mut answers = 0;
         while let Some(reader) = readers.join_next().await {
-            // What a reader found wrong ends the test.
+            // A reader's failed assertion ends the test.
             answers += reader.unwrap();
         }
         answers
     };
-    // One that fails says why; the writer would wait in vain for answers of the others.
+    // Awaited together: if a reader fails, the writer would wait for answers without end.
     let (answers, ()) = tokio::join!(reading, play.write(&mut store, node.chain()));
     say(&format!("{answers} answers over {} blocks, none torn", play.steps.len()));
 }

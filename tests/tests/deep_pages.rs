@@ -1,5 +1,5 @@
-//! Depth costs nothing: a page deep inside a long list reads as many buffers as the first one, in both
-//! orders, with and without filters, whether or not the planner has statistics (P13).
+//! The cost of a page does not depend on its depth: a page deep inside a long list reads as many buffers as
+//! the first one, in both orders, with and without filters, with and without planner statistics (P13).
 
 use mesh_store::LIST_SETTINGS;
 use mesh_testbed::Database;
@@ -16,25 +16,25 @@ const SUMMARIES_BY_MARKET: &str =
 const PROPOSALS: &str = include_str!("../../services/query/sql/list_protocol_upgrade_proposals.sql");
 
 const PAGE: i64 = 100;
-/// Of a list of a million rows, its last one.
+/// Number of the deepest page that is read: the last one of a million rows.
 const DEEPEST: i64 = 10_000;
-/// What a page of a filter that nothing passes may read: some index descents.
+/// Most buffers that a page may read when no row passes its filter: some index descents.
 const NEXT_TO_NOTHING: i64 = 40;
 
-/// A list as its statement reads it. Arguments are literals of SQL.
+/// A list and its SQL statement. Arguments are SQL literals.
 struct List {
     name: &'static str,
     sql: &'static str,
-    /// Arguments in front of direction and size, and behind the position.
+    /// The arguments before direction and size, and those after the position.
     filters: (&'static str, &'static str),
-    /// Where the test itself looks for positions: `FROM` and `WHERE`.
+    /// `FROM` and `WHERE` with which this test finds positions.
     rows: &'static str,
-    /// How many rows of the list they make.
+    /// Number of rows of the list.
     total: i64,
     key: &'static [&'static str],
 }
 
-/// A connection as the service has it for lists.
+/// A connection with the settings of the query service's list connections.
 async fn session(database: &Database) -> Client {
     let mut config: tokio_postgres::Config = database.url().parse().unwrap();
     config.options(format!("-c jit=off {LIST_SETTINGS}"));
@@ -43,7 +43,7 @@ async fn session(database: &Database) -> Client {
     client
 }
 
-/// Fills a table as quickly as it goes: its indexes are made when the rows are there.
+/// Fills a table; its indexes are created after the rows, which is faster.
 async fn fill(client: &Client, table: &str, rows: &str) {
     let query = "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid), conname::text
         FROM pg_index LEFT JOIN pg_constraint ON conindid = indexrelid WHERE indrelid = $1::text::regclass";
@@ -65,8 +65,8 @@ async fn fill(client: &Client, table: &str, rows: &str) {
 }
 
 impl List {
-    /// The position of the last row of a page, or none for the page in front of the first. It is counted from
-    /// the nearer end of the list, because this test has no better way than to count.
+    /// The position of the last row of a page, or none before the first page. Found with OFFSET from the
+    /// nearer end of the list.
     async fn position(&self, client: &Client, descending: bool, page: i64) -> Vec<String> {
         if page == 0 {
             return self.key.iter().map(|_| "NULL".to_owned()).collect();
@@ -87,7 +87,7 @@ impl List {
         (0..self.key.len()).map(|column| row.get(column)).collect()
     }
 
-    /// Reads a page, and gives how many rows came and how many buffers were touched.
+    /// Reads a page; returns the number of rows and of buffers read.
     async fn read(&self, client: &Client, descending: bool, position: &[String]) -> (i64, i64) {
         let (before, after) = self.filters;
         let walk = format!("{descending}, {}, {}", PAGE + 1, position.join(", "));
@@ -101,7 +101,8 @@ impl List {
         (number("Actual Rows"), number("Shared Hit Blocks") + number("Shared Read Blocks"))
     }
 
-    /// The first, a further and the deepest page read the same number of buffers, within a tenth.
+    /// Asserts that the first, a further and the deepest page read the same number of buffers, within a
+    /// tenth.
     async fn assert_flat(&self, client: &Client) {
         let deepest = DEEPEST.min(self.total / PAGE);
         let pages = [1, deepest / 10, deepest];
@@ -120,7 +121,7 @@ impl List {
         }
     }
 
-    /// A filter that nothing passes costs next to nothing, wherever the position is that comes with it.
+    /// Asserts that a filter that no row passes reads at most [`NEXT_TO_NOTHING`] buffers from any position.
     async fn assert_empty(&self, client: &Client, unfiltered: &List) {
         for descending in [true, false] {
             for page in [0, 50] {
@@ -133,7 +134,7 @@ impl List {
     }
 }
 
-/// No table but the one-row head is read from end to end in what was executed.
+/// Asserts that the executed plan has no sequential scan, except of the head table, which has one row.
 fn assert_walks_indexes(node: &Value, name: &str) {
     if node["Actual Loops"] == 0 {
         return;
@@ -146,7 +147,7 @@ fn assert_walks_indexes(node: &Value, name: &str) {
     }
 }
 
-/// Without statistics, as right after a load, and with them.
+/// Checks without statistics, as right after a load, and with them.
 async fn assert_flat(database: &Database, lists: &[List], empty: &[List]) {
     let client = session(database).await;
     for statistics in [false, true] {
@@ -163,7 +164,7 @@ async fn assert_flat(database: &Database, lists: &[List], empty: &[List]) {
     }
 }
 
-/// 100 epochs, parties and nodes, in an order on disk that has nothing to do with that of the list.
+/// 100 epochs, parties and nodes; the order on disk is unrelated to that of the list.
 #[tokio::test]
 async fn delegations_cost_the_same_at_any_depth() {
     let database = Database::fresh().await;
@@ -205,7 +206,7 @@ async fn delegations_cost_the_same_at_any_depth() {
     assert_flat(&database, &lists, &empty).await;
 }
 
-/// 200,000 candles of one market and interval, beside those of another.
+/// 200,000 candles of one market and interval, and as many of another.
 #[tokio::test]
 async fn candles_cost_the_same_at_any_depth() {
     let database = Database::fresh().await;

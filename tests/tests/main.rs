@@ -1,5 +1,5 @@
-//! The mesh from outside, in one program: tests of all subjects share the fixture meshes and the servers, and
-//! while one waits others run. `cargo test --workspace --test integration paging::` runs one subject.
+//! Integration tests of the mesh in one binary: all tests share the fixture meshes and the servers and run in
+//! parallel. `cargo test --workspace --test integration paging::` runs one subject.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 

@@ -1,6 +1,6 @@
-//! Where segments end (H7) and when an upgrade is ready (4.11), over both data sets: the demo network, which
-//! upgrades at block 3000, and the recorded network, as it was and with an upgrade put into it. Without
-//! `../shared/data/smoketest-5000` beside the workspace the demo network stands alone.
+//! Where segments end (H7) and when an upgrade is ready (4.11), over two data sets: the demo network, which
+//! upgrades at block 3000, and the recorded network, as recorded and with an upgrade added. Without
+//! `../shared/data/smoketest-5000` next to the workspace only the demo network is tested.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio_postgres::Client;
 const STATUS: &str = "/api/v2/upgrade/status";
 const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
-/// Tables that triggers keep.
+/// Tables that triggers maintain.
 const DERIVED: [&str; 6] = [
     "current_balances",
     "delegations_current",
@@ -26,10 +26,10 @@ const DERIVED: [&str; 6] = [
     "trades_candle",
 ];
 
-/// Block of the recorded network that an upgrade is put into.
+/// Block of the recorded network to which the upgrade is added.
 const ADDED_AT: u64 = 2345;
 
-/// A data set as a whole.
+/// All rows of a data set.
 struct Network {
     name: &'static str,
     database: Database,
@@ -44,7 +44,7 @@ impl Network {
         Self { name: "the demo network", database, upgrade: Some(3000) }
     }
 
-    /// The recorded network, or nothing where it is not there.
+    /// The recorded network; `None` without the recording.
     async fn recorded() -> Option<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/smoketest-5000");
         if !folder.is_dir() {
@@ -80,7 +80,7 @@ impl Network {
         Some(Self { name: "the recorded network with an upgrade", upgrade: Some(ADDED_AT), ..network })
     }
 
-    /// The spans that are to be sealed when `head` is the newest block.
+    /// The expected segments when `head` is the newest block.
     async fn spans(&self, interval: u64, head: u64) -> Vec<(u64, u64)> {
         let approved = self.approved().await;
         assert_eq!(approved, self.upgrade.into_iter().collect(), "{}", self.name);
@@ -89,7 +89,7 @@ impl Network {
         ends.map(|to| (std::mem::replace(&mut from, to + 1), to)).collect()
     }
 
-    /// Heights of the upgrades that are approved by the rows of their own block or of earlier ones.
+    /// Heights of the upgrades that rows of their own block or of earlier ones approve.
     async fn approved(&self) -> BTreeSet<u64> {
         let told = "SELECT upgrade_block_height, network_release_tag, status::text, height
             FROM protocol_upgrade_proposals JOIN blocks USING (block_time) ORDER BY block_time";
@@ -107,7 +107,7 @@ impl Network {
         approved.into_iter().map(|(height, _)| height.cast_unsigned()).collect()
     }
 
-    /// A database that holds everything up to a block.
+    /// A database that holds all blocks up to a height.
     async fn up_to(&self, height: u64) -> Database {
         let (from, part) = (self.database.connect().await, Database::fresh().await);
         let mut to = part.connect().await;
@@ -119,7 +119,7 @@ impl Network {
         part
     }
 
-    /// Writes all rows of the blocks that a condition chooses, in one transaction (W1).
+    /// Writes all rows of the blocks that a SQL condition selects, in one transaction (W1).
     async fn give(&self, to: &mut Client, which: &str) {
         let from = self.database.connect().await;
         let transaction = to.transaction().await.unwrap();
@@ -177,7 +177,7 @@ async fn is_ready(outside: &Outside) -> bool {
     answer.json() == json!({ "ready": true })
 }
 
-/// Waits until 4.11 says so.
+/// Waits until operation 4.11 returns this status.
 async fn until_ready(outside: &Outside, ready: bool) {
     eventually(Duration::from_secs(60), &format!("4.11 is never {ready}"), async || {
         is_ready(outside).await == ready

@@ -1,4 +1,5 @@
-//! Requests through each door: over HTTP/1.1, HTTP/2 and gRPC, answered, refused, unread, turned away, left.
+//! Access log lines of requests over HTTP/1.1, HTTP/2 and gRPC that are answered, refused, malformed,
+//! rejected for too many connections or aborted by the client.
 
 use std::{net::Ipv4Addr, time::Duration};
 
@@ -18,7 +19,7 @@ use crate::access_log::mesh;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const SOON: Duration = Duration::from_secs(20);
 
-/// Some members of a line.
+/// The values of these members of a log line.
 fn told<const N: usize>(line: &Value, names: [&str; N]) -> [Value; N] {
     names.map(|name| line[name].clone())
 }
@@ -27,7 +28,7 @@ fn told<const N: usize>(line: &Value, names: [&str; N]) -> [Value; N] {
 async fn a_request_over_http_is_found_by_its_id_with_all_that_became_of_it() {
     let (_database, mesh) = mesh("all").await;
     let outside = Outside::of(&mesh);
-    // From the service, then twice out of memory.
+    // The first answer comes from the service, the other two from the edge's cache.
     for _ in 0..3 {
         let answer = outside.get("/api/v2/delegations").await;
         let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
@@ -138,7 +139,7 @@ async fn a_call_is_told_of_with_its_code() {
     assert_eq!(unknown.get("path"), None);
 }
 
-/// What a connection is answered that asks this, which is no request.
+/// Sends bytes that are no valid request over a new connection; returns the status of the answer.
 async fn refused(mesh: &Mesh, bytes: &[u8]) -> u16 {
     let mut connection = Connection::open(&mesh.url()).await.unwrap();
     let _ = connection.send(bytes).await;

@@ -1,5 +1,5 @@
-//! The edge's access log: an operator finds a request by its id, and nothing in it that was a secret. What
-//! becomes of downloads is told beside the tests of those.
+//! The edge's access log: an operator finds a request by its id, and no line contains a secret. The log lines
+//! of downloads are tested in `exports`.
 
 mod doors;
 mod secrets;
@@ -8,7 +8,7 @@ mod slow;
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::fixture;
 
-/// A mesh over the fixture whose log tells of these requests.
+/// A mesh over the fixture; `wanted` is the value of `MESH_EDGE_ACCESS_LOG`.
 async fn mesh(wanted: &str) -> (Database, Mesh) {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_EDGE_ACCESS_LOG", wanted).start().await;

@@ -1,4 +1,4 @@
-//! What a client may have meant for the gateway alone is in no line.
+//! No log line contains what may be a client's secret: headers, queries, bodies and unknown paths.
 
 use mesh_testbed::Answer;
 use mesh_tests::{
@@ -11,7 +11,7 @@ use tonic::Request;
 
 use crate::access_log::mesh;
 
-/// Stands wherever a client may write something.
+/// Is sent in every part of a request that a client may choose freely.
 const SECRET: &str = "Hunter2Hunter2";
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn no_header_query_body_or_unknown_path_is_written() {
         .await
         .expect_err("no such method");
     line(&mesh, "over-grpc").await;
-    // An id that is not plain is none.
+    // A request id with characters that are not allowed is replaced, so it must not be logged either.
     let answer = outside.get_with("/accounts", "x-request-id", &format!("{SECRET} {SECRET}")).await;
     line(&mesh, answer.header("x-request-id").unwrap()).await;
     let log = mesh.service("edge").log();

@@ -1,4 +1,4 @@
-//! Nobody reads the log: everybody is answered all the same, and what was lost is counted.
+//! When the log's pipe is not read, requests are still answered and dropped lines are counted.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -7,10 +7,10 @@ use mesh_testbed::Mesh;
 use mesh_tests::{fixture, outside::Outside};
 use tokio::time::{Instant, timeout};
 
-/// Lines of some 300 bytes: more than the queue and the pipe have room for.
+/// At some 300 bytes each, these lines exceed the log queue and the pipe's buffer.
 const REQUESTS: usize = 4000;
 
-/// The services in a folder, the edge among them with its log into a pipe that nobody reads.
+/// Links the services' binaries into a folder; the edge there writes its log into a pipe that is never read.
 fn unread(folder: &Path) {
     let built = std::env::current_exe().unwrap().ancestors().nth(2).map(Path::to_path_buf).unwrap();
     for service in SERVICES {
@@ -19,10 +19,10 @@ fn unread(folder: &Path) {
     let (edge, pipe) = (folder.join("edge"), folder.join("log"));
     fs::remove_file(&edge).unwrap();
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // Open for reading, too, so that opening it does not wait and writing does not fail.
+    // Opened for reading as well, so that opening the pipe does not block and writing does not fail.
     let run = format!("#!/bin/sh\nexec {:?} 2<>{pipe:?}\n", built.join("edge"));
-    // Written by another process: a child that is forked meanwhile would hold a file open that this one
-    // writes.
+    // Written by a child process: if this process had the file open for writing while another test forks,
+    // running it would fail with "text file busy".
     let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
     assert!(Command::new("/bin/sh").args(["-c", write, "sh", &run]).arg(edge).status().unwrap().success());
 }

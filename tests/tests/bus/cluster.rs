@@ -1,4 +1,4 @@
-//! A cluster of three servers: each dies once, under load.
+//! A cluster of three bus servers: each is killed and restarted once, under load.
 
 use std::{
     sync::{
@@ -13,13 +13,13 @@ use mesh_tests::{NO_CACHE, outside::Outside};
 
 use crate::bus::stage::{answers_everything, database, download};
 
-/// Clients that read all the time.
+/// Number of clients that read continuously.
 const READERS: u64 = 6;
-/// Reads before and after each death.
+/// Reads that must be answered before and after each kill.
 const READS: u64 = 200;
 const SOON: Duration = Duration::from_secs(30);
 
-/// Reads until it is stopped, counts its reads and returns the answers that were no success.
+/// Reads until `stop` is set, counts the reads in `read` and returns the answers other than 200.
 async fn read_on(outside: Outside, stop: Arc<AtomicBool>, read: Arc<AtomicU64>) -> Vec<String> {
     let mut failed = Vec::new();
     while !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! A leaf node: the edge in another region than the others, each with a server of its own.
+//! A leaf node: the edge is connected to one bus server, the services to another.
 
 use mesh_testbed::{Mesh, Network, Service};
 use mesh_tests::outside::Outside;
@@ -18,7 +18,7 @@ async fn an_edge_at_a_leaf_node_gives_what_an_edge_at_the_hub_gives() {
     answers_everything(&at_leaf).await;
     assert!(download(&Outside::of(&at_leaf)).await == download(&Outside::of(&at_hub)).await);
 
-    // The other way round: who asks is at the hub, who answers at the leaf.
+    // In the other direction: the edge is connected to the hub, the query service to the leaf.
     drop(at_leaf);
     let query =
         Service::configure("query").database(&database).bus(&leaf).env(prefix.0, &prefix.1).start().await;

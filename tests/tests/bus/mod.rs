@@ -1,5 +1,5 @@
-//! The mesh on buses of other kinds than the one that all tests share: with TLS, as a cluster whose servers
-//! die, over a leaf node.
+//! The mesh on other buses than the one that all tests share: with TLS, on a cluster whose servers are
+//! killed, over a leaf node.
 
 mod cluster;
 mod leaf;

@@ -1,10 +1,9 @@
-//! What a mesh on any bus must give: every answer of the cases, and a download, the same from wherever it
-//! comes.
+//! What the tests of all kinds of buses share: a database, a check of all operations, and a download.
 
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::{cases, fixture, outside::Outside};
 
-/// Rows of the ledger that is downloaded: a megabyte, several pulls.
+/// Rows of the ledger: one megabyte as CSV, so that a download needs several pulls.
 const ENTRIES: u32 = 10_000;
 
 const LEDGER: &str = "INSERT INTO accounts VALUES
@@ -16,7 +15,7 @@ const LEDGER: &str = "INSERT INTO accounts VALUES
 
 pub(crate) const DOWNLOAD: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=BUS";
 
-/// The fixture and a ledger of some length.
+/// A database with the fixture and a ledger of [`ENTRIES`] rows.
 pub(crate) async fn database() -> Database {
     let database = fixture::database().await;
     let ledger = LEDGER.replace("ENTRIES", &ENTRIES.to_string());
@@ -25,17 +24,17 @@ pub(crate) async fn database() -> Database {
     database
 }
 
-/// Gets every answer once, the exports too.
+/// Asserts that every operation with a full answer, exports included, answers with 200.
 pub(crate) async fn answers_everything(mesh: &Mesh) {
     let outside = Outside::of(mesh);
     for (operation, path) in cases::answered() {
-        // On a bus of several servers the word of a new replica may still be on its way.
+        // On a bus of several servers the announcement of a new replica may take a moment to arrive.
         outside.await_status(&path, 200).await;
         assert_eq!(outside.get(&path).await.status, 200, "{operation}");
     }
 }
 
-/// A whole download, checked by its length.
+/// Downloads the ledger; asserts that it has all rows.
 pub(crate) async fn download(outside: &Outside) -> Vec<u8> {
     let answer = outside.get(DOWNLOAD).await;
     assert_eq!(answer.status, 200, "{answer:?}");

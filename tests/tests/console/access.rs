@@ -1,5 +1,5 @@
-//! Every view in both themes and at phone width: pictures to look at, nothing serious for axe-core, nothing
-//! wider than the screen.
+//! Accessibility: every view in both themes and at phone width, with screenshots, no serious finding of
+//! axe-core and nothing wider than the screen.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::console::{
     stage::{ASSET, MARKET, Stage},
 };
 
-/// axe-core out of the console's development packages; nothing where they are not installed.
+/// The source of axe-core from the console's development packages; `None` when these are not installed.
 fn axe() -> Option<String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../services/edge/console/node_modules/axe-core/axe.min.js");

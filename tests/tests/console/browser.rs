@@ -1,4 +1,4 @@
-//! A headless Chromium of a test's own. It and its profile are gone when the test ends.
+//! A headless Chromium for one test. Its process and its profile are removed when the test ends.
 
 use std::{env, path::PathBuf, time::Duration};
 
@@ -14,7 +14,7 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// What it is started with: nothing of its own on the network, nothing of a desktop.
+/// Command line flags: no network requests of the browser's own, no desktop features.
 const FLAGS: [&str; 14] = [
     "--headless",
     "--no-sandbox",
@@ -36,13 +36,13 @@ const FLAGS: [&str; 14] = [
 pub(crate) struct Browser {
     protocol: Protocol,
     process: Process,
-    /// Where downloads go.
+    /// Folder of downloads.
     pub(crate) downloads: PathBuf,
     _folder: TempDir,
 }
 
 impl Browser {
-    /// Starts one where there is one; otherwise says that the test is skipped.
+    /// Starts the browser; `None`, with a message that the test is skipped, when there is none.
     pub(crate) async fn start() -> Option<Self> {
         let Some(program) = program() else {
             say("skipped: there is no Chromium on the PATH; on Debian `apt-get install chromium`");
@@ -51,14 +51,14 @@ impl Browser {
         let folder = tempfile::tempdir().unwrap();
         let profile = folder.path().join("profile");
         let mut spec = ProcessSpec::new("chromium", program, folder.path().join("log"));
-        // The shell script around it on Debian sets up a home.
+        // Debian's wrapper script needs a home directory.
         spec = spec.env("HOME", folder.path().to_string_lossy());
         spec = spec.arg(format!("--user-data-dir={}", profile.display()));
         spec = FLAGS.into_iter().fold(spec, |spec, flag| spec.arg(flag));
         let process = Process::spawn(&spec).unwrap();
         let told = profile.join("DevToolsActivePort");
         let (port, path) = retry(READY_WITHIN, async || {
-            // It is written in one go, but seen before that.
+            // The file exists before its content is complete.
             let text = std::fs::read_to_string(&told).unwrap_or_default();
             if let Some((port, path)) = text.trim().split_once('\n') {
                 return Ok((port.to_owned(), path.to_owned()));
@@ -75,7 +75,7 @@ impl Browser {
         Some(Self { protocol, process, downloads, _folder: folder })
     }
 
-    /// A page of its own, on a screen of this size.
+    /// Opens a page in a context of its own, with a viewport of this size.
     pub(crate) async fn page(&self, url: &str, width: u32, height: u32) -> Page<'_> {
         let target = self.protocol.call(None, "Target.createTarget", json!({"url": "about:blank"})).await;
         let attach = json!({"targetId": target["targetId"], "flatten": true});
@@ -87,7 +87,7 @@ impl Browser {
         }
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         page.call("Emulation.setDeviceMetricsOverride", size).await;
-        // As on a phone: they lie over the page and take no room.
+        // As on a phone: scroll bars overlay the page and take no width.
         page.call("Emulation.setScrollbarsHidden", json!({"hidden": true})).await;
         page
     }

@@ -1,5 +1,5 @@
-//! What is committed of the console is what its sources make, and its types are those of the API's document.
-//! Both need Node and the console's packages, so they are skipped where these are not.
+//! The committed files of the console are what its sources build, and its types are those of the OpenAPI
+//! document. Both checks need Node and the console's packages and are skipped without them.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ fn console() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../services/edge/console")
 }
 
-/// Whether its packages are there and Node runs.
+/// Whether the console's packages are installed and Node runs.
 fn can_build() -> bool {
     let has_node = Command::new("node").arg("--version").output().is_ok_and(|output| output.status.success());
     let has_packages = console().join("node_modules/esbuild").is_dir();

@@ -1,5 +1,5 @@
-//! *Export*: what is known beforehand, picking a range, and a download that is paused, loses its gateway, and
-//! is the right file in the end.
+//! *Export*: the size known beforehand, picking a range, and a download that is paused and interrupted by a
+//! gateway restart and still gives the right file.
 
 use std::{num::NonZeroU32, path::Path};
 
@@ -13,20 +13,20 @@ use crate::console::{
     stage::{ASSET, Stage},
 };
 
-/// The browser as one that cannot write files: it keeps a download and saves it in the end.
+/// Without the File System Access API the page keeps a download in memory and saves it at the end.
 const SAVES_AT_THE_END: &str = "delete window.showSaveFilePicker";
 
-/// The browser lets the page write a file that the test can read.
+/// With the File System Access API the page writes to a file that the test can read.
 const WRITES: &str = "window.showSaveFilePicker = async () =>
     (await navigator.storage.getDirectory()).getFileHandle('download', { create: true })";
 
-/// Opens a view of a browser that behaves so from the beginning.
+/// Opens a view of a browser in which this script runs before the page's own.
 async fn open(page: &Page<'_>, view: &str, behaviour: &str) {
     page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": behaviour})).await;
     page.open(view).await;
 }
 
-/// The file that was saved.
+/// Waits for the file that the browser saved.
 async fn saved(page: &Page<'_>, folder: &Path) -> Vec<u8> {
     let done = page.protocol.until("Browser.downloadProgress", |event| event["state"] == "completed").await;
     let guid = done["guid"].clone();
@@ -56,7 +56,7 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
             .await;
         let length: String = page.eval("document.querySelector('[data-bytes]').dataset.bytes").await;
         assert_eq!(length, whole.len().to_string());
-        // So slow that there is a middle.
+        // Slow enough to pause it in the middle.
         let slow = u32::try_from(whole.len() / 20).ok().and_then(NonZeroU32::new);
         way.set(Line { bytes_per_s: slow, ..Line::default() });
         page.press("Download").await;
@@ -66,12 +66,12 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
         let before: String = page.eval("document.querySelector('.transfer').dataset.received").await;
         assert!(before.parse::<usize>().unwrap() < whole.len(), "nothing is left to be resumed");
         page.picture("export-paused").await;
-        // It is there when one comes back from another view.
+        // The download is still shown after a visit to another view.
         page.click("nav a[href='#/explore']").await;
         page.until("document.title.startsWith('Explore')").await;
         page.eval::<Value>("void history.back()").await;
         page.until("document.querySelector('.transfer').dataset.phase === 'paused'").await;
-        // What is resumed finds nobody, and then somebody else.
+        // Resuming finds no gateway at first, and then a restarted one.
         stage.mesh.service("edge").kill().await;
         page.press("Resume").await;
         stage.mesh.service_mut("edge").restart().await;

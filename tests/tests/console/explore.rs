@@ -1,4 +1,4 @@
-//! *Explore*: tables and single things equal what the API says, page by page, and links bring them back.
+//! *Explore*: tables and single items equal the API's answers, page by page, and links restore a page.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::console::{
     stage::{ORACLE_SPEC, Stage, WITHDRAWAL},
 };
 
-/// The cursors on the screen.
+/// The cursors that the page shows.
 pub(crate) async fn cursors(page: &Page<'_>) -> Vec<String> {
     page.eval("[...document.querySelectorAll('tr[data-cursor]')].map(row => row.dataset.cursor)").await
 }
 
-/// The values of a column: the whole of them, not what is shown for short.
+/// The full values of a column, not their abbreviations.
 pub(crate) async fn column(page: &Page<'_>, name: &str) -> Vec<String> {
     page.eval(&format!(
         "[...document.querySelectorAll('td[data-name={}]')].map(cell => (cell.querySelector('[data-value]') ?? cell).dataset.value ?? cell.textContent)",
@@ -41,7 +41,7 @@ async fn until_page(page: &Page<'_>, cursors: &[String]) {
     assert_eq!(self::cursors(page).await, cursors);
 }
 
-/// A list of one view held against the API, forwards, backwards and by its link.
+/// Compares the list of one view with the API's, forwards, backwards and by its link.
 pub(crate) async fn walk(
     stage: &Stage,
     page: &Page<'_>,
@@ -89,7 +89,7 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     walk(&stage, &page, "proposals", "/api/v2/upgrade/proposals", "protocolUpgradeProposals", &proposals)
         .await;
 
-    // The accounts of a party, found by a click on it.
+    // The accounts of a party, opened by a click on its id.
     page.open("#/explore/delegations?size=20").await;
     page.click("td[data-name=Party] a").await;
     page.until("document.querySelector('table[data-list=accounts] tbody tr')").await;
@@ -102,7 +102,7 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
         .map(|account| account["balance"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(column(&page, "Balance").await, balances);
-    // A filter that is typed.
+    // A filter that is typed in.
     page.open("#/explore/accounts").await;
     page.fill("Party", "nobody").await;
     page.press("Show").await;
@@ -118,7 +118,8 @@ async fn one_thing_is_found_by_its_id() {
     let Some(browser) = Browser::start().await else { return };
     let stage = Stage::demo().await;
     let page = browser.page(stage.outside.url(), 1280, 900).await;
-    // Blocks of the demo network that this one has not reached hold the example: any will do.
+    // The example id of the form belongs to a later block than this shortened demo network has, so any id of
+    // its data is taken.
     let client = stage.database.connect().await;
     let id = |table: &str, example: &str| {
         let (client, example) = (&client, example.to_owned());
@@ -148,7 +149,7 @@ async fn one_thing_is_found_by_its_id() {
     let status = &told["oracleSpec"]["externalDataSourceSpec"]["spec"]["status"];
     page.until(&format!("document.querySelector('[data-status]').dataset.status === {status}")).await;
     page.assert_quiet();
-    // What is not there is said, with its number.
+    // An unknown id is reported with the error's application number.
     page.open(&format!("#/explore/withdrawal/{}", "ab".repeat(32))).await;
     page.until("document.querySelector('[role=alert]').textContent.includes('150001')").await;
 }

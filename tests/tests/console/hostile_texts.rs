@@ -1,4 +1,4 @@
-//! Text of anybody's is text, whatever is in it and however long it is.
+//! Texts of other users are shown as text, with any markup and of any length.
 
 use mesh_testbed::Database;
 use mesh_tests::fixture::{self, ORACLE_SPEC, WITHDRAWAL};
@@ -71,7 +71,7 @@ async fn markup_long_texts_and_other_directions_are_shown_as_text() {
             json!(MARKUP)
         ))
         .await;
-        // Also what stands in the address.
+        // Also text from the page's address.
         page.open(&format!("#/explore/{MARKUP}")).await;
         page.open(&format!("#/explore/withdrawal/{}", "%3Cimg%20src=x%20onerror=alert(1)%3E")).await;
         page.until("document.querySelector('[role=alert]')").await;

@@ -1,4 +1,4 @@
-//! Without a mouse: from view to view, and to the content.
+//! Navigation by keyboard alone: from view to view, and to the content.
 
 use crate::console::{browser::Browser, stage::Stage};
 
@@ -21,7 +21,7 @@ async fn views_are_reached_by_keys_alone_and_the_theme_stays() {
         page.until(&format!("document.title.startsWith('{name}') && document.querySelector('nav [aria-current]').textContent === '{name}'")).await;
         page.until("document.activeElement.id === 'main'").await;
     }
-    // From the system's colours to light, to dark, and dark it stays.
+    // The theme goes from the system's to light, then to dark, and dark is remembered.
     page.click(".themes").await;
     page.until("document.documentElement.dataset.theme === 'light'").await;
     page.click(".themes").await;

@@ -1,4 +1,4 @@
-//! *Markets*: candles are the API's, older ones come as one goes back, and the running one lives.
+//! *Markets*: candles are the API's, older ones are loaded on the way back, and the newest one is updated.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ async fn candles_are_shown_gone_back_through_and_kept_up_with() {
         assert_eq!(json!(shown), newest[member], "{member}");
     }
     page.picture("markets-candles").await;
-    // Back, by the keyboard, until all there are have come, page by page.
+    // Backwards by the keyboard, page by page, until all candles are loaded.
     let all = nodes(&stage.json(&candles("block", "&pagination.first=5000")).await);
     assert!(all.len() > 300, "{} candles are too few for several pages", all.len());
     page.eval::<Value>("void document.querySelector('.candles').focus()").await;
@@ -46,12 +46,12 @@ async fn candles_are_shown_gone_back_through_and_kept_up_with() {
         all.last().unwrap()["start"]
     ))
     .await;
-    // Another interval is another link.
+    // Each interval has a link of its own.
     page.press("1 h").await;
     let hour = nodes(&stage.json(&candles("1_hour", "&pagination.first=1")).await).remove(0);
     page.until(&format!("document.querySelector('.told').dataset.told === {}", hour["start"])).await;
     assert!(page.is("location.hash.includes('interval=1_hour')").await);
-    // A trade more: the last candle moves, or a new one comes.
+    // After one more trade the last candle changes, or a new one appears.
     let client = stage.database.connect().await;
     let trade = "INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, buy_order, sell_order, type)
         SELECT synthetic_time + interval '1 microsecond', tx_hash, block_time, seq_num + 1, 'fe', market_id, price, 4242, buyer, seller, buy_order, sell_order, type

@@ -1,9 +1,8 @@
-//! The console in a real browser: every view on a demo network and on the recorded one shows what the API
-//! says, also when services come and go, in front of hostile data, and for those who use a keyboard or a
-//! screen reader.
+//! The console in a real browser: every view on a demo network and on the recorded one shows the API's
+//! answers, also when services stop and start, with hostile data, by keyboard alone and for screen readers.
 //!
-//! Where no Chromium is (`chromium`, `google-chrome`, or `MESH_TEST_CHROMIUM`) the tests say so and pass.
-//! Pictures of what they saw are written to `target/console-screens`.
+//! Without Chromium (`chromium`, `google-chrome`, or `MESH_TEST_CHROMIUM`) the tests say so and pass.
+//! Screenshots are written to `target/console-screens`.
 
 mod access;
 mod browser;

@@ -1,4 +1,4 @@
-//! *Now*: what is on the screen is what the API says at this moment.
+//! *Now*: the page shows the API's current answers.
 
 use crate::console::{
     browser::Browser,
@@ -16,7 +16,7 @@ async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network
         .await;
     let height: String = page.eval("document.querySelector('[data-height]').dataset.height").await;
     let first: u64 = height.parse().unwrap();
-    // It ticks.
+    // The page is updated.
     page.until(&format!("Number(document.querySelector('[data-height]').dataset.height) > {first}")).await;
     let shown: String = page.eval("document.querySelector('[data-pulse]').textContent").await;
     let told: u64 = stage.json("/blockchain/height").await["height"].as_str().unwrap().parse().unwrap();
@@ -39,7 +39,7 @@ async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network
         "document.querySelector('main').innerText.replaceAll('\\u202f', '').includes('{rows}')"
     ))
     .await;
-    // Requests that this very page makes are counted.
+    // The page's own requests are counted as well.
     page.until("[...document.querySelectorAll('[data-service=\"node-info\"] dd')].some(of => /^[1-9]|^0\\.[0-9]*[1-9]/.test(of.textContent))").await;
     let paint: f64 =
         page.eval("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1").await;
@@ -81,7 +81,7 @@ async fn what_the_edge_tells_of_the_mesh_names_no_place() {
     for place in ["127.0.0.1", "localhost", "nats", "postgres", "mesh."] {
         assert!(!answer.text().contains(place), "{place}: {}", answer.text());
     }
-    // Looked at a moment ago: nobody is asked again.
+    // The answer is cached for a moment: the services get no second request.
     let again = mesh.get("/console/now").await.json();
     let taken = |now: &serde_json::Value| now["takenAt"].as_str().unwrap().parse::<u64>().unwrap();
     assert!(taken(&again) == taken(&now) || taken(&again) - taken(&now) >= 900_000_000, "{now} {again}");

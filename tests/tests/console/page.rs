@@ -1,4 +1,4 @@
-//! A page as a user has it: looks, clicks, types, drags. What the browser complains about is kept.
+//! Drives a page as a user does: clicks, types, drags. Collects the browser's complaints.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::console::protocol::Protocol;
 pub(crate) struct Page<'a> {
     pub(crate) protocol: &'a Protocol,
     session: String,
-    /// Where the gateway is.
+    /// URL of the gateway.
     url: String,
 }
 
@@ -26,15 +26,15 @@ impl<'a> Page<'a> {
         self.protocol.call(Some(&self.session), method, params).await
     }
 
-    /// Opens a view anew, as somebody who was given its link.
+    /// Opens a view by its link in a freshly loaded page.
     pub(crate) async fn open(&self, view: &str) {
-        // Without this a change behind `#` alone would load nothing.
+        // Without this a change of the fragment alone would not load the page again.
         self.call("Page.navigate", json!({"url": "about:blank"})).await;
         self.call("Page.navigate", json!({"url": format!("{}/{view}", self.url)})).await;
         self.until("document.readyState === 'complete' && document.querySelector('main')").await;
     }
 
-    /// What a script comes to, a promise awaited.
+    /// The value of a script; awaits it when it is a promise.
     pub(crate) async fn eval<T: DeserializeOwned>(&self, script: &str) -> T {
         let params = json!({
             "expression": script, "awaitPromise": true, "returnByValue": true, "userGesture": true,
@@ -46,7 +46,7 @@ impl<'a> Page<'a> {
             .unwrap_or_else(|error| panic!("{script} gives {result}: {error}"))
     }
 
-    /// Waits until an expression is true of the page.
+    /// Waits until a JavaScript expression is true.
     pub(crate) async fn until(&self, expression: &str) {
         let script = format!(
             "new Promise((done, fail) => {{
@@ -64,7 +64,7 @@ impl<'a> Page<'a> {
         self.eval::<bool>(&script).await;
     }
 
-    /// Whether an expression is true now.
+    /// Whether a JavaScript expression is true now.
     pub(crate) async fn is(&self, expression: &str) -> bool {
         self.eval(&format!("Boolean({expression})")).await
     }
@@ -76,7 +76,7 @@ impl<'a> Page<'a> {
         self.eval::<Value>(&format!("void {found}.click()")).await;
     }
 
-    /// Waits for a button with these words and clicks on it.
+    /// Waits for a button with this text and clicks on it.
     pub(crate) async fn press(&self, words: &str) {
         let found = format!(
             "[...document.querySelectorAll('button')].find(button => button.textContent.trim() === {} && !button.disabled)",
@@ -86,7 +86,7 @@ impl<'a> Page<'a> {
         self.eval::<Value>(&format!("void {found}.click()")).await;
     }
 
-    /// Types into a field, by its label.
+    /// Types into the field with this label.
     pub(crate) async fn fill(&self, label: &str, text: &str) {
         let script = format!(
             "(() => {{
@@ -104,7 +104,7 @@ impl<'a> Page<'a> {
         self.until(&script).await;
     }
 
-    /// Presses a key where the focus is.
+    /// Presses a key; the focused element gets it.
     pub(crate) async fn key(&self, key: &str, shift: bool) {
         for kind in ["keyDown", "keyUp"] {
             let text = match key {
@@ -127,7 +127,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Drags over an element, from one share of its width to another.
+    /// Drags over an element, from one fraction of its width to another.
     pub(crate) async fn drag(&self, selector: &str, from: f64, to: f64) {
         let place = format!(
             "(() => {{ const element = document.querySelector({}); element.scrollIntoView({{block: 'center'}});
@@ -149,7 +149,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Keeps a picture of the page, as tall as the page is.
+    /// Saves a screenshot of the whole page.
     pub(crate) async fn picture(&self, name: &str) {
         let shot = self
             .call("Page.captureScreenshot", json!({"captureBeyondViewport": true, "format": "png"}))
@@ -161,7 +161,7 @@ impl<'a> Page<'a> {
     }
 
     /// What the browser complained about: exceptions, errors and warnings on its console, violations of the
-    /// policy. And what it asked of other hosts.
+    /// content security policy, and requests to other hosts.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let of = |method: &str| self.protocol.events(&self.session, method);
         let thrown =
@@ -183,7 +183,7 @@ impl<'a> Page<'a> {
             .collect()
     }
 
-    /// That the browser complained about nothing, but for a machine so busy that a service said so.
+    /// Asserts that the browser complained about nothing but refusals of a busy service.
     pub(crate) fn assert_quiet(&self) {
         let complaints = self.complaints();
         let is_busy =
@@ -192,7 +192,8 @@ impl<'a> Page<'a> {
         assert!(others.is_empty(), "{others:?}");
     }
 
-    /// The same where services were away: that these answers failed is told on the console, too.
+    /// The same where services were stopped: ignores the console's messages about answers with these
+    /// statuses.
     pub(crate) fn assert_quiet_but_for_failed_answers(&self) {
         let complaints = self.complaints();
         let others: Vec<_> =
@@ -203,6 +204,6 @@ impl<'a> Page<'a> {
 
 fn screens() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    // <target>/<profile>/deps/<test>
+    // The test's binary is in `<target>/<profile>/deps`.
     test.ancestors().nth(3).unwrap().join("console-screens")
 }

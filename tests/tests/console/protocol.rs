@@ -1,4 +1,4 @@
-//! The DevTools protocol over a WebSocket: commands with their answers, and events as they come.
+//! The DevTools protocol over a WebSocket: commands with their results, and events in order of arrival.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use tokio_tungstenite::{
     tungstenite::{Message, protocol::WebSocketConfig},
 };
 
-/// Longer than any page here takes for anything.
+/// Time limit for a result or an event, above the duration of any step in these tests.
 const WITHIN: Duration = Duration::from_secs(60);
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -41,9 +41,9 @@ struct Shared {
 }
 
 impl Protocol {
-    /// Connects to the address that a browser tells.
+    /// Connects to the WebSocket address that a browser printed.
     pub(crate) async fn connect(url: &str) -> Self {
-        // A picture of a page is one message.
+        // A screenshot is one message.
         let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
         let (socket, _) = connect_async_with_config(url, Some(config), true).await.unwrap();
         let (sending, mut receiving) = socket.split();
@@ -69,7 +69,7 @@ impl Protocol {
         Self { sending: AsyncMutex::new(sending), next: AtomicU64::new(1), shared }
     }
 
-    /// Sends a command, to a page or to the browser itself, and gives its result.
+    /// Sends a command to a page (or to the browser itself) and returns its result.
     pub(crate) async fn call(&self, session: Option<&str>, method: &str, params: Value) -> Value {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut message = json!({"id": id, "method": method, "params": params});
@@ -85,7 +85,7 @@ impl Protocol {
         answer["result"].clone()
     }
 
-    /// All events so far of a kind.
+    /// All events of a kind so far.
     pub(crate) fn events(&self, session: &str, method: &str) -> Vec<Value> {
         let events = self.shared.events.lock().unwrap();
         let of_kind = |event: &&Value| event["method"] == method && event["sessionId"] == session;

@@ -1,4 +1,4 @@
-//! The same views on a recorded run of a real test network, where it is.
+//! The same views on a recorded run of a real test network; skipped without the recording.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ async fn every_view_shows_the_recorded_network() {
     walk(&stage, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
     let rewards = [("Epoch", "epoch"), ("Asset", "assetId"), ("Amount", "amount")];
     walk(&stage, &page, "rewards", "/api/v2/rewards/epoch/summaries", "summaries", &rewards).await;
-    // A market with trades, found as a user finds it: by the accounts of the network.
+    // A market with trades, found through the network's accounts as a user would.
     let trade = "SELECT market_id FROM trades GROUP BY 1 ORDER BY count(*) DESC LIMIT 1";
     let market: String = stage.database.connect().await.query_one(trade, &[]).await.unwrap().get(0);
     page.open("#/markets").await;

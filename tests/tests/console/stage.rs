@@ -1,4 +1,4 @@
-//! Where the console is looked at: a demo network behind a mesh, with a node that makes blocks.
+//! What the console's tests run against: a demo network behind a mesh, with a node that makes blocks.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,12 +7,12 @@ use mesh_testbed::{Database, DevNode, Mesh};
 use mesh_tests::outside::Outside;
 use serde_json::Value;
 
-/// Blocks of the demo network, of a small one that is soon sealed, and of a segment.
+/// Blocks of the demo network, of a short one that is sealed quickly, and of a segment.
 const BLOCKS: u64 = 1200;
 const FEW_BLOCKS: u64 = 550;
 const SEGMENT: &str = "100";
 
-/// The demo network's.
+/// Ids of the demo network.
 pub(crate) const MARKET: &str = "54b92e25c8a3bfc9ea331cc9462bfd97dcdfc8f0b8df36c142237dee19c2850b";
 pub(crate) const WITHDRAWAL: &str = "0119eefe5d5be3aa39ddac41e31fe9ffaefb6da65529eaa0e9c90d0bb365aff3";
 pub(crate) const ORACLE_SPEC: &str = "0d493ddfb40c3cea313acd16d398344eeaad1d27a4a7ff5e91225decedbc8c16";
@@ -27,12 +27,12 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Writes the network and starts the mesh.
+    /// Writes the demo network to a database and starts the mesh.
     pub(crate) async fn demo() -> Self {
         Self::of(BLOCKS).await
     }
 
-    /// The same with fewer blocks, all complete segments of it sealed.
+    /// The same with fewer blocks; waits until all complete segments are sealed.
     pub(crate) async fn sealed() -> Self {
         let stage = Self::of(FEW_BLOCKS).await;
         stage.outside.until_sealed(&[(1, 100), (101, 200), (201, 300), (301, 400), (401, 500)]).await;
@@ -46,7 +46,7 @@ impl Stage {
         Self::over(database).await
     }
 
-    /// Starts a mesh over a database that is filled.
+    /// Starts a mesh over a database that has been filled.
     pub(crate) async fn over(database: Database) -> Self {
         let node = DevNode::configure().every(Duration::from_millis(200)).start().await;
         let mesh = Mesh::configure(&database)
@@ -59,15 +59,15 @@ impl Stage {
         Self { mesh, node, outside, database }
     }
 
-    /// What the API says.
+    /// The API's answer to a GET.
     pub(crate) async fn json(&self, path: &str) -> Value {
-        // A busy machine may have it tried again.
+        // On a busy machine a request may fail with a status that asks to repeat it.
         self.outside.await_status(path, 200).await;
         self.outside.get(path).await.json()
     }
 }
 
-/// A number as the console groups its digits.
+/// A number with the console's digit grouping.
 pub(crate) fn ungrouped(text: &str) -> String {
     text.replace('\u{202f}', "")
 }

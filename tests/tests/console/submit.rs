@@ -1,4 +1,4 @@
-//! *Submit*: a transaction is recognised, checked, sent, and followed into its block; a refusal is told with
+//! *Submit*: a transaction is recognised, checked, sent, and followed into its block; a refusal is shown with
 //! its reason.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -29,13 +29,13 @@ async fn a_submission_is_followed_into_its_block() {
     let block: String = page.eval("document.querySelector('[data-fate]').dataset.block").await;
     assert_eq!(told["height"], json!(block));
     page.picture("submit-included").await;
-    // Its link tells the same to somebody else.
+    // The link shows the same in another page.
     let link: String = page.eval("location.hash").await;
     assert!(link.contains(&hash), "{link}");
     page.open(&link).await;
     page.until(&format!("document.querySelector('[data-fate]').dataset.block === '{block}'")).await;
 
-    // Encoded, and without work: refused for that reason.
+    // Encoded, and without proof of work: refused for that reason.
     let mut spam = stage.node.transaction(1, "spam");
     spam.pow = None;
     page.fill("Signed transaction", &STANDARD.encode(encode(&spam))).await;

@@ -4,7 +4,7 @@ use mesh_testbed::Answer;
 use mesh_tests::{outside::Outside, problem::assert_problem};
 use reqwest::Method;
 
-/// Bodies that none of the submissions can be made of.
+/// Bodies that no submission accepts.
 const BROKEN: &[&str] = &[
     "",
     " ",

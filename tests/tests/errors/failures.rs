@@ -1,5 +1,5 @@
-//! What is not the client's fault: something is away, late, or broken. Every such answer says when to come
-//! back or nothing more than the operation's number.
+//! Errors that are not the client's fault: something is unavailable, late, or broken. The answer has
+//! `Retry-After` or nothing more than the operation's application number.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use mesh_tests::{
     proxied::ProxiedServer,
 };
 
-/// How long a client may wait to hear that something is away.
+/// Time limit for an `Unavailable` answer.
 const SOON: Duration = Duration::from_millis(1500);
 
 /// An operation, its application number for a failed query, and a table that it reads.
@@ -138,7 +138,8 @@ async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
         let answer = promptly(&outside, "/accounts", SOON).await;
         mesh.service("query").signal(Signal::CONT);
         outside.await_status("/accounts", 200).await;
-        // One that the edge has not heard of before is nobody, not late. Awake, it is heard.
+        // An edge that has no announcement of a service answers `Unavailable`, not `DeadlineExceeded`. Woken,
+        // the service announces itself.
         if answer.status != 503 {
             assert_problem(&answer, 504, 4, 10000);
             break;
@@ -152,7 +153,7 @@ async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
 async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_it() {
     let database = fixture::database().await;
     let way = ProxiedServer::start(nats().await.url()).await;
-    // A request that is on the bus just when it breaks is lost, and late.
+    // A request that is in flight on the bus when it breaks is lost and ends with its deadline.
     let setup =
         Mesh::configure(&database).env("MESH_BUS_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "1000");
     let mesh = setup.start().await;
@@ -194,7 +195,7 @@ async fn a_broken_store_is_an_internal_error_that_tells_nothing_but_its_number()
         ] {
             assert!(!said.replace("internal error", "").contains(leak), "{path} leaks {leak}: {answer:?}");
         }
-        // Word by word: a port may be a part of an error's number.
+        // Compared by whole words: a port's digits may be part of an application number.
         let is_said = |secret: &str| match secret.bytes().all(|byte| byte.is_ascii_digit()) {
             true => said.split(|letter: char| !letter.is_ascii_digit()).any(|number| number == secret),
             false => said.contains(secret),

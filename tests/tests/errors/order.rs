@@ -8,7 +8,7 @@ use mesh_tests::{
     proxied::ProxiedServer,
 };
 
-/// A body above the limit of 2 MiB, and no JSON.
+/// A body above the limit of 2 MiB that is not JSON.
 fn oversized() -> String {
     "x".repeat((2 << 20) + 1)
 }

@@ -1,7 +1,7 @@
-//! Segments that are damaged, cut or gone, before a download and in the middle of it (X3, X10, H10): it is
-//! refused or visibly broken, never a whole-looking ZIP of other bytes.
+//! Segments that are corrupted, truncated or deleted, before a download and in the middle of it (X3, X10,
+//! H10): the download is refused or visibly broken, never a ZIP that looks whole and has other bytes.
 //!
-//! `MESH_TEST_FLIPS` flips more bits than usual, `MESH_TEST_SEED` others.
+//! `MESH_TEST_FLIPS` sets how many bits are flipped, `MESH_TEST_SEED` repeats a run.
 
 use std::{collections::BTreeMap, env, fs, path::Path};
 
@@ -25,9 +25,9 @@ use super::{
 enum Outcome {
     /// Status and number of the error.
     Refused(Answer),
-    /// What came before the transfer broke.
+    /// The bytes received before the transfer broke.
     Broken(Vec<u8>),
-    /// All that was promised.
+    /// The whole body.
     Whole(Vec<u8>),
 }
 
@@ -47,7 +47,7 @@ async fn download(outside: &Outside, path: &str) -> Outcome {
     }
 }
 
-/// What came of a broken transfer: less than the whole, and nothing that opens.
+/// Asserts that a broken transfer gave a proper prefix of the whole, and no ZIP that opens.
 async fn assert_broken(came: &[u8], whole: &[u8], what: &str) {
     assert!(came.len() < whole.len() && whole.starts_with(came), "{what}: {} bytes", came.len());
     assert!(!looks_whole(came) && zip::read(came).await.is_err(), "{what}");
@@ -62,7 +62,8 @@ fn plans(bytes: usize) -> Vec<Plan> {
     (0..3).map(plan).collect()
 }
 
-/// Where the parts of a segment's file lie: header and rows of trades, `layout.json`, the directory, its end.
+/// Offsets of the parts of a segment's file: header and rows of trades, `layout.json`, the directory, its end
+/// record.
 fn places(file: &[u8]) -> BTreeMap<&'static str, usize> {
     let find = |bytes: &[u8], from: usize| {
         from + file[from..].windows(bytes.len()).position(|window| window == bytes).unwrap()
@@ -82,7 +83,7 @@ fn places(file: &[u8]) -> BTreeMap<&'static str, usize> {
     ])
 }
 
-/// A damage to a segment's file; nothing is left of it for none.
+/// Maps a segment's file to a damaged one; `None` deletes it.
 type Damage = Box<dyn Fn(&[u8]) -> Option<Vec<u8>>>;
 
 fn flip(place: usize, bit: u8) -> Damage {
@@ -101,7 +102,7 @@ fn vanish() -> Damage {
     Box::new(|_| None)
 }
 
-/// Puts other bytes in a file's place, as a disk does that loses some: without a new name.
+/// Overwrites a file in place, without a rename, as a faulty disk does.
 fn put(path: &Path, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => fs::write(path, bytes).unwrap(),
@@ -109,13 +110,13 @@ fn put(path: &Path, bytes: Option<&[u8]>) {
     }
 }
 
-/// Lets the replica list its segments anew: it does so before it says that a range is not held.
+/// Makes the replica list its segments again: it does so before it answers that a range is not available.
 async fn look_again(outside: &Outside) {
     assert_eq!(outside.get(&Served::path("trades", 1_000_000, 1_000_000)).await.status, 404);
 }
 
-/// Every damage that is tried before a download: a flipped bit in each part of a file, a file cut short, no
-/// file.
+/// Every damage that is tried before a download: a flipped bit in each part of a file, a truncated file, a
+/// deleted one.
 fn damages(good: &[u8]) -> Vec<(String, Damage)> {
     let places = places(good);
     let mut damages: Vec<(String, Damage)> =
@@ -137,7 +138,7 @@ async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
         let file = served.made.path(plan);
         let good = fs::read(&file).unwrap();
         for (name, damage) in damages(&good) {
-            // As it was when it was listed last.
+            // Lists the segments of the intact file again.
             put(&file, Some(&good));
             look_again(&outside).await;
             put(&file, damage(&good).as_deref());
@@ -164,8 +165,8 @@ async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
                         assert!(!is_known || in_bytes, "{what} is known and not refused");
                     }
                     Outcome::Whole(bytes) => {
-                        // Bytes that this download does not need: nobody has looked at the figures since, the
-                        // table is another one, or the header is in the file already.
+                        // The damage is in bytes that this download does not read: sizes and checksums that
+                        // are already listed, another table, or a header that an earlier segment gave.
                         assert!(bytes == whole, "{what}");
                         let unused = name == "another table" || (name == "the header" && plan.from > 1);
                         let figures = ["metadata.json", "layout.json", "the directory", "the end"];
@@ -191,7 +192,7 @@ async fn a_flipped_bit_anywhere_never_makes_another_whole_file() {
     let number = |name, default| env::var(name).ok().map_or(default, |text: String| text.parse().unwrap());
     let (flips, seed) = (number("MESH_TEST_FLIPS", 60), number("MESH_TEST_SEED", 20_230_620));
     let mut dice = SmallRng::seed_from_u64(seed);
-    // Small, so that figures are hit as often as rows.
+    // Small, so that sizes and checksums are hit as often as rows.
     let served = Made::of(plans(3_000)).await.serve(1).await;
     let (outside, path) = (served.outside(), served.whole("trades"));
     let Outcome::Whole(whole) = download(&outside, &path).await else { panic!("it is whole at first") };
@@ -251,7 +252,7 @@ async fn what_is_damaged_in_the_middle_of_a_download_breaks_it() {
             assert!(stream.read_buf(&mut came).await.unwrap() > 0);
         }
         put(&file, damage(&good).as_deref());
-        // An end or a reset: both are visible beside the length that was promised.
+        // An end or a reset: a client sees both, because the promised length is not reached.
         while matches!(stream.read_buf(&mut came).await, Ok(1..)) {}
         assert!(came.len() > 1 << 20, "{what}: it went on for a while");
         assert_broken(&came, &whole, what).await;

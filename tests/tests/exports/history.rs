@@ -1,4 +1,4 @@
-//! 4.1 and 4.15: X1-X11.
+//! Operations 4.1 and 4.15: rules X1 to X11.
 
 use mesh_tests::{copied::TABLE_NUMBERS, problem::assert_problem, zip::members};
 use rand::{Rng, SeedableRng, rngs::SmallRng};

@@ -1,4 +1,4 @@
-//! 4.6: L1-L7.
+//! Operation 4.6: rules L1 to L7.
 
 use std::io::Read;
 

@@ -1,5 +1,5 @@
-//! Segments made by hand, as another node or another version of the schema would have sealed them, and a mesh
-//! that gives them out. Its database is empty, so nothing is sealed beside them.
+//! Handmade segments, as another node or another schema version would have sealed them, and a mesh that
+//! serves them. Its database is empty, so it seals no others.
 
 use std::{
     fs::File,
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// The chain of all these segments.
 pub(crate) const CHAIN: &str = "made-1";
 
-/// A segment before it is made: schema version, heights, CSV text of tables.
+/// Content of a segment: schema version, heights, CSV text of tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) version: u32,
@@ -47,7 +47,7 @@ impl Plan {
     }
 }
 
-/// A folder of segments, and what they were made of.
+/// A folder of segments, and the plans that they were made from.
 pub(crate) struct Made {
     pub(crate) folder: TempDir,
     pub(crate) plans: Vec<Plan>,
@@ -72,7 +72,7 @@ impl Made {
         self.folder.path().join("segments").join(plan.name().to_string())
     }
 
-    /// A mesh with so many replicas of the export over these segments.
+    /// Starts a mesh with this many replicas of `export` over these segments.
     pub(crate) async fn serve(self, replicas: usize) -> Served {
         let database = Database::fresh().await;
         let env = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -81,8 +81,8 @@ impl Made {
             env("MESH_BUS_PREFIX", &format!("made{:x}", rand::random::<u64>())),
             env("MESH_HISTORY_URL", self.folder.path().to_str().unwrap()),
             env("MESH_EDGE_ACCESS_LOG", "errors"),
-            // Looked at when a replica starts and when it must know, so that tests choose when damage is
-            // noticed.
+            // Segments are listed only at a replica's start and before it refuses a range, so that tests
+            // choose when damage is noticed.
             env("MESH_HISTORY_REFRESH_MS", "3600000"),
         ];
         let setup = Mesh::configure(&database).without("query").without("node-info");
@@ -98,7 +98,7 @@ impl Made {
     }
 }
 
-/// Writes a segment's file. Large tables are of noise, which no level makes shorter.
+/// Writes a segment's file. Large tables hold random text, which no compression level shortens.
 fn write(plan: &Plan, previous_id: Option<Digest>, path: &Path) -> Digest {
     const START_NS: u64 = 1_687_257_000_000_000_000;
     let folder = path.parent().unwrap();
@@ -123,17 +123,17 @@ fn write(plan: &Plan, previous_id: Option<Digest>, path: &Path) -> Digest {
     id
 }
 
-/// A mesh over segments made by hand.
+/// A running mesh over handmade segments.
 pub(crate) struct Served {
     pub(crate) made: Made,
     pub(crate) mesh: Mesh,
-    /// The replicas of the export beside the mesh's own.
+    /// The additional replicas of `export`.
     others: Vec<Service>,
     _database: Database,
 }
 
 impl Served {
-    /// All replicas of the export.
+    /// All replicas of `export`.
     pub(crate) fn replicas(&mut self) -> Vec<&mut Service> {
         let mut replicas: Vec<_> = self.others.iter_mut().collect();
         replicas.push(self.mesh.service_mut("export"));
@@ -144,20 +144,21 @@ impl Served {
         Outside::of(&self.mesh)
     }
 
-    /// Where a table of these heights is downloaded.
+    /// The path of a download of a table over these heights.
     pub(crate) fn path(table: &str, from: u64, to: u64) -> String {
         let table = table.to_uppercase();
         format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table=TABLE_{table}")
     }
 
-    /// The table over all segments.
+    /// The path of a download of the table over all segments.
     pub(crate) fn whole(&self, table: &str) -> String {
         let plans = &self.made.plans;
         Self::path(table, plans[0].from, plans[plans.len() - 1].to)
     }
 }
 
-/// The members of a download: headers once for each run of one version.
+/// The expected members of a download: one for each run of segments of the same schema version, with one
+/// header.
 pub(crate) fn expected(plans: &[Plan], table: &str) -> Vec<(String, Vec<u8>)> {
     let runs = plans.chunk_by(|one, next| one.version == next.version);
     let member = |run: &[Plan]| {
@@ -170,7 +171,7 @@ pub(crate) fn expected(plans: &[Plan], table: &str) -> Vec<(String, Vec<u8>)> {
     runs.map(member).collect()
 }
 
-/// About so many bytes of rows `number,noise` that deflate cannot make much shorter, behind their header.
+/// About this many bytes of rows `number,noise` after their header; deflate cannot shorten the noise much.
 pub(crate) fn noise(dice: &mut SmallRng, bytes: usize) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = b"id,note\n".to_vec();

@@ -1,5 +1,5 @@
-//! Downloads as a client sees them: sealed history as spliced ZIPs with every way to ask for a part of one,
-//! the ledger as CSV, and the chunk form of both. The fixture's three blocks are three segments.
+//! Downloads as a client sees them: sealed history as spliced ZIPs with all forms of range requests, the
+//! ledger as CSV, and the chunk form of both. The fixture's three blocks are three segments.
 
 mod damage;
 mod history;
@@ -16,7 +16,7 @@ use reqwest::Method;
 
 const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
-/// What PostgreSQL itself prints of the sealed fixture.
+/// The CSV that PostgreSQL prints for the sealed fixture.
 async fn copy(table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
     Copier::of(&fixture::sealed_mesh().await.database).await.spans(table, spans).await
 }
@@ -27,13 +27,13 @@ async fn get(outside: &Outside, path: &str, headers: &[(&str, &str)]) -> Answer 
     Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
 }
 
-/// The objects of a chunk form, one per line.
+/// The JSON objects of a chunk form, one per line.
 fn lines(answer: &Answer) -> Vec<serde_json::Value> {
     assert_eq!(answer.header("content-type"), Some("application/x-ndjson"), "{answer:?}");
     answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The bytes in a chunk form.
+/// The decoded bytes of a chunk form.
 fn bytes(lines: &[serde_json::Value]) -> Vec<u8> {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let data = |line: &serde_json::Value| STANDARD.decode(line["result"]["data"].as_str().unwrap()).unwrap();

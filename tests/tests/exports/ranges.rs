@@ -1,8 +1,7 @@
-//! A large download in parts and from every replica (X4, X4a, X9): of a few megabytes, and ranges by the
-//! dozen.
+//! A download of a few megabytes in dozens of ranges and from every replica (X4, X4a, X9).
 //!
-//! `MESH_TEST_EXPORT_MB` and `MESH_TEST_EXPORT_RANGES` choose other numbers, such as 150 and 1000;
-//! `MESH_TEST_SEED` other ranges.
+//! `MESH_TEST_EXPORT_MB` and `MESH_TEST_EXPORT_RANGES` set other numbers, such as 150 and 1000;
+//! `MESH_TEST_SEED` repeats a run's random ranges.
 
 use std::{env, fs};
 
@@ -24,7 +23,7 @@ fn number(variable: &str, default: usize) -> usize {
     env::var(variable).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Three versions in seven segments, one of them without a row.
+/// Three schema versions in seven segments, one of them without rows.
 fn plans(megabytes: usize, dice: &mut SmallRng) -> Vec<Plan> {
     let sixth = (megabytes << 20) / 6;
     let plan = |(number, version): (u64, u32)| {
@@ -34,7 +33,7 @@ fn plans(megabytes: usize, dice: &mut SmallRng) -> Vec<Plan> {
     (0..7).zip([1, 1, 1, 2, 2, 3, 3]).map(plan).collect()
 }
 
-/// The whole as its client keeps it, once it is known to be right.
+/// The whole download, once it has been checked.
 async fn whole(served: &Served, path: &str) -> Answer {
     let answer = served.outside().get(path).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -87,7 +86,7 @@ async fn parts_of_a_large_download_make_the_whole() {
     ));
 }
 
-/// Lets curl resume downloads that broke off at these bytes.
+/// Resumes downloads with curl from these offsets.
 async fn resumed_by_curl(url: &str, whole: &Bytes, cuts: &[usize]) -> String {
     if !is_here("curl") {
         return "skipped: no curl on this machine".to_owned();
@@ -98,7 +97,7 @@ async fn resumed_by_curl(url: &str, whole: &Bytes, cuts: &[usize]) -> String {
         fs::write(&file, &whole[..*cut]).unwrap();
         let arguments = ["-sS", "-f", "--noproxy", "*", "-C", "-", "-o", file.to_str().unwrap(), url];
         let arguments = arguments.map(str::to_owned);
-        // The mesh's client lives on this thread.
+        // The mesh's client belongs to this thread's runtime, so curl runs on another one.
         tokio::task::spawn_blocking(move || run("curl", &arguments.each_ref().map(String::as_str)))
             .await
             .unwrap();
@@ -107,14 +106,14 @@ async fn resumed_by_curl(url: &str, whole: &Bytes, cuts: &[usize]) -> String {
     format!("curl resumes from {cuts:?}")
 }
 
-/// What must be the same wherever it comes from.
+/// Everything of an answer that must be the same from every replica.
 fn headers(answer: &Answer) -> Vec<Option<String>> {
     let names =
         ["etag", "repr-digest", "x-total-rows", "content-length", "content-disposition", "accept-ranges"];
     names.map(|name| answer.header(name).map(str::to_owned)).to_vec()
 }
 
-/// The bytes of history that a replica has given in its life.
+/// Bytes of history that a replica has sent since its start.
 async fn pulled(replica: &Service) -> usize {
     let page = replica.admin("/metrics").await;
     let mut counts = page.text().lines().filter(|line| line.starts_with("mesh_export_pulled_bytes"));
@@ -132,7 +131,7 @@ async fn every_replica_gives_the_same_file_also_after_a_restart() {
         assert_eq!(headers(&served.outside().send("HEAD", &path).await), headers(&before));
     }
     for alone in 0..REPLICAS {
-        // One is in its second life, the others are gone.
+        // Only one replica runs, and it has been restarted.
         for (number, replica) in served.replicas().into_iter().enumerate() {
             match number == alone {
                 true => replica.restart().await,

@@ -1,5 +1,4 @@
-//! What the documentation of the segment format promises: that a stranger can splice the same exports by it
-//! alone.
+//! The documented segment format is sufficient to splice the same exports with an independent program.
 
 use std::{fs, process::Command};
 
@@ -9,7 +8,7 @@ use super::made::{Made, Plan};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/segments.md");
 
-/// The program in the document.
+/// The Python program in the document.
 fn program() -> String {
     let document = fs::read_to_string(DOCUMENT).unwrap();
     let (_, behind) = document.split_once("```python\n").unwrap();

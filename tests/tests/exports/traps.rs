@@ -1,4 +1,4 @@
-//! A history of traps, sealed and downloaded by a mesh: what CSV and ZIP trip over, told in one database.
+//! Special values in CSV and ZIP: a database full of them, sealed and downloaded by a mesh.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,20 @@ use mesh_tests::{
 
 use super::*;
 
-/// Blocks up to 45, a segment each 10; the block 25 of an upgrade ends one early; blocks 41-45 wait for more.
+/// Blocks 1 to 45 in segments of 10; an upgrade at block 25 ends one early; blocks 41 to 45 are not sealed
+/// yet.
 const SEGMENTS: [(u64, u64); 5] = [(1, 10), (11, 20), (21, 25), (26, 30), (31, 40)];
 
 const CHAIN: &str = "odd/ch\u{e4}in \"1\";\r\n%2e..-2";
 /// The chain id as file names carry it (X5).
 const CHAIN_IN_NAMES: &str = "odd_ch_in__1_____2e..-2";
 
-/// The header of orders, which rows repeat.
+/// The CSV header of orders; some rows repeat it.
 const ORDERS: &str = "id,market_id,party_id,side,price,size,remaining,time_in_force,type,status,reference,reason,\
 version,batch_id,pegged_offset,pegged_reference,lp_id,created_at,updated_at,expires_at,tx_hash,block_time,seq_num,\
 post_only,reduce_only";
 
-/// Rows of orders at heights: the id and the reference of each, as SQL.
+/// Inserts rows of orders: height, and id and reference as SQL.
 fn orders(heights: (u64, u64), values: &str) -> String {
     let (from, to) = heights;
     format!(
@@ -48,7 +49,7 @@ async fn database() -> Database {
         "INSERT INTO protocol_upgrade_proposals VALUES (25, 'v2', '{}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED',
             'ab', (SELECT block_time FROM blocks WHERE height = 24))"
             .to_owned(),
-        // Whatever means something to CSV or to COPY's other format, and what only looks so.
+        // Everything that has a meaning in CSV or in COPY's text format, and similar harmless text.
         orders(
             (1, 10),
             "VALUES (1, 'a', NULL), (2, 'b', ''), (3, 'c', 'NULL'), (4, 'd', E'\\\\N'), (5, 'e', E'a\\r\\nb'),
@@ -56,7 +57,8 @@ async fn database() -> Database {
                 (11, 'k', 'é 文 \u{1f600} \u{feff}'), (12, 'l', ' '), (13, 'm', '\"\"'), (14, 'n', E'x\\n'),
                 (15, E'o\\n,', E'\\t\\x01'), (16, '', E'\\\\'), (17, 'é', E'\\n\\n\"\\r\\n\"')",
         ),
-        // Nothing in 11-20. Long ones in 21-25: with line breaks, and such as deflate makes little shorter.
+        // No rows in 11-20. Long rows in 21-25: with line breaks, and with random text that deflate cannot
+        // shorten.
         orders((21, 25), &format!("VALUES (1, 'a', repeat('x,', 40000)), (2, 'b', {})", noise_of[0])),
         orders(
             (21, 25),
@@ -65,7 +67,8 @@ async fn database() -> Database {
                 noise_of[1]
             ),
         ),
-        // Right behind the header: itself, many times, and in 31-40 once before noise.
+        // The first rows after the header repeat the header: many times, and in 31-40 once before random
+        // text.
         orders((26, 30), &format!("SELECT n, '{ORDERS}', E'{ORDERS}\\n' FROM generate_series(1, 300) AS n")),
         orders((31, 40), &format!("VALUES (0, '{ORDERS}', {}), (1, '', '{ORDERS}')", noise_of[0])),
         "INSERT INTO checkpoints SELECT E'hash,block_hash\\n' || n, '', n, '', block_time, n
@@ -126,7 +129,7 @@ async fn a_history_of_traps_is_downloaded_as_postgresql_prints_it() {
             downloads.insert((table.clone(), first, last), (answer, members));
         }
     }
-    // What the traps are there for: rows of orders by segment, and how long they are.
+    // Checks that the data has the intended shape: rows of orders by segment, and their lengths.
     let orders = [0, 1, 2, 3, 4].map(|number| &downloads[&("orders".to_owned(), number, number)]);
     let rows = orders.map(|(answer, _)| answer.header("x-total-rows").unwrap());
     assert_eq!(rows, ["17", "0", "5", "300", "2"]);
@@ -139,7 +142,7 @@ async fn a_history_of_traps_is_downloaded_as_postgresql_prints_it() {
     a_gap_is_refused_and_what_lies_beside_it_is_not(&outside, folder.path(), &downloads).await;
 }
 
-/// One segment goes; what it was needed for is refused, everything else stays as it was.
+/// Removes one segment: downloads that need it are refused, all others stay the same.
 async fn a_gap_is_refused_and_what_lies_beside_it_is_not(
     outside: &Outside,
     folder: &std::path::Path,

@@ -1,5 +1,5 @@
-//! Segments of several schema versions: X6 with new, renamed and dropped columns and tables, and H4's trap of
-//! rows that repeat the header before them.
+//! Segments of several schema versions: X6 with new, renamed and dropped columns and tables, and H4's special
+//! case of rows that repeat the header before them.
 
 use mesh_tests::{
     problem::assert_problem,
@@ -12,8 +12,7 @@ use super::{
     *,
 };
 
-/// Of one length in all versions, so that a reference into the wrong header would give bytes of the right
-/// length.
+/// All of one length, so that a reference into the wrong header would give bytes of the right length.
 const HEADERS: [&str; 3] = [
     "identifier_of_a_trade,the_price_of_a_trade_1\n",
     "identifier_of_a_trade,the_price_of_a_trade_2\n",
@@ -23,8 +22,7 @@ const HEADERS: [&str; 3] = [
 fn plans() -> Vec<Plan> {
     let mut dice = SmallRng::seed_from_u64(61);
     let mut repeated = |header: usize| {
-        // Noise at the end: behind it lie the next segment's rows, and no header that they could refer to by
-        // chance.
+        // Random text at the end, so that the next segment's rows cannot refer back to a header by chance.
         [HEADERS[header].repeat(40).into_bytes(), noise(&mut dice, 70_000)].concat()
     };
     let orders = |columns: &str, rows: &str| format!("{columns}\n{rows}");
@@ -54,7 +52,7 @@ fn plans() -> Vec<Plan> {
             .with("trades", repeated(2))
             .with("orders", orders("id,remark", "5,é 文\n6,\\N\n"))
             .with("rewards", "id\n"),
-        // An old version once more is a run of its own.
+        // Rows of an old version after newer ones are a run of their own.
         Plan::new(2, 41, 50)
             .with("trades", repeated(1))
             .with("orders", orders("id,size,note", ""))

@@ -1,4 +1,4 @@
-//! Every operation answers over gRPC what it answers over HTTP, and refuses what it refuses there.
+//! Every operation gives the same answers and refusals over gRPC as over HTTP.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use proto_msgs::{
     v2::{GetWithdrawalRequest, ListDelegationsRequest, Pagination},
 };
 
-/// What a case asks, when it can be said in protobuf and nothing of HTTP matters to it.
+/// The call that corresponds to a case, if protobuf can express it and the case is not about HTTP.
 fn called(case: &Case) -> Option<Called> {
     let request = &case.request;
     let is_plain = request.method.is_none() && request.headers.is_empty() && !request.path.contains("pretty");
@@ -62,7 +62,7 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
         .map(|row| row.name.as_str())
         .collect();
     assert!(answered.is_superset(&reads), "not answered: {:?}", reads.difference(&answered));
-    // Those of 2.2 that a parameter, or what it names, can be refused with.
+    // The codes of 2.2 with which a parameter, or the entity that it names, can be refused.
     let numbers = [
         10003, 10011, 10013, 10014, 10015, 10017, 10028, 10029, 10030, 10031, 10034, 10036, 10038, 10041,
         10042, 10043, 80003, 80005, 150_001, 190_001, 240_010, 240_011,
@@ -73,7 +73,7 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
 
 #[tokio::test]
 async fn what_has_no_replica_is_unavailable_by_every_name() {
-    // Without a node there is no relay.
+    // A mesh without a node runs no tx-relay.
     let rpc = Rpc::of(&fixture::mesh().await.mesh).await;
     let rows = Contract::get().operations().iter().filter(|row| row.workload == "tx-relay");
     let mut operations = 0;

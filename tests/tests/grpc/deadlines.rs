@@ -1,4 +1,4 @@
-//! Deadlines, clients that go away, and stops.
+//! Deadlines, cancelled calls and stopping services.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use tonic::Request;
 
 use crate::grpc::SOON;
 
-/// The list that these tests make slow, by a lock on its table.
+/// The list that these tests make slow by a lock on its table.
 const LIST: &str = "/api/v2/delegations";
 const TABLE: &str = "delegations_current";
 
-/// The list's call, and the call with a time of its own.
+/// The list's call, and its request with a timeout.
 fn list(timeout: Duration) -> (Called, Request<bytes::Bytes>) {
     let called = Called::by_path(LIST).unwrap();
     let mut request = Request::new(called.message.clone());
@@ -72,8 +72,8 @@ async fn the_query_of_a_call_that_is_taken_back_is_cancelled() {
     let rpc = Rpc::of(&mesh).await;
     let locked = Locked::table(&database, TABLE).await;
     let mut took = Vec::new();
-    // Together more than the service has connections for lists, so that a lost one would be missed; one by
-    // one, as a call that finds no connection ends by itself.
+    // More calls than the service has connections for lists, so that a lost connection would be noticed; one
+    // after the other, since a call that gets no connection ends by itself.
     for size in 1..6 {
         let called = Called::by_path(&format!("{LIST}?pagination.first={size}")).unwrap();
         let call = tokio::spawn({
@@ -81,7 +81,7 @@ async fn the_query_of_a_call_that_is_taken_back_is_cancelled() {
             async move { rpc.call(&called).await.is_ok() }
         });
         locked.await_queries("query", 1, SOON).await;
-        // The connection stays: only the call is reset.
+        // Only the call is reset; the connection stays open.
         let taken_back = Instant::now();
         call.abort();
         locked.await_queries("query", 0, SOON).await;
@@ -89,7 +89,7 @@ async fn the_query_of_a_call_that_is_taken_back_is_cancelled() {
     }
     took.sort_unstable();
     say(&format!("the queries of calls that were taken back were gone after {took:?}"));
-    // What takes longer may be this machine's fault.
+    // Longer durations may be due to a busy machine.
     assert!(took[0] < Duration::from_secs(1), "{took:?}");
     locked.free().await;
     rpc.call(&Called::by_path(LIST).unwrap()).await.expect("the connection goes on");

@@ -12,7 +12,7 @@ use tonic::{Code, Request};
 
 use crate::grpc::SOON;
 
-/// Downloads over both and compares.
+/// Downloads over both protocols and compares.
 async fn same(rpc: &Rpc, outside: &Outside, path: &str) -> Vec<HttpBody> {
     let over_http = outside.get(path).await;
     assert_eq!(over_http.status, 200, "{over_http:?}");
@@ -76,7 +76,7 @@ async fn a_download_longer_than_its_call_may_take_ends_with_that_status() {
         Ok(opened) => stream.insert(opened).message().await,
     };
     assert_eq!(refused.expect_err("its time is over").code(), Code::DeadlineExceeded);
-    // The edge gives its pulls up, and with them their statements.
+    // The edge cancels its pulls, which ends their SQL statements.
     locked.await_queries("export", 0, SOON).await;
     locked.free().await;
 }

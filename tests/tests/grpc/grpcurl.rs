@@ -1,5 +1,5 @@
-//! The mesh as `grpcurl` sees it, where that is there: every operation that reads, called by reflection
-//! alone.
+//! The mesh through `grpcurl`: every read operation, called by reflection alone. Skipped where `grpcurl` is
+//! not installed.
 
 use std::process::{Output, Stdio};
 
@@ -30,7 +30,7 @@ async fn grpcurl_calls_every_operation_by_reflection_alone() {
         let output = grpcurl(&["-plaintext", "-emit-defaults", "-d", &message, address, method]).await;
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{method} {message}: {said}");
-        // One message after the other.
+        // The output is a sequence of JSON values.
         let told = Deserializer::from_slice(&output.stdout).into_iter::<Value>();
         told.collect::<Result<Vec<_>, _>>().unwrap()
     };

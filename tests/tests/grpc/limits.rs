@@ -1,4 +1,4 @@
-//! What is refused before any service sees it: by a status, and never by silence.
+//! Requests that the edge refuses before any service receives them: always with a status.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use mesh_tests::{
 use reqwest::Method;
 use tonic::{Request, metadata::MetadataValue};
 
-/// A call that is answered when nothing is wrong with it.
+/// A valid call, the basis of the invalid ones.
 fn accounts() -> Called {
     Called::by_path("/accounts").unwrap()
 }

@@ -1,4 +1,4 @@
-//! gRPC, seen from outside: the same operations and the same answers as over HTTP, by the same names.
+//! gRPC from outside: the same operations and answers as over HTTP.
 
 mod answers;
 mod deadlines;
@@ -10,5 +10,5 @@ mod standard;
 
 use std::time::Duration;
 
-/// How soon something must be seen that happens at once.
+/// Time limit for what must happen at once.
 const SOON: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
-//! The mesh as a client in Python sees it that knows nothing but its address: `reflected.py` calls every
-//! operation that it is told of by reflection.
+//! A Python client that knows nothing but the address: `reflected.py` calls every operation that it finds by
+//! reflection.
 
 use std::process::Stdio;
 
@@ -17,7 +17,7 @@ async fn a_client_in_python_calls_every_operation_by_reflection_alone() {
     if !known.is_ok_and(|status| status.success()) {
         return say("skipped: there is no python3 with grpcio, grpcio-reflection and protobuf");
     }
-    // What is asked is told in JSON, which the script puts into the messages that reflection gives it.
+    // Requests are given to the script as JSON; it converts them to the messages that reflection describes.
     let mut calls = Vec::new();
     for (name, path) in cases::answered() {
         let called = Called::by_path(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The services that every gRPC server has: health, and reflection.
+//! The standard gRPC services: health and reflection.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ async fn check(client: &mut HealthClient<Connection>, service: &str) -> Result<S
     Ok(answered.get_ref().status())
 }
 
-/// The next status that is another than this.
+/// Waits for a status other than this one.
 async fn other_than(watched: &mut Streaming<HealthCheckResponse>, status: ServingStatus) -> ServingStatus {
     let changed = async {
         loop {
@@ -83,7 +83,7 @@ async fn health_follows_whether_a_workload_is_there() {
         let ended = timeout(SOON, whole.message()).await.expect("it ends");
         assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
     });
-    // No stream of these holds a stop up: the testbed gives 5 s.
+    // Open streams do not delay a stop: the testbed kills after 5 s.
     assert!(status.success() && began.elapsed().as_secs() < 5, "{status} after {:?}", began.elapsed());
 }
 

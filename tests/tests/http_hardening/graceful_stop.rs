@@ -1,5 +1,4 @@
-//! Politeness the other way round: an edge that stops loses no request of clients that keep their
-//! connections.
+//! A stopping edge loses no request of clients with keep-alive connections.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +22,7 @@ async fn a_kept_connection_learns_of_a_stop_by_its_next_answer() {
     }
     let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
         for (at, connection) in kept.iter_mut().enumerate() {
-            // Spread over the time that clients have to hear of it.
+            // Requests are spread over the time in which clients learn of the stop.
             sleep(Duration::from_millis(50)).await;
             let requests = if at % 2 == 0 { 1 } else { 3 };
             connection.send(SOUND.repeat(requests).as_bytes()).await.expect("the connection is kept");

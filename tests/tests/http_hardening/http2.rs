@@ -1,4 +1,4 @@
-//! HTTP/2 frame by frame: what one connection may hold, and how it hears of a stop.
+//! HTTP/2 frame by frame: the limits of a connection, and the GOAWAY of a stop.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,21 +12,21 @@ use tokio::{
 
 use crate::http_hardening::SOON;
 
-/// Types of frames.
+/// Frame types.
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 
-/// Flags: the end of a request and of its headers; an acknowledgement.
+/// Flags: END_STREAM with END_HEADERS; ACK.
 const WHOLE: u8 = 5;
 const ACK: u8 = 1;
 
 /// `GET http://x/`, by HPACK's static table.
 const GET: &[u8] = b"\x82\x86\x84\x01\x01x";
 
-/// A connection of a client that knows HTTP/2.
+/// An HTTP/2 client connection.
 struct Client(TcpStream);
 
 /// A frame.
@@ -53,11 +53,11 @@ impl Client {
         frame.extend([kind, flags]);
         frame.extend(stream.to_be_bytes());
         frame.extend_from_slice(payload);
-        // The edge may have gone already.
+        // The edge may have closed the connection already.
         let _ = self.0.write_all(&frame).await;
     }
 
-    /// The next frame, or nothing when the edge has closed.
+    /// The next frame, or `None` when the edge has closed.
     async fn frame(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         let read = timeout(SOON, self.0.read_exact(&mut head)).await.expect("the edge says something");
@@ -69,7 +69,7 @@ impl Client {
         Some(Frame { kind: head[3], flags: head[4], stream, payload })
     }
 
-    /// The next frame of a kind; pings are answered.
+    /// The next frame of a type; answers pings and skips other frames.
     async fn next(&mut self, kind: u8) -> Option<Frame> {
         loop {
             let frame = self.frame().await?;
@@ -99,7 +99,7 @@ async fn a_connection_of_http_2_says_what_it_may_hold_and_answers() {
     assert_eq!(setting(3), Some(128), "requests at the same time: {settings:?}");
     assert_eq!(setting(4).unwrap_or(65_535), 64 << 10, "bytes of one body: {settings:?}");
     assert!(setting(5).unwrap_or(16_384) <= 64 << 10, "bytes of a frame: {settings:?}");
-    // Twice what is taken: HTTP/2 counts more for each header, and what is a little too large hears why.
+    // Twice the limit: HTTP/2 adds an overhead per header, and slightly larger heads get a proper refusal.
     assert_eq!(setting(6), Some(32 << 10), "bytes of a head: {settings:?}");
     for stream in [1, 3] {
         client.send(HEADERS, WHOLE, stream, GET).await;
@@ -108,7 +108,7 @@ async fn a_connection_of_http_2_says_what_it_may_hold_and_answers() {
     }
 }
 
-/// A request with these fields behind `GET` and `http`: their names, or indexes of HPACK's static table, and
+/// A header block of `GET` and `http` with these fields: names, or indexes into HPACK's static table, and
 /// values.
 fn fields(path: &str, fields: &[(&[u8], &str)]) -> Vec<u8> {
     let mut block = b"\x82\x86".to_vec();
@@ -144,7 +144,7 @@ async fn a_request_for_no_host_is_refused_and_others_of_its_connection_are_answe
                     break frame;
                 }
             };
-            // What is no authority at all is refused by the protocol.
+            // An invalid authority is refused by the HTTP/2 library.
             let is_reset = refused.kind == RST_STREAM && refused.payload == [0, 0, 0, 1];
             let is_refused = refused.kind == HEADERS && is_status_400(&refused.payload);
             assert!(is_reset || is_refused, "{authority}: {refused:?}");
@@ -159,14 +159,13 @@ async fn a_request_for_no_host_is_refused_and_others_of_its_connection_are_answe
     for block in sound {
         client.send(HEADERS, WHOLE, stream, &block).await;
         let answer = client.next(HEADERS).await.expect("the edge answers");
-        // 200 by the static table.
+        // `:status: 200` in HPACK's static table.
         assert_eq!((answer.stream, answer.payload[0]), (stream, 0x88), "{answer:?}");
         stream += 2;
     }
 }
 
-/// Whether a header block begins with `:status: 400` of the static table, without a body of its own to tell
-/// of.
+/// Whether a header block begins with `:status: 400` of HPACK's static table. Such a refusal has no body.
 fn is_status_400(block: &[u8]) -> bool {
     block.first() == Some(&0x8c)
 }
@@ -183,7 +182,7 @@ async fn a_client_that_takes_back_what_it_asks_again_and_again_is_sent_away() {
             burst.extend_from_slice(payload);
         }
     }
-    // The edge need not read it to its end.
+    // The edge may close before it has read everything.
     let _ = client.0.write_all(&burst).await;
     let goodbye = client.next(GOAWAY).await.expect("the edge says why");
     let error = u32::from_be_bytes(goodbye.payload[4..8].try_into().expect("a goodbye has an error code"));

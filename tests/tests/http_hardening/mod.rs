@@ -1,5 +1,5 @@
-//! Clients without manners, by raw sockets: late, too large, ambiguous. Each gets what it deserves while
-//! others do not notice.
+//! Misbehaving clients over raw sockets: late, oversized, ambiguous. Each is refused or closed while normal
+//! clients are not affected.
 
 mod graceful_stop;
 mod http2;
@@ -14,10 +14,10 @@ use std::time::Duration;
 use mesh_tests::raw::{Connection, RawAnswer};
 use tokio::time::timeout;
 
-/// How soon something must be seen that happens at once.
+/// Time limit for what must happen at once.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A small request and where it leads.
+/// A small valid request.
 const SOUND: &str = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
 
 async fn connect(url: &str) -> Connection {
@@ -30,7 +30,7 @@ async fn answer(connection: &mut Connection) -> RawAnswer {
     answer.expect("the edge answers HTTP").expect("the edge answers")
 }
 
-/// What comes until the edge closes the connection, which it must do properly.
+/// The remaining bytes until the edge closes the connection; a reset fails the test.
 async fn rest(connection: &mut Connection) -> Vec<u8> {
     let rest = timeout(SOON, connection.rest()).await.expect("the edge closes in time");
     rest.expect("the edge closes and does not reset")

@@ -1,5 +1,5 @@
-//! What is too large (contract section 7) is refused with 413, 414 or 431, and what just fits is answered;
-//! beside clients that notice nothing of it.
+//! Oversized requests (contract section 7) are refused with 413, 414 or 431, and those just within the limits
+//! are answered; normal clients are not affected.
 
 use mesh_tests::{outside::Outside, problem, raw::RawAnswer};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn urls() -> Vec<(String, String, u16)> {
 
 fn header_blocks() -> Vec<(String, String, u16)> {
     let request = |headers: &str| format!("GET /accounts HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
-    // In one field, and in sixteen of them.
+    // All bytes in one header, and spread over sixteen.
     let one = |length: usize, status| {
         let padding = "y".repeat(length - "Host: x\r\nX: \r\n".len());
         (format!("headers of {length}"), request(&format!("X: {padding}\r\n")), status)
@@ -73,7 +73,8 @@ fn header_blocks() -> Vec<(String, String, u16)> {
     ]
 }
 
-/// Bodies of spaces, which are no JSON: an operation that wants one refuses it for that once it has read it.
+/// Bodies of spaces, which are not JSON: an operation that reads a body refuses it for that once it is
+/// complete.
 fn bodies() -> Vec<(String, String, u16)> {
     let mut rows = Vec::new();
     for (head, fits) in [("POST /transaction", 400), ("GET /accounts", 200)] {
@@ -97,12 +98,12 @@ fn bodies() -> Vec<(String, String, u16)> {
     }
     let json = format!("{{{}}}", " ".repeat(BODY_AT_MOST - 2));
     let request = format!("{head}Content-Length: {BODY_AT_MOST}\r\n\r\n{json}");
-    // Without a node there is no relay.
+    // A mesh without a node runs no tx-relay.
     rows.push(("a whole body of the greatest size".to_owned(), request, 503));
     rows
 }
 
-/// Too many headers, and what is far too large, is refused by the HTTP parser itself, without a body.
+/// Too many headers, and far too large heads, are refused by the HTTP parser itself, without a body.
 #[tokio::test]
 async fn a_head_that_the_parser_refuses_is_refused() {
     let mesh = Outside::fixture().await;

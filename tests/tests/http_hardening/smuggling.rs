@@ -1,11 +1,11 @@
-//! Requests whose end two servers may see in two places, or that two may hear under two names: refused with
-//! 400 and closed, alone and behind a sound request.
+//! Requests whose end or host two servers may understand differently: refused with 400 and closed, alone and
+//! after a valid request.
 
 use mesh_tests::outside::Outside;
 
 use crate::http_hardening::{SOUND, answer, connect, rest, traffic::Traffic};
 
-/// What would be smuggled in: it must never be answered.
+/// The smuggled request, which must never be answered.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
 /// Heads that are ambiguous.
@@ -95,11 +95,11 @@ const BODIES: [&str; 22] = [
     "2\r\n{}\r\n0\r\nHost: y\r\n\r\n",
 ];
 
-/// What carries a chunked body: wanted, unwanted, to nowhere.
+/// Heads for chunked bodies: of an operation that reads a body, of one that does not, of an unknown path.
 const CARRIERS: [&str; 5] =
     ["POST /transaction", "GET /accounts", "GET /health", "POST /nowhere", "OPTIONS /accounts"];
 
-/// Sends something refused, behind so many sound requests, at once or in two pieces.
+/// Sends a request that must be refused after `behind` valid ones, at once or in two pieces.
 async fn is_refused(url: &str, refused: &str, behind: usize, cut: Option<usize>) {
     let stream = format!("{}{refused}{SMUGGLED}", SOUND.repeat(behind));
     let told = stream.escape_default();
@@ -108,7 +108,7 @@ async fn is_refused(url: &str, refused: &str, behind: usize, cut: Option<usize>)
     connection.send(first).await.expect("the edge reads");
     if cut.is_some() {
         tokio::task::yield_now().await;
-        // It may have been refused already.
+        // The edge may have closed the connection already.
         let _ = connection.send(second).await;
     }
     for _ in 0..behind {

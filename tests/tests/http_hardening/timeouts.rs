@@ -1,5 +1,5 @@
-//! Late heads and bodies (contract section 7), with timeouts of a second instead of ten. The clients wait
-//! side by side.
+//! Late heads and bodies (contract section 7), with timeouts of one second instead of ten. The clients run in
+//! parallel.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::http_hardening::{connect, traffic::Traffic};
 
-/// Timeout of a head, and between two pieces of a body.
+/// Configured timeout of a head, and between two pieces of a body.
 const LATE: Duration = Duration::from_secs(1);
 
-/// How much later than that a connection may be closed.
+/// Most additional time until the connection is closed.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// How a late client begins.
+/// Incomplete heads with which late clients begin.
 const HEADS: [&str; 9] = [
     "",
     "\r\n",
@@ -29,7 +29,7 @@ const HEADS: [&str; 9] = [
     "PRI * HTTP/2.0\r\n\r\nSM\r\n",
 ];
 
-/// A head that is late is closed without an answer.
+/// A connection with a late head is closed without an answer.
 async fn late_head(url: &str, begun: &str) {
     let started = Instant::now();
     let mut connection = connect(url).await;
@@ -40,7 +40,7 @@ async fn late_head(url: &str, begun: &str) {
     assert!(started.elapsed() + Duration::from_millis(50) >= LATE, "{begun:?} after {:?}", started.elapsed());
 }
 
-/// So is one that comes byte by byte.
+/// A head that arrives byte by byte has the same timeout.
 async fn dripping_head(url: &str) {
     let started = Instant::now();
     let mut connection = connect(url).await;
@@ -54,7 +54,7 @@ async fn dripping_head(url: &str) {
     panic!("a dripping head was read to its end");
 }
 
-/// So is the second head of a connection, which has its time from its first byte.
+/// The second head of a connection has the same timeout, counted from its first byte.
 async fn late_second_head(url: &str) {
     let mut connection = connect(url).await;
     connection.send(crate::http_hardening::SOUND.as_bytes()).await.expect("the edge reads");
@@ -62,7 +62,7 @@ async fn late_second_head(url: &str) {
     late_rest(connection, "GET /acc").await;
 }
 
-/// And one that begins behind another in the same breath.
+/// So has a second head that begins in the same packet as the first request.
 async fn late_head_in_a_pipeline(url: &str) {
     let mut connection = connect(url).await;
     connection
@@ -79,7 +79,7 @@ async fn late_rest(mut connection: mesh_tests::raw::Connection, begun: &str) {
     assert_eq!(rest.expect("the edge closes properly"), b"");
 }
 
-/// A body that stops coming is answered with 408, wanted or not.
+/// A late body is answered with 408, whether the operation reads a body or not.
 async fn late_body(url: &str, head: &str, begun: &str) {
     let started = Instant::now();
     let mut connection = connect(url).await;
@@ -93,7 +93,7 @@ async fn late_body(url: &str, head: &str, begun: &str) {
     assert_eq!(crate::http_hardening::rest(&mut connection).await, b"", "{head:?}");
 }
 
-/// A body in small pieces is waited for.
+/// A body in small pieces has no total timeout.
 async fn slow_body(url: &str) {
     let mut connection = connect(url).await;
     let head = "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n";
@@ -105,7 +105,7 @@ async fn slow_body(url: &str) {
     assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 400, "the body was read whole");
 }
 
-/// A kept connection may be idle for longer than a head may take.
+/// A keep-alive connection may be idle for longer than the timeout of a head.
 async fn idle_connection(url: &str) {
     let mut connection = connect(url).await;
     for pause in [Duration::ZERO, LATE + SLACK / 2] {

@@ -1,4 +1,4 @@
-//! Normal clients beside those without manners: none of their requests may fail.
+//! Normal clients next to misbehaving ones: none of their requests may fail.
 
 use std::sync::{
     Arc,
@@ -8,17 +8,17 @@ use std::sync::{
 use mesh_tests::outside::Outside;
 use tokio::task::JoinHandle;
 
-/// What normal clients ask for.
+/// Paths that normal clients request.
 const READS: [&str; 3] = ["/accounts", "/api/v2/delegations", "/blockchain/height"];
 
-/// Normal clients at work.
+/// Normal clients that send requests in the background.
 pub(crate) struct Traffic {
     stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<(usize, Vec<String>)>>,
 }
 
 impl Traffic {
-    /// Sends clients to a mesh.
+    /// Starts clients of a mesh.
     pub(crate) fn to(outside: &Outside) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let client = |path: &'static str| {
@@ -41,7 +41,7 @@ impl Traffic {
         Self { clients: READS.into_iter().map(client).collect(), stop }
     }
 
-    /// Calls them home; each must have been answered, always.
+    /// Stops the clients; asserts that all their requests succeeded.
     pub(crate) async fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         for client in self.clients {

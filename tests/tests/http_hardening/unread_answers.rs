@@ -1,5 +1,5 @@
-//! A client that asks for much and reads nothing: what the system holds for it is bounded, or each such
-//! client would cost megabytes that nobody counts.
+//! A client that requests much and reads nothing: the kernel's send buffer is bounded, since the edge's own
+//! limits do not count what lies there.
 
 use std::{fs, time::Duration};
 
@@ -9,21 +9,21 @@ use tokio::time::{Instant, sleep};
 
 use crate::http_hardening::{SOON, connect, traffic::Traffic};
 
-/// The edge's bound of what lies unsent on a connection, bytes: `TCP_NOTSENT_LOWAT`.
+/// The edge's limit of unsent bytes on a connection: `TCP_NOTSENT_LOWAT`.
 const UNSENT_BYTES: usize = 128 << 10;
 
-/// The system looks at the bound between two buffers of its own, of at most 64 KiB.
+/// The kernel checks the limit once per buffer of at most 64 KiB.
 const OVERSHOOT: usize = 64 << 10;
 
-/// An answer of some hundred kilobytes, and so many of them that they fill any buffer of the system's.
+/// An answer of some hundred kilobytes; the requested total, bytes, exceeds any kernel buffer.
 const LARGE: &str = "/openapi.json";
 const ASKED: usize = 24 << 20;
 
-/// For how long more would have come.
+/// How long the number of unsent bytes is sampled.
 const WATCHED: Duration = Duration::from_millis(500);
 
-/// Bytes that the edge has written to a connection and its client has not taken (`tx_queue` of
-/// `/proc/net/tcp`), by the two ports. The client's window is shut, so that they are the unsent ones.
+/// Bytes that the edge has written to a connection and that are not acknowledged (`tx_queue` of
+/// `/proc/net/tcp`), by the two ports. The client's receive window is closed, so these are the unsent ones.
 fn waiting(edge: u16, client: u16) -> usize {
     let table = fs::read_to_string("/proc/net/tcp").expect("this is Linux");
     let port = |address: &str| u16::from_str_radix(address.split(':').next_back()?, 16).ok();
@@ -59,7 +59,7 @@ async fn an_answer_that_nobody_reads_stays_in_the_edge() {
     }
     println!("{most} bytes lie unsent for a client that reads nothing");
     assert!(most <= UNSENT_BYTES + OVERSHOOT, "{most} bytes lie unsent");
-    // The edge has nothing against such a client: others are answered, and it may still read on.
+    // Other clients are answered meanwhile, and this client may still read on.
     drop(connect(mesh.url()).await);
     drop(stream);
     traffic.end().await;

@@ -1,4 +1,4 @@
-//! What answers look like: J1 to J10.
+//! The form of answers: J1 to J10.
 
 use mesh_testbed::Mesh;
 use mesh_tests::{
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::json::shape;
 
-/// Every answer to a full request: operation, body.
+/// Every full answer of the cases: operation and body.
 async fn bodies(mesh: &Outside) -> Vec<(&'static str, Value)> {
     let mut bodies = Vec::new();
     let mut requests = cases::answered();
@@ -28,7 +28,7 @@ async fn bodies(mesh: &Outside) -> Vec<(&'static str, Value)> {
     bodies
 }
 
-/// All values of the fields of some names, in all answers.
+/// All values of the fields with these names, in all answers.
 async fn fields(names: &[&str]) -> Vec<(String, String)> {
     let bodies = bodies(&Outside::fixture().await).await;
     let mut texts = Vec::new();

@@ -10,7 +10,7 @@ use mesh_tests::{
 };
 use reqwest::Method;
 
-/// The operations whose answers tell how fresh they are (J13).
+/// The operations whose answers carry the newest block (J13).
 const FRESH: [&str; 8] = [
     "ListProtocolUpgradeProposals",
     "GetOracleSpec",
@@ -133,7 +133,7 @@ async fn j13_a_new_block_makes_a_new_tag() {
     }
     let block = "INSERT INTO blocks (block_time, height, hash) VALUES ('2023-06-20 11:00:00+00', 4, repeat('0b', 32))";
     database.connect().await.batch_execute(block).await.expect("a block fits");
-    // An answer may be a second old.
+    // An answer may come from the cache for up to a second.
     let deadline = Instant::now() + Duration::from_secs(2);
     for (tag, path) in before {
         let answer = retry(deadline.saturating_duration_since(Instant::now()), async || {

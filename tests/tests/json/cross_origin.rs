@@ -13,7 +13,7 @@ const EXPOSED_HEADERS: &str = "ETag, Content-Length, Content-Range, Content-Disp
     RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Block-Height, X-Block-Timestamp, \
     X-Request-Id, X-Total-Rows";
 
-/// The headers but for those that differ from one answer to the next.
+/// The headers without those that differ from one answer to the next.
 fn lasting(answer: &Answer) -> BTreeMap<String, String> {
     let headers = answer.headers.iter().filter(|(name, _)| !matches!(name.as_str(), "date" | "x-request-id"));
     headers

@@ -1,4 +1,4 @@
-//! What requests may look like: J2 to J6, J10, J11.
+//! The accepted forms of requests: J2 to J6, J10, J11.
 
 use mesh_tests::{
     cases,
@@ -21,7 +21,7 @@ async fn assert_same(mesh: &Outside, paths: &[String]) {
     }
 }
 
-/// Asserts that bodies pass the gateway: nobody answers submissions yet.
+/// Asserts that bodies pass the gateway's checks: the answer is 503, since no tx-relay runs.
 async fn assert_taken(mesh: &Outside, path: &str, bodies: &[&str]) {
     for body in bodies {
         let answer = mesh.post(path, body).await;

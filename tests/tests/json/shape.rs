@@ -3,7 +3,7 @@
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::Value;
 
-/// What is wrong with a value as the JSON form of a message, each with its place.
+/// Differences of a value from the JSON form of a message, each with its path.
 pub(crate) fn complaints(message: &MessageDescriptor, value: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     object(message, value, "", &mut wrong);
@@ -72,7 +72,7 @@ fn one(field: &FieldDescriptor, value: &Value, place: &str, wrong: &mut Vec<Stri
     }
 }
 
-/// Whether a text is how a number prints.
+/// Whether a text is exactly how a number of this type prints.
 fn is_decimal<T: std::str::FromStr + ToString>(text: &str) -> bool {
     text.parse::<T>().is_ok_and(|number| number.to_string() == text)
 }

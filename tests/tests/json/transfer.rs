@@ -5,7 +5,7 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use mesh_tests::{cases, outside::Outside};
 
-/// From how many bytes on answers are compressed.
+/// Answers above this size are compressed, bytes.
 const GZIP_ABOVE: usize = 1024;
 
 fn unpacked(body: &[u8]) -> Vec<u8> {

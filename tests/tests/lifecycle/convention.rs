@@ -1,4 +1,4 @@
-//! What services say of themselves on the bus, by the bus's service convention (ADR-32), so that its own
+//! What services publish about themselves on the bus by the NATS service convention (ADR-32), so that NATS
 //! tools list them.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::lifecycle::nats::Client;
 
-/// What a service of this mesh says; others share the bus.
+/// The replies of this mesh's services; other meshes share the bus.
 fn ours<'a>(said: &'a [Value], place: &str) -> Vec<&'a Value> {
     let is_ours = |one: &&Value| {
         let subject = one["endpoints"][0]["subject"].as_str();
@@ -102,7 +102,7 @@ async fn requests_and_failures_are_counted_by_operation() {
         let endpoint =
             endpoints.into_iter().find(|endpoint| endpoint["name"] == operation).expect("it is listed");
         let count = |name: &str| endpoint[name].as_u64().expect("a number");
-        // At least: on a busy machine a read may be asked again.
+        // At least: on a busy machine a read may be repeated.
         assert!(count("num_requests") >= requests, "{endpoint}");
         assert_eq!(count("num_errors") > 0, errors > 0, "{endpoint}");
         let (time, average) =

@@ -1,5 +1,4 @@
-//! The life of services, seen from outside: they come late, are asked to stop, are killed, and lose their
-//! clients.
+//! The life cycle of services from outside: late start, graceful stop, kill, and clients that disconnect.
 
 mod convention;
 mod nats;
@@ -18,14 +17,14 @@ use mesh_tests::{
 use reqwest::Method;
 use serde_json::json;
 
-/// The list that these tests make slow, by a lock on its table.
+/// The list that these tests make slow by a lock on its table.
 const LIST: &str = "/api/v2/delegations";
 const TABLE: &str = "delegations_current";
 
-/// How soon something must be seen that happens at once.
+/// Time limit for what must happen at once.
 const SOON: Duration = Duration::from_secs(5);
 
-/// How soon services that are to be started run; meshes of other tests may be started first.
+/// Time limit for a start; meshes of other tests may start first.
 const STARTED: Duration = Duration::from_secs(60);
 
 #[tokio::test]
@@ -116,7 +115,7 @@ async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
         mesh.service("query").kill().await;
         let started = Instant::now();
         assert_problem(&outside.get(LIST).await, 503, 14, 10000);
-        // Some milliseconds on a quiet machine; the time for an answer is ten seconds.
+        // Takes milliseconds on an idle machine; the deadline of the operation is ten seconds.
         assert!(started.elapsed() < Duration::from_secs(3), "after {:?}", started.elapsed());
         assert_eq!(outside.get("/blockchain/height").await.status, 200, "the others do not mind");
         mesh.service_mut("query").restart().await;
@@ -131,7 +130,7 @@ async fn a_request_that_dies_with_its_only_service_is_answered_long_before_its_d
     let outside = Outside::of(&mesh);
     let locked = Locked::table(&database, TABLE).await;
     let slow = tokio::spawn(async move { (outside.get(LIST).await, Instant::now()) });
-    // As often as a read is asked at most: nothing but the silence tells that nobody works on it any more.
+    // A read is sent up to this many times; only a lack of replies shows that its service is gone.
     locked.await_queries("query", 3, SOON).await;
     mesh.service("query").kill().await;
     let killed = Instant::now();
@@ -145,8 +144,8 @@ async fn the_query_of_a_client_that_goes_away_is_cancelled() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
     let locked = Locked::table(&database, TABLE).await;
-    // Together more than the service has connections for lists, so that a lost one would be missed; one by
-    // one, as a request that finds no connection ends by itself.
+    // More requests than the service has connections for lists, so that a lost connection would be noticed;
+    // one after the other, since a request that gets no connection ends by itself.
     for size in 1..6 {
         let mut connection = Connection::open(&mesh.url()).await.expect("the edge listens");
         connection
@@ -155,7 +154,7 @@ async fn the_query_of_a_client_that_goes_away_is_cancelled() {
             .expect("it reads");
         locked.await_queries("query", 1, SOON).await;
         drop(connection);
-        // Long before its own time is over; `mesh rig reads` measures that it takes less than a second.
+        // Long before its own deadline; `mesh rig reads` measures that it takes less than a second.
         locked.await_queries("query", 0, SOON).await;
     }
     locked.free().await;
@@ -176,7 +175,7 @@ async fn services_that_start_before_database_and_bus_are_ready_once_these_come()
         .env("MESH_DATABASE_URL", to_database.url())
         .env("MESH_BUS_URL", to_bus.url());
     let (mesh, ()) = tokio::join!(setup.start(), async {
-        // All five services ask for the bus, three of them for the database as well.
+        // All five services need the bus, three of them the database as well.
         eventually(STARTED, "the bus is not tried", async || to_bus.refused() >= 10).await;
         to_bus.restore();
         eventually(STARTED, "the database is not tried", async || to_database.refused() >= 6).await;

@@ -1,4 +1,4 @@
-//! The bus's own protocol by hand, as any tool of it speaks.
+//! A minimal client of the NATS protocol, independent of the mesh's library.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -15,10 +15,10 @@ use tokio::{
     time::timeout,
 };
 
-/// How long to wait for the first reply; somebody always answers, on a busy machine late.
+/// Time limit for the first reply; on a busy machine it may be late.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// How long to wait for further replies of unknown number.
+/// Time without a reply after which no more are expected.
 const QUIET: Duration = Duration::from_millis(250);
 
 /// A connection to the bus with one subscription for replies.
@@ -35,7 +35,7 @@ pub(crate) struct Reply {
 }
 
 impl Client {
-    /// Connects to the tests' bus; nothing where that speaks TLS, which is not spoken here.
+    /// Connects to the tests' bus; `None` where that uses TLS, which this client does not support.
     pub(crate) async fn connect() -> Option<Self> {
         let server = mesh_testbed::nats().await;
         if server.bus().tls_ca.is_some() {
@@ -63,7 +63,7 @@ impl Client {
         Some(client)
     }
 
-    /// Asks a subject and takes every reply until it is quiet.
+    /// Sends a request to a subject and collects replies until none arrives for [`QUIET`].
     pub(crate) async fn ask(&mut self, subject: &str, payload: &[u8]) -> Vec<Reply> {
         let head = format!("PUB {subject} {} {}\r\n", self.replies, payload.len());
         self.writer.write_all(&[head.as_bytes(), payload, b"\r\n"].concat()).await.expect("the bus reads");
@@ -75,7 +75,7 @@ impl Client {
         replies
     }
 
-    /// Asks a question of the service convention; the replies as JSON.
+    /// Sends a request of the service convention; returns the replies as JSON.
     pub(crate) async fn question(&mut self, subject: &str) -> Vec<Value> {
         let replies = self.ask(subject, b"").await;
         replies

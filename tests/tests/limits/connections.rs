@@ -1,4 +1,4 @@
-//! More connections than there is room for, and more than there are files.
+//! More connections than the limit, and than there are file descriptors.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ async fn connect(mesh: &Mesh, from: u8) -> Connection {
     Connection::open_from(&mesh.url(), Ipv4Addr::new(127, 0, 0, from).into()).await.unwrap()
 }
 
-/// Asks over a connection; nothing when it was turned away before it asked.
+/// Sends a request; `None` when the connection was rejected before it.
 async fn asks(connection: &mut Connection) -> Option<u16> {
     // The edge may have closed already.
     let _ = connection.send(HEALTH.as_bytes()).await;
@@ -31,7 +31,7 @@ async fn asks(connection: &mut Connection) -> Option<u16> {
     answer.ok().flatten().map(|answer| answer.status)
 }
 
-/// What a connection is told that is turned away.
+/// Asserts that a connection gets the 503 of a rejected one.
 async fn is_turned_away(mut connection: Connection) {
     let answer = timeout(SOON, connection.answer(false)).await.expect("it is told at once, unasked");
     let answer = answer.unwrap().unwrap();
@@ -42,7 +42,7 @@ async fn is_turned_away(mut connection: Connection) {
     assert_eq!(timeout(SOON, connection.rest()).await.expect("it is closed").unwrap(), b"");
 }
 
-/// Connects until there is room.
+/// Connects until a connection is not rejected.
 async fn until_served(mesh: &Mesh, from: u8) -> Connection {
     retry(SOON, async || {
         let mut connection = connect(mesh, from).await;
@@ -81,7 +81,7 @@ async fn a_connection_too_many_is_told_so_and_one_address_does_not_take_all() {
     until_served(&mesh, 7).await;
 }
 
-/// The services in a folder, the edge among them with so many files.
+/// Links the services' binaries into a folder; the edge there runs with this limit of file descriptors.
 fn with_files(folder: &Path, files: u32) {
     let built =
         std::env::current_exe().unwrap().parent().and_then(Path::parent).map(Path::to_path_buf).unwrap();
@@ -91,8 +91,8 @@ fn with_files(folder: &Path, files: u32) {
     let edge = folder.join("edge");
     fs::remove_file(&edge).unwrap();
     let run = format!("#!/bin/sh\nulimit -n {files}\nexec {:?}\n", built.join("edge"));
-    // Written by another process: a child that is forked meanwhile would hold a file open that this one
-    // writes.
+    // Written by a child process: if this process had the file open for writing while another test forks,
+    // running it would fail with "text file busy".
     let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
     assert!(Command::new("/bin/sh").args(["-c", write, "sh", &run]).arg(edge).status().unwrap().success());
 }
@@ -113,12 +113,12 @@ async fn with_few_files_new_ones_are_refused_open_ones_served_and_nothing_spins(
         let mut connection = connect(&mesh, 2).await;
         match asks(&mut connection).await {
             Some(200) => open.push(connection),
-            // One that asked before it was told may have lost its answer.
+            // A connection whose request crossed the 503 may have lost the answer by a reset.
             Some(503) | None => refused += 1,
             other => panic!("{other:?}"),
         }
     }
-    // The client that asked for the limit holds one.
+    // The client that read `/limits` keeps one connection.
     assert!((limit - 8..=limit).contains(&(open.len() as u64)) && refused >= 272, "{} {refused}", open.len());
     let cpu = async || {
         let page = mesh.service("edge").admin("/metrics").await;
@@ -137,7 +137,7 @@ async fn with_few_files_new_ones_are_refused_open_ones_served_and_nothing_spins(
     until_served(&mesh, 2).await;
 }
 
-/// The open files of a process, by number.
+/// The open file descriptors of a process.
 fn files(pid: u32) -> Vec<u64> {
     let entries = fs::read_dir(PathBuf::from(format!("/proc/{pid}/fd"))).unwrap();
     entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).collect()
@@ -152,13 +152,13 @@ async fn without_any_file_left_a_connection_is_refused_all_the_same() {
     let pid = mesh.service("edge").pid();
     let most = files(pid).into_iter().max().unwrap() + 1;
     let set = |current| {
-        // What this process may have at most, its children may.
+        // The soft limit of this process is inherited by its children.
         let limit = Rlimit { current: Some(current), maximum: getrlimit(Resource::Nofile).maximum };
         prlimit(Some(Pid::from_raw(pid.cast_signed()).unwrap()), Resource::Nofile, limit).unwrap()
     };
     let before = set(most).current.unwrap();
     let mut others = Vec::new();
-    // Numbers below the highest one that are free are taken first.
+    // The kernel gives the lowest free descriptor first.
     for _ in 0..most {
         let mut connection = connect(&mesh, 2).await;
         match asks(&mut connection).await {

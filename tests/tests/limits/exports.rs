@@ -1,4 +1,4 @@
-//! Downloads of one address at the same time.
+//! The limit of concurrent downloads of one address.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn path() -> String {
     format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET)
 }
 
-/// Downloads until it is not refused for what others hold.
+/// Repeats a download until it is not refused for the concurrent ones.
 async fn until_taken(outside: &Outside) -> Answer {
     retry(SOON, async || {
         let answer = timeout(SOON, outside.get(&path())).await.expect("it is answered");
@@ -33,7 +33,8 @@ async fn until_taken(outside: &Outside) -> Answer {
     .await
 }
 
-/// Downloads from a locked table until it is not refused for what others hold, but waits.
+/// Repeats a download of a locked table until it is not refused for the concurrent ones but waits for the
+/// lock.
 async fn until_waiting(outside: &Outside) -> JoinHandle<Answer> {
     retry(SOON, async || {
         let outside = outside.clone();
@@ -58,7 +59,7 @@ async fn one_download_more_than_allowed_is_refused_until_another_is_over_or_its_
     let rpc = Rpc::of(&mesh).await;
     let called = Called::by_path(&path()).unwrap();
 
-    // Two that wait for a table: one over HTTP, one over gRPC.
+    // Two downloads that wait for the lock: one over HTTP, one over gRPC.
     let locked = Locked::table(&database, "ledger").await;
     let over_http = tokio::spawn({
         let outside = outside.clone();
@@ -81,14 +82,14 @@ async fn one_download_more_than_allowed_is_refused_until_another_is_over_or_its_
     });
     locked.await_queries("export", 3, SOON).await;
 
-    // A reader that leaves frees its place at once, while the table is still locked.
+    // A client that disconnects frees its permit at once, while the table is still locked.
     over_http.abort();
     let next = until_waiting(&outside).await;
     locked.free().await;
     assert_eq!(next.await.unwrap().status, 200);
     assert_eq!(other.await.unwrap().status, 200);
     assert!(over_grpc.await.unwrap().is_ok());
-    // Both places are free again.
+    // Both permits are free again.
     for _ in 0..4 {
         assert_eq!(until_taken(&outside).await.status, 200);
         rpc.download(&called).await.expect("the one before is over");

@@ -1,5 +1,5 @@
-//! Places among the requests that are being answered: neither one address nor one operation gets all of them,
-//! and what needs none is answered always.
+//! Permits for concurrent requests: neither one address nor one operation gets all of them, and requests that
+//! need no permit are always answered.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::limits::{HOT, get_for, metric};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Room for eight, of which one gets half. Behind the edge there is room for all that it asks, and asks
-/// again.
+/// Eight permits at the edge, of which one owner gets at most half. The query service has enough connections
+/// for all that the edge sends, repeated reads included.
 fn narrow(setup: MeshSetup<'_>) -> MeshSetup<'_> {
     setup
         .env("MESH_EDGE_IN_FLIGHT", "8")
@@ -29,12 +29,12 @@ fn narrow(setup: MeshSetup<'_>) -> MeshSetup<'_> {
         .env("MESH_QUERY_LIST_CONNECTIONS", "32")
 }
 
-/// A read of a table that is locked, different each time.
+/// A read of the locked table, with another query for each number.
 fn slow(at: usize) -> String {
     format!("{HOT}?pagination.first={}", at + 1)
 }
 
-/// Sends four reads that wait for a table.
+/// Sends four reads that wait for the lock.
 async fn four_wait(
     mesh: &Mesh,
     outside: &Outside,
@@ -54,7 +54,7 @@ async fn at_once(outside: &Outside, client: &str, path: &str) -> Answer {
     timeout(SOON, get_for(outside, client, path)).await.expect("it does not wait")
 }
 
-/// What is answered whatever waits.
+/// Requests that are answered whatever else waits.
 async fn vital_is_answered(mesh: &Mesh, outside: &Outside, client: &str) {
     assert_eq!(at_once(outside, client, "/health").await.status, 200);
     assert_eq!(at_once(outside, client, "/limits").await.status, 200);
@@ -98,7 +98,7 @@ async fn one_client_leaves_room_for_the_others() {
     assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
     assert_eq!(metric(&mesh, "mesh_edge_requests_shed_total{reason=\"address\"}").await, 1);
     assert_eq!(at_once(&outside, "203.0.113.10", "/accounts").await.status, 200, "another client");
-    // An answer that is known needs no place; it is known for a second.
+    // A cached answer needs no permit; it is fresh for a second.
     let deadline = Instant::now() + SOON;
     while at_once(&outside, greedy, "/accounts").await.status != 200 {
         assert!(Instant::now() < deadline, "what is in memory is refused");

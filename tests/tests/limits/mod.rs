@@ -1,5 +1,5 @@
-//! What one client may take, so that there is something left for the others: requests a second, downloads,
-//! places, connections.
+//! The limits of one client in favour of the others: requests per second, downloads, concurrent requests,
+//! connections.
 
 mod connections;
 mod exports;
@@ -10,10 +10,10 @@ use mesh_testbed::{Answer, Mesh};
 use mesh_tests::outside::Outside;
 use reqwest::Method;
 
-/// A read that the edge answers from memory, once it knows the answer.
+/// A read that the edge answers from its cache after the first time.
 const HOT: &str = "/api/v2/delegations";
 
-/// Gets a path for a client behind a proxy.
+/// Gets a path as a trusted proxy on behalf of a client address.
 async fn get_for(outside: &Outside, client: &str, path: &str) -> Answer {
     Answer::to(outside.request(Method::GET, path).header("x-forwarded-for", client)).await
 }

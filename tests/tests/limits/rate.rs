@@ -1,4 +1,4 @@
-//! Requests a second of one address.
+//! The limit of requests per second of one address.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tonic::{Code, Request};
 
 use crate::limits::{HOT, get_for, metric};
 
-/// Requests at once; and more than can come back while a test runs.
+/// The burst; and a number of requests that exceeds what is refilled while a test runs.
 const BURST: u64 = 8;
 const MANY: u64 = 200;
 
@@ -24,7 +24,7 @@ fn limited(setup: MeshSetup<'_>) -> MeshSetup<'_> {
     setup.env("MESH_EDGE_RATE_PER_S", "1").env("MESH_EDGE_RATE_BURST", BURST.to_string())
 }
 
-/// How a client stands: limit, remaining, reset.
+/// The rate limit headers of an answer: limit, remaining, reset.
 fn standing(answer: &Answer) -> [u64; 3] {
     ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"].map(|name| {
         let value = answer.header(name).and_then(|value| value.parse().ok());
@@ -32,7 +32,7 @@ fn standing(answer: &Answer) -> [u64; 3] {
     })
 }
 
-/// Asks until it is refused.
+/// Sends requests until one is refused.
 async fn use_up(outside: &Outside, client: &str, path: &str) -> Answer {
     for _ in 0..MANY {
         let answer = get_for(outside, client, path).await;
@@ -51,7 +51,7 @@ async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() 
     let limits = outside.get("/limits").await;
     assert_eq!(limits.json()["rate"]["requestsPerS"], 1);
     assert_eq!(standing(&limits)[..2], [BURST, BURST - 1]);
-    // A hot answer, a mistake and a path that is none all count.
+    // A cached answer, a client error and an unknown path all count.
     for (path, status) in
         [(HOT, 200), (HOT, 200), ("/api/v2/delegations?pagination.first=x", 400), ("/no", 404)]
     {
@@ -66,14 +66,14 @@ async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() 
     assert!((1..=BURST).contains(&reset), "{refused:?}");
     assert!(metric(&mesh, "mesh_edge_requests_limited_total{limit=\"rate\"}").await >= 1);
 
-    // The order of contract 2.3: what is wrong with path, method or size is said first.
+    // The order of contract 2.3: errors of path, method and size come before the rate limit.
     assert_eq!(outside.get("/no").await.status, 404);
     let wrong = outside.send("DELETE", HOT).await;
     assert_eq!((wrong.status, wrong.header("retry-after")), (405, None));
     let post =
         |length: usize| Answer::to(outside.request(Method::POST, "/transaction").body(" ".repeat(length)));
     assert_eq!((post((2 << 20) + 1).await.status, post(2).await.status), (413, 429));
-    // Browsers ask before they ask, and do not show a refusal of that.
+    // CORS preflight requests are not limited, since browsers do not show their refusal.
     assert_eq!(outside.send("OPTIONS", HOT).await.status, 204);
     for _ in 0..2 * BURST {
         assert_eq!(
@@ -83,7 +83,7 @@ async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() 
         );
     }
 
-    // A second later one request is let through again, however many were refused.
+    // A second later one request is allowed again, however many were refused.
     eventually(SOON, "a client that was refused is banned", async || outside.get(HOT).await.status != 429)
         .await;
 }
@@ -96,7 +96,7 @@ async fn over_grpc_the_limit_is_the_same_one_and_health_is_answered() {
     let rpc = Rpc::of(&mesh).await;
     let called = Called::by_path(HOT).unwrap();
     let mut refused = rpc.call(&called).await;
-    // One request came back meanwhile, perhaps.
+    // Perhaps one request was refilled meanwhile.
     for _ in 0..MANY {
         if refused.is_err() {
             break;

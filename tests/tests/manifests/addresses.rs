@@ -1,5 +1,5 @@
-//! Where the workloads find each other, and whether they fit a small machine. Behind a headless Service a
-//! restart lasts as long as somebody caches the record of the pod's address; a ClusterIP outlives the pod.
+//! How the workloads find each other, and whether they fit a small machine. Behind a headless Service a
+//! restart is noticed only when cached DNS records of the pod's address expire; a ClusterIP outlives the pod.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,10 @@ use serde_json::{Value, json};
 
 use crate::manifests::rendered::{Overlay, overlays, parts, text};
 
-/// What the manifests leave to an operator: CloudNativePG makes the Services of its cluster, with addresses
-/// that last.
+/// Services that are not in the manifests: CloudNativePG creates those of its cluster, with ClusterIPs.
 const MADE_BY_AN_OPERATOR: [&str; 2] = ["postgres-rw", "postgres-ro"];
 
-/// What is free of a machine of two cores beside the control plane of kind, millicores.
+/// CPU left by the control plane of kind on a machine of two cores, millicores.
 const FREE_MILLICORES: u64 = 1000;
 
 /// Host names of all addresses in the variables of the workloads, without those outside of the namespace.
@@ -34,7 +33,7 @@ fn hosts(overlay: &Overlay) -> BTreeSet<(String, String)> {
     hosts
 }
 
-/// What is wrong with the addresses of an overlay.
+/// Violations of the rules for addresses in an overlay.
 fn faults(overlay: &Overlay) -> Vec<String> {
     let certified: BTreeSet<_> = overlay
         .of_kind("Certificate")
@@ -56,7 +55,7 @@ fn faults(overlay: &Overlay) -> Vec<String> {
     faults
 }
 
-/// What is wrong with the Service of one server of several.
+/// What is wrong with the Service of one server of a cluster.
 fn fault_of_server(overlay: &Overlay, service: &Value, certified: &BTreeSet<&str>) -> Option<&'static str> {
     let selector = &service["spec"]["selector"];
     let index = selector["apps.kubernetes.io/pod-index"].as_str()?.parse::<u64>().unwrap_or(u64::MAX);
@@ -106,8 +105,8 @@ fn an_address_that_goes_with_its_pod_is_found() {
     }
 }
 
-/// A bus server with others sends its clients to them before it ends; one alone would only be away for
-/// longer.
+/// A bus server of a cluster moves its clients to the others before it ends; for a single one that would only
+/// make its restart longer.
 #[test]
 fn a_bus_server_leaves_as_a_lame_duck_where_there_are_others() {
     for overlay in overlays() {
@@ -118,13 +117,13 @@ fn a_bus_server_leaves_as_a_lame_duck_where_there_are_others() {
     }
 }
 
-/// Cores asked for, millicores.
+/// The CPU requests of a pod, millicores.
 fn millicores(container: &Value) -> u64 {
     let cpu = text(container, "/resources/requests/cpu");
     cpu.strip_suffix('m').map_or_else(|| cpu.parse::<u64>().unwrap() * 1000, |milli| milli.parse().unwrap())
 }
 
-/// With all replicas that the autoscalers may make, and one more of each while it rolls.
+/// Counts all replicas that the autoscalers may create, and one more of each during a rolling update.
 #[test]
 fn dev_fits_a_machine_of_two_cores() {
     let Some(dev) = overlays().iter().find(|overlay| overlay.name == "dev") else { return };

@@ -1,4 +1,4 @@
-//! The bus server's configuration in the eyes of a real nats-server.
+//! The bus server's configuration, checked by a real nats-server.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,7 +7,7 @@ use mesh_tests::say;
 
 use crate::manifests::{path, read};
 
-/// Says what the server makes of the configuration in a folder; nothing when it takes it.
+/// The complaints of nats-server about the configuration in a folder; `None` when it is valid.
 fn complaint(folder: &Path) -> Option<String> {
     let server = find_nats().expect("nats-server is needed");
     let mut command = Command::new(server);

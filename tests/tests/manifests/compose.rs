@@ -1,4 +1,4 @@
-//! `docker-compose.yml`: what it is by its own schema, and that it says the same as the manifests.
+//! `docker-compose.yml`: conforms to the schema of Compose, and agrees with the manifests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use crate::manifests::{
 
 const SCHEMA: &str = include_str!("schemas/compose.json");
 
-/// The file with its anchors and merges carried out, and its `${…}` as they are.
+/// The file with anchors and merges resolved, and `${…}` unchanged.
 fn compose() -> Value {
     serde_saphyr::from_str(&read("docker-compose.yml")).unwrap()
 }
@@ -57,7 +57,7 @@ fn every_block_is_closed() {
         assert_eq!(block["cap_drop"], json!(["ALL"]), "{name}");
         assert_eq!(block["security_opt"], json!(["no-new-privileges:true"]), "{name}");
         assert!(block.get("privileged").or(block.get("cap_add")).is_none(), "{name}");
-        // Ours say it in the image.
+        // Our images set the user themselves.
         let is_ours = text(&block, "/image").starts_with("tradewind/");
         assert!(
             is_ours || text(&block, "/user").split_once(':').is_some_and(|(user, _)| user != "0"),
@@ -108,7 +108,7 @@ fn a_service_is_set_as_in_the_cluster() {
     }
 }
 
-/// The images of the manifests by name, with their versions.
+/// The images of the manifests: name and versions.
 fn images() -> BTreeMap<String, String> {
     let files = ["base", "components/postgres", "components/node"]
         .map(|folder| format!("k8s/{folder}/kustomization.yaml"));
@@ -149,7 +149,7 @@ fn images_are_of_the_same_versions_as_in_the_cluster() {
     );
 }
 
-/// What the script makes is what the blocks and the bus server's users need.
+/// The script creates exactly the passwords that the blocks and the bus server's users need.
 #[test]
 fn the_passwords_that_are_made_are_those_of_the_users() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The shell steps of the Dockerfile over a copy of what would be sent to a builder, without one.
+//! Runs the shell steps of the Dockerfile on a copy of the build context, without a container builder.
 
 use std::{
     fs,
@@ -9,10 +9,10 @@ use std::{
 
 use crate::manifests::{path, read};
 
-/// What the steps find and make at the root of the image of a builder.
+/// Folders at the root of the builder's image that the steps use.
 const AT_THE_ROOT: [&str; 5] = ["/target", "/programs", "/root-of", "/home-of", "/tmp/program"];
 
-/// Says how it was called, and makes what would be built.
+/// A cargo that prints its arguments and creates the files that a build would.
 const CARGO: &str = "#!/bin/sh
 echo \"$*\" > CALLED
 mkdir -p TARGET/release
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
 done
 ";
 
-/// The commands of the `RUN` steps of a stage, without their mounts.
+/// The commands of a stage's `RUN` steps, without their mounts.
 fn steps(stage: &str) -> Vec<String> {
     let dockerfile = read("Dockerfile").replace("\\\n", " ");
     let of_stage = dockerfile.lines().skip_while(|line| !line.ends_with(&format!(" AS {stage}")));
@@ -32,7 +32,7 @@ fn steps(stage: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs a step in `source`, where whatever stands at the root of an image stands in `root`.
+/// Runs a step in `source`; folders at the root of the image are in `root`.
 fn run(step: &str, source: &Path, root: &Path) {
     let mut step = step.to_owned();
     for place in AT_THE_ROOT {
@@ -43,7 +43,7 @@ fn run(step: &str, source: &Path, root: &Path) {
     assert!(ran.status.success(), "{step}\n{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// Copies what `.dockerignore` lets through: nothing, but for what its `!` lines name.
+/// Copies the build context: `.dockerignore` excludes everything but its `!` lines.
 fn sent_to_a_builder(to: &Path) {
     let ignore = read(".dockerignore");
     assert!(ignore.lines().any(|line| line == "*"), "everything is left out that is not named");
@@ -82,7 +82,7 @@ fn what_is_sent_to_a_builder_is_a_workspace_whose_programs_are_built_from_new_so
         let copies = dockerfile.contains(&format!("COPY --from=build /programs/{program} "));
         assert!(copies, "{program} is in no image");
     }
-    // The next stage gathers what the programs find beside themselves.
+    // The next stage collects the files that the programs need at run time.
     fs::create_dir_all(root.join("tmp")).unwrap();
     fs::copy("/bin/true", root.join("tmp/program")).unwrap();
     let gather = steps("found").pop().unwrap();
@@ -96,15 +96,14 @@ fn what_is_sent_to_a_builder_is_a_workspace_whose_programs_are_built_from_new_so
     }
 }
 
-/// Runs the build stage with a cargo that only writes down how it is called, and returns the programs that it
-/// is to build.
+/// Runs the build stage with a stand-in for cargo; returns the programs that it was called to build.
 fn built_programs(folder: &Path, source: &Path, root: &Path) -> Vec<String> {
     let called = folder.join("called");
     let cargo = CARGO.replace("CALLED", &called.to_string_lossy());
     let cargo = cargo.replace("TARGET", &root.join("target").to_string_lossy());
     fs::create_dir_all(root.join("bin")).unwrap();
-    // Written by another process: a file that this one has open while another test starts something cannot be
-    // run.
+    // Written by a child process: if this process had the file open for writing while another test forks,
+    // running it would fail with "text file busy".
     let script = folder.join("cargo");
     fs::write(&script, cargo).unwrap();
     let installed = Command::new("install").arg("-m755").arg(&script).arg(root.join("bin/cargo")).status();

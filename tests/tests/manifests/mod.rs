@@ -1,6 +1,6 @@
-//! What runs the mesh on machines of others: the overlays of `k8s` as kustomize renders them, and
-//! `docker-compose.yml`. They are held against the schemas of Kubernetes and of every custom resource,
-//! against a policy, against the pairs that talk, and against the variables that the services read.
+//! The deployments: the overlays of `k8s` as kustomize renders them, and `docker-compose.yml`. They are
+//! checked against the schemas of Kubernetes and of every custom resource, a security policy, the intended
+//! connections, and the variables that the services read.
 
 mod addresses;
 mod bus;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// The services.
 const SERVICES: [&str; 5] = ["edge", "query", "tx-relay", "node-info", "export"];
 
-/// A file of the repository.
+/// The path of a file of the repository.
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
 }

@@ -1,5 +1,4 @@
-//! Who may talk to whom, worked out from all policies together as a cluster does it, against the table of
-//! those that do.
+//! The connections that all network policies together allow, compared with the table of the intended ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +6,7 @@ use serde_json::Value;
 
 use crate::manifests::rendered::{Overlay, overlays, parts, text, texts};
 
-/// Somebody who may want to talk: a namespace and labels.
+/// An end of a connection: a namespace and labels.
 #[derive(Debug, Clone)]
 struct Actor {
     name: String,
@@ -17,10 +16,10 @@ struct Actor {
 
 const HERE: &str = "tradewind";
 
-/// Ports that anything listens on.
+/// All ports that any program listens on.
 const PORTS: [u16; 13] = [53, 443, 4222, 4318, 5432, 6222, 6443, 8000, 8080, 8222, 9090, 9100, 26657];
 
-/// Whoever is outside of the namespace; `anywhere` is any other place of the cluster or of the world.
+/// Actors outside of the namespace; `anywhere` is any other place in the cluster or on the internet.
 const OUTSIDE: [(&str, &[(&str, &str)]); 6] = [
     ("anywhere", &[]),
     ("cnpg-system", &[]),
@@ -30,7 +29,7 @@ const OUTSIDE: [(&str, &[(&str, &str)]); 6] = [
     ("kube-system", &[("k8s-app", "kube-dns")]),
 ];
 
-/// The pairs that talk in every overlay, but for asking for names, which everybody does.
+/// The intended connections of every overlay, without name resolution, which all actors use.
 const PAIRS: &str = "
     edge -> nats:4222
     edge -> collector:4318
@@ -52,7 +51,7 @@ const PAIRS: &str = "
     collector -> monitoring:4318
 ";
 
-/// Those of a developer's machine.
+/// Additional ones of the overlay for a developer's machine.
 const DEV: &str = "
     anywhere -> edge:8080
     anywhere -> edge:9090
@@ -84,7 +83,7 @@ fn table(rows: &str) -> BTreeSet<String> {
     rows.lines().map(str::trim).filter(|row| !row.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether a selector of labels takes these; one that says nothing takes all.
+/// Whether a label selector matches; an empty one matches everything.
 fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
     let equal = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
     let equal = equal.into_iter().all(|(key, value)| labels.get(key).is_some_and(|label| value == label));
@@ -96,7 +95,7 @@ fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
     equal && within.all(|holds| holds)
 }
 
-/// Whether a peer of a rule is this actor.
+/// Whether a peer of a rule matches this actor.
 fn is_peer(peer: &Value, actor: &Actor) -> bool {
     assert!(peer.get("ipBlock").is_none(), "this test does not know {peer}");
     let namespace = [("kubernetes.io/metadata.name".to_owned(), actor.namespace.to_owned())].into();
@@ -107,9 +106,9 @@ fn is_peer(peer: &Value, actor: &Actor) -> bool {
     in_namespace && peer.get("podSelector").is_none_or(|selector| selects(selector, &actor.labels))
 }
 
-/// What the policies for an actor say of one direction.
+/// The policies that select an actor, for one direction.
 struct Side<'a> {
-    /// Nobody says anything: everything may pass.
+    /// No policy selects the actor: everything is allowed.
     is_open: bool,
     rules: Vec<&'a Value>,
     peers: &'static str,
@@ -141,7 +140,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Everybody, with those that an operator starts.
+/// All actors, including the pods that an operator starts.
 fn actors(overlay: &Overlay) -> Vec<Actor> {
     let owned = |labels: &[(&str, &str)]| {
         labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -162,8 +161,8 @@ fn actors(overlay: &Overlay) -> Vec<Actor> {
     actors
 }
 
-/// What is let through, as rows of the table. What is let through to or from everybody is told of `anywhere`
-/// alone.
+/// The allowed connections as rows of the table. What is allowed to or from every actor is listed for
+/// `anywhere` alone.
 fn talks(overlay: &Overlay) -> BTreeSet<String> {
     let sides = actors(overlay).into_iter().map(|actor| {
         let (out, into) =

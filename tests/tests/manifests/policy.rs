@@ -1,4 +1,4 @@
-//! What holds for every pod, and for every service, whatever the overlay.
+//! Rules for every pod and every service of all overlays.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use crate::manifests::{
     rendered::{Overlay, overlays, parts, text, texts},
 };
 
-/// Who reads passwords from its environment: the bus server, which knows no other way.
+/// The bus server reads passwords from its environment, since it has no other way.
 const MAY_HAVE_SECRETS_AS_VARIABLES: &str = "nats";
 
-/// What the chassis takes beyond MESH_STOP_GRACE_S for its last telemetry and its end, seconds.
+/// Most time of the chassis after MESH_STOP_GRACE_S for its last telemetry and its exit, seconds.
 const AFTER_GRACE_S: u64 = 5;
 
-/// How long it takes until nobody sends new connections any more, seconds.
+/// Time until no more new connections are sent to a terminating pod, seconds.
 const ENDPOINTS_KNOWN_WITHIN_S: u64 = 5;
 
 #[test]
@@ -34,7 +34,7 @@ fn every_pod_is_restricted() {
     }
 }
 
-/// Rules that do not hold.
+/// The violated rules.
 #[derive(Default)]
 struct Faults(Vec<String>);
 
@@ -151,7 +151,7 @@ fn faults_of_service(overlay: &Overlay, name: &str) -> Vec<String> {
     faults.0
 }
 
-/// Whether a selector selects the pods of a service and no others.
+/// Whether a selector selects the pods of this service and no others.
 fn selects(name: &str, selector: &Value) -> bool {
     texts(selector, "/matchLabels") == [("app.kubernetes.io/name".to_owned(), name.to_owned())].into()
 }
@@ -216,7 +216,7 @@ fn faults_of_start_and_stop(overlay: &Overlay, name: &str) -> Vec<String> {
     let grace: u64 = variables["MESH_STOP_GRACE_S"].parse().unwrap();
     let time = pod["terminationGracePeriodSeconds"].as_u64().unwrap_or_default();
     faults.must(time >= pre_stop + grace + AFTER_GRACE_S, "time to stop");
-    // The others are reached over the bus, and tell it when they leave.
+    // The other services are reached over the bus, and announce there that they stop.
     faults.must(
         name != "edge" || pre_stop >= ENDPOINTS_KNOWN_WITHIN_S,
         "a pause until nobody connects any more",
@@ -251,7 +251,7 @@ fn faults_of_ports(overlay: &Overlay, name: &str) -> Vec<String> {
     faults.0
 }
 
-/// A break of each rule is seen.
+/// A violation of each rule is found.
 #[test]
 fn what_is_not_restricted_is_found() {
     let Some(overlay) = overlays().first() else { return };
@@ -302,7 +302,8 @@ fn what_is_not_restricted_is_found() {
     }
 }
 
-/// What a pod mounts or takes variables from is there, or is named where operators are told what to make.
+/// Config maps, secrets and claims that a pod refers to exist, or are listed where operators are told what to
+/// create.
 #[test]
 fn every_reference_leads_somewhere() {
     let told = crate::manifests::read("docs/operations/kubernetes.md");
@@ -353,7 +354,7 @@ fn every_reference_leads_somewhere() {
             }
         }
         let made = overlay.of_kind("Certificate").map(|certificate| text(certificate, "/spec/secretName"));
-        // CloudNativePG makes an authority for its cluster.
+        // CloudNativePG creates a certificate authority for its cluster.
         let made = made.chain(overlay.of_kind("Cluster").map(|_| "postgres-ca"));
         let there: BTreeSet<_> =
             overlay.of_kind("Secret").map(|secret| text(secret, "/metadata/name")).chain(made).collect();

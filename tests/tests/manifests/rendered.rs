@@ -1,4 +1,4 @@
-//! The overlays as they go to a cluster.
+//! The overlays as a cluster gets them.
 
 use std::{collections::BTreeMap, process::Command, sync::OnceLock};
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::manifests::path;
 
-/// The overlays.
+/// Names of the overlays.
 pub(crate) const OVERLAYS: [&str; 2] = ["dev", "production"];
 
-/// An overlay with its objects.
+/// A rendered overlay: its objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Overlay {
     pub(crate) name: &'static str,
     pub(crate) objects: Vec<Value>,
 }
 
-/// All overlays; none, and a word about it, where nobody renders them.
+/// All overlays; none, with a message, when kustomize is not installed.
 pub(crate) fn overlays() -> &'static [Overlay] {
     static RENDERED: OnceLock<Vec<Overlay>> = OnceLock::new();
     RENDERED.get_or_init(|| {
@@ -44,12 +44,12 @@ pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The parts of a list at a path; none when there is none.
+/// The items of a list at a path; empty when there is none.
 pub(crate) fn parts<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// A map of texts at a path; empty when there is none.
+/// A map of strings at a path; empty when there is none.
 pub(crate) fn texts(object: &Value, pointer: &str) -> BTreeMap<String, String> {
     let map = object.pointer(pointer).and_then(Value::as_object);
     map.into_iter()
@@ -69,20 +69,20 @@ impl Overlay {
         self.of_kind(kind).find(|object| object["metadata"]["name"] == name)
     }
 
-    /// What starts pods, and its template: deployments, stateful sets and jobs.
+    /// The objects with a pod template: deployments, stateful sets and jobs.
     pub(crate) fn templates(&self) -> impl Iterator<Item = (&str, &Value)> {
         let kinds = ["Deployment", "StatefulSet", "Job"];
         let starting = self.objects.iter().filter(move |object| kinds.contains(&text(object, "/kind")));
         starting.map(|object| (text(object, "/metadata/name"), &object["spec"]["template"]))
     }
 
-    /// The pod of a workload.
+    /// The pod spec of a workload.
     pub(crate) fn pod(&self, name: &str) -> &Value {
         let template = self.templates().find(|(of, _)| *of == name);
         template.unwrap_or_else(|| panic!("{}: there is no {name}", self.name)).1
     }
 
-    /// The variables of a workload's containers, as far as they are written in the manifests.
+    /// The variables of a workload's containers with a literal value in the manifests.
     pub(crate) fn variables(&self, name: &str) -> BTreeMap<String, String> {
         let mut variables = BTreeMap::new();
         for container in parts(self.pod(name), "/spec/containers") {

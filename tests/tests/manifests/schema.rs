@@ -1,5 +1,5 @@
-//! Every object against the schema of its kind, strictly: what the API server would drop or refuse is a
-//! mistake.
+//! Every object against the schema of its kind, strictly: fields that the API server would drop or refuse are
+//! errors.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::manifests::rendered::{overlays, text};
 const DEFINITIONS: &str = include_str!("schemas/kubernetes.json");
 const KINDS: &str = include_str!("schemas/kinds.json");
 
-/// The schema of a kind, `apps/v1/Deployment`.
+/// The schema of a kind, such as `apps/v1/Deployment`.
 fn validator(kind: &str) -> Validator {
     let kinds: Value = serde_json::from_str(KINDS).unwrap();
     let definitions: Value = serde_json::from_str(DEFINITIONS).unwrap();
@@ -47,7 +47,7 @@ fn every_object_is_what_its_schema_says() {
     }
 }
 
-/// One wrong word in a kind that is built in and in each custom one.
+/// An unknown field is found in a built-in kind and in each custom one.
 #[test]
 fn what_is_not_in_a_schema_is_found() {
     let Some(production) = overlays().iter().find(|overlay| overlay.name == "production") else { return };

@@ -1,5 +1,5 @@
-//! What containers start really starts with what they are given: a database without tables, addresses without
-//! passwords, and files that hold them.
+//! The programs of the containers really start with the deployed configuration: a database without tables,
+//! addresses without passwords, and password files.
 
 use std::{
     net::SocketAddr,
@@ -20,10 +20,10 @@ use tokio::{
 
 use crate::manifests::rendered::text;
 
-/// A machine with little to spare may take so long.
+/// Time limit of a start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program beside this test, with these variables alone.
+/// A command for a program in the test's target folder, with these variables alone.
 fn program(name: &str, variables: &[(&str, &str)]) -> Command {
     let test = std::env::current_exe().unwrap();
     let mut command = Command::new(test.parent().unwrap().parent().unwrap().join(name));
@@ -31,7 +31,7 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
     command
 }
 
-/// An address without its password, a file with that, and the password.
+/// An address without its password, a file with the password, and the password.
 fn apart(url: &str, folder: &Path) -> (String, PathBuf, String) {
     let (scheme, rest) = url.split_once("://").unwrap();
     let (who, place) = rest.rsplit_once('@').unwrap();
@@ -41,7 +41,7 @@ fn apart(url: &str, folder: &Path) -> (String, PathBuf, String) {
     (format!("{scheme}://{user}@{place}"), file, password.to_owned())
 }
 
-/// Runs to the end; what it said must not show the password.
+/// Runs a command to its end; asserts that its output does not contain the password.
 async fn run(mut command: Command, password: &str) -> (ExitStatus, String) {
     let run = timeout(PATIENCE, command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
@@ -49,7 +49,7 @@ async fn run(mut command: Command, password: &str) -> (ExitStatus, String) {
     (run.status, said)
 }
 
-/// Reads the log of the node until it says where it answers.
+/// Reads the node's log until it names its address.
 async fn address(node: &mut Child) -> String {
     let mut lines = BufReader::new(node.stderr.take().unwrap()).lines();
     let read = async {
@@ -64,7 +64,7 @@ async fn address(node: &mut Child) -> String {
         panic!("the node ended: {before}");
     };
     let url = timeout(PATIENCE, read).await.unwrap();
-    // Whoever is not read any more would stop at a full pipe.
+    // Reads on, since a process whose output is not read blocks at a full pipe.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     url
 }
@@ -77,7 +77,7 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let file = file.to_str().unwrap();
     let of_database = [("MESH_DATABASE_URL", url.as_str()), ("MESH_DATABASE_PASSWORD_FILE", file)];
 
-    // It waits until somebody has migrated.
+    // The service waits for the migration.
     let home = folder.path().join("home");
     let mut node = program("mesh", &of_database);
     node.args(["node", "--listen=127.0.0.1:0", "--demo-blocks=60", "--demo-parties=8"]);
@@ -98,7 +98,7 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let rpc = address(&mut node).await;
     assert!(http_client().get(format!("{rpc}/health")).send().await.unwrap().status().is_success());
 
-    // The service's own user, who may read since the migration.
+    // The service's own database user, which the migration granted its rights.
     let (url, file, query_password) = apart(&database.url_of("query"), folder.path());
     assert!(url.contains("://query@"), "{url}");
     let query = Service::configure("query").env("MESH_DATABASE_URL", url);
@@ -128,7 +128,7 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     assert!(stopped(&mut node).await.success());
 }
 
-/// KEDA's reader knows the older form only, and stops at the first kind that is not in it.
+/// The configuration that KEDA reads has the older form only; its reader stops at the first unknown kind.
 fn is_read_by_autoscalers(page: &str) {
     let scaled: Vec<Value> =
         serde_saphyr::from_multiple(&crate::manifests::read("k8s/components/export-keda/scaled-object.yaml"))
@@ -142,14 +142,14 @@ fn is_read_by_autoscalers(page: &str) {
     }
 }
 
-/// Ends a process as containers are ended.
+/// Stops a process with SIGTERM, as container runtimes do.
 async fn stopped(process: &mut Child) -> ExitStatus {
     let pid = rustix::process::Pid::from_raw(process.id().unwrap().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     timeout(PATIENCE, process.wait()).await.unwrap().unwrap()
 }
 
-/// As `MESH_CONSENSUS=cometbft` has it.
+/// The configuration of `MESH_CONSENSUS=cometbft`.
 #[tokio::test]
 async fn a_real_node_goes_on_where_the_demo_network_ends() {
     let Some(cometbft) = find_cometbft() else { return say("skipped, CometBFT is not on the PATH") };

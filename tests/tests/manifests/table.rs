@@ -1,5 +1,5 @@
-//! The table of all variables for operators is made of what services read, what their READMEs tell, and what
-//! is set.
+//! The operators' table of all variables is generated from what services read, what their READMEs say, and
+//! what manifests set.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -14,7 +14,7 @@ const BEGIN: &str =
     "<!-- variables: made, MESH_UPDATE=1 cargo test -p mesh-tests --test integration manifests:: -->\n";
 const END: &str = "<!-- end of variables -->\n";
 
-/// Where the variables of the services are set.
+/// The files that set the services' variables.
 fn set_in() -> Vec<(&'static str, BTreeMap<&'static str, Vec<String>>)> {
     let mut places = vec![("compose", SERVICES.map(|service| (service, compose::variables(service))).into())];
     for (name, overlay) in OVERLAYS.iter().zip(overlays()) {

@@ -1,4 +1,4 @@
-//! Variables: what manifests set, services read and documents tell are the same names.
+//! Environment variables: manifests set, services read and documents describe the same names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,17 +11,18 @@ use crate::manifests::{
     rendered::{overlays, parts},
 };
 
-/// Read by name as the system hands them on, not as configuration.
+/// Set by the system for socket activation; not configuration.
 const INHERITED: &str = "LISTEN_FDS";
 
-/// The names that a service says it reads, but for the standard ones of telemetry.
+/// The names of the variables that a service reads by its own `--help`, without the standard ones of
+/// telemetry.
 pub(crate) fn read_by(service: &str) -> &'static BTreeSet<String> {
     static READ: OnceLock<BTreeMap<&str, BTreeSet<String>>> = OnceLock::new();
     let ours = |service| words(&help(service, &[])).filter(|name| !name.starts_with("OTEL_")).collect();
     &READ.get_or_init(|| SERVICES.map(|service| (service, ours(service))).into())[service]
 }
 
-/// What a program of ours says of itself.
+/// The output of one of our programs for `--help`.
 fn help(program: &str, arguments: &[&str]) -> String {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().parent().unwrap().join(program);
@@ -31,7 +32,7 @@ fn help(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(run.stdout).unwrap()
 }
 
-/// The variables that a text names.
+/// The names of variables in a text.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
     let ours = words
@@ -39,7 +40,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     ours.filter(|word| !word.ends_with('_')).map(str::to_owned)
 }
 
-/// The standard ones, by the table of the document on telemetry.
+/// The standard variables of telemetry, by the table in its document.
 pub(crate) fn of_telemetry() -> BTreeSet<String> {
     let document = read("docs/telemetry.md");
     rows(&document)
@@ -48,7 +49,7 @@ pub(crate) fn of_telemetry() -> BTreeSet<String> {
         .collect()
 }
 
-/// The rows of tables of variables: names, default, meaning.
+/// The rows of a table of variables: names, default, meaning.
 fn rows(document: &str) -> impl Iterator<Item = [&str; 3]> {
     document.lines().filter(|line| line.starts_with("| `")).filter_map(|line| {
         let mut cells = line.trim_matches('|').splitn(3, " | ").map(str::trim);
@@ -56,7 +57,7 @@ fn rows(document: &str) -> impl Iterator<Item = [&str; 3]> {
     })
 }
 
-/// The variables that the README of a service tells of, with their defaults.
+/// The variables in a service's README with their defaults.
 pub(crate) fn told_of(service: &str) -> BTreeMap<String, String> {
     let document = read(&format!("services/{service}/README.md"));
     let mut told = BTreeMap::new();
@@ -71,11 +72,11 @@ pub(crate) fn told_of(service: &str) -> BTreeMap<String, String> {
     told
 }
 
-/// What may be set for whoever runs in a pod or a block of this name.
+/// The variables that the program of a pod or compose block of this name reads.
 pub(crate) fn may_be_set(name: &str) -> BTreeSet<String> {
     match name {
         "migrate" => {
-            // It seals as `export` does.
+            // This job seals as `export` does.
             let seals = may_be_set("export").into_iter().filter(|name| !name.starts_with("OTEL_"));
             words(&help("mesh", &["migrate"])).chain(seals).collect()
         }
@@ -117,7 +118,7 @@ fn every_variable_that_is_read_is_told_and_no_other() {
     }
 }
 
-/// Without a cluster, too: what the files of the base set.
+/// Needs no kustomize: reads the files of the base.
 #[test]
 fn the_base_sets_what_services_read() {
     for service in SERVICES {
@@ -128,7 +129,7 @@ fn the_base_sets_what_services_read() {
     assert!(path("k8s/base/kustomization.yaml").is_file());
 }
 
-/// The files of secrets that variables name: alone, or in an address.
+/// The secret files that a variable's value names: alone, or in an address.
 fn files(variables: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
     variables.values().flat_map(|value| value.split('=')).filter(|value| value.starts_with("/run/secrets/"))
 }
