@@ -1,5 +1,5 @@
-//! Tells the testbed which migrations and grants it is built with, so that a template database is used only
-//! by builds that would make the same one.
+//! Exports a hash of the migrations and grants, so that a template database is used only by builds that would
+//! create the same one.
 
 use std::{
     fs,

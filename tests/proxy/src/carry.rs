@@ -1,4 +1,5 @@
-//! One connection through the proxy: two ways, each with a short queue of pieces that wait for their time.
+//! One connection through the proxy: two directions, each with a short queue of pieces that wait for their
+//! delivery times.
 
 use std::{
     io::{self, ErrorKind},
@@ -20,15 +21,15 @@ use tokio::{
 
 use crate::{Cut, Line};
 
-/// What is read at once, and how many such pieces one way holds: 256 KiB.
+/// Greatest piece that is read at once, and number of pieces queued in a direction: 256 KiB.
 const PIECE_BYTES: usize = 16 << 10;
 const PIECES: usize = 16;
-/// A slowed line writes so often, so that it is slow evenly.
+/// Writes per second of a slowed line, so that it is evenly slow.
 const WRITES_PER_S: u32 = 20;
-/// How long the two ends of a connection that was cut by an end of file have to finish, too.
+/// Time for both ends to close, too, after a cut by end of file.
 const FINISH_WITHIN: Duration = Duration::from_secs(1);
 
-/// Carries connections to one address.
+/// Forwards connections to one address.
 #[derive(Clone, Debug)]
 pub(crate) struct Carrier {
     to: SocketAddr,
@@ -37,7 +38,7 @@ pub(crate) struct Carrier {
     seed: u64,
 }
 
-/// A piece, and when it is to arrive.
+/// A piece and its delivery time.
 type Piece = (Instant, BytesMut);
 
 impl Carrier {
@@ -55,14 +56,14 @@ impl Carrier {
         self.line.borrow().refuses
     }
 
-    /// The same for a new connection, which the cuts so far do not concern.
+    /// A clone for a new connection, which earlier cuts do not affect.
     pub(crate) fn after_all_cuts(&self) -> Self {
         let mut carrier = self.clone();
         carrier.cuts.mark_unchanged();
         carrier
     }
 
-    /// Carries a connection to its end.
+    /// Forwards a connection until it ends.
     pub(crate) async fn carry(mut self, mut client: TcpStream, number: u64) {
         let mut line = self.line.clone();
         let connect = async {
@@ -85,14 +86,14 @@ impl Carrier {
                 how = cut(&mut self.cuts) => Some(how),
             }
         };
-        // Without a cut both ends have been told already that the other one has finished.
+        // Without a cut the end of each direction has been forwarded already.
         if let Some(how) = ended {
             end(&mut [client, server], how).await;
         }
     }
 }
 
-/// Waits for the next cut; for ever when nobody is left to cut.
+/// Waits for the next cut; never resolves after the proxy is dropped.
 async fn cut(cuts: &mut watch::Receiver<Cut>) -> Cut {
     match cuts.changed().await {
         Ok(()) => *cuts.borrow_and_update(),
@@ -105,10 +106,10 @@ async fn end(streams: &mut [TcpStream], how: Cut) {
         Cut::Reset => streams.iter().for_each(reset),
         Cut::Close => {
             for stream in &mut *streams {
-                // One that is gone already needs no end.
+                // Fails when the connection has already ended.
                 let _ = stream.shutdown().await;
             }
-            // Closed with unread bytes, it would be a reset.
+            // Reads the rest: closing a socket with unread bytes would send a reset.
             let _ = timeout(FINISH_WITHIN, async {
                 for stream in streams {
                     let mut unread = [0; 4096];
@@ -120,18 +121,18 @@ async fn end(streams: &mut [TcpStream], how: Cut) {
     }
 }
 
-/// Makes a connection end by a reset as soon as it is dropped.
+/// Makes a connection end by a reset when it is dropped.
 pub(crate) fn reset(stream: &TcpStream) {
-    // One that is gone already needs no reset.
+    // Fails when the connection has already ended.
     let _ = stream.set_zero_linger();
 }
 
-/// Waits until the line carries.
+/// Waits while the line stalls.
 async fn flowing(line: &mut watch::Receiver<Line>) -> io::Result<()> {
     line.wait_for(|line| !line.stalls).await.map(|_| ()).map_err(io::Error::other)
 }
 
-/// Carries one way to its end.
+/// Forwards one direction until it ends.
 async fn pump(
     from: ReadHalf<'_>,
     to: WriteHalf<'_>,
@@ -142,7 +143,7 @@ async fn pump(
     tokio::try_join!(take(from, sender, line.clone(), random), give(to, pieces, line)).map(|_| ())
 }
 
-/// Reads pieces and says when each is to arrive.
+/// Reads pieces and sets their delivery times.
 async fn take(
     from: ReadHalf<'_>,
     pieces: mpsc::Sender<Piece>,
@@ -167,7 +168,7 @@ async fn take(
     }
 }
 
-/// Writes each piece when it is due, and finishes behind the last one.
+/// Writes each piece at its delivery time, and closes the direction after the last one.
 async fn give(
     mut to: WriteHalf<'_>,
     mut pieces: mpsc::Receiver<Piece>,

@@ -1,8 +1,8 @@
-//! A TCP proxy between two parties, for tests and drills: what passes it can be delayed, slowed, held up and
-//! cut at any moment.
+//! A TCP proxy between a client and a server, for tests and drills: connections can be delayed, slowed,
+//! stalled and cut at any moment.
 //!
-//! Comes in: where to forward to, and how the line is now. Goes out: the same bytes in the same order, later;
-//! never other bytes. Knows nothing of ours, and nothing of what it carries.
+//! In: the address to forward to, and the state of the line. Out: the same bytes in the same order, later;
+//! never other bytes. It has no dependency on the mesh and does not interpret the bytes.
 
 mod carry;
 
@@ -25,42 +25,41 @@ use tokio::{
     time::sleep,
 };
 
-/// Connections at the same time; more wait to be accepted.
+/// Concurrent connections; more wait to be accepted.
 const MOST_CONNECTIONS: usize = 4096;
-/// Pause when the system gives no connection, mostly for want of file descriptors.
+/// Pause after a failed accept, mostly for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How a line is. The default carries everything at once.
+/// The state of the line. The default forwards everything at once.
 ///
-/// Segments that are lost on the way look to both ends of a TCP connection as if the line stood still until
-/// they are sent again: set `stalls` for a time.
+/// A lost TCP segment looks to both ends like a stall until it is sent again: set `stalls` for a while.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// How much later everything comes, each way. At most 256 KiB of a connection are on their way at a
-    /// time, so that a delay bounds its speed, too.
+    /// Delay in each direction. At most 256 KiB of a connection are in transit at a time, so that a delay
+    /// limits its speed as well.
     pub delay: Duration,
-    /// Up to so much more, another time for each piece; the order is kept.
+    /// Maximum additional delay, drawn for each piece; the order is preserved.
     pub jitter: Duration,
-    /// Bytes a second at most, each way of each connection.
+    /// Maximum bytes per second, in each direction of each connection.
     pub bytes_per_s: Option<NonZeroU32>,
-    /// Nothing passes: connections are accepted and lead nowhere, those that are open stay so, and whoever
-    /// sends is held up as soon as the system's buffers are full.
+    /// Nothing is forwarded: connections are accepted but not connected, open ones stay open, and senders
+    /// block as soon as the system's buffers are full.
     pub stalls: bool,
-    /// New connections are reset as soon as they are made.
+    /// New connections are reset at once.
     pub refuses: bool,
 }
 
-/// How a connection is cut; both its ends see the same.
+/// How a connection is cut; both ends see the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cut {
-    /// By a reset: what is on its way is lost, and both ends get an error.
+    /// By a reset: bytes in transit are lost, and both ends get an error.
     #[default]
     Reset,
-    /// By an end of file: what is on its way is lost, and both ends believe that the other one has finished.
+    /// By an end of file: bytes in transit are lost, and both ends see an orderly end of the other one.
     Close,
 }
 
-/// A proxy on a free port of this machine. It ends with this value, and its connections with it.
+/// A proxy on a free port of this machine. Dropping it ends its connections.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -72,7 +71,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Begins to forward connections to an address. The seed decides every jitter. Must be called inside a
+    /// Starts to forward connections to an address. The seed determines all jitter. Must be called inside a
     /// tokio runtime.
     pub async fn start(to: SocketAddr, seed: u64) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -84,33 +83,33 @@ impl Proxy {
         Ok(Self { address, line, cuts, open, refused, accepting: accepting.abort_handle() })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How its line is now.
+    /// The current state of the line.
     pub fn line(&self) -> Line {
         *self.line.borrow()
     }
 
-    /// Changes the line from now on, for open connections, too.
+    /// Changes the state of the line, for open connections as well.
     pub fn set(&self, line: Line) {
         self.line.send_replace(line);
     }
 
-    /// Cuts all open connections, and says how many there were.
+    /// Cuts all open connections and returns their number.
     pub fn cut(&self, how: Cut) -> usize {
         self.cuts.send_replace(how);
         self.open()
     }
 
-    /// How many connections are open.
+    /// Number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// How many connections it has refused so far.
+    /// Number of connections refused so far.
     pub fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }
@@ -122,7 +121,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Accepts connections for ever; those that it carries end with it.
+/// Accepts connections for ever; dropping it ends the forwarded ones.
 async fn accept(listener: TcpListener, carrier: Carrier, open: Arc<AtomicUsize>, refused: Arc<AtomicUsize>) {
     let (mut carried, mut count) = (JoinSet::new(), 0);
     loop {

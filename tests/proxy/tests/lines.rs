@@ -1,4 +1,4 @@
-//! The proxy between real sockets. Times are only bounded from below: a busy machine is never too quick.
+//! The proxy between real sockets. Times are only bounded from below, since the machine may be busy.
 #![allow(clippy::unwrap_used)]
 
 use std::{io::ErrorKind, net::SocketAddr, num::NonZeroU32, time::Duration};
@@ -12,10 +12,10 @@ use tokio::{
 };
 
 const SOON: Duration = Duration::from_secs(30);
-/// Long enough for bytes that nothing holds up.
+/// Long enough for bytes that are not delayed.
 const MOMENT: Duration = Duration::from_millis(150);
 
-/// Somebody who waits for connections, and a proxy before him.
+/// A listening socket, and a proxy in front of it.
 async fn place() -> (TcpListener, Proxy) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let proxy = Proxy::start(listener.local_addr().unwrap(), 7).await.unwrap();
@@ -29,7 +29,7 @@ async fn connected(listener: &TcpListener, proxy: &Proxy) -> (TcpStream, TcpStre
     (client, server)
 }
 
-/// Somebody who sends back what he gets.
+/// Starts an echo server.
 async fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -45,7 +45,7 @@ async fn echo() -> SocketAddr {
     address
 }
 
-/// Sends bytes to somebody who sends them back, and gives what came.
+/// Sends bytes to an echo server and returns the bytes received.
 async fn there_and_back(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let (mut from, mut to) = TcpStream::connect(address).await.unwrap().into_split();
     let mut back = Vec::new();
@@ -64,7 +64,7 @@ fn some_bytes(count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Whether nothing comes for a moment.
+/// Whether no byte arrives for a moment.
 async fn is_silent(stream: &mut TcpStream) -> bool {
     timeout(MOMENT, stream.read_u8()).await.is_err()
 }
@@ -124,7 +124,7 @@ async fn a_slow_line_is_as_slow_as_asked() {
     client.write_all(&[0; 30_000]).await.unwrap();
     let mut all = vec![0; 30_000];
     timeout(SOON, server.read_exact(&mut all)).await.unwrap().unwrap();
-    // The last of its portions need not be waited for.
+    // The last portion is written without a wait after it.
     assert!(begun.elapsed() >= Duration::from_millis(240), "{:?}", begun.elapsed());
 }
 
@@ -137,7 +137,7 @@ async fn a_line_that_stalls_loses_nothing_and_lets_nobody_through() {
     assert!(is_silent(&mut server).await);
     let newcomer = TcpStream::connect(proxy.address()).await.unwrap();
     assert!(timeout(MOMENT, listener.accept()).await.is_err());
-    // Whoever goes on sending is held up.
+    // A sender blocks once the buffers are full.
     let mut sent = 0;
     while let Ok(written) = timeout(MOMENT, client.write(&[1; 65_536])).await {
         sent += written.unwrap();
@@ -183,19 +183,19 @@ async fn a_cut_is_seen_at_both_ends_and_the_next_connection_is_whole() {
 #[tokio::test]
 async fn an_end_passes_on_as_what_it_is() {
     let (listener, proxy) = place().await;
-    // Finished in one direction, the other one goes on.
+    // After the end of one direction the other one still works.
     let (mut client, mut server) = connected(&listener, &proxy).await;
     client.shutdown().await.unwrap();
     assert_eq!(timeout(SOON, server.read(&mut [0])).await.unwrap().unwrap(), 0);
     server.write_u8(3).await.unwrap();
     assert_eq!(byte(&mut client).await, 3);
-    // A reset is one on the other side.
+    // A reset on one side is a reset on the other.
     let (client, mut server) = connected(&listener, &proxy).await;
     client.set_zero_linger().unwrap();
     drop(client);
     let ended = timeout(SOON, server.read(&mut [0])).await.unwrap();
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset);
-    // Where nobody listens there is no connection.
+    // Without a listening server there is no connection.
     drop(listener);
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     timeout(SOON, client.read(&mut [0])).await.unwrap().unwrap_err();

@@ -1,8 +1,8 @@
-//! What goes wrong in a simulation: how often, and how often it did.
+//! The faults of a simulation: their probabilities and their counts.
 
 use crate::source::Rng;
 
-/// Probabilities of faults, each in a thousand messages or pulls.
+/// Probabilities of faults, per thousand messages or pulls.
 #[derive(Default)]
 pub(crate) struct FaultRates {
     pub(crate) drop: u32,
@@ -16,7 +16,7 @@ pub(crate) struct FaultRates {
     pub(crate) fatal: u32,
     /// A pull ends before its budget.
     pub(crate) stop_short: u32,
-    /// The next pull is told to begin where this one does not end.
+    /// The reported start of the next pull is not the end of this one.
     pub(crate) wrong_next: u32,
 }
 
@@ -33,13 +33,13 @@ impl FaultRates {
         let transient = rate(300, 400);
         let fatal = rate(40, 60);
         let wrong_next = rate(100, 300);
-        // Even in a calm simulation: alone, duplicates must change nothing.
+        // Also in a calm simulation: duplicates alone must change nothing.
         let duplicate = if rng.chance(300) { rng.below(300) as u32 } else { 0 };
         Self { drop, duplicate, delay, corrupt, forge, transient, fatal, stop_short: 100, wrong_next }
     }
 }
 
-/// Wrong statements of replicas about the end of the stream.
+/// False reports of replicas about the end of the stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lie {
     None,
@@ -55,11 +55,11 @@ pub struct FaultCounts {
     pub dropped: u32,
     /// Messages that arrived twice.
     pub duplicated: u32,
-    /// Messages that were held up.
+    /// Messages that were delayed.
     pub delayed: u32,
     /// Messages with a flipped bit.
     pub corrupted: u32,
-    /// Messages that no honest replica would send.
+    /// Messages that no correct replica would send.
     pub forged: u32,
     /// Problems after which a repetition succeeds.
     pub transient: u32,
@@ -67,7 +67,7 @@ pub struct FaultCounts {
     pub fatal: u32,
     /// Pulls that ended before their budget.
     pub stopped_short: u32,
-    /// Pulls that told a wrong position of the next one.
+    /// Pulls that reported a wrong position of the next one.
     pub wrong_next: u32,
     /// Ends with wrong totals, or before the end of the source.
     pub lies: u32,

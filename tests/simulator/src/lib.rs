@@ -2,7 +2,7 @@
 //! doubled, delayed, reordered, corrupted and forged, replicas die, freeze, refuse and lie, readers pause.
 //! Under all faults, the reader gets the source's bytes or sees the stream break, in time, within its window.
 //!
-//! Sizes are a thousandth of the real ones, times are in simulated microseconds, and nothing here waits.
+//! Sizes are a thousandth of the real ones, times are in simulated microseconds, and no real time passes.
 
 mod faults;
 mod replica;
@@ -34,7 +34,7 @@ const LIMITS: PullLimits = PullLimits {
 };
 const WINDOW: u64 = 512 * 8;
 
-/// A reader that waits for longer than this waits without end: well above the idle limit.
+/// A longer wait of the reader counts as endless, µs: well above the idle limit.
 const MAX_WAIT_US: u64 = 100_000_000;
 /// Actions of the puller after which a simulation counts as endless.
 const MAX_STEPS: u32 = 200_000;
@@ -42,7 +42,7 @@ const MAX_STEPS: u32 = 200_000;
 /// How a simulated stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether the stream came to its end; otherwise it broke visibly, and for a reason.
+    /// Whether the stream ended properly; otherwise it broke visibly, and for a reason.
     pub is_whole: bool,
     /// Bytes delivered.
     pub bytes: u64,
@@ -56,12 +56,12 @@ pub struct Outcome {
     pub faults: FaultCounts,
 }
 
-/// A violation of what a stream promises.
+/// A violation of a stream's guarantees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Repeats it.
+    /// The seed that repeats it.
     pub seed: u64,
-    /// What happened.
+    /// The violation.
     pub what: String,
 }
 
@@ -76,13 +76,13 @@ impl std::error::Error for Failure {}
 /// Simulates one stream.
 ///
 /// # Errors
-/// When the reader got a wrong byte, a whole-looking stream that is not whole, no end at all, a break without
-/// a reason, or more was asked for than its window holds.
+/// When the reader got a wrong byte, a stream that ended properly but incomplete, no end at all, a break
+/// without a reason, or pulls beyond its window.
 pub fn simulate(seed: u64) -> Result<Outcome, Failure> {
     Run::new(seed).run().map_err(|what| Failure { seed, what })
 }
 
-/// A reader and what it has seen.
+/// A simulated reader and what it received.
 struct Run {
     rng: Rng,
     world: World,
@@ -92,15 +92,15 @@ struct Run {
     to: u64,
     /// Whether it is read to the end of the source.
     to_end: bool,
-    /// The byte that must come next.
+    /// Offset of the next expected byte.
     at: u64,
     now: u64,
     waiting_since: u64,
     pulls: u32,
     again: u32,
-    /// How often, in a thousand, the reader pauses, and for how long at most.
+    /// How often the reader pauses, per thousand, and the maximum duration, µs.
     pauses: (u32, u64),
-    /// What all streams together leave to this one, at most.
+    /// Maximum share of the process's budget that other streams leave to this one, bytes.
     allowance: Option<u64>,
 }
 

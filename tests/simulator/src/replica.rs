@@ -1,4 +1,4 @@
-//! How simulated replicas answer a pull, honestly or not.
+//! How simulated replicas answer a pull, correctly or with forged messages.
 
 use bytes::Bytes;
 use mesh_bus::{
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl World {
-    /// A replica works on a pull.
+    /// Schedules a replica's messages for a pull.
     pub(crate) fn answer(&mut self, replica: usize, pull: u32, header: &str, now: u64) {
         let mut at = now + self.rng.below(self.slowness_us);
         let problem = self.problem();
@@ -65,7 +65,7 @@ impl World {
         }
     }
 
-    /// A problem that a pull ends with, if any.
+    /// The problem with which a pull ends, if any.
     fn problem(&mut self) -> Option<Problem> {
         if self.rng.chance(self.rates.transient) {
             self.counts.transient += 1;
@@ -79,7 +79,7 @@ impl World {
         None
     }
 
-    /// Where the next pulls begin, as chunks of this one tell it.
+    /// The start positions of the next pulls, as reported by this pull's chunks.
     fn next_positions(&mut self, from: u64, budget: PullBudget) -> Vec<Position> {
         let mut ahead = u64::from(budget.bytes);
         if self.rng.chance(self.rates.wrong_next) {
@@ -102,7 +102,7 @@ impl World {
         })
     }
 
-    /// A message that no honest replica would send here, although its CRC is right.
+    /// A message that no correct replica would send here, although its CRC is right.
     fn forge(&mut self, chunk: &Chunk, chunk_bytes: usize) -> What {
         self.counts.forged += 1;
         let wrong = |length: usize| NOISE.slice(LONGEST as usize * 2 - length..);

@@ -21,7 +21,7 @@ impl Rng {
         mix(self.0)
     }
 
-    /// Less than `bound`; 0 for 0.
+    /// A number below `bound`; 0 when that is 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
@@ -38,17 +38,17 @@ pub(crate) fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// What is streamed: a part of a fixed noise.
+/// The streamed bytes: a part of a fixed pseudorandom text.
 pub(crate) struct Source {
     begins: usize,
     pub(crate) length: u64,
-    /// Whether replicas know where a pull will end before they have read it, as with files; otherwise as
-    /// with rows.
+    /// Whether replicas know where a pull will end before they have read it, as for files; otherwise as for
+    /// rows.
     pub(crate) is_arithmetic: bool,
     pub(crate) rows: Option<u64>,
 }
 
-/// Greatest length of a source.
+/// Maximum length of a source, bytes.
 pub(crate) const LONGEST: u64 = 8 << 10;
 
 pub(crate) static NOISE: LazyLock<Bytes> = LazyLock::new(|| {

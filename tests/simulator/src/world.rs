@@ -1,4 +1,4 @@
-//! What is around the simulated reader: the health of replicas, and the network with its faults.
+//! The environment of the simulated reader: the health of replicas, and the network with its faults.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -21,7 +21,7 @@ enum Health {
 struct Replica {
     health: Health,
     since: u64,
-    /// What waits for it to thaw.
+    /// Messages that are sent when it thaws.
     held: Vec<SimEvent>,
 }
 
@@ -29,7 +29,7 @@ struct Replica {
 #[derive(Clone)]
 pub(crate) struct Sent {
     pub(crate) replica: usize,
-    /// When the replica sends it, if it still does by then.
+    /// When the replica sends it, unless it is dead by then.
     pub(crate) at: u64,
     pub(crate) pull: u32,
     pub(crate) what: What,
@@ -56,14 +56,14 @@ pub(crate) struct World {
     pub(crate) counts: FaultCounts,
     pub(crate) lie: Lie,
     replicas: Vec<Replica>,
-    /// Longest time that a replica takes before its first chunk.
+    /// Maximum time of a replica before its first chunk, µs.
     pub(crate) slowness_us: u64,
     events: BTreeMap<(u64, u64), SimEvent>,
     count: u64,
     arrived: VecDeque<Event>,
     canceled: HashMap<u32, u64>,
     is_calm: bool,
-    /// Whether the replicas go away for good.
+    /// Whether the replicas disappear for good.
     never_heals: bool,
     pub(crate) was_fatal: bool,
 }
@@ -100,7 +100,7 @@ impl World {
         world
     }
 
-    /// Replicas die and freeze, and come back within seconds.
+    /// Schedules deaths and freezes of replicas, each with a recovery within seconds.
     fn plan_troubles(&mut self) {
         let mut at = 0;
         for _ in 0..self.rng.below(12) {
@@ -116,7 +116,7 @@ impl World {
         if self.never_heals {
             for replica in 0..self.replicas.len() {
                 let health = if self.rng.chance(500) { Health::Frozen } else { Health::Dead };
-                // Once more, after the last one that would have come back.
+                // After the last scheduled recovery, so that the replica stays dead.
                 self.later(at, SimEvent::Turn { replica, health });
                 self.later(at + 4_000_000, SimEvent::Turn { replica, health });
             }
@@ -132,12 +132,12 @@ impl World {
         self.is_calm
     }
 
-    /// Whether every end that is told has wrong totals.
+    /// Whether every reported end has wrong totals.
     pub(crate) fn lies_about_totals(&self) -> bool {
         matches!(self.lie, Lie::Bytes | Lie::Rows)
     }
 
-    /// Whether there is a reason for the stream to break.
+    /// Whether a fault justifies that the stream breaks.
     pub(crate) fn excuse(&self) -> bool {
         self.was_fatal || self.never_heals || self.lie != Lie::None
     }
@@ -146,7 +146,7 @@ impl World {
         self.events.keys().next().map(|(at, _)| *at)
     }
 
-    /// The next thing that has reached the reader by now.
+    /// The next event that has reached the reader by `now`.
     pub(crate) fn arrived(&mut self, now: u64) -> Option<Event> {
         while self.arrived.is_empty()
             && let Some(first) = self.events.first_entry().filter(|first| first.key().0 <= now)
@@ -157,12 +157,12 @@ impl World {
         self.arrived.pop_front()
     }
 
-    /// A pull leaves the reader.
+    /// Sends a pull of the reader.
     pub(crate) fn pull(&mut self, pull: u32, header: String, is_again: bool, now: u64) {
         let listening: Vec<usize> = (0..self.replicas.len())
             .filter(|replica| match self.replicas[*replica].health {
                 Health::Well => true,
-                // Going around a silent replica works most of the time.
+                // A repeated pull goes to another replica most of the time.
                 Health::Frozen => !is_again || self.rng.chance(200),
                 Health::Dead => false,
             })
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// The reader does not want the rest of a pull. Replicas hear of it or not.
+    /// Cancels the rest of a pull. Each replica may miss the cancellation.
     pub(crate) fn cancel(&mut self, pull: u32, now: u64) {
         if self.rng.chance(500) {
             self.canceled.insert(pull, now + 200);
@@ -205,7 +205,7 @@ impl World {
                     Health::Dead => self.counts.died += 1,
                 }
                 for held in std::mem::take(&mut changed.held) {
-                    // What waited for a dead one is gone with it.
+                    // Messages that waited for a dead replica are lost with it.
                     if health == Health::Well {
                         self.later(now + 1, held);
                     }
@@ -244,7 +244,7 @@ impl World {
         });
     }
 
-    /// A message meets the network.
+    /// Applies the network's faults to a message.
     pub(crate) fn send(&mut self, mut sent: Sent) {
         let is_duplicated = self.rng.chance(self.rates.duplicate);
         self.counts.duplicated += u32::from(is_duplicated);

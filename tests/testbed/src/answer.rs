@@ -1,4 +1,4 @@
-//! What came back over HTTP, read whole.
+//! An HTTP answer, read completely.
 
 use std::{fmt, time::Duration};
 
@@ -14,7 +14,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// The headers as they were sent; a body sent compressed is compressed here too.
+    /// The headers as received; a compressed body stays compressed.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
@@ -52,7 +52,7 @@ impl Answer {
 }
 
 impl fmt::Debug for Answer {
-    /// Shows the beginning of the body as text, so that a failed assertion says what was answered.
+    /// Shows the beginning of the body as text, for messages of failed assertions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = String::from_utf8_lossy(&self.body[..self.body.len().min(2000)]);
         f.debug_struct("Answer")
@@ -64,7 +64,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// An HTTP client that goes straight to the server, follows no redirect and unpacks nothing.
+/// An HTTP client without proxy, redirects and decompression.
 pub fn http_client() -> reqwest::Client {
     mesh_chassis::install_tls_provider();
     let builder = reqwest::Client::builder().no_proxy().no_gzip().tls_certs_only([]).timeout(ANSWER_WITHIN);

@@ -1,5 +1,5 @@
-//! A collector of telemetry for one test: takes OTLP over HTTP as a real one does, keeps what came, or takes
-//! nothing.
+//! A collector of telemetry for one test: receives OTLP over HTTP, and stores it, delays its answer or never
+//! answers.
 
 use std::{collections::BTreeMap, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -22,10 +22,10 @@ use tokio::{
 
 use crate::secrets;
 
-/// How long a test waits for what must come.
+/// Time limit for expected spans.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// A collector that listens. Dropping it closes its port.
+/// A listening collector. Dropping it closes its port.
 #[derive(Debug)]
 pub struct Collector {
     address: SocketAddr,
@@ -33,32 +33,32 @@ pub struct Collector {
     accepting: JoinHandle<()>,
 }
 
-/// What a collector does with telemetry.
+/// How a collector treats requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// Takes it.
+    /// Stores and answers at once.
     Takes,
-    /// Takes it, and answers after so long.
+    /// Stores and answers after this time.
     Late(Duration),
-    /// Takes the request and never answers.
+    /// Reads the request and never answers.
     Hangs,
 }
 
-/// What came so far.
+/// Everything received so far.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
-    /// Spans in the order of coming.
+    /// Spans in order of arrival.
     pub spans: Vec<TakenSpan>,
-    /// Requests that came, whether they were answered or not.
+    /// Number of requests, answered or not.
     pub requests: usize,
-    /// Whether a credential was in any of them.
+    /// Whether any of them contained a credential.
     shows_secrets: bool,
 }
 
-/// A span as it came.
+/// A received span.
 #[derive(Debug, Clone)]
 pub struct TakenSpan {
-    /// Who sent it.
+    /// The `service.name` of its sender.
     pub service: String,
     /// Its name.
     pub name: String,
@@ -68,15 +68,15 @@ pub struct TakenSpan {
     pub trace_id: String,
     /// 16 hex digits.
     pub span_id: String,
-    /// 16 hex digits, none for the first of its trace.
+    /// 16 hex digits; empty for the first span of a trace.
     pub parent_id: String,
-    /// What others keep in the trace.
+    /// The `tracestate` of other systems.
     pub state: String,
-    /// Attributes as text.
+    /// Attributes with their values as text.
     pub attributes: BTreeMap<String, String>,
     /// Names of its events in order.
     pub events: Vec<String>,
-    /// Whether it says that it failed.
+    /// Whether its status is an error.
     pub has_failed: bool,
 }
 
@@ -88,12 +88,12 @@ impl Taken {
 }
 
 impl Collector {
-    /// Starts one that takes what comes.
+    /// Starts a collector that stores everything.
     pub async fn start() -> Self {
         Self::of(Manner::Takes).await
     }
 
-    /// Starts one of some manner.
+    /// Starts a collector with this behaviour.
     pub async fn of(manner: Manner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.unwrap_or_else(|error| panic!("no port for a collector: {error}"));
@@ -105,7 +105,7 @@ impl Collector {
                 let tell = Arc::clone(&tell);
                 tokio::spawn(async move {
                     let answer = service_fn(move |request| take(request, Arc::clone(&tell), manner));
-                    // One that breaks off is the test's matter.
+                    // A broken connection is the sender's decision and no failure of the collector.
                     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
                 });
             }
@@ -113,12 +113,13 @@ impl Collector {
         Self { address, taken, accepting }
     }
 
-    /// Where it listens, as `OTEL_EXPORTER_OTLP_ENDPOINT` wants it.
+    /// Its address for `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What came, as soon as it fits; panics with it when it does not in time.
+    /// Waits until the received telemetry fulfils a condition and returns it; panics with it at the time
+    /// limit.
     pub async fn until(&self, fits: impl Fn(&Taken) -> bool) -> Taken {
         let mut taken = self.taken.clone();
         let fitting = timeout(WITHIN, taken.wait_for(fits)).await;
@@ -128,7 +129,7 @@ impl Collector {
         panic!("the collector waits in vain: {:#?}", self.taken.borrow().spans)
     }
 
-    /// What came so far.
+    /// Everything received so far.
     pub fn taken(&self) -> Taken {
         self.taken.borrow().clone()
     }

@@ -1,4 +1,4 @@
-//! CometBFT for one test, with our application in this process: both can be killed and come back.
+//! CometBFT for one test, with our application in this process: both can be killed and restarted.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -23,10 +23,10 @@ use crate::node_setup::{NodeSetup, call, stop, threads, transaction};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
-/// When no second block is wanted.
+/// Block interval when there should be only one block.
 const NO_TEST_TAKES_SO_LONG: Duration = Duration::from_secs(24 * 3600);
 const END_WITHIN: Duration = Duration::from_secs(2);
-/// Nobody waits longer than this for the first block.
+/// Time limit of a start, including the first block.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// A running CometBFT and its application. Dropping it kills both.
@@ -36,11 +36,11 @@ pub struct Cometbft {
     rules: SpamRules,
     spec: ProcessSpec,
     rpc: ReservedPort,
-    /// Taken up by the application in each of its lives.
+    /// The application's listening socket, duplicated for each of its starts.
     socket: TcpListener,
     application: Option<Life>,
     process: Option<Process>,
-    // Last, so that nobody uses it any more when it goes.
+    // Last field, so that it is dropped after everything that uses it.
     folder: TempDir,
 }
 
@@ -51,7 +51,7 @@ struct Life {
 }
 
 impl Cometbft {
-    /// Starts what is described and waits for the first block.
+    /// Starts the configured node and waits for the first block.
     pub(crate) async fn begin(setup: NodeSetup) -> Self {
         let NodeSetup { settings, rules, every, folder } = setup;
         let program = find_cometbft().unwrap_or_else(|| panic!("CometBFT is not on this machine"));
@@ -82,18 +82,18 @@ impl Cometbft {
         node
     }
 
-    /// Where it answers, in every life: `http://127.0.0.1:<port>`.
+    /// Its address, the same after each restart: `http://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("http://{}", self.rpc.address())
     }
 
-    /// The application of this life. A clone must not outlive it.
+    /// The running application. A clone must be dropped before the application is killed.
     pub fn application(&self) -> &Application {
         let life = self.application.as_ref().unwrap_or_else(|| panic!("the application is down"));
         &life.application
     }
 
-    /// Height and hash of its newest block, as its status tells them: the hash in lower case.
+    /// Height and hash of its newest block by its status; the hash in lower case.
     pub async fn newest(&self) -> (u64, String) {
         let status = call(&self.url(), "status", json!({})).await;
         let text = |name: &str| {
@@ -105,14 +105,14 @@ impl Cometbft {
         (height, text("latest_block_hash").to_ascii_lowercase())
     }
 
-    /// A good transaction of a party, with its work on the newest block. Different texts make different ones.
+    /// A valid transaction of a party, with proof of work for the newest block. Different texts give
+    /// different ones.
     pub async fn transaction(&self, party: u8, text: &str) -> Transaction {
         let (_, hash) = self.newest().await;
         transaction(&self.settings.network, &self.rules, &hash, party, text)
     }
 
-    /// Waits until a block is kept that was begun after this moment, and until everybody can find what is in
-    /// it.
+    /// Waits until a block is stored that was begun after this call, and until its results can be queried.
     pub async fn block(&self) {
         let (height, _) = self.newest().await;
         let (mut heights, wanted) = (self.application().heights(), height + 2);
@@ -131,23 +131,23 @@ impl Cometbft {
         call(&self.url(), "block_results", json!({"height": height.to_string()})).await["result"].take()
     }
 
-    /// Kills CometBFT, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on
-    /// its port.
+    /// Kills CometBFT at once, whatever it is doing. Until [`restart`](Self::restart) its port refuses
+    /// connections.
     pub async fn kill(&mut self) {
         let Some(process) = self.process.take() else { return };
         process.kill_group();
         process.wait().await.unwrap_or_else(|error| panic!("CometBFT does not end: {error}"));
     }
 
-    /// Kills the application, in the middle of whatever it does. CometBFT ends by itself when it has seen it.
+    /// Kills the application at once, whatever it is doing. CometBFT ends by itself when it notices.
     pub async fn kill_application(&mut self) {
         let Some(Life { application, runtime }) = self.application.take() else { return };
         drop(application);
         stop(runtime).await;
     }
 
-    /// Waits until CometBFT has ended by itself. When it was in the middle of a call it may hang on its way
-    /// out for ever; then it is killed.
+    /// Waits until CometBFT has ended by itself. It may hang when it lost the application during a call; then
+    /// it is killed.
     pub async fn until_ended(&mut self) {
         if let Some(process) = &self.process {
             let _ = timeout(END_WITHIN, process.wait()).await;
@@ -155,8 +155,8 @@ impl Cometbft {
         self.kill().await;
     }
 
-    /// Kills CometBFT if it still runs, and starts it anew with its blocks; the application, too, if that was
-    /// killed.
+    /// Kills CometBFT if it still runs, and starts it again with its blocks; the application as well, if that
+    /// was killed.
     pub async fn restart(&mut self) {
         self.kill().await;
         self.live().await;
@@ -219,7 +219,7 @@ impl Drop for Cometbft {
     }
 }
 
-/// The node's bounds as its own variables.
+/// The node's limits as CometBFT's environment variables.
 fn variables(limits: &Limits) -> Vec<(String, String)> {
     let Limits { mempool_txs, mempool_bytes, tx_bytes, cache, keep_refused, commit_wait, .. } = limits;
     [
@@ -256,7 +256,7 @@ mod tests {
                 assert_eq!(answer["result"]["code"], 0, "{answer}");
                 taken.push((TxHash::of(&tx), tx));
             }
-            // Somewhere else in the making of a block each time.
+            // Kills at a different moment of a block each time.
             sleep(Duration::from_millis(turn * 13 % 60)).await;
             match turn % 3 {
                 0 => node.kill().await,
@@ -275,7 +275,7 @@ mod tests {
             heights.push(node.newest().await.0);
         }
         assert!(heights.is_sorted_by(|before, after| before < after), "{heights:?}");
-        // Each block is kept once, as CometBFT has it, and has each transaction once.
+        // Each block is stored once, as CometBFT has it, and has each transaction once.
         let (newest, _) = node.newest().await;
         let mut seen = Vec::new();
         for height in 1..newest {
@@ -291,7 +291,7 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), seen.len());
         assert!(seen.iter().all(|tx| taken.iter().any(|(_, taken)| taken == tx)));
-        // What came into a block in an earlier life is a replay in this one.
+        // A transaction that a block included before a restart is a replay afterwards.
         let first = seen.first().unwrap();
         let answer = call(&node.url(), "broadcast_tx_sync", json!({"tx": STANDARD.encode(first)})).await;
         assert_eq!(answer["result"]["code"], 51, "{answer}");

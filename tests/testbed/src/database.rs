@@ -1,4 +1,4 @@
-//! A database for one test, dropped with the value that stands for it.
+//! A database for one test, dropped together with its [`Database`].
 
 use mesh_launcher::database::Database as Access;
 use mesh_store::{migrate::migrate, roles};
@@ -7,10 +7,10 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::{janitor, postgres, unique};
 
-/// Marks the migrations that this build makes a template with.
+/// Hash of the migrations of this build, part of the template's name.
 const MIGRATIONS: &str = env!("MESH_TESTBED_MIGRATIONS");
 
-/// Makes processes that share a server take turns at making the template ("testtmpl").
+/// Advisory lock: processes that share a server create the template one at a time ("testtmpl").
 const TEMPLATE_LOCK: i64 = 0x7465_7374_746d_706c;
 
 /// A database of its own for one test.
@@ -22,25 +22,26 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes a database with the newest schema and no rows. Cheap: a copy of a template that is migrated
-    /// once.
+    /// Creates a database with the newest schema and no rows; cheap, since it copies a template that is
+    /// migrated once.
     pub async fn fresh() -> Self {
         static TEMPLATE: OnceCell<String> = OnceCell::const_new();
         let template = TEMPLATE.get_or_init(make_template).await;
         Self::create(&format!(" TEMPLATE \"{template}\"")).await
     }
 
-    /// Makes a database without any table.
+    /// Creates a database without tables.
     pub async fn empty() -> Self {
         Self::create("").await
     }
 
-    /// Its address, with its password.
+    /// Its address as the owner, with the password.
     pub fn url(&self) -> &str {
         self.users.url()
     }
 
-    /// Its address for a user of the store, with that user's password; that of the owner for everybody else.
+    /// Its address as one of the store's users, with that user's password; for any other name the owner's
+    /// address.
     pub fn url_of(&self, user: &str) -> String {
         self.users.url_of(user)
     }
@@ -50,7 +51,7 @@ impl Database {
         &self.name
     }
 
-    /// Opens a connection to it, which ends when the client is dropped.
+    /// Opens a connection, which closes when the client is dropped.
     pub async fn connect(&self) -> Client {
         connect(self.url()).await
     }
@@ -67,12 +68,12 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Best effort and not waited for; what stays is dropped by the next test process.
+        // Best effort and not awaited; databases that remain are dropped by the next test process.
         drop(janitor::run(self.server, janitor::drop_statement(&self.name)));
     }
 }
 
-/// The server's address, once it knows the users of the store.
+/// The server's address, after creating the store's users on it.
 async fn server_with_users() -> &'static str {
     static KNOWN: OnceCell<()> = OnceCell::const_new();
     let server = postgres().await.url();
@@ -84,7 +85,7 @@ async fn server_with_users() -> &'static str {
     server
 }
 
-/// The passwords of the store's users: that of the owner, which every process that shares the server knows.
+/// The passwords of the store's users: the owner's password, which every process that shares the server has.
 fn passwords(server: &str) -> Vec<(String, String)> {
     let config: Option<tokio_postgres::Config> = server.parse().ok();
     let password = config.and_then(|config| String::from_utf8(config.get_password()?.to_vec()).ok());
@@ -92,11 +93,11 @@ fn passwords(server: &str) -> Vec<(String, String)> {
     password.map(passwords).unwrap_or_default()
 }
 
-/// Makes the template under a name of its own and renames it once it is whole.
+/// Creates the template under a temporary name and renames it when it is complete.
 async fn make_template() -> String {
     let template = format!("mesh_template_{MIGRATIONS}");
     let server = server_with_users().await;
-    // The lock is given back with the connection.
+    // The advisory lock is released when the connection closes.
     let client = connect(server).await;
     let make = async {
         client.execute("SELECT pg_advisory_lock($1)", &[&TEMPLATE_LOCK]).await?;
@@ -112,7 +113,7 @@ async fn make_template() -> String {
                 std::error::Error::source(&error)
             );
         }
-        // The connection of the migration may take a moment to end; renaming must wait for it.
+        // A database with connections cannot be renamed, and the migration's may take a moment to close.
         client
             .execute(
                 "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1",

@@ -1,4 +1,4 @@
-//! A development node for one test: a consensus node's RPC that can be killed and comes back on its port.
+//! A development node for one test: a consensus node's RPC that can be killed and restarted on the same port.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::node_setup::{NodeSetup, stop, threads, transaction};
 
 const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 
-/// A running node, in threads of its own. Dropping it kills it.
+/// A running node on threads of its own. Dropping it kills it.
 #[derive(Debug)]
 pub struct DevNode {
     settings: Settings,
@@ -20,7 +20,7 @@ pub struct DevNode {
     every: Option<Duration>,
     port: ReservedPort,
     life: Option<Life>,
-    // Last, so that nobody uses it any more when it goes.
+    // Last field, so that it is dropped after everything that uses it.
     _folder: TempDir,
 }
 
@@ -31,17 +31,17 @@ struct Life {
 }
 
 impl DevNode {
-    /// Begins to describe a node that differs from the usual.
+    /// Begins the configuration of a node.
     pub fn configure() -> NodeSetup {
         NodeSetup::usual()
     }
 
-    /// Starts a node with all checks and blocks by hand.
+    /// Starts a node with all checks that makes blocks on request only.
     pub async fn start() -> Self {
         Self::configure().start().await
     }
 
-    /// Starts what is described, with one block.
+    /// Starts the configured node, with one block.
     pub(crate) async fn begin(setup: NodeSetup) -> Self {
         let NodeSetup { settings, rules, every, folder } = setup;
         let port = ReservedPort::take().unwrap_or_else(|error| panic!("no port for a node: {error}"));
@@ -55,43 +55,43 @@ impl DevNode {
         node
     }
 
-    /// Where it answers, in every life: `http://127.0.0.1:<port>`.
+    /// Its address, the same after each restart: `http://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("http://{}", self.port.address())
     }
 
-    /// The chain of this life. A clone must not outlive it.
+    /// The running node's chain. A clone must be dropped before the node is killed.
     pub fn chain(&self) -> &Chain {
         self.life.as_ref().map(|life| life.node.chain()).unwrap_or_else(|| panic!("the node is down"))
     }
 
-    /// Makes a block and gives its height.
+    /// Makes a block and returns its height.
     pub async fn block(&self) -> u64 {
         let made = self.chain().next_block().await;
         made.unwrap_or_else(|error| panic!("no block could be made: {error}")).height
     }
 
-    /// A good transaction of a party, with its work on the newest block. Different texts make different ones.
+    /// A valid transaction of a party, with proof of work for the newest block. Different texts give
+    /// different ones.
     pub fn transaction(&self, party: u8, text: &str) -> Transaction {
         let Some(newest) = self.chain().newest() else { panic!("the node has no block") };
         transaction(&self.settings.network, &self.rules, &newest.hash, party, text)
     }
 
-    /// How many broadcast calls came in for each transaction, in all lives.
+    /// Number of broadcast calls for each transaction, restarts included.
     pub fn received(&self) -> HashMap<TxHash, u64> {
         let record = self.settings.broadcasts.as_deref().unwrap_or_else(|| panic!("nothing is recorded"));
         received(record).unwrap_or_else(|error| panic!("the record cannot be read: {error}"))
     }
 
-    /// Kills it, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its
-    /// port.
+    /// Kills it at once, whatever it is doing. Until [`restart`](Self::restart) its port refuses connections.
     pub async fn kill(&mut self) {
         let Some(Life { node, runtime }) = self.life.take() else { return };
         drop(node);
         stop(runtime).await;
     }
 
-    /// Kills it if it still runs, and starts it anew with its blocks.
+    /// Kills it if it still runs, and starts it again with its blocks.
     pub async fn restart(&mut self) {
         self.kill().await;
         self.live().await;
@@ -113,9 +113,9 @@ impl DevNode {
                 let mut turns = tokio::time::interval(period);
                 loop {
                     turns.tick().await;
-                    // The first block, which brings the rules, is the setup's.
+                    // The first block, which sets the rules, is made by [`Self::begin`].
                     if chain.newest().is_some() {
-                        // A test that sees no more blocks fails by itself.
+                        // When blocks fail, the test fails by itself for lack of them.
                         let _ = chain.next_block().await;
                     }
                 }

@@ -1,4 +1,4 @@
-//! Polling for what sends no event.
+//! Polling for conditions without an event to wait for.
 
 use std::{fmt::Display, time::Duration};
 
@@ -7,14 +7,13 @@ use tokio::time::{Instant, sleep};
 /// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Polls until the condition holds. Panics with `otherwise` when it does not hold in time; the last poll may
-/// take longer than that.
+/// Polls until the condition holds. Panics with `otherwise` at the time limit; the last poll may exceed it.
 pub async fn eventually(within: Duration, otherwise: &str, mut condition: impl AsyncFnMut() -> bool) {
     retry(within, async || if condition().await { Ok(()) } else { Err(otherwise) }).await;
 }
 
-/// Repeats a step until it succeeds and returns its value. Panics with the last error when it does not
-/// succeed in time; the last attempt may take longer than that.
+/// Repeats a step until it succeeds and returns its value. Panics with the last error at the time limit; the
+/// last attempt may exceed it.
 pub async fn retry<T, E: Display>(within: Duration, mut step: impl AsyncFnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + within;
     loop {

@@ -1,5 +1,4 @@
-//! A gRPC connection that adds nothing of its own: messages go and come as they are on the wire, and no
-//! deadline but the caller's is kept.
+//! A gRPC client without behaviour of its own: messages are raw bytes, and it enforces no deadline.
 
 use std::{
     io,
@@ -23,8 +22,8 @@ use tonic::{
 };
 use tower_service::Service;
 
-/// A connection of HTTP/2. Tonic's own channel would enforce the deadline of a call itself, and hide whether
-/// the mesh does.
+/// An HTTP/2 connection. Tonic's own channel would enforce the deadline of a call itself, so that a test
+/// could not see whether the mesh does.
 #[derive(Debug, Clone)]
 pub struct Connection(SendRequest<Body>);
 
@@ -42,12 +41,12 @@ impl Service<http::Request<Body>> for Connection {
     }
 }
 
-/// A client of one server.
+/// A client of one gRPC server.
 #[derive(Debug, Clone)]
 pub struct Client {
     /// The connection, for generated clients.
     pub connection: Connection,
-    /// Where it leads.
+    /// The address of the server.
     pub origin: Uri,
 }
 
@@ -55,10 +54,10 @@ impl Client {
     /// Connects to the server of a URL.
     ///
     /// # Errors
-    /// When nothing listens there, or it speaks no HTTP/2.
+    /// When the connection fails, or the server has no HTTP/2.
     pub async fn connect(url: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(url.trim_start_matches("http://")).await?;
-        // Head and message are two writes: the second one is not to wait for the first one's acknowledgement.
+        // Head and message are two writes: without TCP_NODELAY the second would wait for the first one's ACK.
         stream.set_nodelay(true)?;
         let shaken = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
         let (requests, connection) = shaken.map_err(io::Error::other)?;
@@ -67,7 +66,7 @@ impl Client {
         Ok(Self { connection: Connection(requests), origin })
     }
 
-    /// Calls an operation with one reply.
+    /// Calls a unary operation.
     ///
     /// # Errors
     /// The status, when it is not OK.
@@ -79,7 +78,7 @@ impl Client {
         self.ready().await?.unary(request, path, RawCodec).await
     }
 
-    /// Calls an operation with a stream of replies.
+    /// Calls a server-streaming operation.
     ///
     /// # Errors
     /// The status, when it is refused.
@@ -99,7 +98,7 @@ impl Client {
     }
 }
 
-/// Messages as they are on the wire.
+/// Passes encoded messages through unchanged.
 #[derive(Debug, Clone, Copy)]
 struct RawCodec;
 

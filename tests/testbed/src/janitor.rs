@@ -1,18 +1,17 @@
-//! The one connection through which databases are created and dropped.
+//! The one connection that creates and drops databases.
 //!
-//! It lives on a thread of its own, because tests come and go with their runtimes and a `Drop` cannot wait.
-//! It is also the sign of life of this process: databases whose makers have no such connection are dropped by
-//! the next.
+//! It runs on a thread of its own, because tests have a runtime each and a `Drop` cannot await. It also shows
+//! that this process lives: the next process drops the databases of processes without such a connection.
 
 use std::{sync::OnceLock, thread};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::{Client, NoTls};
 
-/// Every database of a test is named `mesh_test_<its maker>_<…>`.
+/// Every test database is named `mesh_test_<process>_<…>`.
 pub(crate) const DATABASE_PREFIX: &str = "mesh_test_";
 
-/// The connections of the makers are named `mesh-testbed <maker>`.
+/// The janitor's connection has the application name `mesh-testbed <process>`.
 const SIGN_OF_LIFE: &str = "mesh-testbed ";
 
 type Outcome = Result<(), tokio_postgres::Error>;
@@ -28,9 +27,10 @@ pub(crate) fn maker() -> &'static str {
     MAKER.get_or_init(crate::unique)
 }
 
-/// Has one statement run on the maintenance database at `url` (the same in every call of one process).
+/// Runs a statement on the maintenance database at `url`, which must be the same in every call of one
+/// process.
 ///
-/// The order is given at once; the returned future only waits for its outcome and need not be awaited.
+/// The statement is queued at once; the returned future waits for its result and need not be awaited.
 pub(crate) fn run(url: &str, statement: String) -> impl Future<Output = Outcome> + use<> {
     static ORDERS: OnceLock<mpsc::UnboundedSender<Order>> = OnceLock::new();
     let orders = ORDERS.get_or_init(|| {
@@ -61,7 +61,7 @@ async fn serve(url: &str, mut inbox: mpsc::UnboundedReceiver<Order>) {
             Ok(client) => client.batch_execute(&statement).await,
             Err(error) => Err(error),
         };
-        // Nobody waits for the outcome of a drop.
+        // The caller may have dropped the future.
         let _ = done.send(outcome);
     }
 }
@@ -82,7 +82,7 @@ async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
     Ok(client)
 }
 
-/// Drops the databases of makers that are gone.
+/// Drops the databases of ended processes.
 async fn sweep(client: &Client) -> Outcome {
     let left = client
         .query(
@@ -94,13 +94,13 @@ async fn sweep(client: &Client) -> Outcome {
         )
         .await?;
     for row in left {
-        // Two processes may sweep at the same time.
+        // Another process may have dropped it at the same time.
         let _ = client.batch_execute(&drop_statement(row.get(0))).await;
     }
     Ok(())
 }
 
-/// The statement that drops a database even while somebody is connected to it.
+/// The statement that drops a database and closes its connections.
 pub(crate) fn drop_statement(database: &str) -> String {
     format!("DROP DATABASE IF EXISTS \"{database}\" WITH (FORCE)")
 }

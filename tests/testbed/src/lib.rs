@@ -1,11 +1,11 @@
-//! A bus, a database and services for one test.
+//! Servers and services for one test: a bus, a database, a whole mesh.
 //!
-//! Tests run against real servers: [`Database::fresh`] is a migrated database of its own on a PostgreSQL
-//! shared by the tests of one process, [`Service`] a service running as its own process, [`Mesh`] the
-//! services behind an edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a
-//! receiver of telemetry, [`Proxy`] a line between any two of them, [`Network`] a bus of several servers.
-//! Everything ends with the value that stands for it, and at the latest with the test process. What cannot be
-//! started panics with the reason, because it is the test that fails.
+//! Tests run against real servers: [`Database::fresh`] is a migrated database on a PostgreSQL shared by the
+//! tests of one process, [`Service`] a service running as its own process, [`Mesh`] the services behind an
+//! edge, [`DevNode`] a consensus node's RPC, [`Cometbft`] a real one, [`Collector`] a receiver of telemetry,
+//! [`Proxy`] a fault proxy between any two of them, [`Network`] a bus of several servers. Everything ends
+//! when its value is dropped, and at the latest with the test process. A server that cannot be started panics
+//! with the reason, so that the test fails.
 
 mod answer;
 mod collector;
@@ -41,7 +41,7 @@ pub use servers::{NatsServer, PostgresServer, nats, postgres};
 pub use service::{Service, ServiceSetup};
 pub use tls::certify;
 
-/// A few letters and digits that no other test has.
+/// A short text of letters and digits that no other test has.
 fn unique() -> String {
     use std::{
         hash::{BuildHasher, RandomState},

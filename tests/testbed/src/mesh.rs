@@ -1,4 +1,4 @@
-//! A whole mesh for one test: services behind an edge, apart from every other mesh on the shared bus.
+//! A whole mesh for one test: services behind an edge, separated from all other meshes on the shared bus.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -14,8 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::{Answer, Database, Service, ServiceSetup, http_client, servers, service};
 
-/// Meshes of one test process that start at the same time at most: each is five processes, and a start is
-/// computing.
+/// Meshes of one test process that start at the same time: each is five processes, and a start needs CPU.
 static STARTS: Semaphore = Semaphore::const_new(2);
 
 /// A running mesh. Dropping it kills its services.
@@ -27,7 +26,7 @@ pub struct Mesh {
     client: reqwest::Client,
 }
 
-/// What a mesh is to be started with; made by [`Mesh::configure`].
+/// The configuration of a mesh; made by [`Mesh::configure`].
 #[derive(Debug)]
 pub struct MeshSetup<'a> {
     database: &'a Database,
@@ -45,7 +44,7 @@ impl MeshSetup<'_> {
         self
     }
 
-    /// Puts it on another bus than the one that all tests share.
+    /// Uses another bus than the one that all tests share.
     #[must_use]
     pub fn bus(mut self, bus: &Bus) -> Self {
         self.bus = Some(bus.clone());
@@ -59,15 +58,15 @@ impl MeshSetup<'_> {
         self
     }
 
-    /// Takes the services' binaries from this folder instead of the one beside the test.
+    /// Runs the services' binaries from this folder instead of the one that holds the test's binaries.
     #[must_use]
     pub fn binaries(mut self, folder: impl Into<PathBuf>) -> Self {
         self.binaries = Some(folder.into());
         self
     }
 
-    /// Starts the services and waits until every one is ready. Two meshes of a process start at the same
-    /// time, others wait for them.
+    /// Starts the services and waits until every one is ready. At most two meshes of a process start at the
+    /// same time; others wait.
     pub async fn start(self) -> Mesh {
         let _start = STARTS.acquire().await;
         let sockets = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)
@@ -104,7 +103,8 @@ impl MeshSetup<'_> {
                 .inherited
                 .iter()
                 .fold(setup, |setup, (name, socket)| setup.socket(name, socket.clone())),
-            // Every service of the testbed is on the bus; a node is given as a variable where there is one.
+            // The testbed connects every service to the bus itself; a node is given as a variable where there
+            // is one.
             Need::Bus | Need::Node | Need::NodeIfAny => setup,
         }
     }
@@ -116,17 +116,17 @@ impl Mesh {
         Self::configure(database).start().await
     }
 
-    /// Begins to describe a mesh that differs from the usual.
+    /// Begins the configuration of a mesh.
     pub fn configure(database: &Database) -> MeshSetup<'_> {
         MeshSetup { database, bus: None, env: Vec::new(), absent: Vec::new(), binaries: None }
     }
 
-    /// Where the edge answers HTTP: `http://127.0.0.1:<port>`.
+    /// Address of the edge for HTTP: `http://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("http://{}", self.http)
     }
 
-    /// Where the edge answers gRPC: `http://127.0.0.1:<port>`.
+    /// Address of the edge for gRPC: `http://127.0.0.1:<port>`.
     pub fn grpc_url(&self) -> String {
         format!("http://{}", self.grpc)
     }

@@ -1,4 +1,4 @@
-//! A bus of several nats-servers, or of one that is not the one that all tests share.
+//! A bus of several nats-servers, or of one separate from the server that all tests share.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ use crate::{
 
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Servers that are one bus, with the same users. Dropping it kills them.
+/// nats-servers that form one bus, with the same users. Dropping this kills them.
 #[derive(Debug)]
 pub struct Network {
     members: Vec<Member>,
@@ -35,14 +35,14 @@ struct Member {
 }
 
 impl Network {
-    /// One server that speaks TLS only.
+    /// Starts one server that accepts TLS only.
     pub async fn with_tls() -> Self {
         let place = place();
         let tls = Some(tls::certify(&place.join("tls")));
         Self::start(&place, vec![NatsSettings { tls, ..NatsSettings::of(ANY_MESH) }]).await
     }
 
-    /// Three servers, each with a route to the others.
+    /// Starts a cluster of three servers, each with a route to the others.
     pub async fn cluster() -> Self {
         let ports = [(); 3].map(|()| port());
         let settings = ports.map(|own| {
@@ -59,7 +59,7 @@ impl Network {
         cluster
     }
 
-    /// A server, and another one that is a leaf of it.
+    /// Starts a server and a leaf node of it.
     pub async fn hub_and_leaf() -> Self {
         let port = port();
         let hub = format!(
@@ -86,12 +86,12 @@ impl Network {
         Self { members: join_all(starting).await }
     }
 
-    /// The bus as those are told of it who connect to this server only.
+    /// The bus configuration of a client that connects to this server only.
     pub fn at(&self, server: usize) -> Bus {
         self.members[server].server.bus()
     }
 
-    /// The bus as those are told of it who connect to any server.
+    /// The bus configuration of a client that may connect to any server.
     pub fn bus(&self) -> Bus {
         let urls: Vec<String> = self.members.iter().map(|member| member.server.url()).collect();
         Bus { url: urls.join(","), ..self.at(0) }
@@ -105,7 +105,7 @@ impl Network {
         }
     }
 
-    /// Starts a server again.
+    /// Starts a killed server again.
     pub async fn restart(&mut self, server: usize) {
         self.members[server].process = Some(run(&self.members[server].server).await);
     }
@@ -124,7 +124,7 @@ impl Network {
     }
 }
 
-/// How many servers of its cluster a server greets with.
+/// Number of cluster servers in a server's INFO message.
 async fn known_servers(url: &str) -> Option<usize> {
     let stream = TcpStream::connect(url.trim_start_matches("nats://")).await.ok()?;
     let mut greeting = String::new();

@@ -1,4 +1,4 @@
-//! A consensus node for one test: either of the two that there are.
+//! A consensus node of either kind for one test.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// CometBFT, where it is on this machine. Otherwise says that the test is skipped.
+    /// CometBFT, if it is installed. Otherwise prints that the test is skipped.
     pub fn cometbft() -> Option<Self> {
         if mesh_launcher::servers::find_cometbft().is_some() {
             return Some(Self::Cometbft);
@@ -63,7 +63,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// Where it answers, in every life: `http://127.0.0.1:<port>`.
+    /// Its address, the same after each restart: `http://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         match self {
             Self::Development(node) => node.url(),
@@ -71,7 +71,7 @@ impl Node {
         }
     }
 
-    /// The development node, for what only that can do or tell.
+    /// The development node, for tests that need its own features.
     pub fn development(&self) -> Option<&DevNode> {
         match self {
             Self::Development(node) => Some(node),
@@ -79,7 +79,8 @@ impl Node {
         }
     }
 
-    /// A good transaction of a party, with its work on the newest block. Different texts make different ones.
+    /// A valid transaction of a party, with proof of work for the newest block. Different texts give
+    /// different ones.
     pub async fn transaction(&self, party: u8, text: &str) -> Transaction {
         match self {
             Self::Development(node) => node.transaction(party, text),
@@ -87,8 +88,8 @@ impl Node {
         }
     }
 
-    /// Waits until a block has what waits now: a development node makes one, CometBFT has to be told to make
-    /// them again and again.
+    /// Waits until a block includes all pending transactions: a development node makes one now, CometBFT must
+    /// be configured to make blocks at an interval.
     pub async fn block(&self) {
         match self {
             Self::Development(node) => {
@@ -98,8 +99,7 @@ impl Node {
         }
     }
 
-    /// Kills it, in the middle of whatever it does. Until [`restart`](Self::restart) nobody listens on its
-    /// port.
+    /// Kills it at once, whatever it is doing. Until [`restart`](Self::restart) its port refuses connections.
     pub async fn kill(&mut self) {
         match self {
             Self::Development(node) => node.kill().await,
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// Kills it if it still runs, and starts it anew with its blocks.
+    /// Kills it if it still runs, and starts it again with its blocks.
     pub async fn restart(&mut self) {
         match self {
             Self::Development(node) => node.restart().await,
@@ -115,12 +115,12 @@ impl Node {
         }
     }
 
-    /// Calls a method of its RPC and gives the whole answer.
+    /// Calls an RPC method and returns the whole answer.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         call(&self.url(), method, params).await
     }
 
-    /// The bytes of a transaction as a block has them; waits for it.
+    /// Waits until a block includes a transaction; returns its bytes from there.
     pub async fn included(&self, hash: &TxHash) -> Vec<u8> {
         let wanted = json!({"hash": STANDARD.encode(hash.bytes())});
         let found = async {
@@ -135,8 +135,8 @@ impl Node {
     }
 }
 
-/// Makes two tests of each row, an asynchronous function of a [`NodeKind`]: one before the development node,
-/// one before CometBFT, which is skipped where that is not.
+/// Makes two tests of each row, an async function that takes a [`NodeKind`]: one with the development node,
+/// one with CometBFT, which is skipped where that is not installed.
 #[macro_export]
 macro_rules! on_both_nodes {
     ($($row:ident),* $(,)?) => {

@@ -1,4 +1,4 @@
-//! What a consensus node of a test is started with, and what both kinds of it share.
+//! The configuration of a test's consensus node, and what both kinds of nodes share.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::http_client;
 
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a node is to be started with; made by [`DevNode::configure`](crate::DevNode::configure).
+/// The configuration of a node; made by [`DevNode::configure`](crate::DevNode::configure).
 #[derive(Debug)]
 pub struct NodeSetup {
     pub(crate) settings: Settings,
@@ -40,36 +40,36 @@ impl NodeSetup {
         Self { settings, rules, every: None, folder }
     }
 
-    /// Makes a block again and again; otherwise there is one at the start, and a development node makes
-    /// others when it is asked for them.
+    /// Makes blocks at this interval; otherwise there is one block at the start, and a development node makes
+    /// more on request.
     #[must_use]
     pub fn every(mut self, period: Duration) -> Self {
         self.every = Some(period);
         self
     }
 
-    /// The rules against spam; usually a difficulty of 2 and a quota that no test reaches.
+    /// Sets the spam protection rules; the default is a difficulty of 2 and a quota that no test reaches.
     #[must_use]
     pub fn rules(mut self, rules: SpamRules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// The node's bounds.
+    /// Sets the node's limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = limits;
         self
     }
 
-    /// Takes whatever decodes.
+    /// Accepts every transaction that decodes.
     #[must_use]
     pub fn without_checks(mut self) -> Self {
         self.settings.checks = Checks::None;
         self
     }
 
-    /// Lets each check take so much longer, by a development node.
+    /// Delays each check of a development node by this time.
     #[must_use]
     pub fn check_delay(mut self, delay: Duration) -> Self {
         self.settings.check_delay = delay;
@@ -77,7 +77,7 @@ impl NodeSetup {
     }
 }
 
-/// Calls a method of an RPC that answers.
+/// Calls an RPC method; returns the whole answer. Panics when the node does not answer.
 pub(crate) async fn call(url: &str, method: &str, params: Value) -> Value {
     let call = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
     let asked = http_client().post(url).json(&call).send().await;
@@ -85,7 +85,7 @@ pub(crate) async fn call(url: &str, method: &str, params: Value) -> Value {
     answer.json().await.unwrap_or_else(|error| panic!("no answer to {method}: {error}"))
 }
 
-/// A good transaction with its work on a block.
+/// A valid transaction whose proof of work refers to a block.
 pub(crate) fn transaction(
     network: &Network,
     rules: &SpamRules,
@@ -107,13 +107,13 @@ pub(crate) fn transaction(
     }
 }
 
-/// Threads for one life of a node.
+/// A runtime for a node until it is killed.
 pub(crate) fn threads() -> Runtime {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.unwrap_or_else(|error| panic!("no threads for a node: {error}"))
 }
 
-/// Ends a life: all of it is gone when this returns, or the next one would find the file in use.
+/// Ends a runtime and waits until its tasks are gone; a restarted node would otherwise find its files in use.
 pub(crate) async fn stop(runtime: Runtime) {
     let stopping = spawn_blocking(move || runtime.shutdown_timeout(STOP_WITHIN)).await;
     stopping.unwrap_or_else(|error| panic!("the node cannot be stopped: {error}"));

@@ -1,16 +1,16 @@
-//! Secrets that no output may show. Every credential that the testbed gives to a service is one: its log, its
-//! answers and its telemetry are searched for them, in every test.
+//! Secrets that no output may show. The testbed registers every credential that it gives to a service, and in
+//! every test searches the services' logs, answers and telemetry for them.
 
 use std::{collections::BTreeSet, fs};
 
 use parking_lot::Mutex;
 
-/// Shorter ones would be found by chance.
+/// Shorter secrets would be found by chance.
 const SHORTEST: usize = 8;
 
 static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Learns what is secret in a service's variable: the password of an address, a file's credentials, a
+/// Registers the secrets in a service's variable: the password of an address, a file's credentials, a
 /// header's value.
 pub(crate) fn learn(variable: &str, value: &str) {
     if let Some(password) = password_of(value) {
@@ -30,12 +30,12 @@ pub(crate) fn learn(variable: &str, value: &str) {
     }
 }
 
-/// Panics when one is among these bytes; the panic names what showed it, and not what it is.
+/// Panics when these bytes contain a secret; the message names the source `what` and not the secret.
 pub(crate) fn must_not_show(what: &str, bytes: &[u8]) {
     assert!(!are_shown(bytes), "{what} shows a credential");
 }
 
-/// Whether one is among these bytes.
+/// Whether these bytes contain a secret.
 pub(crate) fn are_shown(bytes: &[u8]) -> bool {
     let known = KNOWN.lock();
     known.iter().any(|secret| memchr::memmem::find(bytes, secret.as_bytes()).is_some())

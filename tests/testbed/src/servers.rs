@@ -1,9 +1,10 @@
 //! The bus and the database server that all tests of one process share.
 //!
 //! `MESH_TEST_POSTGRES_URL`, `MESH_TEST_NATS_URL` and `MESH_TEST_NATS_CREDENTIALS` (a folder with a file for
-//! each user) name running servers; without them a private pair is started when it is first asked for,
-//! nats-server with TLS where `MESH_TEST_NATS_TLS` is set. It dies with the test process. Its folder, in the
-//! temporary folder, is locked while that process lives and removed by the next one that finds it unlocked.
+//! each user) name running servers; without them a private pair is started at first use, nats-server with TLS
+//! where `MESH_TEST_NATS_TLS` is set. Private servers end with the test process. Their folder, in the
+//! system's temporary folder, is locked while that process lives and removed by the next test process that
+//! finds it unlocked.
 
 use std::{
     env,
@@ -26,7 +27,7 @@ use tokio::sync::OnceCell;
 use crate::tls;
 
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(60);
-/// The place on the bus of whatever mesh, as permissions have it.
+/// The bus prefix of the users' permissions: any mesh.
 pub(crate) const ANY_MESH: &str = "*";
 const FOLDER_PREFIX: &str = "mesh-testbed-";
 const LOCK: &str = "lock";
@@ -39,14 +40,13 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// The address of its maintenance database, with a user who may create databases.
+    /// The address of its maintenance database, as a user who may create databases.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// The nats-server that the tests of this process share. Whoever connects to it is one of its users, and may
-/// do what that user may in every mesh.
+/// The nats-server that the tests of this process share. Each user has the same permissions in every mesh.
 #[derive(Debug)]
 pub struct NatsServer {
     bus: Bus,
@@ -59,12 +59,12 @@ impl NatsServer {
         &self.bus.url
     }
 
-    /// Where it is and how its users are let in.
+    /// Its address and the folder of its users' credentials.
     pub fn bus(&self) -> &Bus {
         &self.bus
     }
 
-    /// How this user connects; `prefix` is the mesh's place on the bus.
+    /// The connection settings of a user; `prefix` is the mesh's subject prefix on the bus.
     pub fn config(&self, user: &str, prefix: &str) -> BusConfig {
         let config = self.bus.config(user, prefix);
         config.unwrap_or_else(|error| panic!("no credentials of {user}: {error}"))
@@ -127,7 +127,7 @@ fn not_here<T>(what: &str) -> T {
     )
 }
 
-/// The folder of this process, made when first asked for.
+/// The folder of this process, created at first use.
 pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<(PathBuf, File)> = OnceLock::new();
     let (path, _lock) = FOLDER.get_or_init(|| {
@@ -149,7 +149,7 @@ fn make_folder(root: &Path) -> std::io::Result<(PathBuf, File)> {
     Ok((folder.keep(), lock))
 }
 
-/// Removes the folders of test processes that are gone.
+/// Removes the folders of ended test processes.
 fn sweep(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX) {
@@ -159,12 +159,12 @@ fn sweep(root: &Path) {
 }
 
 fn remove_if_left(folder: &Path) {
-    // A folder without a lock file is just being made.
+    // A folder without a lock file is being created by another process.
     let Ok(lock) = File::open(folder.join(LOCK)) else { return };
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         return;
     }
-    // Best effort: what stays is tried again by the next test process.
+    // Best effort: the next test process tries again.
     if let Ok(elsewhere) = fs::read_link(folder.join("postgres")) {
         let _ = fs::remove_dir_all(elsewhere);
     }

@@ -1,4 +1,4 @@
-//! One service as its own process, as it runs in earnest.
+//! One service as its own process, as in production.
 
 use std::{
     env, fs,
@@ -21,11 +21,11 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const STOP_GRACE_S: u64 = 5;
 
-/// How much of a log a failed start shows.
+/// Maximum length of the log's end that a failed start shows, bytes.
 const SHOWN_LOG: usize = 4000;
 
-/// Variables of the test's own environment that services see, too. All others are left out, so that no
-/// `MESH_…` of a developer's shell changes what is tested.
+/// Variables of the test's own environment that services inherit. All others are left out, so that no
+/// `MESH_…` of a developer's shell changes the test.
 const PASSED_ON: [&str; 4] = ["RUST_LOG", "RUST_BACKTRACE", "LLVM_PROFILE_FILE", "LD_LIBRARY_PATH"];
 
 /// A running service. Dropping it kills it.
@@ -38,7 +38,7 @@ pub struct Service {
     client: reqwest::Client,
 }
 
-/// What a service is to be started with; made by [`Service::configure`].
+/// The configuration of a service; made by [`Service::configure`].
 #[derive(Debug)]
 pub struct ServiceSetup {
     name: String,
@@ -49,43 +49,42 @@ pub struct ServiceSetup {
 }
 
 impl ServiceSetup {
-    /// Gives it a database, as its own user there.
+    /// Gives it a database, as the service's own user there.
     #[must_use]
     pub fn database(self, database: &Database) -> Self {
         let url = database.url_of(&self.name);
         self.env("MESH_DATABASE_URL", url)
     }
 
-    /// Sets a variable; the last value of a name counts, also over those that the testbed sets.
+    /// Sets a variable; the last value of a name wins, also over those that the testbed sets.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// Hands it a listening socket under a name.
+    /// Passes it a listening socket under a name.
     #[must_use]
     pub fn socket(mut self, name: impl Into<String>, socket: Arc<OwnedFd>) -> Self {
         self.sockets.push((name.into(), socket));
         self
     }
 
-    /// Runs this file instead of the binary beside the test, e.g. `env!("CARGO_BIN_EXE_query")`.
+    /// Runs this file instead of the binary in the test's target folder, e.g. `env!("CARGO_BIN_EXE_query")`.
     #[must_use]
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// Puts it on another bus than the one that all tests share; it is the user of its own name there.
+    /// Uses another bus than the one that all tests share; the service is the user of its own name there.
     #[must_use]
     pub fn bus(mut self, bus: &Bus) -> Self {
         self.bus = Some(bus.clone());
         self
     }
 
-    /// Starts it on the shared bus and waits until it is ready; panics with the end of its log when it is
-    /// not.
+    /// Starts it and waits until it is ready; panics with the end of its log when it is not.
     pub async fn start(self) -> Service {
         let run = format!("{}-{}", self.name, unique());
         let folder = servers::folder();
@@ -126,8 +125,8 @@ impl ServiceSetup {
 }
 
 impl Service {
-    /// Begins to describe the service of a name, which is that of its binary. It gets a place of its own on
-    /// the shared bus unless it is given the `MESH_BUS_PREFIX` of others.
+    /// Begins the configuration of a service by the name of its binary. It gets a subject prefix of its own
+    /// on the shared bus unless it is given a `MESH_BUS_PREFIX`.
     pub fn configure(name: &str) -> ServiceSetup {
         let setup = ServiceSetup {
             name: name.to_owned(),
@@ -139,7 +138,7 @@ impl Service {
         setup.env("MESH_BUS_PREFIX", bus_prefix())
     }
 
-    /// Starts the service of a name with some variables.
+    /// Starts a service with some variables.
     pub async fn start(name: &str, env: &[(&str, &str)]) -> Self {
         env.iter().fold(Self::configure(name), |setup, (name, value)| setup.env(*name, *value)).start().await
     }
@@ -149,36 +148,36 @@ impl Service {
         self.process.pid()
     }
 
-    /// Where it answers `/livez`, `/readyz` and `/metrics`: `http://127.0.0.1:<port>`.
+    /// The address of `/livez`, `/readyz` and `/metrics`: `http://127.0.0.1:<port>`.
     pub fn admin_url(&self) -> &str {
         &self.admin
     }
 
-    /// Asks its admin port, e.g. for `/metrics`.
+    /// Gets a path from its admin port, e.g. `/metrics`.
     pub async fn admin(&self, path: &str) -> Answer {
         let ask = self.client.get(format!("{}{path}", self.admin));
         Answer::to(ask.header("accept", "application/openmetrics-text, */*")).await
     }
 
-    /// Everything that it has logged so far.
+    /// Its whole log so far.
     pub fn log(&self) -> String {
         read(&self.spec.log)
     }
 
-    /// Sends it a signal, e.g. STOP and CONT to freeze and wake it.
+    /// Sends it a signal, e.g. STOP and CONT to freeze and resume it.
     pub fn signal(&self, signal: Signal) {
         self.process
             .signal(signal)
             .unwrap_or_else(|error| panic!("cannot signal {}: {error}", self.spec.name));
     }
 
-    /// Kills it as `kill -9` does and waits until it is gone.
+    /// Kills it with SIGKILL and waits until it is gone.
     pub async fn kill(&self) -> ExitStatus {
         self.process.kill_group();
         self.ended().await
     }
 
-    /// Asks it to stop and waits until it is gone; it is killed when its grace is over.
+    /// Stops it with SIGTERM and waits until it is gone; it is killed after its grace period.
     pub async fn stop(&self) -> ExitStatus {
         self.process.stop().await.unwrap_or_else(|error| panic!("cannot stop {}: {error}", self.spec.name))
     }
@@ -191,7 +190,7 @@ impl Service {
             .unwrap_or_else(|error| panic!("cannot wait for {}: {error}", self.spec.name))
     }
 
-    /// Kills it if it still runs, starts it anew and waits until it is ready.
+    /// Kills it if it still runs, starts it again and waits until it is ready.
     pub async fn restart(&mut self) {
         self.kill().await;
         (self.process, self.admin) = start(&self.spec, &self.admin_file, &self.client).await;
@@ -199,7 +198,7 @@ impl Service {
 }
 
 impl Drop for Service {
-    /// Whatever the test was about: its log shows no credential.
+    /// Fails every test in which a service's log shows a credential.
     fn drop(&mut self) {
         self.process.kill_group();
         if !std::thread::panicking() {
@@ -208,7 +207,7 @@ impl Drop for Service {
     }
 }
 
-/// A place on the shared bus that nobody else uses.
+/// A subject prefix on the shared bus that no other test uses.
 pub(crate) fn bus_prefix() -> String {
     format!("test{}", unique())
 }
@@ -221,7 +220,7 @@ fn beside_the_test(name: &str) -> PathBuf {
 }
 
 async fn start(spec: &ProcessSpec, admin_file: &Path, client: &reqwest::Client) -> (Process, String) {
-    // Left there by an earlier life; usually there is none.
+    // The file of an earlier start, if any.
     let _ = fs::remove_file(admin_file);
     let process = Process::spawn(spec)
         .unwrap_or_else(|error| panic!("cannot start {}: {error}", spec.program.display()));
@@ -266,8 +265,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Not a test: what the services of the tests below run. It answers `/readyz` with the status in `PLAY`,
-    /// any other path with a variable's value.
+    /// Not a test but the program that the tests below start as a service. It answers `/readyz` with the
+    /// status in `PLAY`, and any other path with a variable's value.
     #[test]
     fn plays_a_service() {
         let (Ok(play), Ok(file)) = (env::var("PLAY"), env::var("MESH_ADMIN_ADDRESS_FILE")) else { return };
@@ -288,7 +287,7 @@ pub(crate) mod tests {
             }
             let (status, body) = match path {
                 "/readyz" => (play.clone(), String::new()),
-                // Of an address what stands behind its password.
+                // Of an address only the part after its password is shown.
                 _ => ("200".to_owned(), behind_at(&env::var(&path[1..]).unwrap_or_default()).to_owned()),
             };
             let length = body.len();
@@ -298,13 +297,13 @@ pub(crate) mod tests {
         }
     }
 
-    /// What stands behind the user and password of an address.
+    /// The part of an address after user and password.
     pub(crate) fn behind_at(address: &str) -> &str {
         address.rsplit_once('@').map_or(address, |(_, behind)| behind)
     }
 
-    /// Writes a program that runs [`plays_a_service`]. A shell does the writing: were the file open in this
-    /// process, a child forked by another test at that moment would make it "busy".
+    /// Writes a program that runs [`plays_a_service`]. Written by a shell: if this process had the file open
+    /// for writing while another test forks, running it would fail with "text file busy".
     pub(crate) fn write_player(program: &Path) {
         let this = env::current_exe().unwrap();
         let run = format!("#!/bin/sh\nexec {this:?} --exact service::tests::plays_a_service --nocapture\n");

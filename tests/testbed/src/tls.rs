@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use mesh_launcher::servers::NatsTls;
 use rcgen::{BasicConstraints, CertificateParams, DnType, Error, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
-/// Makes an authority and a certificate of this machine by it, in a folder.
+/// Makes a certificate authority and a certificate for this machine, in a folder.
 pub fn certify(folder: &Path) -> NatsTls {
     let made = make().unwrap_or_else(|error| panic!("cannot make certificates for the tests: {error}"));
     let write = |name: &str, text: String| {
@@ -23,7 +23,7 @@ pub fn certify(folder: &Path) -> NatsTls {
     }
 }
 
-/// The authority's certificate, the machine's, the machine's key.
+/// The authority's certificate, the machine's certificate and its key, as PEM.
 fn make() -> Result<[String; 3], Error> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

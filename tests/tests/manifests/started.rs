@@ -77,7 +77,7 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     let file = file.to_str().unwrap();
     let of_database = [("MESH_DATABASE_URL", url.as_str()), ("MESH_DATABASE_PASSWORD_FILE", file)];
 
-    // The service waits for the migration.
+    // The node waits for the migration.
     let home = folder.path().join("home");
     let mut node = program("mesh", &of_database);
     node.args(["node", "--listen=127.0.0.1:0", "--demo-blocks=60", "--demo-parties=8"]);
@@ -128,7 +128,7 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     assert!(stopped(&mut node).await.success());
 }
 
-/// The configuration that KEDA reads has the older form only; its reader stops at the first unknown kind.
+/// KEDA parses the older Prometheus text format only, and stops at the first metric type that is not in it.
 fn is_read_by_autoscalers(page: &str) {
     let scaled: Vec<Value> =
         serde_saphyr::from_multiple(&crate::manifests::read("k8s/components/export-keda/scaled-object.yaml"))

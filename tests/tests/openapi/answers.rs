@@ -1,5 +1,5 @@
-//! What the document promises of answers, on the demo network and on a recorded run of a real one: every
-//! operation is asked in every way that its parameters allow.
+//! Answers conform to the document, on the demo network and on a recorded run of a real one: every operation
+//! with all its parameters.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -13,11 +13,11 @@ use crate::openapi::{
     requests::{Values, first_text},
 };
 
-/// Blocks of the demo network: some of everything, and two short segments.
+/// Blocks of the demo network: enough for rows of all kinds and two short segments.
 const BLOCKS: u64 = 210;
 const SEGMENT: &str = "100";
 
-/// Nothing answers these in a mesh of reads alone, or they want a body.
+/// Operations that no service answers in a mesh without a node, or that need a body.
 fn is_of_transactions(operation: &Operation<'_>) -> bool {
     operation.json["tags"][0] == "tx-relay"
 }
@@ -34,7 +34,7 @@ async fn answers_on_the_demo_network_are_as_documented_and_its_examples_work() {
 
     let document = Document::of(&outside).await;
     let mut examples = Values::default();
-    // Segments of the usual length would take long.
+    // The usual segment length would take long to load.
     examples.put("toBlock", SEGMENT);
     let reads = document.operations().into_iter();
     for operation in reads.filter(|operation| operation.method != "POST" && !is_of_transactions(operation)) {
@@ -58,7 +58,7 @@ async fn answers_on_a_recorded_network_are_as_documented() {
     assert_documented(&outside, values, "the recorded network").await;
 }
 
-/// Asks every operation and holds its answers against the document; every one must succeed once.
+/// Requests every operation and checks its answers against the document; each must succeed at least once.
 async fn assert_documented(outside: &Outside, mut values: Values, network: &str) {
     outside.until_first_segment().await;
     let segments = outside.get("/api/v2/networkhistory/segments").await.json();
@@ -69,7 +69,7 @@ async fn assert_documented(outside: &Outside, mut values: Values, network: &str)
         if operation.method == "POST" {
             continue;
         }
-        // Pages are gone through by the cursors of the first.
+        // Further pages are requested with the cursors of the first.
         let first = values.targets(&document, &operation).swap_remove(0);
         let first = Answer::to(outside.request(operation.method.parse().unwrap(), &first)).await;
         let json = serde_json::from_slice(&first.body).unwrap_or_default();
@@ -98,7 +98,7 @@ async fn assert_documented(outside: &Outside, mut values: Values, network: &str)
     say(&format!("{network}: {} requests as documented", counts.values().sum::<i32>()));
 }
 
-/// A header with which an operation is asked, to see all of its answers.
+/// Request headers that lead to an operation's other answers.
 fn variants(operation: &Operation<'_>) -> Vec<(&'static str, &'static str)> {
     let mut variants = vec![("accept", "*/*")];
     if operation.json.pointer("/responses/304").is_some() {

@@ -1,4 +1,4 @@
-//! What the document declares is what the contract does, neither less nor more.
+//! The document declares exactly what the contract has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::openapi::document::{Document, escaped};
 
-/// What the edge answers by itself.
+/// Operations that the edge answers itself.
 const OF_THE_EDGE: [(&str, &str); 4] =
     [("/health", "Health"), ("/limits", "Limits"), ("/openapi.json", "OpenApi"), ("/docs", "Docs")];
 
@@ -77,7 +77,7 @@ async fn every_parameter_is_a_field_of_the_request_and_every_field_a_parameter()
     }
 }
 
-/// The leaves of a message by their dotted names, and whether they must be there.
+/// The scalar fields of a message: dotted name, and whether the field is required.
 fn leaves(message: &MessageDescriptor, prefix: &str, found: &mut BTreeMap<String, bool>) {
     for field in message.fields() {
         let name = format!("{prefix}{}", field.json_name());
@@ -139,7 +139,7 @@ async fn every_example_is_one() {
             let mismatch = document.mismatch(&format!("{pointer}/schema"), &example["value"]);
             wrong.extend(mismatch.map(|mismatch| format!("{pointer} {name}: {mismatch}")));
         }
-        // Of a header or a parameter: a text, whatever the type.
+        // Examples of headers and parameters are text, whatever their type.
         if let (Some(Value::String(example)), true) = (object.get("example"), object.contains_key("in")) {
             count += 1;
             let mismatch = document.mismatch(&format!("{pointer}/schema"), &Value::from(example.as_str()));
@@ -159,7 +159,7 @@ async fn every_example_is_one() {
     assert!(count > 30, "only {count} examples were looked at");
 }
 
-/// Every object of the document with its place.
+/// Every object of the document with its JSON pointer.
 fn each_object(value: &Value, pointer: &str, look: &mut impl FnMut(&str, &serde_json::Map<String, Value>)) {
     match value {
         Value::Array(list) => {

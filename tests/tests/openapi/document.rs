@@ -1,4 +1,4 @@
-//! The document as a client reads it: operations, and whether an answer is as it says.
+//! The OpenAPI document as a client reads it: its operations, and whether an answer conforms to it.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 /// The document of a running gateway.
 pub(crate) struct Document {
     pub(crate) json: Value,
-    /// The same with every object closed: what is not in the document must not be in an answer.
+    /// The same with `additionalProperties: false` in every object: answers must have no undocumented
+    /// members.
     closed: Value,
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
@@ -39,7 +40,7 @@ pub(crate) struct Parameter<'a> {
 }
 
 impl Document {
-    /// Asks a gateway for its document.
+    /// Gets the document from a gateway.
     pub(crate) async fn of(outside: &Outside) -> Self {
         let answer = outside.get("/openapi.json").await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -80,7 +81,7 @@ impl Document {
         listed.map(read).collect()
     }
 
-    /// What is wrong with an answer, by the document.
+    /// Differences of an answer from the document.
     pub(crate) fn complaint(&self, operation: &Operation<'_>, answer: &Answer) -> Option<String> {
         let pointer = format!("{}/responses/{}", operation.pointer, answer.status);
         let Some(response) = self.json.pointer(&pointer) else {
@@ -113,7 +114,7 @@ impl Document {
         }
     }
 
-    /// What keeps a value from being one of the schema at this place.
+    /// Why a value does not conform to the schema at this JSON pointer, if it does not.
     pub(crate) fn mismatch(&self, pointer: &str, value: &Value) -> Option<String> {
         let validator =
             Arc::clone(self.validators.lock().unwrap().entry(pointer.to_owned()).or_insert_with(|| {
@@ -129,19 +130,19 @@ impl Document {
         (!wrong.is_empty()).then(|| wrong.join("; "))
     }
 
-    /// What a reference points to, and where that is.
+    /// The value that a reference points to, and its JSON pointer.
     pub(crate) fn pointed(&self, value: &Value) -> Option<(String, &Value)> {
         let pointer = value["$ref"].as_str()?.strip_prefix('#')?;
         Some((pointer.to_owned(), self.json.pointer(pointer)?))
     }
 }
 
-/// A member's name in a pointer.
+/// Escapes a member's name for a JSON pointer.
 pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Lets no object of a schema have members that it does not tell.
+/// Forbids members that a schema does not declare, in all its objects.
 fn close(schema: &mut Value) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(close),

@@ -1,4 +1,4 @@
-//! `/limits` tells the limits that hold.
+//! `/limits` shows the configured limits.
 
 use mesh_testbed::{Answer, Mesh};
 use mesh_tests::{fixture, outside::Outside};

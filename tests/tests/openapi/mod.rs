@@ -1,5 +1,5 @@
-//! The API's own document, held against what the edge serves: its operations are the contract's, what it
-//! promises of answers holds on several sets of data, and the page that shows it asks no other host.
+//! The OpenAPI document compared with the edge: its operations are the contract's, its description of answers
+//! holds on several data sets, and the page that shows it requests no other host.
 
 mod answers;
 mod declared;

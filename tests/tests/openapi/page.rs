@@ -1,8 +1,9 @@
-//! `/docs` in a browser: what it loads comes from this gateway, and its policy lets nothing else be asked.
+//! `/docs` in a browser: everything that it loads comes from this gateway, and its policy allows nothing
+//! else.
 
 use mesh_tests::outside::Outside;
 
-/// Places where pages like to get their fonts, scripts and pictures.
+/// Hosts from which such pages often load fonts, scripts and pictures.
 const ELSEWHERE: [&str; 8] = [
     "fonts.googleapis",
     "fonts.gstatic",
@@ -14,7 +15,7 @@ const ELSEWHERE: [&str; 8] = [
     "googletagmanager",
 ];
 
-/// What an attribute of the page names, wherever it is.
+/// All values of an attribute in the page.
 fn named<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
     let opening = format!("{attribute}=\"");
     let parts = html.split(opening.as_str()).skip(1);

@@ -1,5 +1,4 @@
-//! Refusals are as documented, too: every parameter malformed and left out, sizes, bodies, services that are
-//! away.
+//! Refusals conform to the document: every parameter malformed and left out, sizes, bodies, stopped services.
 
 use mesh_testbed::{Answer, Mesh};
 use mesh_tests::{fixture, outside::Outside};
@@ -10,7 +9,7 @@ use crate::openapi::{
     requests::Values,
 };
 
-/// Asks, and says what is not as documented.
+/// Sends a request; returns the differences of its answer from the document.
 async fn wrong(
     document: &Document,
     operation: &Operation<'_>,
@@ -146,7 +145,7 @@ async fn what_the_document_does_not_tell_is_seen() {
     }
     let refused = outside.get("/api/v2/withdrawal/zz").await;
     assert_eq!(document.complaint(&operation, &refused), None);
-    // The number of another operation.
+    // The application number of another operation.
     let other = document.operation("GetOracleSpec");
     assert!(document.complaint(&other, &refused).is_some());
     let mut headed = answer.clone();

@@ -1,4 +1,4 @@
-//! Requests made of what the document says of parameters, with the values that a set of data has.
+//! Requests derived from the document's parameters, with values from a database.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::openapi::document::{Document, Operation, Parameter};
 
-/// Where values of parameters are: the names of the parameters, and a statement that gives some as text.
+/// Sources of parameter values: names of parameters, and a SQL statement that returns values as text.
 const KEPT: [(&[&str], &str); 10] = [
     (&["id"], "SELECT DISTINCT id FROM withdrawals ORDER BY id LIMIT 40"),
     (&["oracleSpecId"], "SELECT DISTINCT id FROM oracle_specs ORDER BY id LIMIT 40"),
@@ -28,7 +28,7 @@ const KEPT: [(&[&str], &str); 10] = [
 pub(crate) struct Values(BTreeMap<String, Vec<String>>);
 
 impl Values {
-    /// Those of a database.
+    /// Reads the values from a database.
     pub(crate) async fn of(database: &Database) -> Self {
         let client = database.connect().await;
         let mut values = BTreeMap::new();
@@ -47,7 +47,7 @@ impl Values {
         self.0.insert(name.to_owned(), vec![value.to_owned()]);
     }
 
-    /// Texts to send for a parameter: those of the data, else what its schema allows.
+    /// Values for a parameter: those of the database, else those that its schema allows.
     fn texts(&self, document: &Document, parameter: Parameter<'_>) -> Vec<String> {
         let kept = self.0.get(parameter.name).filter(|kept| !kept.is_empty());
         if let Some(kept) = kept {
@@ -74,8 +74,8 @@ impl Values {
         texts.iter().map(|text| (*text).to_owned()).collect()
     }
 
-    /// Targets of an operation: with the parameters that must be there, and with one more, in all their
-    /// values.
+    /// Targets of an operation: with the required parameters alone, and with one additional parameter, in all
+    /// their values.
     pub(crate) fn targets(&self, document: &Document, operation: &Operation<'_>) -> Vec<String> {
         let parameters = document.parameters(operation);
         let in_target = parameters.into_iter().filter(|parameter| parameter.place != "header");
@@ -93,7 +93,7 @@ impl Values {
             }
         }
         for parameter in optional {
-            // A cursor is known once there was a page.
+            // Cursors are known only after a first page.
             if matches!(parameter.name, "pagination.after" | "pagination.before")
                 && !self.0.contains_key(parameter.name)
             {
@@ -132,7 +132,7 @@ fn target(path: &str, given: &[(Parameter<'_>, String)]) -> String {
     path + &query
 }
 
-/// The text of the first member of this name, wherever it is.
+/// The text of the first member of this name, at any depth.
 pub(crate) fn first_text(value: &Value, name: &str) -> Option<String> {
     match value {
         Value::Object(members) => match members.get(name).and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! The document in the eyes of a public validator, where there is one.
+//! The document is valid by a public validator; skipped where that is not installed.
 
 use std::process::Command;
 

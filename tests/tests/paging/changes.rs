@@ -1,4 +1,4 @@
-//! Rows that come and go while a client walks (P7, P11).
+//! Rows that are inserted and deleted while a client walks through pages (P7, P11).
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::paging::{
     seeds,
 };
 
-/// The rows of a list: odd numbers stay all the time, even ones come and go.
+/// The rows of a list: odd numbers are permanent, even ones are inserted and deleted.
 struct Churn {
     list: List,
     client: Client,
@@ -33,7 +33,7 @@ impl Churn {
         Self { list, client, random, there }
     }
 
-    /// Lets some rows come or go, more often than not the one at the end of the page that was just read.
+    /// Inserts or deletes some rows, most often the one at the end of the page that was just read.
     async fn step(&mut self, page: &Page) {
         let even: Vec<i64> = NUMBERS.filter(|number| number % 2 == 0).collect();
         let mut touched: Vec<i64> = even.choose_multiple(&mut self.random, 4).copied().collect();
@@ -105,8 +105,8 @@ async fn p7_rows_that_come_and_go_while_walking_hide_no_other_row_and_repeat_non
     }
 }
 
-/// The store swaps between two contents, each swap in one transaction. A page of a mixture would be one whose
-/// flags speak of other rows than its edges.
+/// The store alternates between two contents, each change in one transaction. A page read from both would
+/// have flags that do not fit its edges.
 #[tokio::test]
 async fn p11_edges_and_flags_of_a_page_are_of_one_moment() {
     let database = Database::fresh().await;

@@ -1,5 +1,4 @@
-//! Cursors: what they say, how they may be written, and that they are positions and nothing more (P6 to P8,
-//! P12).
+//! Cursors: their content, their accepted spellings, and that they are positions only (P6 to P8, P12).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mesh_testbed::{Answer, Database, Mesh};
@@ -21,7 +20,7 @@ async fn ask_with(mesh: &Outside, view: &View, side: &str, cursor: &str) -> Answ
 async fn p7_a_cursor_may_be_used_with_any_size_direction_and_order() {
     let (mesh, views) = seven().await;
     for view in &views {
-        // Each cursor comes from a page of one kind and is used for pages of all kinds.
+        // Cursors of pages of one kind are used for pages of all kinds.
         for source in [Ask::first(2), Ask::last(5), Ask::first(3).oldest_first(), Ask::last(1).oldest_first()]
         {
             let page = view.get(&mesh, &source).await;
@@ -62,7 +61,8 @@ async fn p7_a_cursor_stays_valid_over_a_restart_and_on_another_replica() {
     }
 }
 
-/// A forged position may lie between two rows, also between two times that the store can tell apart.
+/// A cursor of the client's own may lie between two rows, also between two times that the store can
+/// distinguish.
 #[tokio::test]
 async fn p7_a_position_between_two_rows_is_a_place_like_any_other() {
     let (mesh, views) = seven().await;
@@ -114,7 +114,7 @@ async fn p8_a_cursor_is_base64_of_compact_json_without_padding() {
     }
 }
 
-/// Tags that make `+`, `/` and both lengths of padding appear in the standard alphabet.
+/// Tags for which the standard alphabet gives `+`, `/` and both lengths of padding.
 #[tokio::test]
 async fn p8_the_standard_alphabet_and_padding_are_taken() {
     let database = Database::fresh().await;
@@ -138,7 +138,7 @@ async fn p8_the_standard_alphabet_and_padding_are_taken() {
             assert_eq!(answer.status, 200, "{text}: {answer:?}");
             assert_eq!(Page::of(view.list, &answer), expected, "{text}");
         }
-        // A `+` that a client forgot to escape arrives as a space.
+        // A `+` that a client did not escape is decoded as a space.
         let careless =
             mesh.get(&format!("{}pagination.first=3&pagination.after={standard}", view.path)).await;
         assert_eq!(Page::of(view.list, &careless), expected, "{standard}");

@@ -1,5 +1,5 @@
-//! Random lists with heavy ties in every column of their keys: statements that fill the store, and the rows
-//! that a client is to see, worked out here from the same values.
+//! Random lists with many equal values in every column of their keys: the SQL that fills the store, and the
+//! expected rows, computed here from the same values.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const IDS: [&str; 4] = [
     "1000000000000000000000000000000000000000000000000000000000000000",
     "f000000000000000000000000000000000000000000000000000000000000000",
 ];
-/// Texts whose order by bytes is not that of any language.
+/// Texts whose byte order differs from that of any language.
 const TAGS: [&str; 8] = ["", "v1.10.0", "v1.2.0", "V1.2.0", "v1 2", "é", "z\u{301}", "🚀\"'\\"];
 const ASSETS: [&str; 4] = [IDS[0], IDS[3], "VOTE", "vote_2"];
 const REWARD_TYPES: [&str; 3] =
@@ -26,7 +26,7 @@ const REWARD_TYPES: [&str; 3] =
 const STATUSES: [&str; 3] = ["PENDING", "APPROVED", "REJECTED"];
 const APPROVERS: [&str; 3] = ["abc", "kéy", "xyz"];
 
-/// The rows of a list, written in random order, and the views that the test looks at.
+/// SQL that writes the rows of a list in random order, and the views that are tested.
 pub(crate) fn views(list: List, random: &mut SmallRng) -> (String, Vec<View>) {
     match list {
         List::Proposals => proposals(random),
@@ -174,7 +174,7 @@ fn proposals(random: &mut SmallRng) -> (String, Vec<View>) {
     (insert("protocol_upgrade_proposals", &values), views)
 }
 
-/// A candle as it grows trade by trade.
+/// A candle, updated trade by trade.
 struct Candle {
     open: (i64, u64),
     close: (i64, u64),
@@ -239,7 +239,7 @@ fn candles(random: &mut SmallRng) -> (String, Vec<View>) {
     (insert("trades", &values), views)
 }
 
-/// Statements of a few rows each, so that later ones meet what earlier ones left.
+/// Several INSERT statements of a few rows each, so that later ones update rows of earlier ones.
 fn insert(table: &str, values: &[String]) -> String {
     values.chunks(11).map(|rows| format!("INSERT INTO {table} VALUES {};\n", rows.join(", "))).collect()
 }

@@ -1,17 +1,17 @@
-//! The four paged lists: where they are read, what their rows sort by, and how a row of one is written to the
-//! store and taken out again.
+//! The four paged lists: their paths, the sort keys of their rows, and the SQL that inserts and deletes a
+//! row.
 
 use std::fmt;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-/// A market that only numbered rows use.
+/// A market that only numbered rows have.
 pub(crate) const MARKET: &str = "00000000000000000000000000000000000000000000000000000000000000aa";
 const PARTY: &str = "00000000000000000000000000000000000000000000000000000000000000bb";
 const NODE: &str = "00000000000000000000000000000000000000000000000000000000000000cc";
 
-/// Start of the first numbered candle, and the distance of the next ones.
+/// Distance of numbered candles, and start of the first one since the Unix epoch, seconds.
 const MINUTE_S: i64 = 60;
 const FIRST_CANDLE_S: i64 = 1_687_255_200;
 
@@ -26,7 +26,7 @@ pub(crate) enum List {
 
 pub(crate) const LISTS: [List; 4] = [List::Proposals, List::Candles, List::Summaries, List::Delegations];
 
-/// A value of a sort key. Texts compare by bytes.
+/// A value of a sort key. Texts are compared by bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Number(i64),
@@ -44,7 +44,7 @@ impl fmt::Display for Part {
 
 pub(crate) type Key = Vec<Part>;
 
-/// A row as the test knows it: its sort key and what a client is to see.
+/// A row: its sort key and its expected JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) key: Key,
@@ -59,19 +59,19 @@ pub(crate) fn text(text: &str) -> Part {
     Part::Text(text.to_owned())
 }
 
-/// The cursor of a position, by P8's own words.
+/// The cursor of a position, encoded by the text of P8.
 pub(crate) fn cursor(list: List, key: &[Part]) -> String {
     let values: Vec<String> = key.iter().map(ToString::to_string).collect();
     cursor_of_json(&format!(r#"{{"o":"{}","k":{}}}"#, list.name(), json!(values)))
 }
 
-/// The cursor text of any JSON.
+/// The cursor of any JSON text.
 pub(crate) fn cursor_of_json(json: &str) -> String {
     URL_SAFE_NO_PAD.encode(json)
 }
 
 impl List {
-    /// Where the list is read, up to its filters.
+    /// The list's path and the query up to its filters.
     pub(crate) fn path(self) -> String {
         match self {
             Self::Proposals => "/api/v2/upgrade/proposals?".to_owned(),
@@ -81,7 +81,7 @@ impl List {
         }
     }
 
-    /// The member of the answer that holds the page.
+    /// The member of the answer that contains the page.
     pub(crate) fn member(self) -> &'static str {
         match self {
             Self::Proposals => "protocolUpgradeProposals",
@@ -91,7 +91,7 @@ impl List {
         }
     }
 
-    /// Its name inside cursors.
+    /// The list's name inside cursors.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Proposals => "pup",
@@ -101,7 +101,7 @@ impl List {
         }
     }
 
-    /// The position of the row of a number: a higher number is newer.
+    /// The sort key of a numbered row: a higher number is newer.
     pub(crate) fn key(self, n: i64) -> Key {
         match self {
             Self::Proposals => vec![number(n), text("v1")],
@@ -113,7 +113,7 @@ impl List {
         }
     }
 
-    /// The row of a number, as [`List::insert`] writes it.
+    /// A numbered row, as [`List::insert`] writes it.
     pub(crate) fn row(self, n: i64) -> Row {
         let key = self.key(n);
         let node = match self {
@@ -139,7 +139,7 @@ impl List {
         Row { key, node }
     }
 
-    /// The statement that writes the rows of numbers.
+    /// SQL that inserts numbered rows.
     pub(crate) fn insert(self, numbers: &[i64]) -> String {
         let values = |row: &dyn Fn(i64) -> String| {
             numbers.iter().map(|n| format!("({})", row(*n))).collect::<Vec<_>>().join(", ")
@@ -174,7 +174,7 @@ impl List {
         }
     }
 
-    /// The statements that take the row of a number out of the store.
+    /// SQL that deletes a numbered row.
     pub(crate) fn delete(self, n: i64) -> String {
         match self {
             Self::Proposals => ["protocol_upgrade_proposals", "protocol_upgrade_proposals_current"]

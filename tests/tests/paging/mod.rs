@@ -10,8 +10,8 @@ mod stage;
 mod walks;
 mod worked_table;
 
-/// The seeds of the random tests: one that is always the same and one that no run had before.
-/// `MESH_TEST_SEED` repeats a run; a failed test shows the seed that it was at.
+/// The seeds of the random tests: one fixed and one random. `MESH_TEST_SEED` repeats a run; a failed test
+/// prints its seed.
 fn seeds() -> Vec<u64> {
     let given =
         std::env::var("MESH_TEST_SEED").ok().map(|seed| seed.parse().expect("MESH_TEST_SEED is a number"));

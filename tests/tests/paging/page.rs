@@ -1,4 +1,4 @@
-//! A page as it is asked for, as it comes, and as the contract says it should be.
+//! The request of a page, the received page, and the page that the contract requires.
 
 use mesh_testbed::Answer;
 use mesh_tests::outside::Outside;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::paging::list::{Key, List, Part, Row, cursor};
 
-/// What is asked for. Without a direction of its own it goes forwards, newest first.
+/// Parameters of a page request. Without a direction it is the first page forwards, newest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ask {
     size: Option<usize>,
@@ -25,12 +25,12 @@ impl Ask {
         Self { size: Some(size), backwards: true, ..Self::default() }
     }
 
-    /// From a position on, written as the test writes cursors.
+    /// Starts at a position, with a cursor that the test encodes itself.
     pub(crate) fn at(self, list: List, key: &[Part]) -> Self {
         Self { position: Some(key.to_vec()), cursor: Some(cursor(list, key)), ..self }
     }
 
-    /// From a cursor on that came from elsewhere.
+    /// Starts at a cursor of an earlier answer.
     pub(crate) fn cursor(self, cursor: &str) -> Self {
         Self { position: None, cursor: Some(cursor.to_owned()), ..self }
     }
@@ -59,7 +59,7 @@ impl Ask {
     }
 }
 
-/// A list with filters, and the rows that pass them, lowest key first.
+/// A list with filters, and the rows that pass them, in ascending order of their keys.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) list: List,
@@ -78,21 +78,21 @@ impl View {
         Self::new(list, "", numbers.iter().map(|number| list.row(*number)).collect())
     }
 
-    /// The rows as a client is to see them.
+    /// The rows in display order.
     pub(crate) fn displayed(&self, oldest_first: bool) -> Vec<&Row> {
         let rows = self.rows.iter();
         if oldest_first { rows.collect() } else { rows.rev().collect() }
     }
 
-    /// The row of a cursor.
+    /// The row with this cursor.
     pub(crate) fn row_of(&self, text: &str) -> Option<&Row> {
         self.rows.iter().find(|row| cursor(self.list, &row.key) == text)
     }
 
-    /// The page by P1, P3, P9 and P10, read literally.
+    /// The page that P1, P3, P9 and P10 require.
     pub(crate) fn expected(&self, ask: &Ask) -> Page {
         let display = self.displayed(ask.oldest_first);
-        // How many rows lie before the position and how many at it or before it, in display order.
+        // Numbers of rows before the position, and before or at it, in display order.
         let comes_before = |row: &Row, position: &Key| {
             if ask.oldest_first { row.key < *position } else { row.key > *position }
         };
@@ -113,14 +113,14 @@ impl View {
         Page::new(edges, end < display.len(), start > 0)
     }
 
-    /// Asks for a page and expects the one that the contract says.
+    /// Gets a page and asserts that it is the expected one.
     pub(crate) async fn get(&self, mesh: &Outside, ask: &Ask) -> Page {
         let page = self.answer(mesh, ask).await;
         assert_eq!(page, self.expected(ask), "{} {ask:?}", self.path);
         page
     }
 
-    /// Asks for a page.
+    /// Gets a page.
     pub(crate) async fn answer(&self, mesh: &Outside, ask: &Ask) -> Page {
         let answer = mesh.get(&format!("{}{}", self.path, ask.query())).await;
         assert_eq!(answer.status, 200, "{} {ask:?}: {answer:?}", self.path);
@@ -128,7 +128,7 @@ impl View {
     }
 }
 
-/// A page of a list.
+/// A received or expected page of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Page {
     pub(crate) edges: Vec<(String, Value)>,
@@ -145,7 +145,7 @@ impl Page {
         Self { start: cursor(edges.first()), end: cursor(edges.last()), edges, has_next, has_previous }
     }
 
-    /// The page of an answer, which must have these members and no others.
+    /// Reads a page from an answer; asserts that it has the contract's members and no others.
     pub(crate) fn of(list: List, answer: &Answer) -> Self {
         let body = answer.json();
         let page = &body[list.member()];

@@ -15,7 +15,7 @@ async fn page_of(mesh: &Outside, view: &View, query: &str) -> Page {
     Page::of(view.list, &answer)
 }
 
-/// Order by bytes: upper case before lower case, digits before letters, whatever the language.
+/// Byte order: upper case before lower case, digits before letters, in any locale.
 #[tokio::test]
 async fn p2_texts_of_a_key_sort_by_bytes() {
     let database = Database::fresh().await;

@@ -1,4 +1,4 @@
-//! The meshes that tests which only read share.
+//! Meshes shared by the tests that only read.
 
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::outside::Outside;
@@ -14,12 +14,12 @@ use crate::paging::{
 
 pub(crate) const SEVEN: [i64; 7] = [1, 2, 3, 4, 5, 6, 7];
 
-/// The four lists of numbered rows, as a client is to see them.
+/// The four lists of numbered rows with their expected rows.
 pub(crate) fn views(numbers: &[i64]) -> Vec<View> {
     LISTS.map(|list| View::numbered(list, numbers)).to_vec()
 }
 
-/// A database with these rows in each list.
+/// A database with these numbered rows in each list.
 pub(crate) async fn stored(numbers: &[i64]) -> Database {
     let database = Database::fresh().await;
     let client = database.connect().await;
@@ -29,7 +29,7 @@ pub(crate) async fn stored(numbers: &[i64]) -> Database {
     database
 }
 
-/// A client of the mesh whose lists have seven rows each.
+/// A client of the mesh with seven rows in each list.
 pub(crate) async fn seven() -> (Outside, Vec<View>) {
     static SHARED: OnceCell<(Database, Mesh)> = OnceCell::const_new();
     let start = async || {
@@ -41,7 +41,7 @@ pub(crate) async fn seven() -> (Outside, Vec<View>) {
     (Outside::of(mesh), views(&SEVEN))
 }
 
-/// Random lists, made from a seed.
+/// A mesh over random lists of one seed.
 pub(crate) struct RandomLists {
     views: Vec<View>,
     mesh: Mesh,
@@ -60,7 +60,7 @@ impl RandomLists {
         Self { views, mesh: Mesh::start(&database).await, _database: database }
     }
 
-    /// Those of every seed.
+    /// The random lists of all seeds, shared.
     pub(crate) async fn all() -> &'static [Self] {
         static SHARED: OnceCell<Vec<RandomLists>> = OnceCell::const_new();
         let start = async || {

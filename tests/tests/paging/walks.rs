@@ -8,7 +8,8 @@ use crate::paging::{
     stage::RandomLists,
 };
 
-/// Walks a view to its end, expecting each page to be the contract's, and the pages together to be the view.
+/// Walks a view to its end; asserts that each page is the contract's, and that the pages together are the
+/// view.
 async fn walk(mesh: &Outside, view: &View, size: usize, backwards: bool, oldest_first: bool) {
     let ask = if backwards { Ask::last(size) } else { Ask::first(size) }.in_order(oldest_first);
     let mut pages = Vec::new();
@@ -65,8 +66,8 @@ async fn delegations_are_walked_each_once() {
     walk_everything(List::Delegations).await;
 }
 
-/// Pages from positions between, before and behind all rows, also of filters that the position does not pass
-/// (P12).
+/// Pages from positions between, before and behind all rows, also with filters that the position's row does
+/// not pass (P12).
 #[tokio::test]
 async fn any_position_is_a_place_in_any_view() {
     for lists in RandomLists::all().await {

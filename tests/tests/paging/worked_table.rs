@@ -1,5 +1,5 @@
-//! The worked table of the contract's section 9, row by row, on every list, and what P1, P3 and P10 say
-//! beyond it.
+//! The worked examples of the contract's section 9, row by row, on every list, and further cases of P1, P3
+//! and P10.
 
 use mesh_testbed::Mesh;
 use mesh_tests::outside::Outside;
@@ -10,7 +10,7 @@ use crate::paging::{
     stage::{SEVEN, seven, stored},
 };
 
-/// Expects these rows and flags of every list; a page without rows has no cursors.
+/// Asserts that every list gives these rows and flags; a page without rows has no cursors.
 async fn expect(
     mesh: &Outside,
     ask: impl Fn(List) -> Ask,

@@ -64,7 +64,7 @@ impl Accounts {
         self.0.iter().map(|account| account[field].as_str().unwrap()).collect()
     }
 
-    /// Compares what a filter finds with what passes, and returns how many accounts that were.
+    /// Compares the answer to a filter with the accounts that pass it; returns their number.
     async fn compare(&self, check: &mut Check<'_>, filter: &str, passes: impl Fn(&Value) -> bool) -> usize {
         let found: Vec<&Value> = self.0.iter().filter(|account| passes(account)).collect();
         check.same(&format!("{PATH}{filter}"), &json!({"accounts": found}), found.len()).await;
@@ -96,7 +96,7 @@ fn accounts_are_found_by_every_party_and_by_every_market() {
                 accounts.compare(&mut check, &format!("?party={party}"), |node| node["party"] == party).await;
         }
         assert_eq!(found, accounts.0.len());
-        // "No market" is the empty text, and an empty parameter is no filter.
+        // "No market" is stored as the empty text, and an empty parameter is no filter.
         for market in accounts.values("market").into_iter().filter(|market| !market.is_empty()) {
             let filter = format!("?market={market}");
             assert!(accounts.compare(&mut check, &filter, |node| node["market"] == market).await > 0);

@@ -1,4 +1,4 @@
-//! ListCandleData: the candles of every interval and market, as recorded and as they follow from the trades.
+//! ListCandleData: the candles of every interval and market, as recorded and as computed from the trades.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::recorded_network::{
     recording::{Recording, with_recording},
 };
 
-/// Name and length in minutes; candles of blocks have none.
+/// Name and length in minutes; block candles have no length.
 const INTERVALS: [(&str, Option<i64>); 7] = [
     ("block", None),
     ("1_minute", Some(1)),
@@ -39,7 +39,7 @@ fn candle_id(interval: &str, market: &str) -> String {
     format!("trades_candle_{interval}_{market}")
 }
 
-/// From `candles.csv`, which loading leaves out.
+/// From `candles.csv`, which is not loaded.
 fn recorded(recording: &Recording) -> Candles {
     let mut candles = Candles::new();
     for row in recording.table("candles").rows() {
@@ -57,7 +57,7 @@ fn recorded(recording: &Recording) -> Candles {
     candles
 }
 
-/// From the trades, in the order of their times.
+/// Computed from the trades in order of time.
 fn recomputed(recording: &Recording) -> Candles {
     let table = recording.table("trades");
     let mut trades: Vec<Row<'_>> = table.rows().collect();
@@ -148,7 +148,7 @@ fn bounds_of_time_take_the_start_in_and_leave_the_end_out() {
         let mut check = Check::of(recording, "ListCandleData, between two times");
         for (id, of_id) in &recomputed(recording) {
             let all = listing(Some(of_id));
-            // Around every start, and 0, which is open.
+            // Bounds around every start, and 0, which is no bound.
             let around = of_id.keys().flat_map(|start| [start - 1, *start, start + 1]);
             let times: BTreeSet<i64> = around.chain([0]).collect();
             for from in &times {

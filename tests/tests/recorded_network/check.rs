@@ -1,4 +1,4 @@
-//! Asks an operation and compares, and counts what was compared.
+//! Requests an operation, compares its answers, and counts the comparisons.
 
 use mesh_testbed::Answer;
 use mesh_tests::rpc::{Called, assert_refused};
@@ -9,7 +9,7 @@ use crate::recorded_network::{
     recording::{Recording, say},
 };
 
-/// An id that nothing in the recording has.
+/// An id that does not occur in the recording.
 pub(crate) const UNKNOWN: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
 
 /// The comparisons of one operation.
@@ -23,17 +23,17 @@ pub(crate) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// An operation whose answers name the newest block in their headers.
+    /// Checks of an operation whose answers name the newest block in their headers.
     pub(crate) fn of(recording: &'a Recording, operation: &'static str) -> Self {
         Self { recording, operation, names_head: true, answers: 0, rows: 0, refusals: 0 }
     }
 
-    /// An operation whose answers need not name it.
+    /// Checks of an operation whose answers need not name the newest block.
     pub(crate) fn without_head(recording: &'a Recording, operation: &'static str) -> Self {
         Self { names_head: false, ..Self::of(recording, operation) }
     }
 
-    /// The path must be answered with exactly this, which shows so many rows.
+    /// Asserts that the path is answered with exactly this value, which contains this many rows.
     pub(crate) async fn same(&mut self, path: &str, expected: &Value, rows: usize) {
         let answer = self.recording.mesh.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
@@ -49,7 +49,7 @@ impl<'a> Check<'a> {
         self.rows += rows;
     }
 
-    /// The path must be refused with this status, code and application number.
+    /// Asserts that the path is refused with this status, code and application number.
     pub(crate) async fn refused(&mut self, path: &str, status: u16, code: i64, number: i64) {
         let answer = self.recording.mesh.get(path).await;
         let body = answer.json();
@@ -64,7 +64,7 @@ impl<'a> Check<'a> {
         self.refusals += 1;
     }
 
-    /// Says what was compared.
+    /// Prints the number of comparisons.
     pub(crate) fn done(self) {
         let Self { operation, answers, rows, refusals, .. } = self;
         let refused =
@@ -74,7 +74,7 @@ impl<'a> Check<'a> {
         ));
     }
 
-    /// The same must come over gRPC.
+    /// Asserts that gRPC gives the same answer.
     async fn same_over_grpc(&self, path: &str, expected: &Value) {
         let called = Called::by_path(path).unwrap_or_else(|| panic!("{path} cannot be said in protobuf"));
         let reply = self.recording.rpc.json(&called).await;

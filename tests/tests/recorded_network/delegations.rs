@@ -26,7 +26,7 @@ fn all(recording: &Recording) -> Listing {
     Listing { list: "delegation", field: "delegations", rows: rows.collect() }
 }
 
-/// The values of fields that occur together in some row.
+/// The combinations of these fields' values that occur in rows.
 fn occurring<'a, const N: usize>(all: &'a Listing, fields: [&str; N]) -> BTreeSet<[&'a str; N]> {
     let values = |node: &'a Value| fields.map(|field| node[field].as_str().unwrap());
     all.rows.iter().map(|(_, node)| values(node)).collect()

@@ -1,8 +1,8 @@
-//! Where two JSON values differ, so that a failure names one field and not two whole pages.
+//! The first difference of two JSON values, so that a failure names one field and not two whole pages.
 
 use serde_json::Value;
 
-/// The first difference, as `<place>: <value here> instead of <value expected>`.
+/// The first difference, as `<path>: <value found> instead of <value expected>`.
 pub(crate) fn difference(found: &Value, expected: &Value) -> Option<String> {
     below("", found, expected)
 }

@@ -1,5 +1,5 @@
-//! ExportNetworkHistory: every table for three ranges, against PostgreSQL's own COPY and the recording's
-//! files.
+//! ExportNetworkHistory: every table for three ranges, compared with PostgreSQL's own COPY and the
+//! recording's files.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -18,11 +18,11 @@ use crate::recorded_network::{
     recording::{Recording, say, with_recording},
 };
 
-/// The spans of the complete segments; block 5001 lies behind them.
+/// First and last block of the complete segments; block 5001 is not in one.
 const SEGMENTS: [(u64, u64); 5] = [(1, 1000), (1001, 2000), (2001, 3000), (3001, 4000), (4001, 5000)];
 
-/// The lines of the recording's own file whose block lies below the end of the last segment. No value of the
-/// recording holds a line break.
+/// The lines of the recording's own file whose block is within the segments. No value of the recording
+/// contains a line break.
 fn lines_of_file(recording: &Recording, table: &str) -> Vec<String> {
     let text = std::fs::read_to_string(recording.folder.join(format!("{table}.csv"))).unwrap();
     let parsed = Table::read(&recording.folder, table);
@@ -84,7 +84,7 @@ fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
     });
 }
 
-/// API 4.1: numbers mean the same tables to every client, over HTTP and on the wire of gRPC.
+/// API 4.1: a table's number means the same table over HTTP and gRPC.
 #[test]
 fn a_table_asked_for_by_number_is_the_one_that_the_contract_numbers_so() {
     with_recording(async |recording| {
@@ -109,7 +109,7 @@ fn a_table_asked_for_by_number_is_the_one_that_the_contract_numbers_so() {
     });
 }
 
-/// S2: the first chunk says what the file is, in every later one the list is empty, not absent (J7).
+/// S2: the first chunk has the file's metadata; in every later one the list is empty, not absent (J7).
 #[test]
 fn the_chunk_form_of_a_recorded_table_has_its_extensions_in_every_chunk() {
     with_recording(async |recording| {
@@ -128,7 +128,7 @@ fn the_chunk_form_of_a_recorded_table_has_its_extensions_in_every_chunk() {
     });
 }
 
-/// Where two texts part, with a little of what follows.
+/// The offset of the first difference of two texts, with a few bytes of both.
 fn first_difference(one: &[u8], other: &[u8]) -> String {
     let at = one.iter().zip(other).take_while(|(one, other)| one == other).count();
     let shown = |text: &[u8]| String::from_utf8_lossy(&text[at..text.len().min(at + 100)]).into_owned();

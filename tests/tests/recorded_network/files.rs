@@ -1,4 +1,5 @@
-//! The recording's CSV files, read without any library: an unquoted empty field is NULL, `""` the empty text.
+//! The recording's CSV files, parsed without any library: an unquoted empty field is NULL, `""` the empty
+//! text.
 
 use std::{collections::BTreeMap, fmt::Debug, path::Path, str::FromStr};
 
@@ -10,7 +11,7 @@ pub(crate) struct Table {
     records: Vec<Record>,
 }
 
-/// The values of a line, NULL = none.
+/// The values of a line; `None` is NULL.
 type Record = Vec<Option<String>>;
 
 /// One line of a file.
@@ -70,7 +71,7 @@ impl Table {
 }
 
 impl<'a> Row<'a> {
-    /// A value, none when it is NULL.
+    /// A value; `None` when it is NULL.
     pub(crate) fn maybe(self, column: &str) -> Option<&'a str> {
         let place = self.table.columns.iter().position(|name| name == column);
         let place = place.unwrap_or_else(|| panic!("there is no column {column}"));
@@ -110,7 +111,7 @@ impl<'a> Row<'a> {
 fn parse(text: &str) -> Vec<Record> {
     assert!(text.ends_with('\n'), "the last line has no end");
     let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
-    // Whether a quote is open, and whether the field had one at all.
+    // Whether a quote is open, and whether the field was quoted.
     let (mut open, mut quoted) = (false, false);
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {

@@ -1,9 +1,9 @@
-//! ExportLedgerEntries: the file of every party and asset, in every shape of date range, against what the
-//! recording's files say; and the sums of its effects against the balances (I4).
+//! ExportLedgerEntries: the file of every party and asset, in every form of date range, compared with the
+//! recording's files; and the sums of its effects compared with the balances (I4).
 //!
-//! Usually every pair is asked for without a range and some of them in the other shapes;
-//! `MESH_TEST_LEDGER_PAIRS` chooses how many, `all` for each of them (ten thousand downloads), and
-//! `MESH_TEST_SEED` which.
+//! By default every pair is requested without a range and a few of them with the other ranges.
+//! `MESH_TEST_LEDGER_PAIRS` sets how many, `all` for all of them (ten thousand downloads); `MESH_TEST_SEED`
+//! repeats a run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,19 +23,19 @@ const HEADER: &str = "block_time,quantity,effect,transfer_type,asset_id,account_
 account_from_party_id,account_from_account_type,account_from_balance,account_to_market_id,account_to_party_id,\
 account_to_account_type,account_to_balance\n";
 
-/// Pairs that are asked for in all shapes, unless it is set.
+/// Number of pairs that are requested with all ranges by default.
 const PAIRS: usize = 12;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// One entry as a file shows it, but for what depends on the party.
+/// A ledger entry: those parts of its CSV line that do not depend on the party.
 struct Entry {
     time: i64,
     order: i64,
     asset: String,
     from: String,
     to: String,
-    /// The fields up to the effect, and those behind it.
+    /// The fields before the effect, and those after it.
     before: String,
     behind: String,
     quantity: String,
@@ -44,7 +44,7 @@ struct Entry {
 /// The recording's ledger in the order of the contract.
 struct Ledger(Vec<Entry>);
 
-/// The bounds of a range, nanoseconds; none is left out.
+/// The bounds of a range, nanoseconds since the Unix epoch; `None` leaves one out.
 type Range = (Option<i64>, Option<i64>);
 
 impl Ledger {
@@ -87,10 +87,10 @@ impl Ledger {
         self.0.iter().filter(move |entry| (entry.from == party || entry.to == party) && entry.asset == asset)
     }
 
-    /// The file and its number of rows.
+    /// The expected file and its number of rows.
     fn file(&self, party: &str, asset: &str, (start, end): Range) -> (String, usize) {
         let (mut file, mut rows) = (HEADER.to_owned(), 0);
-        // 0 is an open bound; no time of the recording is below it.
+        // 0 stands for no bound; no time of the recording is below it.
         let end = end.filter(|end| *end != 0);
         let is_inside =
             |time: i64| start.is_none_or(|start| time >= start) && end.is_none_or(|end| time < end);
@@ -109,13 +109,13 @@ impl Ledger {
     }
 }
 
-/// Every shape of a date range, told on the times of a pair's own entries.
+/// All forms of a date range around the times of a pair's own entries.
 fn shapes(times: &[i64]) -> Vec<Range> {
     let (first, last) = (times[0], times[times.len() - 1]);
     let (low, middle, high) = (times[times.len() / 4], times[times.len() / 2], times[times.len() * 3 / 4]);
     let between = middle + (last - middle) / 2 + 1;
     vec![
-        // One bound or both, on the time of an entry: the start is in, the end is not.
+        // One bound or both at the time of an entry: the start is inclusive, the end exclusive.
         (Some(middle), None),
         (None, Some(middle)),
         (Some(low), Some(high)),
@@ -125,20 +125,20 @@ fn shapes(times: &[i64]) -> Vec<Range> {
         (Some(between), None),
         (None, Some(between)),
         (Some(first - SECOND), Some(between)),
-        // Equal.
+        // Equal bounds.
         (Some(middle), Some(middle)),
         (Some(1), Some(1)),
-        // Before all, after all, around all.
+        // Before, after and around all entries.
         (None, Some(first)),
         (Some(1), Some(first - SECOND)),
         (Some(last + 1), None),
         (Some(last + SECOND), Some(i64::MAX)),
         (Some(first - SECOND), Some(last + SECOND)),
         (Some(i64::MAX), None),
-        // Open ones, as 0.
+        // Open bounds, as 0.
         (Some(0), Some(0)),
         (Some(middle), Some(0)),
-        // Less than a microsecond beside an entry: what is stored is compared exactly.
+        // Less than a microsecond from an entry: stored microseconds are compared with exact nanoseconds.
         (Some(middle - 1), None),
         (Some(middle + 1), None),
         (None, Some(middle - 1)),
@@ -150,7 +150,7 @@ fn shapes(times: &[i64]) -> Vec<Range> {
     ]
 }
 
-/// Every party with every asset, whether they have anything to do with each other or not.
+/// All pairs of a party and an asset, with or without entries.
 fn pairs(recording: &Recording) -> Vec<(String, String)> {
     let accounts = recording.table("accounts");
     let ids = |file: &str, column: &str| {
@@ -163,7 +163,7 @@ fn pairs(recording: &Recording) -> Vec<(String, String)> {
     ids("parties", "party_id").into_iter().flat_map(|party| -> Vec<_> { of_party(party) }).collect()
 }
 
-/// Compares a file, and returns its number of rows.
+/// Compares a downloaded file with the expected one; returns its number of rows.
 async fn compare(recording: &Recording, ledger: &Ledger, pair: &(String, String), range: Range) -> usize {
     let (party, asset) = pair;
     let mut path = format!("/api/v2/ledgerentry/export?partyId={party}&assetId={asset}");
@@ -198,7 +198,7 @@ fn the_ledger_of_every_party_and_asset_is_what_was_recorded() {
             rows += found;
             with_rows += usize::from(found > 0);
         }
-        // An entry is in the file of each of its parties.
+        // An entry between two parties is in the file of both.
         let sides = ledger.0.iter().map(|entry| if entry.from == entry.to { 1 } else { 2 });
         assert_eq!(rows, sides.sum::<usize>());
         let (pairs, ms) = (pairs.len(), begun.elapsed().as_millis());
@@ -269,8 +269,8 @@ fn the_effects_of_a_party_and_an_asset_add_up_to_its_balances() {
     });
 }
 
-/// The effect of an entry on balances that are kept: accounts outside of the chain are the network's and stay
-/// at 0 whatever comes from them or goes to them.
+/// The effect of an entry on balances: accounts outside of the chain belong to the network and have no
+/// balance, so their side of a transfer does not count.
 fn effect(line: &str, party: &str) -> i128 {
     let fields: Vec<&str> = line.split(',').collect();
     let number = |place: usize| fields[place].parse::<i128>().unwrap();

@@ -1,4 +1,4 @@
-//! A paged list as it should be: every page whole, with its cursors and flags (contract section 3).
+//! The expected pages of a paged list, with their cursors and flags (contract section 3).
 
 use std::ops::Range;
 
@@ -11,26 +11,25 @@ use crate::recorded_network::check::Check;
 pub(crate) struct Listing {
     /// Name of the list in cursors.
     pub(crate) list: &'static str,
-    /// Name of the page in answers.
+    /// Name of the page's member in answers.
     pub(crate) field: &'static str,
     /// Sort key and node of each row.
     pub(crate) rows: Vec<(Vec<String>, Value)>,
 }
 
 impl Listing {
-    /// The rows whose node passes.
+    /// The list with the rows whose node passes.
     pub(crate) fn filtered(&self, passes: impl Fn(&Value) -> bool) -> Self {
         let rows = self.rows.iter().filter(|(_, node)| passes(node)).cloned().collect();
         Self { rows, ..*self }
     }
 
-    /// Compares the answer that holds all rows at once.
+    /// Compares the answer that contains all rows in one page.
     pub(crate) async fn compare(&self, check: &mut Check<'_>, path: &str) {
         check.same(path, &self.page(true, 0..self.rows.len()), self.rows.len()).await;
     }
 
-    /// Walks from page to page of a size, in both display orders and from both ends, and beyond the last
-    /// page.
+    /// Walks through pages of a size, in both display orders and from both ends, and past the last page.
     pub(crate) async fn walk(&self, check: &mut Check<'_>, path: &str, size: usize) {
         let oldest_first = with(path, "pagination.newestFirst=false");
         for (newest_first, path) in [(true, path), (false, oldest_first.as_str())] {
@@ -67,7 +66,7 @@ impl Listing {
         }
     }
 
-    /// The answer that shows this part of the display order.
+    /// The expected answer with this part of the display order.
     fn page(&self, newest_first: bool, part: Range<usize>) -> Value {
         let edge = |at: usize| json!({"cursor": self.cursor(newest_first, at), "node": self.row(newest_first, at).1});
         let edges: Vec<Value> = part.clone().map(edge).collect();
@@ -92,12 +91,12 @@ impl Listing {
     }
 }
 
-/// A path with one more parameter.
+/// A path with one more query parameter.
 fn with(path: &str, parameter: &str) -> String {
     format!("{path}{}{parameter}", if path.contains('?') { '&' } else { '?' })
 }
 
-/// Without padding.
+/// Base64 without padding.
 fn base64url(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What loading the recording took and what it left out.
+//! The report of loading the recording: loaded files and skipped ones.
 
 use crate::recorded_network::recording::{say, with_recording};
 
@@ -16,8 +16,8 @@ fn every_file_is_loaded_whole_or_named_as_skipped() {
             assert_eq!(usize::try_from(loaded.rows), Ok(table.len()), "{}", loaded.table);
             assert!(loaded.skipped_columns.iter().all(|name| table.columns.contains(name)), "{loaded:?}");
         }
-        // Nothing that an operation shows is in what was left out: candles follow from trades, and the `data`
-        // of oracle specs repeats their signers and filters (another test compares both).
+        // No operation needs the skipped files: candles are computed from trades, and the `data` of oracle
+        // specs repeats their signers and filters (another test compares both).
         let skipped: Vec<&str> = report.skipped_files.iter().map(|skipped| skipped.file.as_str()).collect();
         assert_eq!(skipped, ["assets.csv", "candles.csv", "parties.csv", "transaction_results.csv"]);
         let columns = report.tables.iter().flat_map(|loaded| {

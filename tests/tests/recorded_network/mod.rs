@@ -1,6 +1,6 @@
-//! A recorded run of a real test network, loaded and asked for over HTTP: every answer must equal what these
+//! A recorded run of a real test network, loaded and requested over HTTP: every answer must equal what these
 //! tests compute from the CSV files alone, without SQL and without code of the services. The recording is
-//! `../shared/data/smoketest-5000` beside the workspace; where it is not there these tests say so and pass.
+//! `../shared/data/smoketest-5000` next to the workspace; without it these tests say so and pass.
 
 mod accounts;
 mod candles;

@@ -7,8 +7,8 @@ use crate::recorded_network::{
     recording::with_recording,
 };
 
-/// A recorded list, where an absent one may be NULL or `null`, in the form of the contract: every scalar and
-/// list is present except the number of decimal places, which is left out when unset.
+/// A recorded list (NULL or JSON `null` when absent) in the form of the contract: every scalar and list is
+/// present except the number of decimal places, which is left out when unset.
 fn list(recorded: Value, item: impl Fn(&Value) -> Value) -> Value {
     match recorded {
         Value::Null => json!([]),

@@ -1,5 +1,4 @@
-//! The mesh that all these tests ask: the recording loaded once into a database of its own, and the services
-//! on it.
+//! The mesh of all these tests: the recording loaded once into a database, and the services over it.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,7 +14,7 @@ use tokio::{runtime::Runtime, sync::OnceCell};
 
 use crate::recorded_network::files::Table;
 
-/// The recording and the mesh that answers for it.
+/// The recording and the mesh over it.
 pub(crate) struct Recording {
     pub(crate) folder: PathBuf,
     pub(crate) mesh: Mesh,
@@ -27,7 +26,7 @@ pub(crate) struct Recording {
     pub(crate) database: Database,
 }
 
-/// What a read says about the block it was made at.
+/// The block that an answer's headers name.
 pub(crate) struct Block {
     pub(crate) height: u64,
     pub(crate) time_ns: i64,
@@ -35,7 +34,7 @@ pub(crate) struct Block {
 }
 
 impl Recording {
-    /// One of its files.
+    /// One of the recording's files.
     pub(crate) fn table(&self, name: &str) -> Table {
         Table::read(&self.folder, name)
     }
@@ -67,9 +66,10 @@ impl Recording {
     }
 }
 
-/// Runs a test against the recording; the first one loads it and starts the mesh.
+/// Runs a test with the recording; the first call loads it and starts the mesh. Skipped without the
+/// recording.
 pub(crate) fn with_recording(test: impl AsyncFnOnce(&Recording)) {
-    // Connections of the mesh's client live in the runtime that made them, so all tests share one.
+    // The client's connections belong to the runtime that opened them, so all tests share one runtime.
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
     static RECORDING: OnceCell<Recording> = OnceCell::const_new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/smoketest-5000");

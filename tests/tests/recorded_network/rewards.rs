@@ -41,7 +41,7 @@ fn epoch_of(node: &Value) -> u64 {
     node["epoch"].as_str().unwrap().parse().unwrap()
 }
 
-/// Every set of the ids, the empty one too.
+/// Every subset of the ids, including the empty one.
 fn subsets<'a>(ids: &[&'a str]) -> Vec<Vec<&'a str>> {
     ids.iter().fold(vec![Vec::new()], |sets, id| {
         let with: Vec<Vec<&str>> =
@@ -84,7 +84,7 @@ fn summaries_are_found_by_every_set_of_assets_and_every_range_of_epochs() {
                     }
                 }
                 if from.zip(to).is_some_and(|(from, to)| to < from) {
-                    // Once is enough: refusing does not depend on the assets.
+                    // Checked for one set only: the refusal does not depend on the assets.
                     if assets.is_empty() {
                         check.refused(&path, 400, 3, 10029).await;
                     }

@@ -1,4 +1,5 @@
-//! One attacker: sends its share of the requests over a kept connection and judges the answers.
+//! One client of the fuzzing: sends its share of the requests over a keep-alive connection and checks the
+//! answers.
 
 use std::{collections::BTreeMap, io, time::Duration};
 
@@ -11,23 +12,23 @@ use tokio::time::timeout;
 
 use crate::request_fuzzing::requests::{self, Shot};
 
-/// Longest time for one request and its answer.
+/// Time limit of a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// So many faults are enough to report.
+/// Stop after this many faults.
 const FAULTS_AT_MOST: usize = 5;
 
-/// What an attacker has seen.
+/// What a client observed.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// How many answers had each status; 0 = closed without an answer.
+    /// Number of answers by status; 0 means closed without an answer.
     pub(crate) statuses: BTreeMap<u16, usize>,
-    /// What was wrong, with the request.
+    /// The faults, each with its request.
     pub(crate) faults: Vec<String>,
 }
 
 impl Seen {
-    /// Adds what another one has seen.
+    /// Adds the observations of another client.
     pub(crate) fn add(&mut self, other: Self) {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
@@ -36,7 +37,7 @@ impl Seen {
     }
 }
 
-/// An attacker.
+/// A client that sends hostile requests.
 pub(crate) struct Attack {
     url: String,
     seed: u64,
@@ -45,22 +46,22 @@ pub(crate) struct Attack {
 }
 
 impl Attack {
-    /// An attacker of the mesh at this address.
+    /// A client of the mesh at this address.
     pub(crate) fn on(url: String, seed: u64) -> Self {
         Self { url, seed, connection: None, seen: Seen::default() }
     }
 
-    /// What it has seen.
+    /// The observations.
     pub(crate) fn seen(self) -> Seen {
         self.seen
     }
 
-    /// Whether it need not go on.
+    /// Whether there are enough faults to stop.
     pub(crate) fn has_seen_enough(&self) -> bool {
         self.seen.faults.len() >= FAULTS_AT_MOST
     }
 
-    /// Sends the request of a turn, which depends on seed and turn alone, and judges its answer.
+    /// Sends the request of a turn, which depends on seed and turn alone, and checks its answer.
     pub(crate) async fn turn(&mut self, turn: usize) {
         let mut dice = SmallRng::seed_from_u64(self.seed.wrapping_add(turn as u64));
         let shot = requests::shot(&mut dice);
@@ -80,12 +81,12 @@ impl Attack {
         }
     }
 
-    /// A sound request goes over the kept connection; one whose end is not clear over one of its own, which
-    /// is closed behind it.
+    /// A request with a clear end is sent over the keep-alive connection; any other over one of its own,
+    /// whose sending side is closed after it.
     async fn fire(&mut self, shot: &Shot) -> io::Result<Option<RawAnswer>> {
         if !shot.is_sound {
             let mut connection = Connection::open(&self.url).await?;
-            // The edge may refuse it before it has come whole.
+            // The edge may refuse it before it is complete.
             let _ = connection.send(&shot.bytes).await;
             let _ = connection.finish().await;
             return connection.answer(shot.is_head).await;
@@ -103,7 +104,7 @@ impl Attack {
     }
 }
 
-/// Whether an answer is one that a hostile request may get.
+/// Why an answer is not one that a hostile request may get, if it is not.
 fn judge(shot: &Shot, answer: &RawAnswer) -> Result<(), String> {
     let told =
         || format!("{} with {}", answer.status, answer.body[..answer.body.len().min(500)].escape_ascii());
@@ -115,13 +116,13 @@ fn judge(shot: &Shot, answer: &RawAnswer) -> Result<(), String> {
                 .map(drop)
                 .map_err(|error| format!("no JSON ({error}): {}", told())),
             Some("text/plain; charset=utf-8") => Ok(()),
-            // The console, which is the same for everybody.
+            // The console's files, which are public.
             Some("text/html; charset=utf-8") if answer.header("content-encoding") == Some("gzip") => Ok(()),
             Some("text/html; charset=utf-8") if answer.body.starts_with(b"<!doctype html>") => Ok(()),
             other => Err(format!("content type {other:?}: {}", told())),
         },
         204 | 304 => Ok(()),
-        // What the HTTP parser itself cannot read.
+        // Refusals of the HTTP parser itself have no body.
         400 | 414 | 431 if answer.body.is_empty() && answer.header("x-request-id").is_none() => Ok(()),
         400..=499 if shot.is_head => Ok(()),
         400..=499 => {

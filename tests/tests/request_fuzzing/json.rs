@@ -1,10 +1,10 @@
-//! Bodies: JSON of submissions, more or less.
+//! Random bodies: JSON of submissions, valid or nearly so.
 
 use rand::{Rng, rngs::SmallRng};
 
 use crate::request_fuzzing::values;
 
-/// A submission as it should be.
+/// A valid submission.
 const SUBMISSION: &str = r#"{"tx":{"inputData":"AQIDBA==","signature":{"value":"00","algo":"ed25519","version":1},"pubKey":"b1b1","version":"TX_VERSION_V3","pow":{"tid":"77","nonce":"18446744073709551615"}},"type":"TYPE_SYNC"}"#;
 
 const KEYS: [&str; 18] = [

@@ -1,7 +1,7 @@
-//! Ten thousand hostile requests, made from a seed: the mesh answers each in time and in form, nothing
-//! panics, and the answers afterwards are those of before.
+//! Ten thousand hostile requests, generated from a seed: the mesh answers each in time and in the contract's
+//! form, nothing panics, and valid requests have the same answers afterwards as before.
 //!
-//! `MESH_TEST_HOSTILE_REQUESTS` and `MESH_TEST_SEED` choose another number and another seed.
+//! `MESH_TEST_HOSTILE_REQUESTS` sets the number, `MESH_TEST_SEED` the seed.
 
 mod attack;
 mod json;
@@ -20,7 +20,7 @@ use std::{
 use mesh_testbed::{DevNode, Mesh};
 use mesh_tests::{cases, fixture, outside::Outside};
 
-/// Connections at the same time.
+/// Number of concurrent connections.
 const CONNECTIONS: usize = 16;
 
 fn number(variable: &str, default: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Requests: valid ones with something odd, odd ones with something valid, and noise.
+//! Random requests: valid ones with an odd part, odd ones with a valid part, and noise.
 
 use mesh_tests::cases;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
@@ -6,17 +6,17 @@ use rand::{Rng, rngs::SmallRng};
 
 use crate::request_fuzzing::{json, values};
 
-/// A request as it is sent.
+/// A request and what its answer may be.
 pub(crate) struct Shot {
-    /// What is sent.
+    /// The bytes to send.
     pub(crate) bytes: Vec<u8>,
-    /// Whether its end is clear to both sides, so that an answer must come and the connection can be kept.
+    /// Whether both sides agree on its end, so that there must be an answer and the connection can be reused.
     pub(crate) is_sound: bool,
     /// Whether the answer has no body.
     pub(crate) is_head: bool,
 }
 
-/// All but what may stand in a query as it is.
+/// Characters that are percent-encoded in a query.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 const METHODS: [&str; 14] = [
@@ -113,7 +113,7 @@ const HEADERS: [&str; 24] = [
     "grpc-timeout",
 ];
 
-/// A request, of these dice alone.
+/// A random request, determined by the random numbers alone.
 pub(crate) fn shot(dice: &mut SmallRng) -> Shot {
     match dice.random_range(0..1000) {
         0..700 => read(dice),
@@ -123,7 +123,7 @@ pub(crate) fn shot(dice: &mut SmallRng) -> Shot {
     }
 }
 
-/// A read, or what passes for one.
+/// A read operation's request, valid or nearly so.
 fn read(dice: &mut SmallRng) -> Shot {
     let method = values::pick(dice, &METHODS);
     let target = target(dice);
@@ -155,12 +155,12 @@ fn submission(dice: &mut SmallRng) -> Shot {
     Shot { bytes, is_sound: true, is_head: false }
 }
 
-/// No request at all.
+/// Random bytes.
 fn noise(dice: &mut SmallRng) -> Shot {
     Shot { bytes: values::random(dice, 400), is_sound: false, is_head: false }
 }
 
-/// A request that is cut, garbled, or lies about its length.
+/// A request that is truncated, mutated, or has a wrong length.
 fn torn(dice: &mut SmallRng) -> Shot {
     let method = values::pick(dice, &["GET", "POST"]);
     let mut bytes = head(dice, method, b"/transaction");
@@ -192,7 +192,7 @@ fn torn(dice: &mut SmallRng) -> Shot {
     Shot { bytes, is_sound: false, is_head: false }
 }
 
-/// Request line and headers, without the empty line behind them.
+/// Request line and headers, without the empty line after them.
 fn head(dice: &mut SmallRng, method: &str, target: &[u8]) -> Vec<u8> {
     let mut head = method.as_bytes().to_vec();
     head.push(b' ');
@@ -200,7 +200,7 @@ fn head(dice: &mut SmallRng, method: &str, target: &[u8]) -> Vec<u8> {
     head.extend_from_slice(b" HTTP/1.1\r\nHost: x\r\n");
     for _ in 0..dice.random_range(0..4) {
         let name = values::pick(dice, &HEADERS);
-        // Line breaks and controls would end the header; all else may stand in it.
+        // Line breaks and control characters would end the header; all other bytes are allowed.
         let mut value = values::value(dice);
         value.retain(|byte| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f));
         value.truncate(2000);
@@ -237,7 +237,7 @@ fn target(dice: &mut SmallRng) -> Vec<u8> {
     }
     let mut target = target.into_bytes();
     if dice.random_ratio(1, 30) {
-        // Bytes that should have been escaped; those that end the request line stay out.
+        // Bytes that should be escaped, without those that end the request line.
         let odd =
             values::value(dice).into_iter().filter(|byte| *byte > b' ' && *byte != 0x7f && *byte != b'#');
         target.extend(odd);
@@ -245,7 +245,7 @@ fn target(dice: &mut SmallRng) -> Vec<u8> {
     target
 }
 
-/// A value as it stands in a URL, now and then with a broken escape.
+/// A percent-encoded value, sometimes with a broken escape.
 fn encoded(dice: &mut SmallRng) -> String {
     let mut text = percent_encode(&values::value(dice), QUERY).to_string();
     if dice.random_ratio(1, 30) {

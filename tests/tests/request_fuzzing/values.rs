@@ -1,10 +1,10 @@
-//! Values that are odd, or valid, or valid but for a bit.
+//! Random values: odd ones, valid ones, and valid ones with small mutations.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use mesh_tests::fixture::{ASSET, MARKET, NOBODY, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL};
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 
-/// Texts that have broken something somewhere.
+/// Texts known to break parsers.
 const ODD: &[&[u8]] = &[
     b"",
     b" ",
@@ -58,14 +58,14 @@ const ODD: &[&[u8]] = &[
     "a\u{300}\u{301}\u{302}".as_bytes(),
 ];
 
-/// Ids that the fixture knows, and one that it does not.
+/// Ids of the fixture, and one that it does not have.
 const IDS: [&str; 7] = [ASSET, MARKET, NOBODY, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL];
 
-/// Numbers that mean something somewhere.
+/// Numbers that are valid or at a limit for some parameter.
 const NUMBERS: [&str; 10] =
     ["0", "1", "2", "3", "5000", "5001", "2147483647", "1687255200000000000", "9223372036854775807", "-1"];
 
-/// Texts that mean something somewhere.
+/// Texts that are valid or special for some parameter.
 const WORDS: [&str; 16] = [
     "true",
     "false",
@@ -103,7 +103,7 @@ pub(crate) fn value(dice: &mut SmallRng) -> Vec<u8> {
     value
 }
 
-/// A well-formed cursor of some list, more or less.
+/// A cursor of some list, mostly well-formed.
 fn cursor(dice: &mut SmallRng) -> String {
     let keys: Vec<serde_json::Value> = (0..dice.random_range(0..6))
         .map(|_| match dice.random_range(0..5) {
@@ -116,7 +116,7 @@ fn cursor(dice: &mut SmallRng) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::json!({"o": pick(dice, &WORDS[12..]), "k": keys}).to_string())
 }
 
-/// Changes a byte or two, cuts, doubles, or adds.
+/// Changes one or two bytes, truncates, doubles, or appends.
 pub(crate) fn mutate(dice: &mut SmallRng, bytes: &mut Vec<u8>) {
     for _ in 0..dice.random_range(1..3) {
         let at = dice.random_range(0..=bytes.len());
@@ -134,12 +134,12 @@ pub(crate) fn mutate(dice: &mut SmallRng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Up to so many random bytes.
+/// Up to this many random bytes.
 pub(crate) fn random(dice: &mut SmallRng, at_most: usize) -> Vec<u8> {
     (0..dice.random_range(0..=at_most)).map(|_| dice.random()).collect()
 }
 
-/// One of some texts.
+/// A random one of some texts.
 pub(crate) fn pick<'a>(dice: &mut SmallRng, from: &[&'a str]) -> &'a str {
     from.choose(dice).copied().unwrap_or_default()
 }

@@ -1,14 +1,14 @@
-//! A collector that is away, slow or hanging is nobody's trouble but its own.
+//! A collector that is unavailable, slow or hanging does not affect requests.
 
 use std::time::{Duration, Instant};
 
 use mesh_testbed::{Collector, Manner, Mesh};
 use mesh_tests::{NO_CACHE, fixture};
 
-/// More spans than the queue has room for come of these.
+/// These reads produce more spans than the export queue holds.
 const READS: usize = 200;
 
-/// A mesh of one thread each that records everything.
+/// A mesh with one thread per service that records every trace.
 async fn stage(endpoint: &str) -> (mesh_testbed::Database, Mesh) {
     let database = fixture::database().await;
     let setup = Mesh::configure(&database)
@@ -23,7 +23,7 @@ async fn stage(endpoint: &str) -> (mesh_testbed::Database, Mesh) {
     (database, mesh)
 }
 
-/// The value of a sample with some text in its labels.
+/// The value of a metric whose labels contain a text.
 async fn sample(mesh: &Mesh, service: &str, name: &str, labels: &str) -> f64 {
     let page = mesh.service(service).admin("/metrics").await;
     let line = page.text().lines().find(|line| line.starts_with(name) && line.contains(labels));
@@ -38,7 +38,7 @@ async fn read_and_stop(mesh: Mesh) {
     for service in ["edge", "query"] {
         let told = Instant::now();
         let status = mesh.service(service).stop().await;
-        // The testbed kills who outstays its grace of 5 s and one more.
+        // The testbed kills a service that needs more than its grace of 5 s and one second.
         assert!(status.success(), "{service}: {status} after {:?}", told.elapsed());
         let log = mesh.service(service).log();
         let warnings = log.lines().filter(|line| line.contains("does not take telemetry")).count();
@@ -49,7 +49,7 @@ async fn read_and_stop(mesh: Mesh) {
 
 #[tokio::test]
 async fn with_a_dead_collector_nothing_fails() {
-    // Nobody listens on the port of a collector that is gone.
+    // The port of a stopped collector refuses connections.
     let dead = Collector::start().await.url();
     let (_database, mesh) = stage(&dead).await;
     read_and_stop(mesh).await;

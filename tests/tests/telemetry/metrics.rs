@@ -1,4 +1,4 @@
-//! The list of metrics against what every service of a running mesh serves, both ways.
+//! The documented list of metrics equals what the services of a running mesh serve.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use mesh_tests::{
 use reqwest::Method;
 use serde_json::json;
 
-/// A family of a page: its kind, and the labels that its samples have together.
+/// A metric family of a page: its type, and the union of its samples' labels.
 #[derive(Debug, Default)]
 struct Family {
     kind: String,
@@ -46,7 +46,7 @@ fn is_served_by(metric: &Metric, service: &str) -> bool {
     metric.workloads.contains(&service)
 }
 
-/// Everything that counts is done once.
+/// Does everything once that is counted.
 async fn be_busy(mesh: &Mesh, node: &DevNode) {
     let outside = Outside::of(mesh);
     outside.until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
@@ -68,7 +68,7 @@ async fn be_busy(mesh: &Mesh, node: &DevNode) {
     Rpc::of(mesh).await.json(&called).await.unwrap();
 }
 
-/// Waits until a service shows this line.
+/// Waits until a service's metrics contain this line.
 async fn await_line(mesh: &Mesh, service: &str, line: &str) {
     retry(Duration::from_secs(20), async || {
         let page = mesh.service(service).admin("/metrics").await;

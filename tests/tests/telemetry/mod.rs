@@ -1,5 +1,5 @@
-//! What the mesh tells of itself, as a collector and a scraper see it: traces through all rooms, what a bad
-//! collector does (nothing), and the list of metrics held against what is served.
+//! Telemetry as a collector and a scraper receive it: traces through all services, no effect of a bad
+//! collector, and the documented list of metrics compared with the served ones.
 
 mod bad_collectors;
 mod metrics;
@@ -7,21 +7,22 @@ mod traces;
 
 use mesh_testbed::{Collector, MeshSetup};
 
-/// A trace as a client of tracing writes it.
+/// The trace id that clients send.
 pub(crate) const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-/// The client's own span.
+/// The span id that clients send.
 pub(crate) const SPAN: &str = "b7ad6b7169203331";
 
-/// `traceparent` of a trace that its client wants recorded, or not.
+/// `traceparent` of a trace, with or without the sampled flag.
 pub(crate) fn traceparent(trace: &str, is_sampled: bool) -> String {
     format!("00-{trace}-{SPAN}-0{}", u8::from(is_sampled))
 }
 
-/// Sends telemetry to a collector, soon; nothing is recorded unless a client wants it.
+/// Configures a short export interval to a collector and a sample rate of 0, so that only traces sampled by
+/// clients are recorded.
 pub(crate) fn telling<'a>(setup: MeshSetup<'a>, collector: &Collector) -> MeshSetup<'a> {
     setup
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url())
-        // The testbed finds it wherever it is shown.
+        // A credential: the testbed fails a test whose output shows it.
         .env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20canary-of-the-collector")
         .env("OTEL_BSP_SCHEDULE_DELAY", "50")
         .env("OTEL_TRACES_SAMPLER", "parentbased_always_off")

@@ -1,4 +1,4 @@
-//! One trace goes through all rooms: edge, bus, service, and what the service asks.
+//! One trace covers edge, bus, service and the service's own requests.
 
 use mesh_testbed::{Answer, Collector, Database, DevNode, Mesh, Taken, TakenSpan};
 use mesh_tests::{
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::telemetry::{SPAN, TRACE, telling, traceparent};
 
-/// A span: service, kind, name.
+/// An expected span: service, kind, name.
 type Step = (&'static str, &'static str, &'static str);
 
-/// The spans of the trace, each the child of the one before, when all of them are there.
+/// The spans of the trace, each the child of the one before; `None` until all of them have arrived.
 fn chain<'a>(taken: &'a Taken, steps: &[Step]) -> Option<Vec<&'a TakenSpan>> {
     let trace = taken.trace(TRACE);
     let mut parent = SPAN.to_owned();
@@ -31,7 +31,7 @@ fn chain<'a>(taken: &'a Taken, steps: &[Step]) -> Option<Vec<&'a TakenSpan>> {
     Some(found)
 }
 
-/// What came as soon as those spans are there, which leave in any order.
+/// Waits until the chain is complete, since spans are exported in any order; returns all received spans.
 async fn until_chain(collector: &Collector, steps: &[Step]) -> Taken {
     collector.until(|taken| chain(taken, steps).is_some()).await
 }
@@ -72,7 +72,7 @@ async fn a_read_is_one_trace_from_the_edge_to_the_database() {
     let told = format!("{:?}", statement.attributes);
     assert!(!told.contains(fixture::WITHDRAWAL) && !told.contains("$1"), "{told}");
 
-    // A second time it is kept, and who brings a trace sees that.
+    // The second answer comes from the edge's cache, and the trace shows that.
     get(&mesh, &path, &traceparent(TRACE, true)).await;
     let edges = |taken: &Taken| {
         taken.trace(TRACE).iter().filter(|span| span.kind == "SERVER" && span.service == "edge").count()
@@ -165,7 +165,7 @@ async fn a_download_is_one_span_with_events_and_shows_the_object_store() {
     ];
     let taken = until_chain(&collector, &steps).await;
     let stream = chain(&taken, &steps).unwrap()[1];
-    // On a busy machine a replica is gone around now and then.
+    // On a busy machine a pull may be repeated at another replica.
     let (Some((opened, later)), resumes) =
         (stream.events.split_first(), stream.events.len().saturating_sub(2))
     else {

@@ -1,5 +1,5 @@
-//! The hash of a transaction is that of its protobuf encoding by anybody else, however its JSON is written,
-//! and the one by which the node knows it.
+//! A transaction's hash is that of its protobuf encoding by an independent encoder, for every spelling of its
+//! JSON, and the one that the node reports.
 
 use std::{process::Command, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::transactions::Stage;
 
 on_both_nodes!(the_encoding_is_that_of_pythons_protobuf, the_hash_is_the_nodes_own);
 
-/// How many are tried, unless `MESH_TEST_ENCODINGS` says more.
+/// Number of transactions; `MESH_TEST_ENCODINGS` sets another one.
 const USUAL: usize = 300;
 
 fn count() -> usize {
@@ -46,7 +46,7 @@ async fn the_encoding_is_that_of_pythons_protobuf(kind: NodeKind) {
             let answer = stage.send("/transaction", body.to_owned()).await;
             let told = serde_json::from_slice::<Value>(&answer.body).unwrap()["txHash"].clone();
             if told == hash {
-                // The node has it by that hash, too.
+                // The node finds it by the same hash.
                 stage.node.included(&hash.parse().unwrap()).await;
             }
             (told != hash).then(|| format!("{body}: {hash} wanted, {answer:?}"))
@@ -79,7 +79,7 @@ fn hex_of(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A transaction with anything in it; the turn makes it another one than those before.
+/// A transaction with random content; the turn makes it unique.
 fn any(random: &mut SmallRng, turn: usize) -> Transaction {
     let text = |random: &mut SmallRng| -> String {
         let length = random.random_range(0..40);

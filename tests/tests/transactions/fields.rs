@@ -1,5 +1,5 @@
-//! The checks before the node is asked (contract 5.2), each row provoked from outside. What never reaches a
-//! node is tried with the development node alone, which tells that it did not.
+//! The checks before the node (contract 5.2), one test row each. Transactions that must not reach a node use
+//! the development node, which counts what it receives.
 
 use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
 use mesh_tests::problem::assert_problem;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::transactions::{Stage, body};
 
-/// Sets a member of the transaction, or removes it.
+/// Sets a member of the transaction's JSON, or removes it.
 fn changed(tx: &Value, pointer: &str, value: Option<Value>) -> Value {
     let mut tx = tx.clone();
     let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -91,7 +91,7 @@ async fn a_transaction_of_a_mebibyte_passes_and_one_byte_more_does_not(kind: Nod
     let stage = Stage::before(kind, DevNode::configure().without_checks()).await;
     let mut tx = stage.node.transaction(1, "order").await;
     let rest = mesh_transaction::encode(&tx).len();
-    // The longer text needs a longer length before it.
+    // The length prefix must fit the longer text.
     tx.input_data = vec![7; (1 << 20) - rest + "order".len() - 2].into();
     assert_eq!(mesh_transaction::encode(&tx).len(), 1 << 20);
     let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;

@@ -1,4 +1,4 @@
-//! What the answers look like (contract 4.2, 4.17, 5.3).
+//! The form of the answers (contract 4.2, 4.17, 5.3).
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ async fn a_check_submits_nothing(kind: NodeKind) {
     let nonsense = stage.post("/transaction/raw/check", &json!({"tx": "//8="})).await.json();
     assert_eq!((&nonsense["success"], &nonsense["code"]), (&json!(false), &json!(60)));
     stage.nothing_was_broadcast();
-    // To have asked is no reason for a refusal.
+    // An earlier check of the transaction is no reason to refuse it.
     let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
     assert_eq!((answer.status, answer.json()["success"].clone()), (200, json!(true)), "{answer:?}");
 }
@@ -81,7 +81,7 @@ async fn a_full_mempool_is_429_and_a_node_that_is_away_503_with_a_time_to_come_b
     let height = stage.get("/blockchain/height").await;
     assert_eq!(height.status, 200, "{height:?}");
     stage.node.kill().await;
-    // A kept connection may close under the first one: then the fate is unknown.
+    // A keep-alive connection may break under the first request: then its result is unknown.
     let answer = stage.post("/transaction", &json!({"tx": body(&second)})).await;
     assert!([503, 504].contains(&answer.status), "{answer:?}");
     let answer = stage.post("/transaction", &json!({"tx": body(&second)})).await;
@@ -109,7 +109,7 @@ async fn what_is_signed_with_the_answer_of_this_moment_is_taken(kind: NodeKind) 
         let head = stage.get("/blockchain/height").await.json();
         let text = |name: &str| head[name].as_str().unwrap().to_owned();
         let (tid, input) = (format!("turn {turn}"), turn.to_string());
-        // The store of this test knows no parameters; the node asks for as little as it is told to.
+        // The node's difficulty is 2; the answer shows another one, since the store has no parameters.
         let nonce = search(&Puzzle::new("", &text("hash"), &tid), 2, &SearchControl::default());
         let tx = Transaction {
             signature: key.sign(TxVersion::V3, &text("chainId"), input.as_bytes(), ALGORITHM),
@@ -121,7 +121,7 @@ async fn what_is_signed_with_the_answer_of_this_moment_is_taken(kind: NodeKind) 
         let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
         assert_eq!((answer.status, &answer.json()["code"]), (200, &json!(0)), "{head} {answer:?}");
         heights.insert(text("height"));
-        // Somewhere else between two blocks each time.
+        // At a different time between two blocks for each transaction.
         sleep(Duration::from_millis(turn % 17)).await;
     }
     assert!(heights.len() > 2, "{heights:?}");

@@ -1,5 +1,4 @@
-//! Transactions over HTTP, as a client sends them, in front of a development node, and of CometBFT where that
-//! is.
+//! Transactions over HTTP with a development node, and with CometBFT where that is installed.
 
 mod encoding;
 mod fields;
@@ -20,7 +19,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With the development node.
+    /// Starts a mesh with a development node.
     pub(crate) async fn set(node: NodeSetup) -> Self {
         Self::before(NodeKind::Development, node).await
     }
@@ -40,7 +39,7 @@ impl Stage {
         Answer::to(self.mesh.request(Method::POST, path).body(body)).await
     }
 
-    /// That no transaction has reached the node, if it can tell.
+    /// Asserts that no transaction has reached the node; CometBFT does not count them.
     pub(crate) fn nothing_was_broadcast(&self) {
         assert!(self.node.development().is_none_or(|node| node.received().is_empty()));
     }
@@ -50,7 +49,7 @@ impl Stage {
     }
 }
 
-/// A transaction as a client writes it.
+/// The JSON of a valid transaction.
 pub(crate) fn body(tx: &Transaction) -> Value {
     serde_json::to_value(tx).unwrap()
 }
@@ -59,7 +58,7 @@ pub(crate) fn hash(tx: &Transaction) -> String {
     TxHash::of(&encode(tx)).to_string()
 }
 
-/// The same, encoded.
+/// The same transaction, encoded.
 pub(crate) fn raw(tx: &Transaction) -> Value {
     json!(STANDARD.encode(encode(tx)))
 }

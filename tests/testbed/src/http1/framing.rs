@@ -1,11 +1,11 @@
-//! The framing of HTTP/1.1 responses: where a head ends, and where the body after it. Pure.
+//! The framing of HTTP/1.1 responses: the ends of a head and of its body. Pure functions.
 
-/// Longest head that a response may have, bytes.
+/// Maximum length of a response's head, bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// Most headers that a response may have.
+/// Maximum number of a response's headers.
 const MAX_HEADERS: usize = 64;
 
-/// The head of a response, borrowed from the bytes that were received.
+/// The head of a response, borrowed from the received bytes.
 #[derive(Debug)]
 pub struct Head<'a> {
     /// The status code.
@@ -16,10 +16,10 @@ pub struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Reads a head, or nothing as long as it is incomplete.
+    /// Parses a head; `None` as long as it is incomplete.
     ///
     /// # Errors
-    /// When the bytes are no HTTP/1.1, or the head is too long.
+    /// When the bytes are not HTTP/1.1, or the head is too long.
     pub fn parse(received: &'a [u8]) -> Result<Option<Self>, String> {
         let malformed =
             |why: &str| format!("{why}: {:?}", String::from_utf8_lossy(&received[..received.len().min(200)]));
@@ -38,7 +38,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// The value of a header, when it is there and text.
+    /// The value of a header, when it is present and text.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         let found = self.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
         std::str::from_utf8(found.value).ok()
@@ -56,16 +56,16 @@ impl<'a> Head<'a> {
     /// The length that the head declares for the body.
     ///
     /// # Errors
-    /// When it is no number.
+    /// When it is not a number.
     pub fn content_length(&self) -> Result<Option<u64>, String> {
         let Some(text) = self.header("content-length") else { return Ok(None) };
         text.parse().map(Some).map_err(|_| format!("the length {text:?} is no number"))
     }
 
-    /// How the body of a response to anything but `HEAD` is delimited.
+    /// How the body is delimited, unless the request was `HEAD`.
     ///
     /// # Errors
-    /// When the declared length is no number.
+    /// When the declared length is not a number.
     pub fn body(&self) -> Result<Body, String> {
         if matches!(self.status, 100..200 | 204 | 304) {
             return Ok(Body::Length(0));
@@ -80,34 +80,34 @@ impl<'a> Head<'a> {
 /// Where a body ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// After so many more bytes.
+    /// After this many more bytes.
     Length(u64),
-    /// After the last of its chunks.
+    /// After the last chunk.
     Chunked(Chunk),
-    /// With the connection.
+    /// When the connection closes.
     UntilClose,
 }
 
 /// Position within a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunk {
-    /// In the line of a chunk's size, which is so much so far.
+    /// In the line of a chunk's size; holds the digits' value so far.
     Size(u64),
-    /// In a chunk's bytes, of which so many are to come.
+    /// In a chunk's bytes; holds how many remain.
     Bytes(u64),
-    /// In the end of line after a chunk.
+    /// In the line break after a chunk.
     After,
-    /// In the last end of line, of which so many bytes are to come.
+    /// In the final line break; holds how many bytes remain.
     Last(u8),
 }
 
 impl Body {
-    /// Whether nothing more belongs to it.
+    /// Whether the body is complete.
     pub fn is_complete(&self) -> bool {
         matches!(self, Self::Length(0) | Self::Chunked(Chunk::Last(0)))
     }
 
-    /// Takes the next received bytes, leaves in `piece` those of the body, and gives those that follow the
+    /// Decodes the next received bytes: leaves the body's bytes in `piece` and returns those that follow the
     /// body.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Body {
             Self::Length(left) => {
                 let length = (*left).min(piece.len() as u64);
                 *left -= length;
-                // It is at most the length of the piece.
+                // The remainder is at most the length of the piece.
                 return Ok(piece.split_off(length as usize));
             }
             Self::Chunked(chunk) => chunk,
@@ -130,7 +130,7 @@ impl Body {
                 Chunk::Last(0) => break,
                 Chunk::Bytes(left) => {
                     let length = left.min((piece.len() - read) as u64);
-                    // It is at most the length of the piece.
+                    // The remainder is at most the length of the piece.
                     let taken = length as usize;
                     piece.copy_within(read..read + taken, written);
                     (read, written) = (read + taken, written + taken);
@@ -182,7 +182,7 @@ mod tests {
         number.body().unwrap_err();
     }
 
-    /// The decoded body of pieces of this length, what follows it, and whether it is complete.
+    /// Decodes a body in pieces of this length: the body, the bytes after it, and whether it is complete.
     fn decoded(mut body: Body, received: &[u8], length: usize) -> Result<(Vec<u8>, Vec<u8>, bool), String> {
         let (mut all, mut rest) = (Vec::new(), Vec::new());
         for piece in received.chunks(length) {

@@ -1,5 +1,5 @@
-//! HTTP/1.1 over a bare socket, for what a proper client would never send and for what it would hide: the
-//! exact bytes, a pause, a missing end.
+//! HTTP/1.1 over a raw socket, for requests that no proper client sends and details that it would hide: exact
+//! bytes, pauses, missing ends.
 
 mod framing;
 
@@ -15,12 +15,12 @@ use tokio::{
 
 pub use self::framing::{Body, Chunk, Head};
 
-/// How a connection is opened.
+/// Options of a new connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dial {
-    /// The address of this machine that it comes from, such as 127.0.0.2.
+    /// Source address of this machine, such as 127.0.0.2.
     pub source: Option<IpAddr>,
-    /// Size of its receive buffer, bytes, so that the server feels the pace of its client.
+    /// Size of the receive buffer, bytes; a small one makes the server notice a slow client.
     pub receive_buffer: Option<u32>,
 }
 
@@ -28,7 +28,7 @@ impl Dial {
     /// Connects.
     ///
     /// # Errors
-    /// When nothing listens there, or the source is not of this machine.
+    /// When the connection fails, or the source address is not of this machine.
     pub async fn connect(self, address: SocketAddr) -> io::Result<TcpStream> {
         let socket = TcpSocket::new_v4()?;
         if let Some(bytes) = self.receive_buffer {
@@ -78,7 +78,7 @@ impl Connection {
     /// Connects to the server of a URL without a path.
     ///
     /// # Errors
-    /// When nothing listens there.
+    /// When the connection fails.
     pub async fn open(url: &str) -> io::Result<Self> {
         Self::dial(url, Dial::default()).await
     }
@@ -86,15 +86,15 @@ impl Connection {
     /// Connects from an address of this machine, such as 127.0.0.2.
     ///
     /// # Errors
-    /// When nothing listens there.
+    /// When the connection fails.
     pub async fn open_from(url: &str, from: IpAddr) -> io::Result<Self> {
         Self::dial(url, Dial { source: Some(from), ..Dial::default() }).await
     }
 
-    /// Connects as a client with a receive buffer of so many bytes.
+    /// Connects with a receive buffer of this size, bytes.
     ///
     /// # Errors
-    /// When nothing listens there.
+    /// When the connection fails.
     pub async fn open_narrow(url: &str, bytes: u32) -> io::Result<Self> {
         Self::dial(url, Dial { receive_buffer: Some(bytes), ..Dial::default() }).await
     }
@@ -104,7 +104,7 @@ impl Connection {
         Ok(Self::over(dial.connect(address).await?))
     }
 
-    /// Uses a connection that is open.
+    /// Wraps an open connection.
     pub fn over(stream: TcpStream) -> Self {
         Self { stream, unread: Vec::new(), has_received: false }
     }
@@ -125,20 +125,21 @@ impl Connection {
         self.stream.shutdown().await
     }
 
-    /// Whether a byte of the response was received that was read last, or was to be read.
+    /// Whether any byte was received of the response that is being read or was read last.
     pub fn has_received(&self) -> bool {
         self.has_received
     }
 
-    /// Whether bytes were received that belong to no response that was read.
+    /// Whether bytes were received that belong to no response read so far.
     pub fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
 
-    /// Reads a response, or nothing when the server closes without one. The response to `HEAD` has no body.
+    /// Reads a response; `None` when the server closes without one. `to_head`: the response to `HEAD` has no
+    /// body.
     ///
     /// # Errors
-    /// When the connection breaks, or the response is no HTTP.
+    /// When the connection breaks, or the response is not valid HTTP.
     pub async fn answer(&mut self, to_head: bool) -> io::Result<Option<RawAnswer>> {
         self.has_received = !self.unread.is_empty();
         loop {
@@ -153,17 +154,17 @@ impl Connection {
         }
     }
 
-    /// Reads the head of a response, and gives the connection from which its body comes; the response holds
-    /// what has been received of it already, still chunked.
+    /// Reads the head of a response, and returns the connection for reading the body; the response's body is
+    /// what has been received already, still chunked.
     ///
     /// # Errors
-    /// When the connection breaks or ends, or the response is no HTTP.
+    /// When the connection breaks or ends, or the response is not valid HTTP.
     pub async fn head_then_stream(mut self) -> io::Result<(RawAnswer, TcpStream)> {
         let (answer, _) = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok((RawAnswer { body: self.unread, ..answer }, self.stream))
     }
 
-    /// Reads on until the server closes, and returns what came.
+    /// Reads until the server closes; returns all unread bytes.
     ///
     /// # Errors
     /// When the connection breaks.
