@@ -24,7 +24,7 @@ pub const ORACLE_SPEC: &str = "e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e
 /// An asset.
 pub const ASSET: &str = "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1";
 /// A well-formed id that no row has.
-pub const NOBODY: &str = "0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
+pub const UNKNOWN_ID: &str = "0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
 
 /// Creates a database for one test that holds the fixture.
 pub async fn database() -> Database {
@@ -79,15 +79,15 @@ pub async fn sealed_mesh() -> &'static SharedMesh {
 
 /// A table with an exclusive lock: statements that read it wait. Dropping this releases the lock.
 #[derive(Debug)]
-pub struct Locked {
+pub struct TableLock {
     holder: Client,
     /// A transaction caches `pg_stat_activity` at its first read, so another connection reads it.
     watcher: Client,
 }
 
-impl Locked {
+impl TableLock {
     /// Locks a table.
-    pub async fn table(database: &Database, table: &str) -> Self {
+    pub async fn acquire(database: &Database, table: &str) -> Self {
         let (holder, watcher) = tokio::join!(database.connect(), database.connect());
         let locked =
             holder.batch_execute(&format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")).await;
@@ -96,7 +96,7 @@ impl Locked {
     }
 
     /// Releases the lock.
-    pub async fn free(self) {
+    pub async fn release(self) {
         self.holder.batch_execute("ROLLBACK").await.unwrap_or_else(|error| panic!("cannot unlock: {error}"));
     }
 

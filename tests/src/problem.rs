@@ -19,7 +19,7 @@ const CODES: [(i64, &str, &[u16], bool); 10] = [
 
 /// An error as its client reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct Problem {
     /// The gRPC code.
     pub code: i64,
     /// Application number of the first detail.
@@ -34,7 +34,7 @@ pub struct Seen {
 ///
 /// # Errors
 /// The first violation of the contract's form.
-pub fn read(status: u16, header: impl Fn(&str) -> Option<String>, body: &[u8]) -> Result<Seen, String> {
+pub fn read(status: u16, header: impl Fn(&str) -> Option<String>, body: &[u8]) -> Result<Problem, String> {
     if header("content-type").as_deref() != Some("application/json") {
         return Err(format!("the content type is {:?}", header("content-type")));
     }
@@ -64,7 +64,7 @@ pub fn read(status: u16, header: impl Fn(&str) -> Option<String>, body: &[u8]) -
     details.iter().map(detail).collect::<Result<Vec<_>, _>>()?;
     let text = |name: &str| details[0][name].as_str().unwrap_or_default().to_owned();
     let number = details[0]["code"].as_i64().unwrap_or_default();
-    Ok(Seen { code, number, message: text("message"), inner: text("inner") })
+    Ok(Problem { code, number, message: text("message"), inner: text("inner") })
 }
 
 fn detail(detail: &Value) -> Result<(), String> {
@@ -86,10 +86,10 @@ fn detail(detail: &Value) -> Result<(), String> {
 /// Asserts that an answer is an error of the contract's form with this status, gRPC code and application
 /// number.
 #[track_caller]
-pub fn assert_problem(answer: &Answer, status: u16, code: i64, number: i64) -> Seen {
+pub fn assert_problem(answer: &Answer, status: u16, code: i64, number: i64) -> Problem {
     assert_eq!(answer.status, status, "{answer:?}");
-    let seen = read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
-    let seen = seen.unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
-    assert_eq!((seen.code, seen.number), (code, number), "{answer:?}");
-    seen
+    let problem = read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
+    let problem = problem.unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
+    assert_eq!((problem.code, problem.number), (code, number), "{answer:?}");
+    problem
 }

@@ -13,7 +13,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, Value, prost::Message
 use proto_msgs::{Contract, Method, Operation, OperationInfo, Segment, google, v2};
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::problem::Seen;
+use crate::problem::Problem;
 
 /// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,17 +24,17 @@ pub struct Rpc(Client);
 
 /// A call of an operation.
 #[derive(Debug, Clone)]
-pub struct Called {
+pub struct Call {
     /// The operation.
     pub operation: &'static OperationInfo,
     /// The request message.
     pub message: Bytes,
 }
 
-impl Called {
+impl Call {
     /// The call that corresponds to a GET of this path; `None` where its parameters cannot be expressed in
     /// protobuf, or the path has no operation.
-    pub fn by_path(target: &str) -> Option<Self> {
+    pub fn from_path(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let mut rows = Contract::get().operations().iter().filter(|row| row.method == Method::Get);
@@ -53,7 +53,7 @@ impl Called {
     ///
     /// # Panics
     /// When the contract has no such operation.
-    pub fn of(name: &str, message: &impl Message) -> Self {
+    pub fn new(name: &str, message: &impl Message) -> Self {
         let operation = Contract::get().operations().iter().find(|row| row.name == name);
         let operation = operation.unwrap_or_else(|| panic!("there is no operation {name}"));
         Self { operation, message: message.encode_to_vec().into() }
@@ -76,15 +76,15 @@ impl Called {
 
 impl Rpc {
     /// Connects to a mesh at its gRPC address.
-    pub async fn of(mesh: &Mesh) -> Self {
-        Self::at(&mesh.grpc_url()).await
+    pub async fn connect(mesh: &Mesh) -> Self {
+        Self::connect_to(&mesh.grpc_url()).await
     }
 
     /// Connects to a gRPC address.
     ///
     /// # Panics
     /// When the connection fails.
-    pub async fn at(url: &str) -> Self {
+    pub async fn connect_to(url: &str) -> Self {
         let client = Client::connect(url).await;
         Self(client.unwrap_or_else(|error| panic!("{url}: {error}")))
     }
@@ -98,7 +98,7 @@ impl Rpc {
     ///
     /// # Errors
     /// The status, when it is not OK.
-    pub async fn call(&self, called: &Called) -> Result<Response<Bytes>, Status> {
+    pub async fn call(&self, called: &Call) -> Result<Response<Bytes>, Status> {
         self.call_with(called, Request::new(called.message.clone())).await
     }
 
@@ -111,7 +111,7 @@ impl Rpc {
     /// When there is no answer in time.
     pub async fn call_with(
         &self,
-        called: &Called,
+        called: &Call,
         request: Request<Bytes>,
     ) -> Result<Response<Bytes>, Status> {
         self.call_at(called.path(), request).await
@@ -137,7 +137,7 @@ impl Rpc {
     ///
     /// # Errors
     /// As [`Rpc::call`].
-    pub async fn json(&self, called: &Called) -> Result<serde_json::Value, Status> {
+    pub async fn json(&self, called: &Call) -> Result<serde_json::Value, Status> {
         Ok(called.json(self.call(called).await?.get_ref()))
     }
 
@@ -145,7 +145,7 @@ impl Rpc {
     ///
     /// # Errors
     /// The status, when it is refused.
-    pub async fn stream(&self, called: &Called, request: Request<Bytes>) -> Result<Streaming<Bytes>, Status> {
+    pub async fn stream(&self, called: &Call, request: Request<Bytes>) -> Result<Streaming<Bytes>, Status> {
         self.0.stream(called.path(), request).await
     }
 
@@ -156,7 +156,7 @@ impl Rpc {
     ///
     /// # Panics
     /// When a message does not decode.
-    pub async fn download(&self, called: &Called) -> Result<Vec<google::api::HttpBody>, Status> {
+    pub async fn download(&self, called: &Call) -> Result<Vec<google::api::HttpBody>, Status> {
         let mut stream = self.stream(called, Request::new(called.message.clone())).await?;
         let mut messages = Vec::new();
         while let Some(message) = stream.message().await? {
@@ -171,7 +171,7 @@ impl Rpc {
 ///
 /// # Errors
 /// The first violation of the contract's form.
-pub fn seen(status: &Status) -> Result<Seen, String> {
+pub fn problem(status: &Status) -> Result<Problem, String> {
     let rich = google::rpc::Status::decode(status.details()).map_err(|error| error.to_string())?;
     if rich.code != i32::from(status.code()) || rich.message != status.message() {
         return Err(format!("the details say {} {:?}", rich.code, rich.message));
@@ -188,16 +188,16 @@ pub fn seen(status: &Status) -> Result<Seen, String> {
         return Err(format!("the first detail says {:?}", detail.message));
     }
     let (code, number) = (i64::from(rich.code), i64::from(detail.code));
-    Ok(Seen { code, number, message: detail.message, inner: detail.inner })
+    Ok(Problem { code, number, message: detail.message, inner: detail.inner })
 }
 
 /// Asserts that a status is an error of the contract's form with this code and application number.
 #[track_caller]
-pub fn assert_refused<T: std::fmt::Debug>(answered: Result<T, Status>, code: i64, number: i64) -> Seen {
+pub fn assert_refused<T: std::fmt::Debug>(answered: Result<T, Status>, code: i64, number: i64) -> Problem {
     let status = answered.err().unwrap_or_else(|| panic!("it is not refused"));
-    let seen = seen(&status).unwrap_or_else(|wrong| panic!("{wrong}: {status:?}"));
-    assert_eq!((seen.code, seen.number), (code, number), "{status:?}");
-    seen
+    let problem = problem(&status).unwrap_or_else(|wrong| panic!("{wrong}: {status:?}"));
+    assert_eq!((problem.code, problem.number), (code, number), "{status:?}");
+    problem
 }
 
 fn fields(pattern: &[Segment], segments: &[&str]) -> Option<Vec<(String, String)>> {

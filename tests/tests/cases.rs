@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use mesh_testbed::Answer;
 use mesh_tests::{
     cases::{Case, Expected, Refusals, file_name, files},
-    outside::Outside,
+    client::MeshClient,
     problem,
 };
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
@@ -54,7 +54,7 @@ fn lacks(value: &Value, wanted: &Value) -> Option<String> {
     }
 }
 
-async fn run(mesh: &Outside, case: &Case) -> Answer {
+async fn run(mesh: &MeshClient, case: &Case) -> Answer {
     let method = case.request.method.as_deref().unwrap_or("GET");
     let method: reqwest::Method = method.parse().expect("a case names a method");
     let mut request = mesh.request(method, &case.request.path);
@@ -71,7 +71,7 @@ async fn run(mesh: &Outside, case: &Case) -> Answer {
 
 #[tokio::test]
 async fn every_case_holds() {
-    let (usual, sealed) = (Outside::fixture().await, Outside::sealed_fixture().await);
+    let (usual, sealed) = (MeshClient::fixture().await, MeshClient::sealed_fixture().await);
     let mut wrong = Vec::new();
     let mut count = 0;
     for (operation, file) in files() {
@@ -88,7 +88,7 @@ async fn every_case_holds() {
 
 #[tokio::test]
 async fn every_refusal_holds() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let operations = Contract::get().operations();
     let (mut wrong, mut count) = (Vec::new(), 0);
     for (name, file) in files() {

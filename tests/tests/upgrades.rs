@@ -9,7 +9,7 @@ use futures_util::{SinkExt, TryStreamExt};
 use mesh_demo::{Plan, write_history};
 use mesh_store::load::load_folder;
 use mesh_testbed::{Database, Mesh, eventually};
-use mesh_tests::{outside::Outside, say};
+use mesh_tests::{client::MeshClient, say};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
@@ -171,31 +171,31 @@ async fn mesh(database: &Database, interval: u64) -> Mesh {
     Mesh::configure(database).env("MESH_HISTORY_INTERVAL_BLOCKS", interval.to_string()).start().await
 }
 
-async fn is_ready(outside: &Outside) -> bool {
-    let answer = outside.get(STATUS).await;
+async fn is_ready(mesh_client: &MeshClient) -> bool {
+    let answer = mesh_client.get(STATUS).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json() == json!({ "ready": true })
 }
 
 /// Waits until operation 4.11 returns this status.
-async fn until_ready(outside: &Outside, ready: bool) {
+async fn until_ready(mesh_client: &MeshClient, ready: bool) {
     eventually(Duration::from_secs(60), &format!("4.11 is never {ready}"), async || {
-        is_ready(outside).await == ready
+        is_ready(mesh_client).await == ready
     })
     .await;
 }
 
 /// Waits until answers are of this block.
-async fn until_height(outside: &Outside, height: u64) {
+async fn until_height(mesh_client: &MeshClient, height: u64) {
     let wanted = height.to_string();
     eventually(Duration::from_secs(60), &format!("no answer is of block {height}"), async || {
-        outside.get("/blockchain/height").await.json()["height"] == wanted.as_str()
+        mesh_client.get("/blockchain/height").await.json()["height"] == wanted.as_str()
     })
     .await;
 }
 
-async fn newest_end(outside: &Outside) -> Value {
-    outside.get(SEGMENTS).await.json()["segments"][0]["toHeight"].clone()
+async fn newest_end(mesh_client: &MeshClient) -> Value {
+    mesh_client.get(SEGMENTS).await.json()["segments"][0]["toHeight"].clone()
 }
 
 #[tokio::test]
@@ -206,9 +206,9 @@ async fn every_segment_of_both_data_sets_ends_where_the_rule_says() {
             let head = row.unwrap().get::<_, i64>(0).cast_unsigned();
             let spans = network.spans(interval, head).await;
             let mesh = mesh(&network.database, interval).await;
-            let outside = Outside::of(&mesh);
-            outside.until_sealed(&spans).await;
-            assert!(!is_ready(&outside).await, "{}: its upgrade is long over", network.name);
+            let mesh_client = MeshClient::new(&mesh);
+            mesh_client.until_sealed(&spans).await;
+            assert!(!is_ready(&mesh_client).await, "{}: its upgrade is long over", network.name);
             say(&format!("{}, every {interval} blocks: {}", network.name, told(&spans)));
         }
     }
@@ -221,22 +221,22 @@ async fn an_upgrade_is_ready_from_its_own_block_to_the_next() {
         let database = network.up_to(height - 1).await;
         let mut writer = database.connect().await;
         let mesh = mesh(&database, 1000).await;
-        let outside = Outside::of(&mesh);
-        outside.until_sealed(&network.spans(1000, height - 1).await).await;
-        assert!(!is_ready(&outside).await, "{}: block {height} is still to come", network.name);
+        let mesh_client = MeshClient::new(&mesh);
+        mesh_client.until_sealed(&network.spans(1000, height - 1).await).await;
+        assert!(!is_ready(&mesh_client).await, "{}: block {height} is still to come", network.name);
 
         network.give(&mut writer, &format!("height = {height}")).await;
-        until_ready(&outside, true).await;
-        assert_eq!(newest_end(&outside).await, height.to_string(), "{}: sealed first", network.name);
-        outside.until_sealed(&network.spans(1000, height).await).await;
-        assert!(is_ready(&outside).await, "{}: the next block is still to come", network.name);
+        until_ready(&mesh_client, true).await;
+        assert_eq!(newest_end(&mesh_client).await, height.to_string(), "{}: sealed first", network.name);
+        mesh_client.until_sealed(&network.spans(1000, height).await).await;
+        assert!(is_ready(&mesh_client).await, "{}: the next block is still to come", network.name);
 
         network.give(&mut writer, &format!("height = {}", height + 1)).await;
-        until_ready(&outside, false).await;
-        assert_eq!(newest_end(&outside).await, height.to_string(), "{}", network.name);
+        until_ready(&mesh_client, false).await;
+        assert_eq!(newest_end(&mesh_client).await, height.to_string(), "{}", network.name);
         network.give(&mut writer, &format!("height BETWEEN {} AND {}", height + 2, height + 30)).await;
-        until_height(&outside, height + 30).await;
-        assert!(!is_ready(&outside).await, "{}: a release makes blocks", network.name);
+        until_height(&mesh_client, height + 30).await;
+        assert!(!is_ready(&mesh_client).await, "{}: a release makes blocks", network.name);
         say(&format!(
             "{}: ready after block {height} with segment …-{height}, not before and not after block {}",
             network.name,

@@ -6,10 +6,10 @@ use std::{net::Ipv4Addr, time::Duration};
 use mesh_testbed::Mesh;
 use mesh_tests::{
     access::{line, line_with, lines},
-    fixture::{self, Locked},
-    outside::Outside,
+    fixture::{self, TableLock},
+    client::MeshClient,
     raw::Connection,
-    rpc::{Called, Rpc},
+    rpc::{Call, Rpc},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -27,10 +27,10 @@ fn told<const N: usize>(line: &Value, names: [&str; N]) -> [Value; N] {
 #[tokio::test]
 async fn a_request_over_http_is_found_by_its_id_with_all_that_became_of_it() {
     let (_database, mesh) = mesh("all").await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     // The first answer comes from the service, the other two from the edge's cache.
     for _ in 0..3 {
-        let answer = outside.get("/api/v2/delegations").await;
+        let answer = mesh_client.get("/api/v2/delegations").await;
         let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
         let seen =
             told(&line, ["level", "method", "path", "operation", "status", "client", "protocol", "ended"]);
@@ -57,7 +57,7 @@ async fn a_request_over_http_is_found_by_its_id_with_all_that_became_of_it() {
             "{line}"
         );
     }
-    let head = outside.send("HEAD", "/api/v2/delegations").await;
+    let head = mesh_client.send("HEAD", "/api/v2/delegations").await;
     let line = line(&mesh, head.header("x-request-id").unwrap()).await;
     assert_eq!(
         told(&line, ["method", "status", "bytes", "ended"]),
@@ -68,9 +68,9 @@ async fn a_request_over_http_is_found_by_its_id_with_all_that_became_of_it() {
 #[tokio::test]
 async fn a_refused_request_is_found_by_its_id_and_errors_tell_of_nothing_else() {
     let (_database, mesh) = mesh("errors").await;
-    let outside = Outside::of(&mesh);
-    outside.get("/api/v2/delegations").await;
-    outside.get("/health").await;
+    let mesh_client = MeshClient::new(&mesh);
+    mesh_client.get("/api/v2/delegations").await;
+    mesh_client.get("/health").await;
     let parent = format!("00-{TRACE}-b7ad6b7169203331-00");
     for (method, path, status, operation, errors) in [
         ("GET", "/api/v2/withdrawal/none", 400, "GetWithdrawal", json!([80_005])),
@@ -80,7 +80,7 @@ async fn a_refused_request_is_found_by_its_id_and_errors_tell_of_nothing_else() 
         ("POST", "/transaction", 400, "SubmitTransaction", json!([10_015])),
         ("BREW", "/accounts", 405, "ListAccounts", json!([10_000])),
     ] {
-        let request = outside.request(method.parse().unwrap(), path).header("traceparent", &parent);
+        let request = mesh_client.request(method.parse().unwrap(), path).header("traceparent", &parent);
         let answer = mesh_testbed::Answer::to(request).await;
         assert_eq!(answer.status, status, "{answer:?}");
         let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
@@ -97,7 +97,7 @@ async fn a_refused_request_is_found_by_its_id_and_errors_tell_of_nothing_else() 
             "only a path that is known is written: {line}"
         );
     }
-    let own = outside.get_with("/nowhere", "x-request-id", "my-own.id_1").await;
+    let own = mesh_client.get_with("/nowhere", "x-request-id", "my-own.id_1").await;
     assert_eq!(line(&mesh, own.header("x-request-id").unwrap()).await["request_id"], "my-own.id_1");
     assert!(lines(&mesh).iter().all(|line| line["status"].as_u64() >= Some(400)), "{:?}", lines(&mesh));
 }
@@ -105,8 +105,8 @@ async fn a_refused_request_is_found_by_its_id_and_errors_tell_of_nothing_else() 
 #[tokio::test]
 async fn a_call_is_told_of_with_its_code() {
     let (_database, mesh) = mesh("all").await;
-    let rpc = Rpc::of(&mesh).await;
-    rpc.call(&Called::by_path("/accounts").unwrap()).await.unwrap();
+    let rpc = Rpc::connect(&mesh).await;
+    rpc.call(&Call::from_path("/accounts").unwrap()).await.unwrap();
     let answered = line_with(&mesh, "a call", |line| line["operation"] == "ListAccounts").await;
     assert_eq!(
         told(&answered, ["protocol", "path", "status", "grpc_status", "ended", "client"]),
@@ -122,7 +122,7 @@ async fn a_call_is_told_of_with_its_code() {
     );
     assert!(answered["bytes"].as_u64() > Some(5) && answered.get("errors").is_none(), "{answered}");
 
-    let called = Called::by_path(&format!("/api/v2/withdrawal/{}", fixture::NOBODY)).unwrap();
+    let called = Call::from_path(&format!("/api/v2/withdrawal/{}", fixture::UNKNOWN_ID)).unwrap();
     let status = rpc.call(&called).await.expect_err("there is none");
     let id = status.metadata().get("x-request-id").unwrap().to_str().unwrap();
     let refused = line(&mesh, id).await;
@@ -199,11 +199,11 @@ async fn a_connection_that_is_turned_away_is_found_by_the_id_it_was_told() {
 #[tokio::test]
 async fn a_client_that_leaves_before_its_answer_is_told_of() {
     let (database, mesh) = mesh("errors").await;
-    let locked = Locked::table(&database, "withdrawals").await;
+    let locked = TableLock::acquire(&database, "withdrawals").await;
     let mut connection = Connection::open(&mesh.url()).await.unwrap();
     let asked = format!(
         "GET /api/v2/withdrawal/{} HTTP/1.1\r\nHost: x\r\nX-Request-Id: left-1\r\n\r\n",
-        fixture::NOBODY
+        fixture::UNKNOWN_ID
     );
     connection.send(asked.as_bytes()).await.unwrap();
     locked.await_queries("query", 1, SOON).await;
@@ -215,7 +215,7 @@ async fn a_client_that_leaves_before_its_answer_is_told_of() {
         "{line}"
     );
     assert_eq!(line.get("status"), None, "there was no answer: {line}");
-    locked.free().await;
+    locked.release().await;
 }
 
 #[tokio::test]
@@ -224,9 +224,9 @@ async fn nothing_is_told_where_it_is_off_and_that_is_how_it_starts() {
     let database = fixture::database().await;
     let usual = Mesh::start(&database).await;
     for mesh in [&off.1, &usual] {
-        let outside = Outside::of(mesh);
-        outside.get("/api/v2/delegations").await;
-        let refused = outside.get("/nowhere").await;
+        let mesh_client = MeshClient::new(mesh);
+        mesh_client.get("/api/v2/delegations").await;
+        let refused = mesh_client.get("/nowhere").await;
         assert_eq!(self::refused(mesh, b"GET /health HTTP/1.1\r\nHost: a b\r\n\r\n").await, 400);
         assert!(mesh.service("edge").stop().await.success());
         let log = mesh.service("edge").log();

@@ -3,8 +3,8 @@
 use mesh_testbed::Answer;
 use mesh_tests::{
     access::line,
-    outside::Outside,
-    rpc::{Called, Rpc},
+    client::MeshClient,
+    rpc::{Call, Rpc},
 };
 use reqwest::Method;
 use tonic::Request;
@@ -17,7 +17,7 @@ const SECRET: &str = "Hunter2Hunter2";
 #[tokio::test]
 async fn no_header_query_body_or_unknown_path_is_written() {
     let (_database, mesh) = mesh("all").await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     let secret = |request: reqwest::RequestBuilder| {
         let request = request.header("authorization", format!("Bearer {SECRET}")).header("cookie", SECRET);
         request
@@ -36,11 +36,11 @@ async fn no_header_query_body_or_unknown_path_is_written() {
         (Method::POST, format!("/{SECRET}"), body.as_str()),
         (SECRET.parse().unwrap(), "/accounts".to_owned(), ""),
     ] {
-        let answer = Answer::to(secret(outside.request(method, &path)).body(body.to_owned())).await;
+        let answer = Answer::to(secret(mesh_client.request(method, &path)).body(body.to_owned())).await;
         line(&mesh, answer.header("x-request-id").unwrap()).await;
     }
-    let rpc = Rpc::of(&mesh).await;
-    let mut request = Request::new(Called::by_path("/accounts").unwrap().message);
+    let rpc = Rpc::connect(&mesh).await;
+    let mut request = Request::new(Call::from_path("/accounts").unwrap().message);
     request.metadata_mut().insert("authorization", SECRET.parse().unwrap());
     request.metadata_mut().insert("x-request-id", "over-grpc".parse().unwrap());
     rpc.call_at(format!("/api.v2.Query/{SECRET}").parse().unwrap(), request)
@@ -48,7 +48,7 @@ async fn no_header_query_body_or_unknown_path_is_written() {
         .expect_err("no such method");
     line(&mesh, "over-grpc").await;
     // A request id with characters that are not allowed is replaced, so it must not be logged either.
-    let answer = outside.get_with("/accounts", "x-request-id", &format!("{SECRET} {SECRET}")).await;
+    let answer = mesh_client.get_with("/accounts", "x-request-id", &format!("{SECRET} {SECRET}")).await;
     line(&mesh, answer.header("x-request-id").unwrap()).await;
     let log = mesh.service("edge").log();
     assert!(!log.to_lowercase().contains(&SECRET.to_lowercase()), "{log}");
@@ -57,18 +57,18 @@ async fn no_header_query_body_or_unknown_path_is_written() {
 #[tokio::test]
 async fn a_line_stays_one_whatever_the_path() {
     let (_database, mesh) = mesh("all").await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     for path in
         ["/api/v2/withdrawal/%22%7D%0A%7B%22", "/api/v2/withdrawal/{}\u{e9}", "/transaction/%1b%5b31m"]
     {
-        let answer = outside.get(path).await;
+        let answer = mesh_client.get(path).await;
         let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
         assert!(
             line["path"].as_str().is_some_and(|path| path.bytes().all(|byte| byte.is_ascii_graphic())),
             "{line}"
         );
     }
-    let long = outside.get(&format!("/api/v2/withdrawal/{}", "a".repeat(7000))).await;
+    let long = mesh_client.get(&format!("/api/v2/withdrawal/{}", "a".repeat(7000))).await;
     let line = line(&mesh, long.header("x-request-id").unwrap()).await;
     assert!(line["path"].as_str().is_some_and(|path| path.len() < 300), "{line}");
 }

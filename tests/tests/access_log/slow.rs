@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command, time::Duration};
 
 use mesh_launcher::services::SERVICES;
 use mesh_testbed::Mesh;
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{fixture, client::MeshClient};
 use tokio::time::{Instant, timeout};
 
 /// At some 300 bytes each, these lines exceed the log queue and the pipe's buffer.
@@ -33,10 +33,10 @@ async fn a_log_that_nobody_reads_holds_up_nobody() {
     unread(folder.path());
     let setup = Mesh::configure(&database).binaries(folder.path());
     let mesh = setup.env("MESH_EDGE_ACCESS_LOG", "all").start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     let started = Instant::now();
     for turn in 0..REQUESTS {
-        let answer = timeout(Duration::from_secs(10), outside.get("/health")).await;
+        let answer = timeout(Duration::from_secs(10), mesh_client.get("/health")).await;
         assert_eq!(answer.unwrap_or_else(|_| panic!("request {turn} waits for the log")).status, 200);
     }
     let page = mesh.service("edge").admin("/metrics").await;

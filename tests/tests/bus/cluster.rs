@@ -9,9 +9,9 @@ use std::{
 };
 
 use mesh_testbed::{Mesh, Network, Service, eventually};
-use mesh_tests::{NO_CACHE, outside::Outside};
+use mesh_tests::{NO_CACHE, client::MeshClient};
 
-use crate::bus::stage::{answers_everything, database, download};
+use crate::bus::checks::{answers_everything, database, download};
 
 /// Number of clients that read continuously.
 const READERS: u64 = 6;
@@ -20,11 +20,11 @@ const READS: u64 = 200;
 const SOON: Duration = Duration::from_secs(30);
 
 /// Reads until `stop` is set, counts the reads in `read` and returns the answers other than 200.
-async fn read_on(outside: Outside, stop: Arc<AtomicBool>, read: Arc<AtomicU64>) -> Vec<String> {
+async fn read_on(mesh_client: MeshClient, stop: Arc<AtomicBool>, read: Arc<AtomicU64>) -> Vec<String> {
     let mut failed = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         for path in ["/accounts", "/api/v2/delegations"] {
-            let answer = outside.get(path).await;
+            let answer = mesh_client.get(path).await;
             if answer.status != 200 {
                 failed.push(format!("{answer:?}"));
             }
@@ -52,19 +52,19 @@ async fn every_server_of_a_cluster_may_die_under_load_and_no_read_fails_nor_a_do
         others.push(other.start().await);
     }
     answers_everything(&mesh).await;
-    let outside = Outside::of(&mesh);
-    let whole = download(&outside).await;
+    let mesh_client = MeshClient::new(&mesh);
+    let whole = download(&mesh_client).await;
 
     let (stop, read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let readers =
-        (0..READERS).map(|_| tokio::spawn(read_on(Outside::of(&mesh), Arc::clone(&stop), Arc::clone(&read))));
+        (0..READERS).map(|_| tokio::spawn(read_on(MeshClient::new(&mesh), Arc::clone(&stop), Arc::clone(&read))));
     let readers: Vec<_> = readers.collect();
     let downloads = {
-        let (outside, stop, whole) = (Outside::of(&mesh), Arc::clone(&stop), whole.clone());
+        let (mesh_client, stop, whole) = (MeshClient::new(&mesh), Arc::clone(&stop), whole.clone());
         tokio::spawn(async move {
             let mut downloads = 0;
             while !stop.load(Ordering::Relaxed) {
-                assert!(download(&outside).await == whole, "a download differs");
+                assert!(download(&mesh_client).await == whole, "a download differs");
                 downloads += 1;
             }
             downloads

@@ -1,9 +1,9 @@
 //! A leaf node: the edge is connected to one bus server, the services to another.
 
 use mesh_testbed::{Mesh, Network, Service};
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 
-use crate::bus::stage::{answers_everything, database, download};
+use crate::bus::checks::{answers_everything, database, download};
 
 #[tokio::test]
 async fn an_edge_at_a_leaf_node_gives_what_an_edge_at_the_hub_gives() {
@@ -16,13 +16,13 @@ async fn an_edge_at_a_leaf_node_gives_what_an_edge_at_the_hub_gives() {
     let at_leaf = alone.bus(&leaf).env(prefix.0, &prefix.1).start().await;
     answers_everything(&at_hub).await;
     answers_everything(&at_leaf).await;
-    assert!(download(&Outside::of(&at_leaf)).await == download(&Outside::of(&at_hub)).await);
+    assert!(download(&MeshClient::new(&at_leaf)).await == download(&MeshClient::new(&at_hub)).await);
 
     // In the other direction: the edge is connected to the hub, the query service to the leaf.
     drop(at_leaf);
     let query =
         Service::configure("query").database(&database).bus(&leaf).env(prefix.0, &prefix.1).start().await;
     at_hub.service("query").stop().await;
-    Outside::of(&at_hub).await_status("/accounts?party=network", 200).await;
+    MeshClient::new(&at_hub).await_status("/accounts?party=network", 200).await;
     drop(query);
 }

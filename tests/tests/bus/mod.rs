@@ -3,5 +3,5 @@
 
 mod cluster;
 mod leaf;
-mod stage;
+mod checks;
 mod tls;

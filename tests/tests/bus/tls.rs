@@ -1,13 +1,13 @@
 //! A bus with TLS. `MESH_TEST_NATS_TLS=1 cargo test -p mesh-tests` runs all other tests with TLS as well.
 
 use mesh_testbed::{Mesh, Network, Service};
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use crate::bus::stage::{answers_everything, database, download};
+use crate::bus::checks::{answers_everything, database, download};
 
 #[tokio::test]
 async fn a_mesh_works_over_tls_and_nobody_gets_in_without() {
@@ -16,7 +16,7 @@ async fn a_mesh_works_over_tls_and_nobody_gets_in_without() {
     assert!(bus.tls_ca.is_some());
     let mesh = Mesh::configure(&database).bus(&bus).start().await;
     answers_everything(&mesh).await;
-    download(&Outside::of(&mesh)).await;
+    download(&MeshClient::new(&mesh)).await;
 
     let mut plain = TcpStream::connect(bus.url.trim_start_matches("nats://")).await.expect("the bus listens");
     plain.write_all(b"CONNECT {\"verbose\":false}\r\nPING\r\n").await.expect("it reads");

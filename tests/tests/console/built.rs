@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use mesh_tests::{outside::Outside, say};
+use mesh_tests::{client::MeshClient, say};
 
 fn console() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../services/edge/console")
@@ -90,7 +90,7 @@ async fn the_types_are_those_of_the_document() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (document, types) = (folder.path().join("openapi.json"), folder.path().join("gateway.d.ts"));
-    fs::write(&document, Outside::fixture().await.get("/openapi.json").await.body).unwrap();
+    fs::write(&document, MeshClient::fixture().await.get("/openapi.json").await.body).unwrap();
     run("node", &["types.mjs", document.to_str().unwrap(), types.to_str().unwrap()]);
     let is_same = fs::read(types).unwrap() == fs::read(console().join("src/gateway.d.ts")).unwrap();
     assert!(is_same, "the contract has changed: `npm run types` in services/edge/console, see its README");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::console::{
     browser::Browser,
     page::Page,
-    stage::{ASSET, Stage},
+    console_mesh::{ASSET, ConsoleMesh},
 };
 
 /// Without the File System Access API the page keeps a download in memory and saves it at the end.
@@ -42,11 +42,11 @@ fn spelled(bytes: &[u8]) -> String {
 #[tokio::test]
 async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_line() {
     let Some(browser) = Browser::start().await else { return };
-    let mut stage = Stage::sealed().await;
+    let mut stage = ConsoleMesh::sealed().await;
     let path = "/api/v2/networkhistory/export?fromBlock=1&toBlock=500&table=TABLE_ORDERS";
-    let whole = stage.outside.get(path).await.body;
+    let whole = stage.mesh_client.get(path).await.body;
     let digest = spelled(&whole);
-    let edge = stage.outside.url().trim_start_matches("http://").parse().unwrap();
+    let edge = stage.mesh_client.url().trim_start_matches("http://").parse().unwrap();
     let way = Proxy::start(edge, 1).await.unwrap();
     let url = format!("http://{}", way.address());
     for behaviour in [SAVES_AT_THE_END, WRITES] {
@@ -99,14 +99,14 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
 #[tokio::test]
 async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = Stage::sealed().await;
-    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let stage = ConsoleMesh::sealed().await;
+    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
     open(&page, "#/export", SAVES_AT_THE_END).await;
     let range = |range: &str| format!("document.querySelector('[data-range]').dataset.range === '{range}'");
     page.until(&range("401-500")).await;
     page.drag(".map svg", 0.05, 0.5).await;
     page.until(&range("1-300")).await;
-    let rows = stage.outside.request(
+    let rows = stage.mesh_client.request(
         reqwest::Method::HEAD,
         "/api/v2/networkhistory/export?fromBlock=1&toBlock=300&table=TABLE_TRADES",
     );
@@ -128,7 +128,7 @@ async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
     page.press("Download").await;
     page.until("document.querySelector('.transfer').dataset.phase === 'done'").await;
     let told =
-        stage.outside.get(&format!("/api/v2/ledgerentry/export?partyId=network&assetId={ASSET}")).await.body;
+        stage.mesh_client.get(&format!("/api/v2/ledgerentry/export?partyId=network&assetId={ASSET}")).await.body;
     assert!(saved(&page, &browser.downloads).await == told);
     let shown: String = page.eval("document.querySelector('[data-checksum]').dataset.checksum").await;
     assert_eq!(shown, spelled(&told));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::console::{
     browser::Browser,
     page::Page,
-    stage::{ORACLE_SPEC, Stage, WITHDRAWAL},
+    console_mesh::{ORACLE_SPEC, ConsoleMesh, WITHDRAWAL},
 };
 
 /// The cursors that the page shows.
@@ -43,7 +43,7 @@ async fn until_page(page: &Page<'_>, cursors: &[String]) {
 
 /// Compares the list of one view with the API's, forwards, backwards and by its link.
 pub(crate) async fn walk(
-    stage: &Stage,
+    stage: &ConsoleMesh,
     page: &Page<'_>,
     view: &str,
     path: &str,
@@ -78,8 +78,8 @@ pub(crate) async fn walk(
 #[tokio::test]
 async fn lists_page_by_cursor_and_show_what_the_api_says() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = Stage::demo().await;
-    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let stage = ConsoleMesh::demo().await;
+    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
     let delegations =
         [("Epoch", "epochSeq"), ("Party", "party"), ("Validator", "nodeId"), ("Amount", "amount")];
     walk(&stage, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
@@ -116,8 +116,8 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
 #[tokio::test]
 async fn one_thing_is_found_by_its_id() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = Stage::demo().await;
-    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let stage = ConsoleMesh::demo().await;
+    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
     // The example id of the form belongs to a later block than this shortened demo network has, so any id of
     // its data is taken.
     let client = stage.database.connect().await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::console::{
     browser::Browser,
-    stage::{MARKET, Stage},
+    console_mesh::{MARKET, ConsoleMesh},
 };
 
 fn nodes(reply: &Value) -> Vec<Value> {
@@ -14,8 +14,8 @@ fn nodes(reply: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn candles_are_shown_gone_back_through_and_kept_up_with() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = Stage::demo().await;
-    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let stage = ConsoleMesh::demo().await;
+    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
     let candles = |interval: &str, more: &str| {
         format!("/api/v2/candle?candleId=trades_candle_{interval}_{MARKET}{more}")
     };

@@ -17,5 +17,5 @@ mod page;
 mod protocol;
 mod recorded;
 mod services_down;
-mod stage;
+mod console_mesh;
 mod submit;

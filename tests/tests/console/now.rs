@@ -2,14 +2,14 @@
 
 use crate::console::{
     browser::Browser,
-    stage::{Stage, ungrouped},
+    console_mesh::{ConsoleMesh, ungrouped},
 };
 
 #[tokio::test]
 async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = Stage::demo().await;
-    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let stage = ConsoleMesh::demo().await;
+    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
     page.open("").await;
     page.until("document.querySelectorAll('[data-service][data-taking=true]').length === 4").await;
     page.until("[...document.querySelectorAll('[data-replicas]')].every(of => of.dataset.replicas === '1')")

@@ -7,7 +7,7 @@ use mesh_testbed::Database;
 use mesh_tests::say;
 use serde_json::{Value, json};
 
-use crate::console::{browser::Browser, explore::walk, stage::Stage};
+use crate::console::{browser::Browser, explore::walk, console_mesh::ConsoleMesh};
 
 #[tokio::test]
 async fn every_view_shows_the_recorded_network() {
@@ -18,8 +18,8 @@ async fn every_view_shows_the_recorded_network() {
     let Some(browser) = Browser::start().await else { return };
     let database = Database::fresh().await;
     load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
-    let stage = Stage::over(database).await;
-    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let stage = ConsoleMesh::over_database(database).await;
+    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
     page.open("").await;
     page.until("document.querySelectorAll('[data-taking=true]').length === 4 && document.querySelector('[data-chain]')").await;
     page.picture("recorded-now").await;
@@ -43,7 +43,7 @@ async fn every_view_shows_the_recorded_network() {
         page.eval("document.querySelector('.told [data-name=close] [data-value]').dataset.value").await;
     assert_eq!(json!(close), newest["close"]);
     page.picture("recorded-markets").await;
-    stage.outside.until_first_segment().await;
+    stage.mesh_client.until_first_segment().await;
     page.open("#/export").await;
     page.until("document.querySelector('[data-digest]').dataset.digest.length === 8").await;
     page.picture("recorded-export").await;

@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use mesh_tests::say;
 
-use crate::console::{browser::Browser, stage::Stage};
+use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
 
 const SERVICES: [&str; 4] = ["export", "node-info", "query", "tx-relay"];
 
 #[tokio::test]
 async fn what_is_missing_is_said_and_what_comes_back_shows() {
     let Some(browser) = Browser::start().await else { return };
-    let mut stage = Stage::demo().await;
+    let mut stage = ConsoleMesh::demo().await;
     for service in SERVICES {
         stage.mesh.service(service).kill().await;
     }
-    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
     page.open("").await;
     page.until("document.querySelectorAll('[data-service][data-taking=false]').length === 4").await;
     page.until("document.querySelectorAll('.missing p').length >= 4").await;

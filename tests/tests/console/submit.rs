@@ -5,13 +5,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_transaction::{TxHash, encode};
 use serde_json::json;
 
-use crate::console::{browser::Browser, stage::Stage};
+use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
 
 #[tokio::test]
 async fn a_submission_is_followed_into_its_block() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = Stage::demo().await;
-    let page = browser.page(stage.outside.url(), 1280, 900).await;
+    let stage = ConsoleMesh::demo().await;
+    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
     page.open("#/submit").await;
     page.fill("Signed transaction", "{\"tx\": {").await;
     page.until("document.querySelector('[data-recognised]').dataset.recognised === 'nothing'").await;

@@ -1,7 +1,7 @@
 //! Malformed bodies of submissions: 400, number 10015, before any service is asked.
 
 use mesh_testbed::Answer;
-use mesh_tests::{outside::Outside, problem::assert_problem};
+use mesh_tests::{client::MeshClient, problem::assert_problem};
 use reqwest::Method;
 
 /// Bodies that no submission accepts.
@@ -30,7 +30,7 @@ const BROKEN: &[&str] = &[
 
 #[tokio::test]
 async fn a_body_that_is_no_json_object_is_malformed() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for path in ["/transaction", "/transaction/check", "/transaction/raw", "/transaction/raw/check"] {
         for body in BROKEN {
             assert_problem(&mesh.post(path, body).await, 400, 3, 10015);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use mesh_testbed::{Answer, Mesh, Signal, nats};
 use mesh_tests::{
     NO_CACHE,
-    fixture::{self, Locked, MARKET, NOBODY, ORACLE_SPEC, WITHDRAWAL},
-    outside::Outside,
+    fixture::{self, TableLock, MARKET, UNKNOWN_ID, ORACLE_SPEC, WITHDRAWAL},
+    client::MeshClient,
     problem::assert_problem,
     proxied::ProxiedServer,
 };
@@ -31,7 +31,7 @@ fn reads() -> Vec<(String, i64, &'static str)> {
     ]
 }
 
-async fn promptly(mesh: &Outside, path: &str, at_most: Duration) -> Answer {
+async fn promptly(mesh: &MeshClient, path: &str, at_most: Duration) -> Answer {
     let started = Instant::now();
     let answer = mesh.get(path).await;
     assert!(started.elapsed() < at_most, "{path} took {:?}: {answer:?}", started.elapsed());
@@ -40,29 +40,29 @@ async fn promptly(mesh: &Outside, path: &str, at_most: Duration) -> Answer {
 
 #[tokio::test]
 async fn what_is_not_there_is_not_found() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let withdrawal =
         assert_problem(&mesh.get(&format!("/api/v2/withdrawal/{NOBODY}")).await, 404, 5, 150_001);
     let spec = assert_problem(&mesh.get(&format!("/api/v2/oracle/spec/{NOBODY}")).await, 404, 5, 190_001);
-    assert_eq!((withdrawal.inner.as_str(), spec.inner.as_str()), (NOBODY, NOBODY));
+    assert_eq!((withdrawal.inner.as_str(), spec.inner.as_str()), (UNKNOWN_ID, UNKNOWN_ID));
 }
 
 #[tokio::test]
 async fn a_store_without_blocks_has_no_limits_and_no_height() {
-    let outside = Outside::empty().await;
-    assert_problem(&outside.get("/api/v2/network/limits").await, 404, 5, 100_001);
-    assert_problem(&outside.get("/blockchain/height").await, 503, 14, 90001);
+    let mesh_client = MeshClient::empty().await;
+    assert_problem(&mesh_client.get("/api/v2/network/limits").await, 404, 5, 100_001);
+    assert_problem(&mesh_client.get("/blockchain/height").await, 503, 14, 90001);
 }
 
 #[tokio::test]
 async fn an_operation_that_nobody_answers_is_unavailable_at_once() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).without("query").start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     for (path, ..) in reads().iter().take(7) {
-        assert_problem(&promptly(&outside, path, Duration::from_millis(500)).await, 503, 14, 10000);
+        assert_problem(&promptly(&mesh_client, path, Duration::from_millis(500)).await, 503, 14, 10000);
     }
-    assert_eq!(outside.get("/api/v2/network/limits").await.status, 200, "the other services still answer");
+    assert_eq!(mesh_client.get("/api/v2/network/limits").await.status, 200, "the other services still answer");
 }
 
 #[tokio::test]
@@ -71,20 +71,20 @@ async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it()
     let way = ProxiedServer::start(database.url()).await;
     let setup = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).env(NO_CACHE.0, NO_CACHE.1);
     let mesh = setup.start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     for (path, ..) in reads() {
-        assert_eq!(outside.get(&path).await.status, 200, "{path}");
+        assert_eq!(mesh_client.get(&path).await.status, 200, "{path}");
     }
     way.cut();
     for (path, ..) in reads() {
-        assert_problem(&promptly(&outside, &path, SOON).await, 503, 14, 10000);
+        assert_problem(&promptly(&mesh_client, &path, SOON).await, 503, 14, 10000);
     }
-    assert_eq!(outside.get("/api/v2/info").await.status, 200, "Info is answered without the database");
+    assert_eq!(mesh_client.get("/api/v2/info").await.status, 200, "Info is answered without the database");
     assert_eq!(mesh.service("query").admin("/readyz").await.status, 503);
     assert_eq!(mesh.service("query").admin("/livez").await.status, 200);
     way.restore();
     for (path, ..) in reads() {
-        outside.await_status(&path, 200).await;
+        mesh_client.await_status(&path, 200).await;
     }
 }
 
@@ -95,14 +95,14 @@ async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
     let setup =
         Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "500");
     let mesh = setup.env(NO_CACHE.0, NO_CACHE.1).start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     for (path, ..) in reads() {
-        outside.await_status(&path, 200).await;
+        mesh_client.await_status(&path, 200).await;
     }
     way.stall();
     let mut is_away = false;
     for (path, ..) in reads() {
-        let answer = promptly(&outside, &path, SOON).await;
+        let answer = promptly(&mesh_client, &path, SOON).await;
         is_away |= answer.status == 503;
         let (status, code) = if is_away { (503, 14) } else { (504, 4) };
         assert_problem(&answer, status, code, 10000);
@@ -110,7 +110,7 @@ async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
     assert!(is_away, "after three seconds nobody waits any more");
     way.restore();
     for (path, ..) in reads() {
-        outside.await_status(&path, 200).await;
+        mesh_client.await_status(&path, 200).await;
     }
 }
 
@@ -118,12 +118,12 @@ async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
 async fn a_query_that_takes_too_long_is_late() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "300").start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     for (path, _, table) in reads() {
-        let locked = Locked::table(&database, table).await;
-        assert_problem(&promptly(&outside, &path, SOON).await, 504, 4, 10000);
-        locked.free().await;
-        outside.await_status(&path, 200).await;
+        let locked = TableLock::acquire(&database, table).await;
+        assert_problem(&promptly(&mesh_client, &path, SOON).await, 504, 4, 10000);
+        locked.release().await;
+        mesh_client.await_status(&path, 200).await;
     }
 }
 
@@ -131,13 +131,13 @@ async fn a_query_that_takes_too_long_is_late() {
 async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "500").start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         mesh.service("query").signal(Signal::STOP);
-        let answer = promptly(&outside, "/accounts", SOON).await;
+        let answer = promptly(&mesh_client, "/accounts", SOON).await;
         mesh.service("query").signal(Signal::CONT);
-        outside.await_status("/accounts", 200).await;
+        mesh_client.await_status("/accounts", 200).await;
         // An edge that has no announcement of a service answers `Unavailable`, not `DeadlineExceeded`. Woken,
         // the service announces itself.
         if answer.status != 503 {
@@ -157,29 +157,29 @@ async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_i
     let setup =
         Mesh::configure(&database).env("MESH_BUS_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "1000");
     let mesh = setup.start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     way.cut();
-    outside.await_status("/accounts", 503).await;
-    assert_problem(&promptly(&outside, "/accounts", SOON).await, 503, 14, 10000);
-    assert_problem(&promptly(&outside, "/api/v2/info", SOON).await, 503, 14, 10000);
-    assert_problem(&outside.get("/accounts?party=x").await, 400, 3, 10013);
+    mesh_client.await_status("/accounts", 503).await;
+    assert_problem(&promptly(&mesh_client, "/accounts", SOON).await, 503, 14, 10000);
+    assert_problem(&promptly(&mesh_client, "/api/v2/info", SOON).await, 503, 14, 10000);
+    assert_problem(&mesh_client.get("/accounts?party=x").await, 400, 3, 10013);
     assert_eq!(mesh.service("edge").admin("/readyz").await.status, 503);
     way.restore();
-    outside.await_status("/accounts", 200).await;
-    outside.await_status("/api/v2/info", 200).await;
+    mesh_client.await_status("/accounts", 200).await;
+    mesh_client.await_status("/api/v2/info", 200).await;
 }
 
 #[tokio::test]
 async fn a_broken_store_is_an_internal_error_that_tells_nothing_but_its_number() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     let client = database.connect().await;
     let secrets: Vec<String> = database.url().split(['/', ':', '@', '?']).map(str::to_owned).collect();
     for (turn, (path, number, table)) in reads().into_iter().enumerate() {
         let id = format!("broken.{turn}.");
         client.batch_execute(&format!("DROP TABLE {table} CASCADE")).await.expect("the table is there");
-        let answer = outside.get_with(&path, "x-request-id", &id).await;
+        let answer = mesh_client.get_with(&path, "x-request-id", &id).await;
         let seen = assert_problem(&answer, 500, 13, number);
         let said = answer.text().to_lowercase();
         for leak in [
@@ -220,7 +220,7 @@ async fn a_stored_value_that_cannot_be_shown_is_an_internal_error_and_not_a_defa
     let spoil = r#"UPDATE oracle_specs SET filters = '[{"key": {"name": "secret", "type": "TYPE_FOO"}}]'"#;
     client.batch_execute(spoil).await.expect("filters are free-form");
     let mesh = Mesh::start(&database).await;
-    let answer = Outside::of(&mesh).get(&format!("/api/v2/oracle/spec/{ORACLE_SPEC}")).await;
+    let answer = MeshClient::new(&mesh).get(&format!("/api/v2/oracle/spec/{ORACLE_SPEC}")).await;
     assert_problem(&answer, 500, 13, 190_001);
     assert!(!answer.text().contains("TYPE_FOO"), "{answer:?}");
 }
@@ -229,10 +229,10 @@ async fn a_stored_value_that_cannot_be_shown_is_an_internal_error_and_not_a_defa
 async fn a_listing_of_accounts_over_its_cap_asks_for_a_filter() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_ACCOUNTS_MAX_ROWS", "5").start().await;
-    let outside = Outside::of(&mesh);
-    let seen = assert_problem(&outside.get("/accounts").await, 400, 9, 80006);
+    let mesh_client = MeshClient::new(&mesh);
+    let seen = assert_problem(&mesh_client.get("/accounts").await, 400, 9, 80006);
     assert!(seen.message.contains("filter"), "{seen:?}");
-    assert_eq!(outside.get("/accounts?party=network").await.status, 200);
+    assert_eq!(mesh_client.get("/accounts?party=network").await.status, 200);
     let cap = Mesh::configure(&database).env("MESH_ACCOUNTS_MAX_ROWS", "6").start().await;
-    assert_eq!(Outside::of(&cap).get("/accounts").await.status, 200, "as many as the cap are listed");
+    assert_eq!(MeshClient::new(&cap).get("/accounts").await.status, 200, "as many as the cap are listed");
 }

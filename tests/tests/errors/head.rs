@@ -2,8 +2,8 @@
 
 use mesh_testbed::Answer;
 use mesh_tests::{
-    fixture::NOBODY,
-    outside::Outside,
+    fixture::UNKNOWN_ID,
+    client::MeshClient,
     problem::{self, assert_problem},
     raw::{Connection, RawAnswer},
 };
@@ -14,7 +14,7 @@ const BODY_AT_MOST: usize = 2 << 20;
 
 #[tokio::test]
 async fn an_unknown_path_is_not_found() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for path in [
         "/nowhere",
         "/api",
@@ -37,7 +37,7 @@ async fn an_unknown_path_is_not_found() {
 
 #[tokio::test]
 async fn a_target_that_is_no_path_is_not_found() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for line in ["GET x", "GET x:80", "CONNECT x:80", "OPTIONS *", "GET *"] {
         assert_raw_problem(&raw(&mesh, &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await, 404, 5);
     }
@@ -52,7 +52,7 @@ async fn a_target_that_is_no_path_is_not_found() {
 
 #[tokio::test]
 async fn a_method_that_a_path_does_not_have_is_refused_with_those_it_has() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for operation in Contract::get().operations() {
         let path: String = operation.path.iter().map(segment).collect();
         let (allowed, others): (_, &[&str]) = match operation.method {
@@ -79,7 +79,7 @@ fn segment(segment: &Segment) -> String {
     }
 }
 
-async fn raw(mesh: &Outside, request: &str) -> RawAnswer {
+async fn raw(mesh: &MeshClient, request: &str) -> RawAnswer {
     let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
     connection.send(request.as_bytes()).await.expect("the edge reads");
     connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers")
@@ -95,7 +95,7 @@ fn assert_raw_problem(answer: &RawAnswer, status: u16, code: i64) {
 
 #[tokio::test]
 async fn a_client_that_sends_all_of_a_refused_body_still_reads_its_answer_and_keeps_its_connection() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
     for (path, status) in [("/nowhere", 404), ("/accounts", 405), ("/transaction", 413), ("/nowhere", 404)] {
         let body = " ".repeat(2 * BODY_AT_MOST);
@@ -110,7 +110,7 @@ async fn a_client_that_sends_all_of_a_refused_body_still_reads_its_answer_and_ke
 
 #[tokio::test]
 async fn a_client_that_asks_first_is_told_to_send_or_refused_without_being_sent_for() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let ask = |path: &str, length: usize| {
         format!("POST {path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n")
     };
@@ -129,7 +129,7 @@ async fn a_client_that_asks_first_is_told_to_send_or_refused_without_being_sent_
 
 #[tokio::test]
 async fn a_request_id_comes_back_and_one_that_is_missing_or_odd_is_replaced() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for path in ["/accounts", "/nowhere", "/api/v2/withdrawal/x", "/transaction/check"] {
         let given = mesh.get_with(path, "x-request-id", "my-id_1.2").await;
         assert_eq!(given.header("x-request-id"), Some("my-id_1.2"), "{path}");
@@ -143,7 +143,7 @@ async fn a_request_id_comes_back_and_one_that_is_missing_or_odd_is_replaced() {
 
 #[tokio::test]
 async fn the_answer_to_options_is_never_an_error() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for path in ["/accounts", "/transaction", "/api/v2/withdrawal/x", "/api/v2/candle?candleId=x"] {
         let request = mesh.request(reqwest::Method::OPTIONS, path);
         assert_eq!(Answer::to(request).await.status, 204, "{path}");

@@ -2,8 +2,8 @@
 
 use mesh_testbed::Mesh;
 use mesh_tests::{
-    fixture::{self, MARKET, NOBODY},
-    outside::Outside,
+    fixture::{self, MARKET, UNKNOWN_ID},
+    client::MeshClient,
     problem::assert_problem,
     proxied::ProxiedServer,
 };
@@ -15,7 +15,7 @@ fn oversized() -> String {
 
 #[tokio::test]
 async fn path_and_method_come_before_the_size_of_the_body() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let announced = |method: &str, path: &str| {
         format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", (2 << 20) + 1)
     };
@@ -35,7 +35,7 @@ async fn path_and_method_come_before_the_size_of_the_body() {
 
 #[tokio::test]
 async fn path_and_method_come_before_the_syntax_of_parameters() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     assert_problem(&mesh.get("/api/v2/candles?candleId=x").await, 404, 5, 10000);
     assert_problem(&mesh.send("DELETE", "/api/v2/candle?candleId=x").await, 405, 12, 10000);
     assert_problem(&mesh.get("/transaction/check?type=x").await, 405, 12, 10000);
@@ -43,13 +43,13 @@ async fn path_and_method_come_before_the_syntax_of_parameters() {
 
 #[tokio::test]
 async fn the_size_of_the_body_comes_before_its_syntax() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     assert_problem(&mesh.post("/transaction", &oversized()).await, 413, 8, 10000);
 }
 
 #[tokio::test]
 async fn syntax_comes_before_required_parameters() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (path, number) in [
         ("/api/v2/candle?pagination.first=x", 10028),
         ("/api/v2/candle?fromTimestamp=x", 10042),
@@ -64,7 +64,7 @@ async fn syntax_comes_before_required_parameters() {
 
 #[tokio::test]
 async fn required_parameters_come_before_pagination() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for page in ["pagination.first=0", "pagination.first=1&pagination.last=1", "pagination.after=x"] {
         assert_problem(&mesh.get(&format!("/api/v2/candle?{page}")).await, 400, 3, 10030);
     }
@@ -72,7 +72,7 @@ async fn required_parameters_come_before_pagination() {
 
 #[tokio::test]
 async fn pagination_comes_before_ranges() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let candles =
         format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}&fromTimestamp=2&toTimestamp=1");
     let rewards = "/api/v2/rewards/epoch/summaries?filter.fromEpoch=2&filter.toEpoch=1".to_owned();
@@ -89,7 +89,7 @@ async fn everything_that_a_request_says_comes_before_the_store() {
     let database = fixture::database().await;
     let way = ProxiedServer::start(database.url()).await;
     let mesh = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     way.cut();
     let candles = format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}");
     for (path, number) in [
@@ -101,7 +101,7 @@ async fn everything_that_a_request_says_comes_before_the_store() {
         ("/accounts?party=x".to_owned(), 10013),
         ("/api/v2/withdrawal/x".to_owned(), 80005),
     ] {
-        assert_problem(&outside.get(&path).await, 400, 3, number);
+        assert_problem(&mesh_client.get(&path).await, 400, 3, number);
     }
-    assert_problem(&outside.get(&format!("/api/v2/withdrawal/{NOBODY}")).await, 503, 14, 10000);
+    assert_problem(&mesh_client.get(&format!("/api/v2/withdrawal/{NOBODY}")).await, 503, 14, 10000);
 }

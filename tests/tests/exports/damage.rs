@@ -16,7 +16,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::io::AsyncReadExt;
 
 use super::{
-    made::{Made, Plan, Served, noise},
+    handmade::{HandmadeSegments, Plan, HandmadeMesh, noise},
     *,
 };
 
@@ -31,8 +31,8 @@ enum Outcome {
     Whole(Vec<u8>),
 }
 
-async fn download(outside: &Outside, path: &str) -> Outcome {
-    let mut response = outside.request(Method::GET, path).send().await.unwrap();
+async fn download(mesh_client: &MeshClient, path: &str) -> Outcome {
+    let mut response = mesh_client.request(Method::GET, path).send().await.unwrap();
     if response.status() != 200 {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         return Outcome::Refused(Answer { status, headers, body: response.bytes().await.unwrap() });
@@ -111,8 +111,8 @@ fn put(path: &Path, bytes: Option<&[u8]>) {
 }
 
 /// Makes the replica list its segments again: it does so before it answers that a range is not available.
-async fn look_again(outside: &Outside) {
-    assert_eq!(outside.get(&Served::path("trades", 1_000_000, 1_000_000)).await.status, 404);
+async fn look_again(mesh_client: &MeshClient) {
+    assert_eq!(mesh_client.get(&HandmadeMesh::path("trades", 1_000_000, 1_000_000)).await.status, 404);
 }
 
 /// Every damage that is tried before a download: a flipped bit in each part of a file, a truncated file, a
@@ -130,24 +130,24 @@ fn damages(good: &[u8]) -> Vec<(String, Damage)> {
 
 #[tokio::test]
 async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
-    let served = Made::of(plans(720_000)).await.serve(1).await;
-    let (outside, path) = (served.outside(), served.whole("trades"));
-    let Outcome::Whole(whole) = download(&outside, &path).await else { panic!("it is whole at first") };
+    let served = HandmadeSegments::write(plans(720_000)).await.serve(1).await;
+    let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
+    let Outcome::Whole(whole) = download(&mesh_client, &path).await else { panic!("it is whole at first") };
     let (mut refused, mut broken, mut harmless) = (0, 0, 0);
-    for plan in &served.made.plans {
-        let file = served.made.path(plan);
+    for plan in &served.segments.plans {
+        let file = served.segments.path(plan);
         let good = fs::read(&file).unwrap();
         for (name, damage) in damages(&good) {
             // Lists the segments of the intact file again.
             put(&file, Some(&good));
-            look_again(&outside).await;
+            look_again(&mesh_client).await;
             put(&file, damage(&good).as_deref());
             for is_known in [false, true] {
                 if is_known {
-                    look_again(&outside).await;
+                    look_again(&mesh_client).await;
                 }
                 let what = format!("{name} in {} (known: {is_known})", plan.from);
-                match download(&outside, &path).await {
+                match download(&mesh_client, &path).await {
                     Outcome::Refused(answer) if name == "vanished" => {
                         let (from, to) = (plan.from, plan.to);
                         let problem = assert_problem(&answer, 404, 5, 240_013);
@@ -179,8 +179,8 @@ async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
             }
         }
         put(&file, Some(&good));
-        look_again(&outside).await;
-        let mended = download(&outside, &path).await;
+        look_again(&mesh_client).await;
+        let mended = download(&mesh_client, &path).await;
         assert!(matches!(mended, Outcome::Whole(bytes) if bytes == whole), "{} is mended", plan.from);
     }
     assert!(refused > 0 && broken > 0 && harmless > 0);
@@ -193,21 +193,21 @@ async fn a_flipped_bit_anywhere_never_makes_another_whole_file() {
     let (flips, seed) = (number("MESH_TEST_FLIPS", 60), number("MESH_TEST_SEED", 20_230_620));
     let mut dice = SmallRng::seed_from_u64(seed);
     // Small, so that sizes and checksums are hit as often as rows.
-    let served = Made::of(plans(3_000)).await.serve(1).await;
-    let (outside, path) = (served.outside(), served.whole("trades"));
-    let Outcome::Whole(whole) = download(&outside, &path).await else { panic!("it is whole at first") };
+    let served = HandmadeSegments::write(plans(3_000)).await.serve(1).await;
+    let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
+    let Outcome::Whole(whole) = download(&mesh_client, &path).await else { panic!("it is whole at first") };
     let (mut refused, mut broken, mut harmless) = (0, 0, 0);
     for _ in 0..flips {
-        let plan = &served.made.plans[dice.random_range(0..3)];
-        let file = served.made.path(plan);
+        let plan = &served.segments.plans[dice.random_range(0..3)];
+        let file = served.segments.path(plan);
         let good = fs::read(&file).unwrap();
         let (place, bit) = (dice.random_range(0..good.len()), dice.random_range(0..8));
         put(&file, flip(place, bit)(&good).as_deref());
         if dice.random() {
-            look_again(&outside).await;
+            look_again(&mesh_client).await;
         }
         let what = format!("bit {bit} of byte {place} in {}, seed {seed}", plan.from);
-        match download(&outside, &path).await {
+        match download(&mesh_client, &path).await {
             Outcome::Refused(answer) => {
                 assert_problem(&answer, 500, 13, 240_014);
                 refused += 1;
@@ -222,7 +222,7 @@ async fn a_flipped_bit_anywhere_never_makes_another_whole_file() {
             }
         }
         put(&file, Some(&good));
-        look_again(&outside).await;
+        look_again(&mesh_client).await;
     }
     assert!(refused > 0 && broken > 0 && harmless > 0, "{refused} {broken} {harmless}");
     say(&format!("{flips} flipped bits: {refused} refused, {broken} broken, {harmless} without effect"));
@@ -230,11 +230,11 @@ async fn a_flipped_bit_anywhere_never_makes_another_whole_file() {
 
 #[tokio::test]
 async fn what_is_damaged_in_the_middle_of_a_download_breaks_it() {
-    let served = Made::of(plans(5 << 20)).await.serve(1).await;
-    let (outside, path) = (served.outside(), served.whole("trades"));
-    let Outcome::Whole(whole) = download(&outside, &path).await else { panic!("it is whole at first") };
-    let last = &served.made.plans[2];
-    let file = served.made.path(last);
+    let served = HandmadeSegments::write(plans(5 << 20)).await.serve(1).await;
+    let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
+    let Outcome::Whole(whole) = download(&mesh_client, &path).await else { panic!("it is whole at first") };
+    let last = &served.segments.plans[2];
+    let file = served.segments.path(last);
     let good = fs::read(&file).unwrap();
     let places = places(&good);
     for (what, damage) in [
@@ -266,22 +266,22 @@ async fn what_is_damaged_in_the_middle_of_a_download_breaks_it() {
         let bytes = told["bytes"].as_u64().unwrap();
         assert!(bytes >= came.len() as u64 && bytes < whole.len() as u64, "{told}");
         put(&file, Some(&good));
-        look_again(&outside).await;
-        let mended = download(&outside, &path).await;
+        look_again(&mesh_client).await;
+        let mended = download(&mesh_client, &path).await;
         assert!(matches!(mended, Outcome::Whole(bytes) if bytes == whole), "{what} is mended");
     }
 }
 
 #[tokio::test]
 async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
-    let served = Made::of(plans(720_000)).await.serve(1).await;
-    let (outside, path) = (served.outside(), served.whole("trades"));
+    let served = HandmadeSegments::write(plans(720_000)).await.serve(1).await;
+    let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
     let accept = [("accept", "application/x-ndjson")];
-    let whole = bytes(&lines(&get(&outside, &path, &accept).await));
-    let file = served.made.path(&served.made.plans[2]);
+    let whole = bytes(&lines(&get(&mesh_client, &path, &accept).await));
+    let file = served.segments.path(&served.segments.plans[2]);
     let good = fs::read(&file).unwrap();
     put(&file, flip(places(&good)["the last rows"], 3)(&good).as_deref());
-    let answer = get(&outside, &path, &accept).await;
+    let answer = get(&mesh_client, &path, &accept).await;
     let mut lines = lines(&answer);
     let error = lines.pop().unwrap();
     assert_eq!(error.as_object().unwrap().keys().collect::<Vec<_>>(), ["error"]);
@@ -301,9 +301,9 @@ async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
 
 #[tokio::test]
 async fn a_download_that_its_client_leaves_is_told_of_and_one_that_is_whole_is_no_error() {
-    let served = Made::of(plans(5 << 20)).await.serve(1).await;
-    let (outside, path) = (served.outside(), served.whole("trades"));
-    let whole = get(&outside, &path, &[]).await;
+    let served = HandmadeSegments::write(plans(5 << 20)).await.serve(1).await;
+    let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
+    let whole = get(&mesh_client, &path, &[]).await;
     let mut connection = Connection::open_narrow(&served.mesh.url(), 64 << 10).await.unwrap();
     connection.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
     let (head, mut stream) = connection.head_then_stream().await.unwrap();

@@ -1,6 +1,6 @@
 //! Operations 4.1 and 4.15: rules X1 to X11.
 
-use mesh_tests::{copied::TABLE_NUMBERS, problem::assert_problem, zip::members};
+use mesh_tests::{postgres_copy::TABLE_NUMBERS, problem::assert_problem, zip::members};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::*;
@@ -9,7 +9,7 @@ const DELEGATIONS: &str = "/api/v2/networkhistory/export?fromBlock=1&toBlock=3&t
 
 #[tokio::test]
 async fn segments_are_listed_newest_first_and_chained() {
-    let answer = Outside::sealed_fixture().await.get(SEGMENTS).await;
+    let answer = MeshClient::sealed_fixture().await.get(SEGMENTS).await;
     let json = answer.json();
     let segments = json["segments"].as_array().unwrap();
     let heights: Vec<_> = segments.iter().map(|segment| segment["fromHeight"].as_str().unwrap()).collect();
@@ -23,10 +23,10 @@ async fn segments_are_listed_newest_first_and_chained() {
 
 #[tokio::test]
 async fn a_download_holds_what_postgresql_prints_and_says_so_in_advance() {
-    let outside = Outside::sealed_fixture().await;
-    let answer = outside.get(DELEGATIONS).await;
+    let mesh_client = MeshClient::sealed_fixture().await;
+    let answer = mesh_client.get(DELEGATIONS).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let chain = outside.get("/blockchain/height").await.json()["chainId"].as_str().unwrap().to_owned();
+    let chain = mesh_client.get("/blockchain/height").await.json()["chainId"].as_str().unwrap().to_owned();
     let members = members(&answer.body).await;
     let expected = copy("delegations", &[(1, 3)]).await;
     assert_eq!(members.len(), 1);
@@ -57,10 +57,10 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn every_table_can_be_downloaded_by_its_number() {
-    let outside = Outside::sealed_fixture().await;
+    let mesh_client = MeshClient::sealed_fixture().await;
     for (number, table) in TABLE_NUMBERS {
         let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table={number}");
-        let answer = outside.get(&path).await;
+        let answer = mesh_client.get(&path).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let file = format!("attachment; filename=\"testnet-0001-{table}-1-3.zip\"");
         assert_eq!(answer.header("content-disposition"), Some(&*file), "table={number}");
@@ -75,8 +75,8 @@ async fn every_table_can_be_downloaded_by_its_number() {
 
 #[tokio::test]
 async fn parts_of_a_download_are_parts_of_the_whole() {
-    let outside = Outside::sealed_fixture().await;
-    let whole = outside.get(DELEGATIONS).await;
+    let mesh_client = MeshClient::sealed_fixture().await;
+    let whole = mesh_client.get(DELEGATIONS).await;
     let (length, etag): (usize, String) = (whole.body.len(), whole.header("etag").unwrap().to_owned());
     let mut random = SmallRng::seed_from_u64(7);
     for _ in 0..60 {
@@ -88,7 +88,7 @@ async fn parts_of_a_download_are_parts_of_the_whole() {
             1 => (format!("bytes={first}-"), first, length),
             _ => (format!("bytes=-{}", last + 1), length.saturating_sub(last + 1), length),
         };
-        let part = get(&outside, DELEGATIONS, &[("range", &range), ("if-range", &etag)]).await;
+        let part = get(&mesh_client, DELEGATIONS, &[("range", &range), ("if-range", &etag)]).await;
         assert_eq!(part.status, 206, "{range}: {part:?}");
         assert_eq!(part.body, whole.body.slice(first..end), "{range}");
         assert_eq!(part.header("content-range"), Some(&*format!("bytes {first}-{}/{length}", end - 1)));
@@ -103,13 +103,13 @@ async fn parts_of_a_download_are_parts_of_the_whole() {
         ([("if-none-match", &etag), ("accept", "*/*")], 304),
         ([("if-none-match", &etag), ("range", "bytes=0-9")], 304),
     ] {
-        let answer = get(&outside, DELEGATIONS, &headers).await;
+        let answer = get(&mesh_client, DELEGATIONS, &headers).await;
         assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
         assert_eq!(answer.body.len(), if status == 200 { length } else { 0 });
     }
-    let beyond = get(&outside, DELEGATIONS, &[("range", &format!("bytes={length}-"))]).await;
+    let beyond = get(&mesh_client, DELEGATIONS, &[("range", &format!("bytes={length}-"))]).await;
     assert_eq!((beyond.status, beyond.header("content-range")), (416, Some(&*format!("bytes */{length}"))));
-    let head = outside.send("HEAD", DELEGATIONS).await;
+    let head = mesh_client.send("HEAD", DELEGATIONS).await;
     assert_eq!((head.status, head.body.len()), (200, 0));
     for name in
         ["content-length", "etag", "repr-digest", "x-total-rows", "content-disposition", "accept-ranges"]
@@ -120,9 +120,9 @@ async fn parts_of_a_download_are_parts_of_the_whole() {
 
 #[tokio::test]
 async fn the_chunk_form_holds_the_same_bytes() {
-    let outside = Outside::sealed_fixture().await;
-    let whole = outside.get(DELEGATIONS).await;
-    let lines = lines(&get(&outside, DELEGATIONS, &[("accept", "application/x-ndjson")]).await);
+    let mesh_client = MeshClient::sealed_fixture().await;
+    let whole = mesh_client.get(DELEGATIONS).await;
+    let lines = lines(&get(&mesh_client, DELEGATIONS, &[("accept", "application/x-ndjson")]).await);
     assert_eq!(bytes(&lines), whole.body);
     let extension = &lines[0]["result"]["extensions"][0];
     assert_eq!(extension["table"], "TABLE_DELEGATIONS");
@@ -137,10 +137,10 @@ async fn the_chunk_form_holds_the_same_bytes() {
 
 #[tokio::test]
 async fn what_cannot_be_exported_is_refused_before_the_first_byte() {
-    let outside = Outside::sealed_fixture().await;
+    let mesh_client = MeshClient::sealed_fixture().await;
     let refused = async |query: &str, status, code, number| {
         let path = format!("/api/v2/networkhistory/export?table=TABLE_TRADES&{query}");
-        assert_problem(&outside.get(&path).await, status, code, number).inner
+        assert_problem(&mesh_client.get(&path).await, status, code, number).inner
     };
     refused("fromBlock=3&toBlock=1", 400, 3, 240_011).await;
     assert_eq!(refused("fromBlock=1&toBlock=4", 404, 5, 240_013).await, "missing blocks 4-4");

@@ -10,8 +10,8 @@ fn path(party: &str, more: &str) -> String {
 
 #[tokio::test]
 async fn a_party_without_entries_gets_the_header() {
-    let outside = Outside::sealed_fixture().await;
-    let answer = outside.get(&path(fixture::NOBODY, "")).await;
+    let mesh_client = MeshClient::sealed_fixture().await;
+    let answer = mesh_client.get(&path(fixture::UNKNOWN_ID, "")).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(
         answer.text(),
@@ -25,35 +25,35 @@ async fn a_party_without_entries_gets_the_header() {
     for absent in ["content-length", "etag", "repr-digest", "content-encoding"] {
         assert_eq!(answer.header(absent), None);
     }
-    let (party, asset) = (fixture::NOBODY, fixture::ASSET);
+    let (party, asset) = (fixture::UNKNOWN_ID, fixture::ASSET);
     let named = format!("attachment; filename=\"ledger_entries_{party}_{asset}.csv\"");
     assert_eq!(answer.header("content-disposition"), Some(&*named));
-    let dated = outside.get(&path(party, "&dateRange.startTimestamp=1687256431120456000")).await;
+    let dated = mesh_client.get(&path(party, "&dateRange.startTimestamp=1687256431120456000")).await;
     let named = format!("attachment; filename=\"ledger_entries_{party}_{asset}_2023-06-20T10_20_31Z.csv\"");
     assert_eq!(dated.header("content-disposition"), Some(&*named));
-    let head = outside.send("HEAD", &path(party, "")).await;
+    let head = mesh_client.send("HEAD", &path(party, "")).await;
     assert_eq!((head.status, head.header("content-length")), (200, None));
 }
 
 #[tokio::test]
 async fn the_file_is_the_same_plain_packed_and_in_chunks() {
-    let outside = Outside::sealed_fixture().await;
+    let mesh_client = MeshClient::sealed_fixture().await;
     let path = path(fixture::PARTY, "");
-    let plain = outside.get(&path).await;
-    let packed = get(&outside, &path, &[("accept-encoding", "gzip")]).await;
+    let plain = mesh_client.get(&path).await;
+    let packed = get(&mesh_client, &path, &[("accept-encoding", "gzip")]).await;
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
     assert_eq!(unpacked, plain.body);
-    let chunks = lines(&get(&outside, &path, &[("accept", "application/x-ndjson")]).await);
+    let chunks = lines(&get(&mesh_client, &path, &[("accept", "application/x-ndjson")]).await);
     assert_eq!(bytes(&chunks), plain.body);
     assert_eq!(chunks[0]["result"]["contentType"], "text/csv");
 }
 
 #[tokio::test]
 async fn what_cannot_be_asked_is_refused() {
-    let outside = Outside::sealed_fixture().await;
+    let mesh_client = MeshClient::sealed_fixture().await;
     for more in ["&dateRange.startTimestamp=-1", "&dateRange.startTimestamp=2&dateRange.endTimestamp=1"] {
-        mesh_tests::problem::assert_problem(&outside.get(&path(fixture::PARTY, more)).await, 400, 3, 10044);
+        mesh_tests::problem::assert_problem(&mesh_client.get(&path(fixture::PARTY, more)).await, 400, 3, 10044);
     }
 }

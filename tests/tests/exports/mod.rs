@@ -4,26 +4,26 @@
 mod damage;
 mod history;
 mod ledger;
-mod made;
+mod handmade;
 mod ranges;
 mod stranger;
 mod traps;
 mod versions;
 
 use mesh_testbed::{Answer, Database, Mesh};
-use mesh_tests::{copied::Copier, fixture, outside::Outside};
+use mesh_tests::{postgres_copy::Copier, fixture, client::MeshClient};
 use reqwest::Method;
 
 const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
 /// The CSV that PostgreSQL prints for the sealed fixture.
 async fn copy(table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
-    Copier::of(&fixture::sealed_mesh().await.database).await.spans(table, spans).await
+    Copier::open(&fixture::sealed_mesh().await.database).await.spans(table, spans).await
 }
 
 /// Gets a path with these headers.
-async fn get(outside: &Outside, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let request = outside.request(Method::GET, path);
+async fn get(mesh_client: &MeshClient, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let request = mesh_client.request(Method::GET, path);
     Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
 }
 

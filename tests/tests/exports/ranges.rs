@@ -15,7 +15,7 @@ use mesh_tests::{
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::{
-    made::{Made, Plan, Served, expected, noise},
+    handmade::{HandmadeSegments, Plan, HandmadeMesh, expected, noise},
     *,
 };
 
@@ -34,12 +34,12 @@ fn plans(megabytes: usize, dice: &mut SmallRng) -> Vec<Plan> {
 }
 
 /// The whole download, once it has been checked.
-async fn whole(served: &Served, path: &str) -> Answer {
-    let answer = served.outside().get(path).await;
+async fn whole(served: &HandmadeMesh, path: &str) -> Answer {
+    let answer = served.mesh_client().get(path).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("content-length"), Some(&*answer.body.len().to_string()));
     assert_eq!(answer.header("repr-digest"), Some(&*history::digest(&answer.body)));
-    assert!(members(&answer.body).await == expected(&served.made.plans, "trades"));
+    assert!(members(&answer.body).await == expected(&served.segments.plans, "trades"));
     answer
 }
 
@@ -47,8 +47,8 @@ async fn whole(served: &Served, path: &str) -> Answer {
 async fn parts_of_a_large_download_make_the_whole() {
     let (megabytes, ranges) = (number("MESH_TEST_EXPORT_MB", 6), number("MESH_TEST_EXPORT_RANGES", 50));
     let mut dice = SmallRng::seed_from_u64(number("MESH_TEST_SEED", 20_230_620) as u64);
-    let served = Made::of(plans(megabytes, &mut dice)).await.serve(3).await;
-    let (outside, path) = (served.outside(), served.whole("trades"));
+    let served = HandmadeSegments::write(plans(megabytes, &mut dice)).await.serve(3).await;
+    let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
     let whole = whole(&served, &path).await;
     let (length, etag) = (whole.body.len(), whole.header("etag").unwrap());
 
@@ -63,7 +63,7 @@ async fn parts_of_a_large_download_make_the_whole() {
             1 if length - first < 8 << 20 => (format!("bytes={first}-"), first, length),
             _ => (format!("bytes={first}-{last}"), first, end),
         };
-        let part = get(&outside, &path, &[("range", &range), ("if-range", etag)]).await;
+        let part = get(&mesh_client, &path, &[("range", &range), ("if-range", etag)]).await;
         assert_eq!(part.status, 206, "{range}: {part:?}");
         assert!(part.body == whole.body.slice(first..end), "{range}");
         assert_eq!(part.header("content-range"), Some(&*format!("bytes {first}-{}/{length}", end - 1)));
@@ -73,8 +73,8 @@ async fn parts_of_a_large_download_make_the_whole() {
     let quarter = length.div_ceil(4);
     let quarters = (0..4).map(|number| {
         let (first, last) = (number * quarter, ((number + 1) * quarter).min(length) - 1);
-        let (outside, path) = (&outside, &path);
-        async move { get(outside, path, &[("range", &format!("bytes={first}-{last}"))]).await.body }
+        let (mesh_client, path) = (&mesh_client, &path);
+        async move { get(mesh_client, path, &[("range", &format!("bytes={first}-{last}"))]).await.body }
     });
     assert!(join_all(quarters).await.concat() == whole.body, "four at a time");
 
@@ -124,11 +124,11 @@ async fn pulled(replica: &Service) -> usize {
 #[tokio::test]
 async fn every_replica_gives_the_same_file_also_after_a_restart() {
     const REPLICAS: usize = 3;
-    let mut served = Made::of(plans(2, &mut SmallRng::seed_from_u64(3))).await.serve(REPLICAS).await;
+    let mut served = HandmadeSegments::write(plans(2, &mut SmallRng::seed_from_u64(3))).await.serve(REPLICAS).await;
     let path = served.whole("trades");
     let before = whole(&served, &path).await;
     for _ in 0..4 * REPLICAS {
-        assert_eq!(headers(&served.outside().send("HEAD", &path).await), headers(&before));
+        assert_eq!(headers(&served.mesh_client().send("HEAD", &path).await), headers(&before));
     }
     for alone in 0..REPLICAS {
         // Only one replica runs, and it has been restarted.
@@ -138,7 +138,7 @@ async fn every_replica_gives_the_same_file_also_after_a_restart() {
                 false => _ = replica.kill().await,
             }
         }
-        let answer = served.outside().get(&path).await;
+        let answer = served.mesh_client().get(&path).await;
         assert_eq!(headers(&answer), headers(&before), "replica {alone}");
         assert!(answer.body == before.body, "replica {alone}");
         let replica = &*served.replicas()[alone];

@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use mesh_tests::{say, zip::is_here};
 
-use super::made::{Made, Plan};
+use super::handmade::{HandmadeSegments, Plan};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/segments.md");
 
@@ -31,16 +31,16 @@ async fn the_documented_program_splices_what_the_gateway_serves() {
         table(2, 3, "id,size,price\nx,1,2\n"),
         table(2, 4, "id,size,cost\ny,\"\",\n"),
     ];
-    let served = Made::of(plans).await.serve(1).await;
+    let served = HandmadeSegments::write(plans).await.serve(1).await;
     let folder = tempfile::tempdir().unwrap();
     let (script, spliced) = (folder.path().join("splice.py"), folder.path().join("spliced.zip"));
     fs::write(&script, program()).unwrap();
     for (from, to) in [(1, 50), (1, 10), (11, 20), (21, 40)] {
         let path = format!("/api/v2/networkhistory/export?table=TABLE_TRADES&fromBlock={from}&toBlock={to}");
-        let answer = served.outside().get(&path).await;
+        let answer = served.mesh_client().get(&path).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let mut python = Command::new("python3");
-        python.arg(&script).arg(served.made.folder.path()).args([
+        python.arg(&script).arg(served.segments.folder.path()).args([
             "trades",
             &from.to_string(),
             &to.to_string(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mesh_tests::{
-    copied::tables,
+    postgres_copy::tables,
     problem::assert_problem,
     zip::{Member, assert_read_by_programs, members},
 };
@@ -98,9 +98,9 @@ async fn a_history_of_traps_is_downloaded_as_postgresql_prints_it() {
         .env("MESH_HISTORY_REFRESH_MS", "20")
         .start()
         .await;
-    let outside = Outside::of(&mesh);
-    outside.until_sealed(&SEGMENTS).await;
-    let copier = Copier::of(&database).await;
+    let mesh_client = MeshClient::new(&mesh);
+    mesh_client.until_sealed(&SEGMENTS).await;
+    let copier = Copier::open(&database).await;
     let mut downloads: BTreeMap<(String, usize, usize), (Answer, Vec<Member>)> = BTreeMap::new();
     for (name, table) in tables() {
         let header = copier.spans(&table, &[]).await;
@@ -114,7 +114,7 @@ async fn a_history_of_traps_is_downloaded_as_postgresql_prints_it() {
         for (first, last) in ranges {
             let (from, to) = (SEGMENTS[first].0, SEGMENTS[last].1);
             let path = format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table={name}");
-            let answer = outside.get(&path).await;
+            let answer = mesh_client.get(&path).await;
             assert_eq!(answer.status, 200, "{path}: {answer:?}");
             let members = members(&answer.body).await;
             let expected = [std::slice::from_ref(&header), &of_segment[first..=last]].concat().concat();
@@ -139,28 +139,28 @@ async fn a_history_of_traps_is_downloaded_as_postgresql_prints_it() {
     let zips: Vec<(&[u8], &[Member])> =
         downloads.values().map(|(answer, members)| (&answer.body[..], &members[..])).collect();
     assert_read_by_programs("traps", &zips);
-    a_gap_is_refused_and_what_lies_beside_it_is_not(&outside, folder.path(), &downloads).await;
+    a_gap_is_refused_and_what_lies_beside_it_is_not(&mesh_client, folder.path(), &downloads).await;
 }
 
 /// Removes one segment: downloads that need it are refused, all others stay the same.
 async fn a_gap_is_refused_and_what_lies_beside_it_is_not(
-    outside: &Outside,
+    mesh_client: &MeshClient,
     folder: &std::path::Path,
     downloads: &BTreeMap<(String, usize, usize), (Answer, Vec<Member>)>,
 ) {
     std::fs::remove_file(folder.join(format!("segments/{CHAIN_IN_NAMES}-1-11-20.zip"))).unwrap();
-    outside.until_sealed(&[SEGMENTS[0], SEGMENTS[2], SEGMENTS[3], SEGMENTS[4]]).await;
+    mesh_client.until_sealed(&[SEGMENTS[0], SEGMENTS[2], SEGMENTS[3], SEGMENTS[4]]).await;
     let (mut refused, mut same) = (0, 0);
     for ((table, first, last), (before, _)) in downloads {
         let (from, to) = (SEGMENTS[*first].0, SEGMENTS[*last].1);
         let table = table.to_uppercase();
         let path = format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table=TABLE_{table}");
         if (*first..=*last).contains(&1) {
-            let problem = assert_problem(&outside.get(&path).await, 404, 5, 240_013);
+            let problem = assert_problem(&mesh_client.get(&path).await, 404, 5, 240_013);
             assert_eq!(problem.inner, "missing blocks 11-20", "{path}");
             refused += 1;
         } else {
-            let answer = outside.get(&path).await;
+            let answer = mesh_client.get(&path).await;
             assert_eq!(answer.header("etag"), before.header("etag"), "{path}");
             assert!(answer.body == before.body, "{path}");
             same += 1;

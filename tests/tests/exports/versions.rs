@@ -8,7 +8,7 @@ use mesh_tests::{
 use rand::{SeedableRng, rngs::SmallRng};
 
 use super::{
-    made::{Made, Plan, Served, expected, noise},
+    handmade::{HandmadeSegments, Plan, HandmadeMesh, expected, noise},
     *,
 };
 
@@ -63,13 +63,13 @@ fn plans() -> Vec<Plan> {
 
 #[tokio::test]
 async fn a_download_over_several_schema_versions_has_a_member_for_each_run_of_one() {
-    let served = Made::of(plans()).await.serve(1).await;
-    let (outside, plans) = (served.outside(), &served.made.plans);
+    let served = HandmadeSegments::write(plans()).await.serve(1).await;
+    let (mesh_client, plans) = (served.mesh_client(), &served.segments.plans);
     let mut downloads = Vec::new();
     let mut get = async |table: &str, range: std::ops::Range<usize>| {
         let plans = &plans[range];
-        let path = Served::path(table, plans[0].from, plans[plans.len() - 1].to);
-        let answer = outside.get(&path).await;
+        let path = HandmadeMesh::path(table, plans[0].from, plans[plans.len() - 1].to);
+        let answer = mesh_client.get(&path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         let members = members(&answer.body).await;
         assert_eq!(members, expected(plans, table), "{path}");
@@ -99,18 +99,18 @@ async fn a_download_over_several_schema_versions_has_a_member_for_each_run_of_on
 
 #[tokio::test]
 async fn a_table_that_a_segment_does_not_have_is_refused_over_it() {
-    let served = Made::of(plans()).await.serve(1).await;
-    let outside = served.outside();
+    let served = HandmadeSegments::write(plans()).await.serve(1).await;
+    let mesh_client = served.mesh_client();
     for (table, from, to, without) in [
         ("rewards", 1, 50, "made-1-1-1-10.zip"),
         ("rewards", 11, 30, "made-1-1-11-20.zip"),
         ("deposits", 21, 50, "made-1-3-36-40.zip"),
         ("withdrawals", 41, 50, "made-1-2-41-50.zip"),
     ] {
-        let answer = outside.get(&Served::path(table, from, to)).await;
+        let answer = mesh_client.get(&HandmadeMesh::path(table, from, to)).await;
         assert_eq!(assert_problem(&answer, 404, 5, 240_014).inner, without, "{table}");
         let lines =
-            get(&outside, &Served::path(table, from, to), &[("accept", "application/x-ndjson")]).await;
+            get(&mesh_client, &HandmadeMesh::path(table, from, to), &[("accept", "application/x-ndjson")]).await;
         assert_problem(&lines, 404, 5, 240_014);
     }
 }

@@ -6,9 +6,9 @@ use mesh_testbed::Mesh;
 use mesh_tests::{
     cases::{self, Case},
     fixture,
-    outside::Outside,
+    client::MeshClient,
     problem,
-    rpc::{self, Called, Rpc, assert_refused},
+    rpc::{self, Call, Rpc, assert_refused},
 };
 use proto_msgs::{
     Contract, Method,
@@ -16,16 +16,16 @@ use proto_msgs::{
 };
 
 /// The call that corresponds to a case, if protobuf can express it and the case is not about HTTP.
-fn called(case: &Case) -> Option<Called> {
+fn called(case: &Case) -> Option<Call> {
     let request = &case.request;
     let is_plain = request.method.is_none() && request.headers.is_empty() && !request.path.contains("pretty");
-    Called::by_path(&request.path).filter(|_| is_plain)
+    Call::from_path(&request.path).filter(|_| is_plain)
 }
 
 #[tokio::test]
 async fn every_case_of_a_read_holds_over_grpc_too() {
-    let outside = Outside::fixture().await;
-    let rpc = Rpc::of(&fixture::mesh().await.mesh).await;
+    let mesh_client = MeshClient::fixture().await;
+    let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
     let (mut answered, mut refused) = (BTreeSet::new(), BTreeSet::new());
     for (operation, file) in cases::files() {
         for case in &file.cases {
@@ -33,7 +33,7 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
             if called.operation.streaming && case.expect.status == 200 {
                 continue;
             }
-            let over_http = outside.get(&case.request.path).await;
+            let over_http = mesh_client.get(&case.request.path).await;
             let name = format!("{operation}: {}", case.name);
             match rpc.call(&called).await {
                 Ok(reply) => {
@@ -46,7 +46,7 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
                     answered.insert(called.operation.name.as_str());
                 }
                 Err(status) => {
-                    let seen = rpc::seen(&status).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+                    let seen = rpc::problem(&status).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
                     let header = |header: &str| over_http.header(header).map(str::to_owned);
                     let expected = problem::read(over_http.status, header, &over_http.body);
                     assert_eq!(seen, expected.unwrap_or_else(|wrong| panic!("{name}: {wrong}")), "{name}");
@@ -74,17 +74,17 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
 #[tokio::test]
 async fn what_has_no_replica_is_unavailable_by_every_name() {
     // A mesh without a node runs no tx-relay.
-    let rpc = Rpc::of(&fixture::mesh().await.mesh).await;
+    let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
     let rows = Contract::get().operations().iter().filter(|row| row.workload == "tx-relay");
     let mut operations = 0;
     for operation in rows {
         let message = match operation.name.as_str() {
             "GetTransaction" => {
-                Called::by_path(&format!("/transaction/{}", fixture::NOBODY)).unwrap().message
+                Call::from_path(&format!("/transaction/{}", fixture::UNKNOWN_ID)).unwrap().message
             }
             _ => Default::default(),
         };
-        assert_refused(rpc.call(&Called { operation, message }).await, 14, 10_000);
+        assert_refused(rpc.call(&Call { operation, message }).await, 14, 10_000);
         operations += 1;
     }
     assert!(operations > 3, "{operations}");
@@ -92,17 +92,17 @@ async fn what_has_no_replica_is_unavailable_by_every_name() {
 
 #[tokio::test]
 async fn a_request_has_the_freedom_in_protobuf_that_it_has_in_a_query() {
-    let rpc = Rpc::of(&fixture::mesh().await.mesh).await;
+    let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
     let id = GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_uppercase() };
-    let withdrawal = rpc.json(&Called::of("GetWithdrawal", &id)).await.unwrap();
+    let withdrawal = rpc.json(&Call::new("GetWithdrawal", &id)).await.unwrap();
     assert_eq!(withdrawal["withdrawal"]["id"], fixture::WITHDRAWAL);
     let request = ListDelegationsRequest {
         party_id: Some(String::new()),
         pagination: Some(Pagination { first: Some(1), after: Some(String::new()), ..Default::default() }),
         ..Default::default()
     };
-    let mut called = Called::of("ListDelegations", &request);
-    let plain = rpc.json(&Called::by_path("/api/v2/delegations?pagination.first=1").unwrap()).await.unwrap();
+    let mut called = Call::new("ListDelegations", &request);
+    let plain = rpc.json(&Call::from_path("/api/v2/delegations?pagination.first=1").unwrap()).await.unwrap();
     assert_eq!(rpc.json(&called).await.unwrap(), plain, "what is empty counts as absent");
     called.message = [&called.message[..], &[0xf8, 0x01, 5]].concat().into();
     assert_eq!(rpc.json(&called).await.unwrap(), plain, "what is unknown is ignored");
@@ -112,10 +112,10 @@ async fn a_request_has_the_freedom_in_protobuf_that_it_has_in_a_query() {
 async fn both_ports_speak_it_and_http_goes_on_beside_it() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
-    let called = Called::by_path("/accounts").unwrap();
+    let called = Call::from_path("/accounts").unwrap();
     let expected = mesh.get("/accounts").await.json();
     for url in [mesh.url(), mesh.grpc_url()] {
-        assert_eq!(Rpc::at(&url).await.json(&called).await.unwrap(), expected, "{url}");
+        assert_eq!(Rpc::connect_to(&url).await.json(&called).await.unwrap(), expected, "{url}");
     }
     let metrics = mesh.service("edge").admin("/metrics").await;
     let counted = r#"rpc_server_call_duration_seconds_count{rpc_system_name="grpc",rpc_method="ListAccounts",rpc_response_status_code="OK"} 2"#;

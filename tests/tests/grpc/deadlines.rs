@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use mesh_testbed::Mesh;
 use mesh_tests::{
     NO_CACHE,
-    fixture::{self, Locked},
-    rpc::{Called, Rpc, assert_refused},
+    fixture::{self, TableLock},
+    rpc::{Call, Rpc, assert_refused},
     say,
 };
 use tonic::Request;
@@ -18,8 +18,8 @@ const LIST: &str = "/api/v2/delegations";
 const TABLE: &str = "delegations_current";
 
 /// The list's call, and its request with a timeout.
-fn list(timeout: Duration) -> (Called, Request<bytes::Bytes>) {
-    let called = Called::by_path(LIST).unwrap();
+fn list(timeout: Duration) -> (Call, Request<bytes::Bytes>) {
+    let called = Call::from_path(LIST).unwrap();
     let mut request = Request::new(called.message.clone());
     request.set_timeout(timeout);
     (called, request)
@@ -30,8 +30,8 @@ async fn the_deadline_of_a_call_is_kept_and_ends_its_query() {
     let database = fixture::database().await;
     // The operation's own time is far longer than the call's.
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
-    let rpc = Rpc::of(&mesh).await;
-    let locked = Locked::table(&database, TABLE).await;
+    let rpc = Rpc::connect(&mesh).await;
+    let locked = TableLock::acquire(&database, TABLE).await;
     let (called, request) = list(Duration::from_secs(2));
     let began = Instant::now();
     let (answered, ()) =
@@ -40,7 +40,7 @@ async fn the_deadline_of_a_call_is_kept_and_ends_its_query() {
     assert!((Duration::from_millis(1900)..Duration::from_secs(30)).contains(&took), "after {took:?}");
     assert_refused(answered, 4, 10_000);
     locked.await_queries("query", 0, SOON).await;
-    locked.free().await;
+    locked.release().await;
     rpc.call(&called).await.expect("it is answered again");
 }
 
@@ -48,9 +48,9 @@ async fn the_deadline_of_a_call_is_kept_and_ends_its_query() {
 async fn who_shares_the_ask_of_somebody_less_patient_is_answered_all_the_same() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
-    let rpc = Rpc::of(&mesh).await;
-    rpc.call(&Called::by_path(LIST).unwrap()).await.expect("it tells its height: asks of it are shared");
-    let locked = Locked::table(&database, TABLE).await;
+    let rpc = Rpc::connect(&mesh).await;
+    rpc.call(&Call::from_path(LIST).unwrap()).await.expect("it tells its height: asks of it are shared");
+    let locked = TableLock::acquire(&database, TABLE).await;
     let call = |timeout| {
         let (rpc, (called, request)) = (rpc.clone(), list(timeout));
         tokio::spawn(async move { rpc.call_with(&called, request).await })
@@ -59,7 +59,7 @@ async fn who_shares_the_ask_of_somebody_less_patient_is_answered_all_the_same() 
     locked.await_queries("query", 1, SOON).await;
     let patient = [call(Duration::from_secs(20)), call(Duration::from_secs(20))];
     assert!(hasty.await.unwrap().is_err(), "its time is over");
-    locked.free().await;
+    locked.release().await;
     for patient in patient {
         patient.await.unwrap().expect("it had the time");
     }
@@ -69,13 +69,13 @@ async fn who_shares_the_ask_of_somebody_less_patient_is_answered_all_the_same() 
 async fn the_query_of_a_call_that_is_taken_back_is_cancelled() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
-    let rpc = Rpc::of(&mesh).await;
-    let locked = Locked::table(&database, TABLE).await;
+    let rpc = Rpc::connect(&mesh).await;
+    let locked = TableLock::acquire(&database, TABLE).await;
     let mut took = Vec::new();
     // More calls than the service has connections for lists, so that a lost connection would be noticed; one
     // after the other, since a call that gets no connection ends by itself.
     for size in 1..6 {
-        let called = Called::by_path(&format!("{LIST}?pagination.first={size}")).unwrap();
+        let called = Call::from_path(&format!("{LIST}?pagination.first={size}")).unwrap();
         let call = tokio::spawn({
             let rpc = rpc.clone();
             async move { rpc.call(&called).await.is_ok() }
@@ -91,16 +91,16 @@ async fn the_query_of_a_call_that_is_taken_back_is_cancelled() {
     say(&format!("the queries of calls that were taken back were gone after {took:?}"));
     // Longer durations may be due to a busy machine.
     assert!(took[0] < Duration::from_secs(1), "{took:?}");
-    locked.free().await;
-    rpc.call(&Called::by_path(LIST).unwrap()).await.expect("the connection goes on");
+    locked.release().await;
+    rpc.call(&Call::from_path(LIST).unwrap()).await.expect("the connection goes on");
 }
 
 #[tokio::test]
 async fn a_call_of_a_workload_that_has_gone_is_unavailable_at_once() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
-    let rpc = Rpc::of(&mesh).await;
-    let called = Called::by_path(LIST).unwrap();
+    let rpc = Rpc::connect(&mesh).await;
+    let called = Call::from_path(LIST).unwrap();
     rpc.call(&called).await.expect("it is answered");
     mesh.service("query").kill().await;
     assert_refused(rpc.call(&called).await, 14, 10_000);

@@ -2,9 +2,9 @@
 
 use mesh_testbed::Mesh;
 use mesh_tests::{
-    fixture::{self, Locked},
-    outside::Outside,
-    rpc::{Called, Rpc, assert_refused},
+    fixture::{self, TableLock},
+    client::MeshClient,
+    rpc::{Call, Rpc, assert_refused},
 };
 use prost_reflect::prost::Message;
 use proto_msgs::{google::api::HttpBody, v2::ExportInfo};
@@ -13,10 +13,10 @@ use tonic::{Code, Request};
 use crate::grpc::SOON;
 
 /// Downloads over both protocols and compares.
-async fn same(rpc: &Rpc, outside: &Outside, path: &str) -> Vec<HttpBody> {
-    let over_http = outside.get(path).await;
+async fn same(rpc: &Rpc, mesh_client: &MeshClient, path: &str) -> Vec<HttpBody> {
+    let over_http = mesh_client.get(path).await;
     assert_eq!(over_http.status, 200, "{over_http:?}");
-    let messages = rpc.download(&Called::by_path(path).unwrap()).await.unwrap();
+    let messages = rpc.download(&Call::from_path(path).unwrap()).await.unwrap();
     let bytes: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
     assert!(bytes == over_http.body, "{path}: the bytes are others");
     for (at, message) in messages.iter().enumerate() {
@@ -37,16 +37,16 @@ async fn same(rpc: &Rpc, outside: &Outside, path: &str) -> Vec<HttpBody> {
 
 #[tokio::test]
 async fn a_download_has_the_bytes_that_it_has_over_http() {
-    let outside = Outside::sealed_fixture().await;
-    let rpc = Rpc::of(&fixture::sealed_mesh().await.mesh).await;
+    let mesh_client = MeshClient::sealed_fixture().await;
+    let rpc = Rpc::connect(&fixture::sealed_mesh().await.mesh).await;
     for table in ["TABLE_TRADES", "TABLE_BLOCKS", "TABLE_LEDGER"] {
         let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table={table}");
-        same(&rpc, &outside, &path).await;
+        same(&rpc, &mesh_client, &path).await;
     }
     let ledger =
         |party: &str| format!("/api/v2/ledgerentry/export?partyId={party}&assetId={}", fixture::ASSET);
-    same(&rpc, &outside, &ledger(fixture::PARTY)).await;
-    let empty = same(&rpc, &outside, &ledger(fixture::NOBODY)).await;
+    same(&rpc, &mesh_client, &ledger(fixture::PARTY)).await;
+    let empty = same(&rpc, &mesh_client, &ledger(fixture::UNKNOWN_ID)).await;
     assert_eq!(empty.len(), 1, "a header line");
 
     let history = "/api/v2/networkhistory/export?fromBlock=1";
@@ -56,7 +56,7 @@ async fn a_download_has_the_bytes_that_it_has_over_http() {
         (format!("{history}&toBlock=3"), 3, 240_010),
         (inverted, 3, 10_044),
     ] {
-        assert_refused(rpc.download(&Called::by_path(&path).unwrap()).await, code, number);
+        assert_refused(rpc.download(&Call::from_path(&path).unwrap()).await, code, number);
     }
 }
 
@@ -64,10 +64,10 @@ async fn a_download_has_the_bytes_that_it_has_over_http() {
 async fn a_download_longer_than_its_call_may_take_ends_with_that_status() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
-    let rpc = Rpc::of(&mesh).await;
+    let rpc = Rpc::connect(&mesh).await;
     let path = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
-    let called = Called::by_path(&path).unwrap();
-    let locked = Locked::table(&database, "ledger").await;
+    let called = Call::from_path(&path).unwrap();
+    let locked = TableLock::acquire(&database, "ledger").await;
     let mut request = Request::new(called.message.clone());
     request.set_timeout(std::time::Duration::from_millis(300));
     let mut stream = None;
@@ -78,5 +78,5 @@ async fn a_download_longer_than_its_call_may_take_ends_with_that_status() {
     assert_eq!(refused.expect_err("its time is over").code(), Code::DeadlineExceeded);
     // The edge cancels its pulls, which ends their SQL statements.
     locked.await_queries("export", 0, SOON).await;
-    locked.free().await;
+    locked.release().await;
 }

@@ -4,7 +4,7 @@
 use std::process::{Output, Stdio};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mesh_tests::{cases, fixture, outside::Outside, rpc::Called, say};
+use mesh_tests::{cases, fixture, client::MeshClient, rpc::Call, say};
 use serde_json::{Deserializer, Value, json};
 use tokio::process::Command;
 
@@ -18,8 +18,8 @@ async fn grpcurl_calls_every_operation_by_reflection_alone() {
     if !known.is_ok_and(|status| status.success()) {
         return say("skipped: there is no grpcurl");
     }
-    let outside = Outside::fixture().await;
-    let address = outside.url().trim_start_matches("http://");
+    let mesh_client = MeshClient::fixture().await;
+    let address = mesh_client.url().trim_start_matches("http://");
     let listed = grpcurl(&["-plaintext", address, "list"]).await;
     let listed = String::from_utf8(listed.stdout).unwrap();
     for service in ["Query", "Export", "TxRelay", "NodeInfo"] {
@@ -36,13 +36,13 @@ async fn grpcurl_calls_every_operation_by_reflection_alone() {
     };
     let mut calls = 0;
     for (name, path) in cases::answered() {
-        let called = Called::by_path(&path).unwrap();
+        let called = Call::from_path(&path).unwrap();
         if called.operation.streaming {
             continue;
         }
         let message = called.request_json();
         let told = call(&format!("{}/{name}", called.operation.service), &message).await;
-        assert_eq!(told, [outside.get(&path).await.json()], "{name} {message}");
+        assert_eq!(told, [mesh_client.get(&path).await.json()], "{name} {message}");
         calls += 1;
     }
     let path = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
@@ -50,6 +50,6 @@ async fn grpcurl_calls_every_operation_by_reflection_alone() {
     let told = call("api.v2.Export/ExportLedgerEntries", &message).await;
     let bytes: Vec<u8> =
         told.iter().flat_map(|message| STANDARD.decode(message["data"].as_str().unwrap()).unwrap()).collect();
-    assert!(bytes == outside.get(&path).await.body);
+    assert!(bytes == mesh_client.get(&path).await.body);
     say(&format!("grpcurl called {} operations", calls + 1));
 }

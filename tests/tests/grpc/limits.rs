@@ -5,20 +5,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use mesh_tests::{
     fixture,
-    outside::Outside,
+    client::MeshClient,
     problem::assert_problem,
-    rpc::{Called, Rpc, assert_refused},
+    rpc::{Call, Rpc, assert_refused},
 };
 use reqwest::Method;
 use tonic::{Request, metadata::MetadataValue};
 
 /// A valid call, the basis of the invalid ones.
-fn accounts() -> Called {
-    Called::by_path("/accounts").unwrap()
+fn accounts() -> Call {
+    Call::from_path("/accounts").unwrap()
 }
 
 async fn rpc() -> Rpc {
-    Rpc::of(&fixture::mesh().await.mesh).await
+    Rpc::connect(&fixture::mesh().await.mesh).await
 }
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn a_message_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
         let groups = [0, 7, 14, 21].map(|shift| u8::try_from(length >> shift & 0x7f).unwrap());
         message.extend([groups[0] | 0x80, groups[1] | 0x80, groups[2] | 0x80, groups[3]]);
         message.resize(message.len() + length, 0);
-        Called { message: message.into(), ..accounts() }
+        Call { message: message.into(), ..accounts() }
     };
     let (head, at_most) = (6, 2 << 20);
     rpc.call(&padded(at_most - head)).await.expect("it is within the limit");
@@ -69,7 +69,7 @@ async fn a_name_that_is_none_is_not_implemented() {
 async fn what_does_not_decode_is_malformed() {
     let rpc = rpc().await;
     for message in [&[0x0a, 1, 0xff][..], &[0x0a, 9, b'x'], &[0x07], &[0xff; 20]] {
-        let called = Called { message: Bytes::copy_from_slice(message), ..accounts() };
+        let called = Call { message: Bytes::copy_from_slice(message), ..accounts() };
         assert_refused(rpc.call(&called).await, 3, 10_015);
     }
 }
@@ -101,9 +101,9 @@ async fn a_timeout_that_is_none_is_refused_and_one_of_nothing_is_over() {
 
 #[tokio::test]
 async fn over_http_1_it_is_refused_and_web_forms_of_it_are_no_grpc() {
-    let outside = Outside::fixture().await;
+    let mesh_client = MeshClient::fixture().await;
     let post = |path: &'static str, kind: &'static str| {
-        let request = outside.request(Method::POST, path).header("content-type", kind);
+        let request = mesh_client.request(Method::POST, path).header("content-type", kind);
         mesh_testbed::Answer::to(request.body(vec![0; 5]).timeout(Duration::from_secs(20)))
     };
     let answer = post("/api.v2.Query/ListAccounts", "application/grpc").await;

@@ -3,7 +3,7 @@
 
 use std::process::Stdio;
 
-use mesh_tests::{cases, fixture, outside::Outside, rpc::Called, say};
+use mesh_tests::{cases, fixture, client::MeshClient, rpc::Call, say};
 use serde_json::json;
 use tokio::process::Command;
 
@@ -11,7 +11,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc/reflected.
 
 #[tokio::test]
 async fn a_client_in_python_calls_every_operation_by_reflection_alone() {
-    let outside = Outside::fixture().await;
+    let mesh_client = MeshClient::fixture().await;
     let modules = "import grpc, grpc_reflection.v1alpha, google.protobuf";
     let known = Command::new("python3").args(["-c", modules]).stderr(Stdio::null()).status().await;
     if !known.is_ok_and(|status| status.success()) {
@@ -20,9 +20,9 @@ async fn a_client_in_python_calls_every_operation_by_reflection_alone() {
     // Requests are given to the script as JSON; it converts them to the messages that reflection describes.
     let mut calls = Vec::new();
     for (name, path) in cases::answered() {
-        let called = Called::by_path(&path).unwrap();
+        let called = Call::from_path(&path).unwrap();
         if !called.operation.streaming {
-            let expected = outside.get(&path).await.json();
+            let expected = mesh_client.get(&path).await.json();
             calls.push(json!({
                 "service": called.operation.service,
                 "method": name,
@@ -31,7 +31,7 @@ async fn a_client_in_python_calls_every_operation_by_reflection_alone() {
             }));
         }
     }
-    let refused = Called::by_path("/api/v2/withdrawal/x").unwrap();
+    let refused = Call::from_path("/api/v2/withdrawal/x").unwrap();
     calls.push(json!({
         "service": refused.operation.service,
         "method": refused.operation.name,
@@ -39,19 +39,19 @@ async fn a_client_in_python_calls_every_operation_by_reflection_alone() {
         "refused": {"code": 3, "number": 80005},
     }));
     let ledger = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
-    let called = Called::by_path(&ledger).unwrap();
+    let called = Call::from_path(&ledger).unwrap();
     calls.push(json!({
         "service": called.operation.service,
         "method": called.operation.name,
         "message": called.message.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
-        "download": outside.get(&ledger).await.text(),
+        "download": mesh_client.get(&ledger).await.text(),
     }));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls.json");
     std::fs::write(&file, serde_json::to_vec(&calls).unwrap()).unwrap();
     let ran = Command::new("python3")
         .arg(SCRIPT)
-        .arg(outside.url().trim_start_matches("http://"))
+        .arg(mesh_client.url().trim_start_matches("http://"))
         .arg(&file)
         .kill_on_drop(true)
         .output()

@@ -53,7 +53,7 @@ async fn other_than(watched: &mut Streaming<HealthCheckResponse>, status: Servin
 async fn health_follows_whether_a_workload_is_there() {
     let database = fixture::database().await;
     let mut mesh = Mesh::configure(&database).without("tx-relay").start().await;
-    let (connection, origin) = Rpc::of(&mesh).await.connection();
+    let (connection, origin) = Rpc::connect(&mesh).await.connection();
     let mut client = HealthClient::with_origin(connection, origin);
     let request = HealthCheckRequest { service: "api.v2.Query".to_owned() };
     let mut query = client.watch(request).await.unwrap().into_inner();
@@ -89,7 +89,7 @@ async fn health_follows_whether_a_workload_is_there() {
 
 #[tokio::test]
 async fn a_client_can_learn_the_whole_contract_by_reflection() {
-    let (connection, origin) = Rpc::of(&fixture::mesh().await.mesh).await.connection();
+    let (connection, origin) = Rpc::connect(&fixture::mesh().await.mesh).await.connection();
     let mut client = ServerReflectionClient::with_origin(connection.clone(), origin.clone());
     let ask = |request| ServerReflectionRequest { host: String::new(), message_request: Some(request) };
     let files = ["api/v2/query.proto", "google/rpc/status.proto"];

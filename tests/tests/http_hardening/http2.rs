@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use mesh_testbed::Mesh;
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{fixture, client::MeshClient};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -85,7 +85,7 @@ impl Client {
 
 #[tokio::test]
 async fn a_connection_of_http_2_says_what_it_may_hold_and_answers() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let mut client = Client::connect(mesh.url()).await;
     let settings = client.next(SETTINGS).await.expect("the edge says its settings");
     let settings: BTreeMap<u16, u32> = settings
@@ -125,7 +125,7 @@ async fn a_request_for_no_host_is_refused_and_others_of_its_connection_are_answe
     const AUTHORITY: &[u8] = b"\x01";
     const HOST: &[u8] = b"\x00\x04host";
     const GRPC: (&[u8], &str) = (b"\x00\x0ccontent-type", "application/grpc");
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let mut client = Client::connect(mesh.url()).await;
     let mut stream = 1;
     for authority in ["u@x", "u:p@x", "x:99999", "x:80x", ":80", "a b", "a/b@c"] {
@@ -172,7 +172,7 @@ fn is_status_400(block: &[u8]) -> bool {
 
 #[tokio::test]
 async fn a_client_that_takes_back_what_it_asks_again_and_again_is_sent_away() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let mut client = Client::connect(mesh.url()).await;
     let mut burst = Vec::new();
     for stream in (1..20_001_u32).step_by(2) {

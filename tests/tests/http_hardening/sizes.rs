@@ -1,7 +1,7 @@
 //! Oversized requests (contract section 7) are refused with 413, 414 or 431, and those just within the limits
 //! are answered; normal clients are not affected.
 
-use mesh_tests::{outside::Outside, problem, raw::RawAnswer};
+use mesh_tests::{client::MeshClient, problem, raw::RawAnswer};
 use serde_json::{Value, json};
 
 use crate::http_hardening::{answer, connect, traffic::Traffic};
@@ -106,7 +106,7 @@ fn bodies() -> Vec<(String, String, u16)> {
 /// Too many headers, and far too large heads, are refused by the HTTP parser itself, without a body.
 #[tokio::test]
 async fn a_head_that_the_parser_refuses_is_refused() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let many = |count: usize| (1..count).map(|at| format!("X-{at}: y\r\n")).collect::<String>();
     for (target, headers) in [
         ("y".repeat(70_000), String::new()),
@@ -124,8 +124,8 @@ async fn a_head_that_the_parser_refuses_is_refused() {
 
 #[tokio::test]
 async fn what_is_too_large_is_refused_by_its_kind_and_what_just_fits_is_answered() {
-    let mesh = Outside::fixture().await;
-    let traffic = Traffic::to(&mesh);
+    let mesh = MeshClient::fixture().await;
+    let traffic = Traffic::start(&mesh);
     for requests in [urls(), header_blocks(), bodies()] {
         expect(mesh.url(), requests).await;
     }
@@ -134,7 +134,7 @@ async fn what_is_too_large_is_refused_by_its_kind_and_what_just_fits_is_answered
 
 #[tokio::test]
 async fn a_list_has_at_most_fifty_elements() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (elements, status) in [(ELEMENTS_AT_MOST, 200), (ELEMENTS_AT_MOST + 1, 400)] {
         let assets = "filter.assetIds=VOTE&".repeat(elements);
         assert_eq!(mesh.get(&format!("/api/v2/rewards/epoch/summaries?{assets}")).await.status, status);
@@ -143,7 +143,7 @@ async fn a_list_has_at_most_fifty_elements() {
 
 #[tokio::test]
 async fn the_limits_of_requests_are_those_that_are_published() {
-    let limits = Outside::fixture().await.get("/limits").await.json();
+    let limits = MeshClient::fixture().await.get("/limits").await.json();
     for (name, value) in [
         ("bodyBytes", BODY_AT_MOST),
         ("urlBytes", URL_AT_MOST),

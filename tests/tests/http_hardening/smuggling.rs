@@ -1,7 +1,7 @@
 //! Requests whose end or host two servers may understand differently: refused with 400 and closed, alone and
 //! after a valid request.
 
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 
 use crate::http_hardening::{SOUND, answer, connect, rest, traffic::Traffic};
 
@@ -133,8 +133,8 @@ async fn is_refused_alone_and_behind_others(url: &str, refused: &str) {
 
 #[tokio::test]
 async fn ambiguous_heads_are_refused_and_closed_and_what_was_sound_before_them_is_answered() {
-    let mesh = Outside::fixture().await;
-    let traffic = Traffic::to(&mesh);
+    let mesh = MeshClient::fixture().await;
+    let traffic = Traffic::start(&mesh);
     for head in HEADS {
         is_refused_alone_and_behind_others(mesh.url(), head).await;
     }
@@ -143,8 +143,8 @@ async fn ambiguous_heads_are_refused_and_closed_and_what_was_sound_before_them_i
 
 #[tokio::test]
 async fn ambiguous_bodies_are_refused_and_closed_whether_anybody_wants_them_or_not() {
-    let mesh = Outside::fixture().await;
-    let traffic = Traffic::to(&mesh);
+    let mesh = MeshClient::fixture().await;
+    let traffic = Traffic::start(&mesh);
     for carrier in CARRIERS {
         for body in BODIES {
             let refused =
@@ -157,7 +157,7 @@ async fn ambiguous_bodies_are_refused_and_closed_whether_anybody_wants_them_or_n
 
 #[tokio::test]
 async fn a_client_that_goes_on_sending_still_reads_why_it_is_refused() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for _ in 0..20 {
         let mut connection = connect(mesh.url()).await;
         connection.send(b"GET /health HTTP/1.1\n").await.expect("the edge reads");
@@ -172,8 +172,8 @@ async fn a_client_that_goes_on_sending_still_reads_why_it_is_refused() {
 
 #[tokio::test]
 async fn sound_requests_in_a_pipeline_are_all_answered_in_their_order() {
-    let mesh = Outside::fixture().await;
-    let traffic = Traffic::to(&mesh);
+    let mesh = MeshClient::fixture().await;
+    let traffic = Traffic::start(&mesh);
     let chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n\r\n";
     let requests = [
         (200, SOUND.to_owned()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mesh_testbed::Mesh;
-use mesh_tests::{outside::Outside, problem};
+use mesh_tests::{client::MeshClient, problem};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::http_hardening::{connect, traffic::Traffic};
@@ -124,8 +124,8 @@ async fn late_heads_are_closed_late_bodies_answered_and_others_do_not_notice() {
         .env("MESH_EDGE_BODY_IDLE_MS", &late)
         .start()
         .await;
-    let mesh = Outside::of(&mesh);
-    let traffic = Traffic::to(&mesh);
+    let mesh = MeshClient::new(&mesh);
+    let traffic = Traffic::start(&mesh);
     let url = mesh.url();
     let length = "Host: x\r\nContent-Length: 100\r\n";
     let chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n";

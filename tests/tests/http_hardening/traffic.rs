@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use tokio::task::JoinHandle;
 
 /// Paths that normal clients request.
@@ -19,14 +19,14 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     /// Starts clients of a mesh.
-    pub(crate) fn to(outside: &Outside) -> Self {
+    pub(crate) fn start(mesh_client: &MeshClient) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let client = |path: &'static str| {
-            let (outside, stop) = (outside.clone(), Arc::clone(&stop));
+            let (mesh_client, stop) = (mesh_client.clone(), Arc::clone(&stop));
             tokio::spawn(async move {
                 let (mut answered, mut faults) = (0, Vec::new());
                 while !stop.load(Ordering::Relaxed) {
-                    match outside.request(reqwest::Method::GET, path).send().await {
+                    match mesh_client.request(reqwest::Method::GET, path).send().await {
                         Ok(answer) if answer.status() == 200 => match answer.bytes().await {
                             Ok(_) => answered += 1,
                             Err(error) => faults.push(format!("{path}: {error}")),

@@ -4,7 +4,7 @@
 use std::{fs, time::Duration};
 
 use mesh_testbed::eventually;
-use mesh_tests::{outside::Outside, raw::Connection};
+use mesh_tests::{client::MeshClient, raw::Connection};
 use tokio::time::{Instant, sleep};
 
 use crate::http_hardening::{SOON, connect, traffic::Traffic};
@@ -40,8 +40,8 @@ fn waiting(edge: u16, client: u16) -> usize {
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn an_answer_that_nobody_reads_stays_in_the_edge() {
-    let mesh = Outside::fixture().await;
-    let traffic = Traffic::to(&mesh);
+    let mesh = MeshClient::fixture().await;
+    let traffic = Traffic::start(&mesh);
     let length = mesh.get(LARGE).await.body.len();
     let mut greedy = Connection::open_narrow(mesh.url(), 16 << 10).await.expect("the edge listens");
     let request = format!("GET {LARGE} HTTP/1.1\r\nHost: x\r\n\r\n");

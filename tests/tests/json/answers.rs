@@ -4,7 +4,7 @@ use mesh_testbed::Mesh;
 use mesh_tests::{
     cases,
     fixture::{self, MARKET, ORACLE_SPEC},
-    outside::Outside,
+    client::MeshClient,
 };
 use proto_msgs::Contract;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::json::shape;
 
 /// Every full answer of the cases: operation and body.
-async fn bodies(mesh: &Outside) -> Vec<(&'static str, Value)> {
+async fn bodies(mesh: &MeshClient) -> Vec<(&'static str, Value)> {
     let mut bodies = Vec::new();
     let mut requests = cases::answered();
     requests.push(("GetOracleSpec", format!("/api/v2/oracle/spec/{}", "e2".repeat(32))));
@@ -30,7 +30,7 @@ async fn bodies(mesh: &Outside) -> Vec<(&'static str, Value)> {
 
 /// All values of the fields with these names, in all answers.
 async fn fields(names: &[&str]) -> Vec<(String, String)> {
-    let bodies = bodies(&Outside::fixture().await).await;
+    let bodies = bodies(&MeshClient::fixture().await).await;
     let mut texts = Vec::new();
     for (_, body) in &bodies {
         let mut found = Vec::new();
@@ -48,7 +48,7 @@ async fn fields(names: &[&str]) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn j1_bodies_are_json_and_accept_is_never_a_reason_to_refuse() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (_, path) in cases::answered() {
         for accept in
             ["application/json", "text/html", "image/png;q=0.1", "application/xml, */*;q=0", "\"", ""]
@@ -68,7 +68,7 @@ async fn j1_bodies_are_json_and_accept_is_never_a_reason_to_refuse() {
 
 #[tokio::test]
 async fn j2_to_j7_names_types_and_presence_are_those_of_the_contract() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (operation, body) in bodies(&mesh).await {
         let row = Contract::get().operations().iter().find(|row| row.name == operation).expect("declared");
         assert_eq!(shape::complaints(&row.reply, &body), Vec::<String>::new(), "{operation}: {body}");
@@ -77,7 +77,7 @@ async fn j2_to_j7_names_types_and_presence_are_those_of_the_contract() {
 
 #[tokio::test]
 async fn j7_empty_lists_are_there_and_null_is_nowhere() {
-    let mesh = Outside::empty().await;
+    let mesh = MeshClient::empty().await;
     let page = json!({"edges": [], "pageInfo":
         {"startCursor": "", "endCursor": "", "hasNextPage": false, "hasPreviousPage": false}});
     for (path, body) in [
@@ -95,7 +95,7 @@ async fn j7_empty_lists_are_there_and_null_is_nowhere() {
 
 #[tokio::test]
 async fn j7_unset_arms_and_unset_optional_fields_are_left_out() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let spec = mesh.get(&format!("/api/v2/oracle/spec/{ORACLE_SPEC}")).await.json();
     let data = &spec["oracleSpec"]["externalDataSourceSpec"]["spec"]["data"];
     let arms: Vec<&str> = data.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
@@ -156,7 +156,7 @@ async fn j9_an_amount_of_seventy_eight_digits_and_a_negative_one_are_shown_whole
     );
     client.batch_execute(&fill).await.expect("such amounts are stored");
     let mesh = Mesh::start(&database).await;
-    let mesh = Outside::of(&mesh);
+    let mesh = MeshClient::new(&mesh);
     let accounts = mesh.get(&format!("/accounts?party={}", "b1".repeat(32))).await.json();
     let balances: Vec<&Value> =
         accounts["accounts"].as_array().into_iter().flatten().map(|one| &one["balance"]).collect();

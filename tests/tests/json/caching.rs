@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use mesh_testbed::{Answer, Mesh, retry};
 use mesh_tests::{
     cases,
-    fixture::{self, BLOCK_TIME, HEIGHT, MARKET, NOBODY},
-    outside::Outside,
+    fixture::{self, BLOCK_TIME, HEIGHT, MARKET, UNKNOWN_ID},
+    client::MeshClient,
 };
 use reqwest::Method;
 
@@ -32,7 +32,7 @@ fn etag(answer: &Answer) -> String {
 
 #[tokio::test]
 async fn j13_data_operations_tell_the_newest_block_and_others_do_not() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (operation, path) in cases::answered() {
         let answer = mesh.get(&path).await;
         let told = (answer.header("x-block-height"), answer.header("x-block-timestamp"));
@@ -46,7 +46,7 @@ async fn j13_data_operations_tell_the_newest_block_and_others_do_not() {
 
 #[tokio::test]
 async fn j13_an_empty_page_and_an_unknown_party_tell_the_newest_block_too() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for path in [
         format!("/accounts?party={NOBODY}"),
         format!("/api/v2/delegations?nodeId={NOBODY}"),
@@ -60,7 +60,7 @@ async fn j13_an_empty_page_and_an_unknown_party_tell_the_newest_block_too() {
 
 #[tokio::test]
 async fn j13_a_tag_is_weak_and_one_for_plain_gzip_and_pretty() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for path in fresh() {
         let tag = etag(&mesh.get(&path).await);
         assert!(tag.starts_with("W/\"") && tag.ends_with('"'), "{tag}");
@@ -74,7 +74,7 @@ async fn j13_a_tag_is_weak_and_one_for_plain_gzip_and_pretty() {
 
 #[tokio::test]
 async fn j13_tags_differ_by_operation_and_request() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let mut tags: Vec<String> = Vec::new();
     let mut paths: Vec<String> = fresh().collect();
     paths.push("/accounts?party=network".to_owned());
@@ -91,7 +91,7 @@ async fn j13_tags_differ_by_operation_and_request() {
 
 #[tokio::test]
 async fn j13_if_none_match_gives_304_without_a_body() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for path in fresh() {
         let tag = etag(&mesh.get(&path).await);
         let strong = tag.trim_start_matches("W/").to_owned();
@@ -114,7 +114,7 @@ async fn j13_if_none_match_gives_304_without_a_body() {
 
 #[tokio::test]
 async fn j13_if_none_match_hides_no_error() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (path, status) in
         [(format!("/api/v2/withdrawal/{NOBODY}"), 404), ("/accounts?party=x".to_owned(), 400)]
     {
@@ -126,7 +126,7 @@ async fn j13_if_none_match_hides_no_error() {
 async fn j13_a_new_block_makes_a_new_tag() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
-    let mesh = Outside::of(&mesh);
+    let mesh = MeshClient::new(&mesh);
     let mut before = Vec::new();
     for path in fresh() {
         before.push((etag(&mesh.get(&path).await), path));
@@ -150,7 +150,7 @@ async fn j13_a_new_block_makes_a_new_tag() {
 
 #[tokio::test]
 async fn j13_without_a_block_nothing_is_told() {
-    let mesh = Outside::empty().await;
+    let mesh = MeshClient::empty().await;
     for path in
         ["/accounts", "/api/v2/delegations", "/api/v2/upgrade/proposals", "/api/v2/rewards/epoch/summaries"]
     {
@@ -164,7 +164,7 @@ async fn j13_without_a_block_nothing_is_told() {
 
 #[tokio::test]
 async fn j15_reads_are_revalidated_each_time() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (_, path) in cases::answered() {
         assert_eq!(mesh.get(&path).await.header("cache-control"), Some("no-cache"), "{path}");
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::{cases, fixture, outside::Outside};
+use mesh_tests::{cases, fixture, client::MeshClient};
 use proto_msgs::{Contract, Method as Kind, Segment};
 use reqwest::Method;
 
@@ -23,7 +23,7 @@ fn lasting(answer: &Answer) -> BTreeMap<String, String> {
 
 #[tokio::test]
 async fn j14_head_is_answered_as_get_without_the_body() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let mut paths: Vec<String> = cases::answered().into_iter().map(|(_, path)| path).collect();
     paths.extend(
         ["/nowhere", "/accounts?party=x", "/api/v2/candle", "/api/v2/networkhistory/segments"]
@@ -44,7 +44,7 @@ async fn j14_head_is_answered_as_get_without_the_body() {
 
 #[tokio::test]
 async fn j14_options_is_answered_with_204_and_what_is_allowed() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for operation in Contract::get().operations() {
         let path: String = operation.path.iter().map(|segment| format!("/{}", text(segment))).collect();
         let methods = if operation.method == Kind::Get { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" };
@@ -67,13 +67,13 @@ async fn j14_options_is_answered_with_204_and_what_is_allowed() {
 fn text(segment: &Segment) -> &str {
     match segment {
         Segment::Fixed(text) => text,
-        Segment::Field(_) => fixture::NOBODY,
+        Segment::Field(_) => fixture::UNKNOWN_ID,
     }
 }
 
 #[tokio::test]
 async fn j14_answers_and_errors_may_be_read_by_pages_of_any_origin() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for path in
         ["/accounts", "/accounts?party=x", "/nowhere", "/transaction", "/api/v2/networkhistory/segments"]
     {
@@ -88,7 +88,7 @@ async fn j14_origins_can_be_chosen() {
     let database = fixture::database().await;
     let origins = "https://one.example, https://two.example:8443";
     let mesh = Mesh::configure(&database).env("MESH_EDGE_CORS_ORIGINS", origins).start().await;
-    let mesh = Outside::of(&mesh);
+    let mesh = MeshClient::new(&mesh);
     for method in [Method::GET, Method::OPTIONS] {
         let from = async |origin: &str| {
             Answer::to(mesh.request(method.clone(), "/accounts").header("origin", origin)).await
@@ -111,7 +111,7 @@ async fn j14_origins_can_be_chosen() {
 
 #[tokio::test]
 async fn trace_headers_are_taken_whatever_they_hold() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for traceparent in [
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         "00-00000000000000000000000000000000-0000000000000000-00",

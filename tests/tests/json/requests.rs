@@ -3,12 +3,12 @@
 use mesh_tests::{
     cases,
     fixture::{MARKET, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL},
-    outside::Outside,
+    client::MeshClient,
     problem::assert_problem,
 };
 
 /// Asserts that requests have the same answer, and not an empty one.
-async fn assert_same(mesh: &Outside, paths: &[String]) {
+async fn assert_same(mesh: &MeshClient, paths: &[String]) {
     let mut answers = Vec::new();
     for path in paths {
         let answer = mesh.get(path).await;
@@ -22,7 +22,7 @@ async fn assert_same(mesh: &Outside, paths: &[String]) {
 }
 
 /// Asserts that bodies pass the gateway's checks: the answer is 503, since no tx-relay runs.
-async fn assert_taken(mesh: &Outside, path: &str, bodies: &[&str]) {
+async fn assert_taken(mesh: &MeshClient, path: &str, bodies: &[&str]) {
     for body in bodies {
         let answer = mesh.post(path, body).await;
         assert_eq!(answer.status, 503, "{body}: {answer:?}");
@@ -32,7 +32,7 @@ async fn assert_taken(mesh: &Outside, path: &str, bodies: &[&str]) {
 
 #[tokio::test]
 async fn j2_parameters_are_taken_in_both_spellings() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (camel, snake) in [
         (
             format!("/api/v2/upgrade/proposals?approvedBy={NODE}"),
@@ -59,7 +59,7 @@ async fn j2_parameters_are_taken_in_both_spellings() {
 
 #[tokio::test]
 async fn j2_body_fields_are_taken_in_both_spellings() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let bodies =
         [r#"{"tx":{"inputData":"AQI=","pubKey":"ab"}}"#, r#"{"tx":{"input_data":"AQI=","pub_key":"ab"}}"#];
     assert_taken(&mesh, "/transaction", &bodies).await;
@@ -67,7 +67,7 @@ async fn j2_body_fields_are_taken_in_both_spellings() {
 
 #[tokio::test]
 async fn j3_integers_of_a_body_are_taken_as_text_or_number() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let bodies = [
         r#"{"tx":{"pow":{"nonce":"18446744073709551615"},"signature":{"version":1}}}"#,
         r#"{"tx":{"pow":{"nonce":18446744073709551615},"signature":{"version":"1"}}}"#,
@@ -78,7 +78,7 @@ async fn j3_integers_of_a_body_are_taken_as_text_or_number() {
 
 #[tokio::test]
 async fn j4_booleans_of_a_query_are_true_false_one_and_zero() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let list = |order: &str| format!("/api/v2/delegations?pagination.newestFirst={order}");
     assert_same(&mesh, &[list("true"), list("1"), "/api/v2/delegations".to_owned()]).await;
     assert_same(&mesh, &[list("false"), list("0")]).await;
@@ -88,7 +88,7 @@ async fn j4_booleans_of_a_query_are_true_false_one_and_zero() {
 
 #[tokio::test]
 async fn j5_enums_are_taken_by_name_and_by_number() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let list = |status: &str| format!("/api/v2/upgrade/proposals?status={status}");
     assert_same(&mesh, &[list("PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED"), list("3")]).await;
     assert_same(&mesh, &[list("PROTOCOL_UPGRADE_PROPOSAL_STATUS_UNSPECIFIED"), list("0"), list("")]).await;
@@ -100,7 +100,7 @@ async fn j5_enums_are_taken_by_name_and_by_number() {
 
 #[tokio::test]
 async fn j6_bytes_are_taken_in_every_form_of_base64() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let bodies =
         [r#"{"tx":"+/8="}"#, r#"{"tx":"-_8="}"#, r#"{"tx":"+/8"}"#, r#"{"tx":"-_8"}"#, r#"{"tx":""}"#];
     assert_taken(&mesh, "/transaction/raw", &bodies).await;
@@ -108,7 +108,7 @@ async fn j6_bytes_are_taken_in_every_form_of_base64() {
 
 #[tokio::test]
 async fn j10_ids_are_taken_in_any_case() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (before, id) in [
         ("/api/v2/oracle/spec/", ORACLE_SPEC),
         ("/api/v2/withdrawal/", WITHDRAWAL),
@@ -126,7 +126,7 @@ async fn j10_ids_are_taken_in_any_case() {
 
 #[tokio::test]
 async fn j10_a_short_asset_keeps_its_case() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let found = async |asset: &str| {
         let answer =
             mesh.get(&format!("/api/v2/rewards/epoch/summaries?filter.assetIds={asset}")).await.json();
@@ -137,7 +137,7 @@ async fn j10_a_short_asset_keeps_its_case() {
 
 #[tokio::test]
 async fn j11_what_is_unknown_is_ignored() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let strange =
         "foo=1&foo=2&pagination=1&pagination.size=x&pagination.first.x=y&filter=&=&&%00=%FF&PARTY=x";
     assert_same(&mesh, &["/accounts".to_owned(), format!("/accounts?{strange}")]).await;
@@ -148,7 +148,7 @@ async fn j11_what_is_unknown_is_ignored() {
 
 #[tokio::test]
 async fn j11_lists_are_given_by_repeating_and_empty_elements_are_dropped() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let list = |filter: String| format!("/api/v2/rewards/epoch/summaries?{filter}");
     let repeated = list(format!("filter.assetIds=VOTE&filter.assetIds={}", "f1".repeat(32)));
     let mixed = list(format!(
@@ -160,7 +160,7 @@ async fn j11_lists_are_given_by_repeating_and_empty_elements_are_dropped() {
 
 #[tokio::test]
 async fn j11_an_empty_singular_parameter_counts_as_absent() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let empty = "partyId=&nodeId=&epochId=&pagination.first=&pagination.after=&pagination.last=&pagination.newestFirst=";
     assert_same(&mesh, &["/api/v2/delegations".to_owned(), format!("/api/v2/delegations?{empty}")]).await;
     assert_same(&mesh, &["/accounts".to_owned(), "/accounts?party=&market".to_owned()]).await;
@@ -170,7 +170,7 @@ async fn j11_an_empty_singular_parameter_counts_as_absent() {
 
 #[tokio::test]
 async fn j12_pretty_indents_the_answer_and_changes_nothing_else() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (_, path) in cases::answered() {
         let with = |pretty: &str| format!("{path}{}{pretty}", if path.contains('?') { '&' } else { '?' });
         let plain = mesh.get(&path).await;

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use mesh_tests::{cases, outside::Outside};
+use mesh_tests::{cases, client::MeshClient};
 
 /// Answers above this size are compressed, bytes.
 const GZIP_ABOVE: usize = 1024;
@@ -16,7 +16,7 @@ fn unpacked(body: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn j15_answers_above_one_kibibyte_are_compressed_when_the_client_takes_it() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     let mut compressed = 0;
     for (_, path) in cases::answered() {
         for pretty in ["", "pretty"] {
@@ -47,7 +47,7 @@ async fn j15_answers_above_one_kibibyte_are_compressed_when_the_client_takes_it(
 
 #[tokio::test]
 async fn j15_what_the_client_says_of_gzip_counts() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for (accepted, expected) in [
         ("gzip", Some("gzip")),
         ("GZIP", Some("gzip")),
@@ -68,7 +68,7 @@ async fn j15_what_the_client_says_of_gzip_counts() {
 
 #[tokio::test]
 async fn j15_errors_tell_caches_what_they_vary_by() {
-    let mesh = Outside::fixture().await;
+    let mesh = MeshClient::fixture().await;
     for path in ["/nowhere", "/accounts?party=x", "/transaction"] {
         assert_eq!(mesh.get(path).await.header("vary"), Some("Accept-Encoding"), "{path}");
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use mesh_testbed::{DevNode, Mesh};
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{fixture, client::MeshClient};
 use proto_msgs::Contract;
 use serde_json::Value;
 
@@ -79,13 +79,13 @@ async fn every_service_tells_who_it_is_and_what_it_answers() {
 async fn requests_and_failures_are_counted_by_operation() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "counted").start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     for path in ["/accounts", "/accounts?party=network", "/api/v2/delegations"] {
-        assert_eq!(outside.get(path).await.status, 200);
+        assert_eq!(mesh_client.get(path).await.status, 200);
     }
     database.connect().await.batch_execute("DROP TABLE withdrawals").await.expect("the table is there");
     let withdrawal = format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL);
-    assert_eq!(outside.get(&withdrawal).await.status, 500);
+    assert_eq!(mesh_client.get(&withdrawal).await.status, 500);
 
     let Some(mut bus) = Client::connect().await else { return };
     let said = bus.question("$SRV.STATS.query").await;
@@ -124,7 +124,7 @@ async fn an_error_on_the_bus_carries_the_conventions_headers_and_the_problem() {
     let Some(mut bus) = Client::connect().await else { return };
     for (payload, code, name, number) in [
         (&b"\xff"[..], 3, "InvalidArgument", 10015),
-        (&[&[0x0a, 64][..], fixture::NOBODY.as_bytes()].concat(), 5, "NotFound", 150_001),
+        (&[&[0x0a, 64][..], fixture::UNKNOWN_ID.as_bytes()].concat(), 5, "NotFound", 150_001),
     ] {
         let replies = bus.ask("asked.query.GetWithdrawal", payload).await;
         assert_eq!(replies.len(), 1, "one replica answers");

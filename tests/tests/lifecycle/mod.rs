@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use mesh_testbed::{Answer, DevNode, Mesh, eventually, nats as bus};
 use mesh_tests::{
     NO_CACHE,
-    fixture::{self, Locked},
-    outside::Outside,
+    fixture::{self, TableLock},
+    client::MeshClient,
     problem::assert_problem,
     proxied::ProxiedServer,
     raw::Connection,
@@ -31,20 +31,20 @@ const STARTED: Duration = Duration::from_secs(60);
 async fn a_service_that_is_asked_to_stop_takes_nothing_new_and_answers_what_it_has_taken() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
-    let outside = Outside::of(&mesh);
-    let locked = Locked::table(&database, TABLE).await;
+    let mesh_client = MeshClient::new(&mesh);
+    let locked = TableLock::acquire(&database, TABLE).await;
     let slow = tokio::spawn({
-        let outside = outside.clone();
-        async move { outside.get(LIST).await }
+        let mesh_client = mesh_client.clone();
+        async move { mesh_client.get(LIST).await }
     });
     locked.await_queries("query", 1, SOON).await;
 
     let query = mesh.service("query");
     let (status, ()) = tokio::join!(query.stop(), async {
-        outside.await_status("/accounts", 503).await;
+        mesh_client.await_status("/accounts", 503).await;
         assert_eq!(query.admin("/readyz").await.status, 503, "it is stopping");
         assert_eq!(query.admin("/livez").await.status, 200, "it is alive until it has answered");
-        locked.free().await;
+        locked.release().await;
     });
     let answer = slow.await.expect("the client does not panic");
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -55,9 +55,9 @@ async fn a_service_that_is_asked_to_stop_takes_nothing_new_and_answers_what_it_h
 async fn a_query_that_never_ends_does_not_hold_a_stop_for_longer_than_its_grace() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_STOP_GRACE_S", "1").start().await;
-    let outside = Outside::of(&mesh);
-    let locked = Locked::table(&database, TABLE).await;
-    let slow = tokio::spawn(async move { outside.get(LIST).await });
+    let mesh_client = MeshClient::new(&mesh);
+    let locked = TableLock::acquire(&database, TABLE).await;
+    let slow = tokio::spawn(async move { mesh_client.get(LIST).await });
     locked.await_queries("query", 1, SOON).await;
     let started = Instant::now();
     let status = mesh.service("query").stop().await;
@@ -73,7 +73,7 @@ async fn a_query_that_never_ends_does_not_hold_a_stop_for_longer_than_its_grace(
 async fn an_edge_that_is_asked_to_stop_answers_what_it_has_taken_and_closes() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
-    let locked = Locked::table(&database, TABLE).await;
+    let locked = TableLock::acquire(&database, TABLE).await;
     let mut busy = Connection::open(&mesh.url()).await.expect("the edge listens");
     let mut idle = Connection::open(&mesh.url()).await.expect("the edge listens");
     idle.send(b"GET /accounts HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("the edge reads");
@@ -83,7 +83,7 @@ async fn an_edge_that_is_asked_to_stop_answers_what_it_has_taken_and_closes() {
 
     let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
         assert!(idle.rest().await.expect("an idle connection is closed properly").is_empty());
-        locked.free().await;
+        locked.release().await;
         let answer = busy.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
         assert_eq!(answer.status, 200, "{answer:?}");
         assert!(busy.rest().await.expect("a finished connection is closed properly").is_empty());
@@ -109,17 +109,17 @@ async fn a_submission_that_waits_for_a_block_is_answered_before_its_edge_ends() 
 async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
     let database = fixture::database().await;
     let mut mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     for _ in 0..3 {
-        assert_eq!(outside.get(LIST).await.status, 200);
+        assert_eq!(mesh_client.get(LIST).await.status, 200);
         mesh.service("query").kill().await;
         let started = Instant::now();
-        assert_problem(&outside.get(LIST).await, 503, 14, 10000);
+        assert_problem(&mesh_client.get(LIST).await, 503, 14, 10000);
         // Takes milliseconds on an idle machine; the deadline of the operation is ten seconds.
         assert!(started.elapsed() < Duration::from_secs(3), "after {:?}", started.elapsed());
-        assert_eq!(outside.get("/blockchain/height").await.status, 200, "the others do not mind");
+        assert_eq!(mesh_client.get("/blockchain/height").await.status, 200, "the others do not mind");
         mesh.service_mut("query").restart().await;
-        assert_eq!(outside.get(LIST).await.status, 200, "a service that is ready answers");
+        assert_eq!(mesh_client.get(LIST).await.status, 200, "a service that is ready answers");
     }
 }
 
@@ -127,9 +127,9 @@ async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
 async fn a_request_that_dies_with_its_only_service_is_answered_long_before_its_deadline() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
-    let outside = Outside::of(&mesh);
-    let locked = Locked::table(&database, TABLE).await;
-    let slow = tokio::spawn(async move { (outside.get(LIST).await, Instant::now()) });
+    let mesh_client = MeshClient::new(&mesh);
+    let locked = TableLock::acquire(&database, TABLE).await;
+    let slow = tokio::spawn(async move { (mesh_client.get(LIST).await, Instant::now()) });
     // A read is sent up to this many times; only a lack of replies shows that its service is gone.
     locked.await_queries("query", 3, SOON).await;
     mesh.service("query").kill().await;
@@ -143,7 +143,7 @@ async fn a_request_that_dies_with_its_only_service_is_answered_long_before_its_d
 async fn the_query_of_a_client_that_goes_away_is_cancelled() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
-    let locked = Locked::table(&database, TABLE).await;
+    let locked = TableLock::acquire(&database, TABLE).await;
     // More requests than the service has connections for lists, so that a lost connection would be noticed;
     // one after the other, since a request that gets no connection ends by itself.
     for size in 1..6 {
@@ -157,8 +157,8 @@ async fn the_query_of_a_client_that_goes_away_is_cancelled() {
         // Long before its own deadline; `mesh rig reads` measures that it takes less than a second.
         locked.await_queries("query", 0, SOON).await;
     }
-    locked.free().await;
-    assert_eq!(Outside::of(&mesh).get(LIST).await.status, 200);
+    locked.release().await;
+    assert_eq!(MeshClient::new(&mesh).get(LIST).await.status, 200);
     let log = mesh.service("query").log();
     assert!(
         !log.contains("\"level\":\"ERROR\"") && !log.contains("\"level\":\"WARN\""),
@@ -182,7 +182,7 @@ async fn services_that_start_before_database_and_bus_are_ready_once_these_come()
         to_database.restore();
     });
     for (_, path) in mesh_tests::cases::answered() {
-        let answer = Outside::of(&mesh).get(&path).await;
+        let answer = MeshClient::new(&mesh).get(&path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use mesh_launcher::services::SERVICES;
 use mesh_testbed::{Mesh, retry};
-use mesh_tests::{fixture, outside::Outside, problem, raw::Connection};
+use mesh_tests::{fixture, client::MeshClient, problem, raw::Connection};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::time::{sleep, timeout};
 
@@ -106,7 +106,7 @@ async fn with_few_files_new_ones_are_refused_open_ones_served_and_nothing_spins(
         .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8")
         .start()
         .await;
-    let limit = Outside::of(&mesh).get("/limits").await.json()["rate"]["connections"].as_u64().unwrap();
+    let limit = MeshClient::new(&mesh).get("/limits").await.json()["rate"]["connections"].as_u64().unwrap();
     assert_eq!(limit, 128);
     let (mut open, mut refused) = (Vec::new(), 0);
     for _ in 0..400 {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use mesh_testbed::{Answer, Mesh, retry};
 use mesh_tests::{
-    fixture::{self, Locked},
-    outside::Outside,
+    fixture::{self, TableLock},
+    client::MeshClient,
     problem::assert_problem,
-    rpc::{Called, Rpc, assert_refused},
+    rpc::{Call, Rpc, assert_refused},
 };
 use tokio::{task::JoinHandle, time::timeout};
 use tonic::Request;
@@ -21,9 +21,9 @@ fn path() -> String {
 }
 
 /// Repeats a download until it is not refused for the concurrent ones.
-async fn until_taken(outside: &Outside) -> Answer {
+async fn until_taken(mesh_client: &MeshClient) -> Answer {
     retry(SOON, async || {
-        let answer = timeout(SOON, outside.get(&path())).await.expect("it is answered");
+        let answer = timeout(SOON, mesh_client.get(&path())).await.expect("it is answered");
         if answer.status == 429 {
             Err("the place of a download that is over is not free")
         } else {
@@ -35,10 +35,10 @@ async fn until_taken(outside: &Outside) -> Answer {
 
 /// Repeats a download of a locked table until it is not refused for the concurrent ones but waits for the
 /// lock.
-async fn until_waiting(outside: &Outside) -> JoinHandle<Answer> {
+async fn until_waiting(mesh_client: &MeshClient) -> JoinHandle<Answer> {
     retry(SOON, async || {
-        let outside = outside.clone();
-        let mut download = tokio::spawn(async move { outside.get(&path()).await });
+        let mesh_client = mesh_client.clone();
+        let mut download = tokio::spawn(async move { mesh_client.get(&path()).await });
         let Ok(refused) = timeout(Duration::from_secs(1), &mut download).await else { return Ok(download) };
         assert_eq!(refused.unwrap().status, 429);
         Err("the place of a reader who left is not free")
@@ -54,44 +54,44 @@ async fn one_download_more_than_allowed_is_refused_until_another_is_over_or_its_
         .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
         .start()
         .await;
-    let outside = Outside::of(&mesh);
-    assert_eq!(outside.get("/limits").await.json()["rate"]["exportsPerAddress"], 2);
-    let rpc = Rpc::of(&mesh).await;
-    let called = Called::by_path(&path()).unwrap();
+    let mesh_client = MeshClient::new(&mesh);
+    assert_eq!(mesh_client.get("/limits").await.json()["rate"]["exportsPerAddress"], 2);
+    let rpc = Rpc::connect(&mesh).await;
+    let called = Call::from_path(&path()).unwrap();
 
     // Two downloads that wait for the lock: one over HTTP, one over gRPC.
-    let locked = Locked::table(&database, "ledger").await;
+    let locked = TableLock::acquire(&database, "ledger").await;
     let over_http = tokio::spawn({
-        let outside = outside.clone();
-        async move { outside.get(&path()).await }
+        let mesh_client = mesh_client.clone();
+        async move { mesh_client.get(&path()).await }
     });
     let over_grpc = tokio::spawn({
         let (rpc, called) = (rpc.clone(), called.clone());
         async move { rpc.download(&called).await }
     });
     locked.await_queries("export", 2, SOON).await;
-    let refused = timeout(SOON, outside.get(&path())).await.expect("a refusal does not wait");
+    let refused = timeout(SOON, mesh_client.get(&path())).await.expect("a refusal does not wait");
     assert_eq!(assert_problem(&refused, 429, 8, 10_000).inner, "at most 2 at the same time");
     let refused = timeout(SOON, rpc.stream(&called, Request::new(called.message.clone()))).await;
     assert_refused(refused.expect("a refusal does not wait").map(drop), 8, 10_000);
     assert_eq!(metric(&mesh, "mesh_edge_requests_limited_total{limit=\"exports\"}").await, 2);
-    assert_eq!(outside.get("/accounts").await.status, 200, "other requests are not downloads");
+    assert_eq!(mesh_client.get("/accounts").await.status, 200, "other requests are not downloads");
     let other = tokio::spawn({
-        let outside = outside.clone();
-        async move { get_for(&outside, "203.0.113.9", &path()).await }
+        let mesh_client = mesh_client.clone();
+        async move { get_for(&mesh_client, "203.0.113.9", &path()).await }
     });
     locked.await_queries("export", 3, SOON).await;
 
     // A client that disconnects frees its permit at once, while the table is still locked.
     over_http.abort();
-    let next = until_waiting(&outside).await;
-    locked.free().await;
+    let next = until_waiting(&mesh_client).await;
+    locked.release().await;
     assert_eq!(next.await.unwrap().status, 200);
     assert_eq!(other.await.unwrap().status, 200);
     assert!(over_grpc.await.unwrap().is_ok());
     // Both permits are free again.
     for _ in 0..4 {
-        assert_eq!(until_taken(&outside).await.status, 200);
+        assert_eq!(until_taken(&mesh_client).await.status, 200);
         rpc.download(&called).await.expect("the one before is over");
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
 use mesh_tests::{
-    fixture::{self, Locked},
-    outside::Outside,
+    fixture::{self, TableLock},
+    client::MeshClient,
     problem::assert_problem,
     raw::Connection,
-    rpc::{Called, Rpc, assert_refused},
+    rpc::{Call, Rpc, assert_refused},
 };
 use tokio::{
     task::JoinHandle,
@@ -37,12 +37,12 @@ fn slow(at: usize) -> String {
 /// Sends four reads that wait for the lock.
 async fn four_wait(
     mesh: &Mesh,
-    outside: &Outside,
+    mesh_client: &MeshClient,
     client: impl Fn(usize) -> String,
 ) -> Vec<JoinHandle<Answer>> {
     let ask = |at: usize| {
-        let (outside, client) = (outside.clone(), client(at));
-        tokio::spawn(async move { get_for(&outside, &client, &slow(at)).await })
+        let (mesh_client, client) = (mesh_client.clone(), client(at));
+        tokio::spawn(async move { get_for(&mesh_client, &client, &slow(at)).await })
     };
     let waiting = (0..4).map(ask).collect();
     eventually(SOON, "they do not wait", async || metric(mesh, "http_server_active_requests").await >= 4)
@@ -50,14 +50,14 @@ async fn four_wait(
     waiting
 }
 
-async fn at_once(outside: &Outside, client: &str, path: &str) -> Answer {
-    timeout(SOON, get_for(outside, client, path)).await.expect("it does not wait")
+async fn at_once(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
+    timeout(SOON, get_for(mesh_client, client, path)).await.expect("it does not wait")
 }
 
 /// Requests that are answered whatever else waits.
-async fn vital_is_answered(mesh: &Mesh, outside: &Outside, client: &str) {
-    assert_eq!(at_once(outside, client, "/health").await.status, 200);
-    assert_eq!(at_once(outside, client, "/limits").await.status, 200);
+async fn vital_is_answered(mesh: &Mesh, mesh_client: &MeshClient, client: &str) {
+    assert_eq!(at_once(mesh_client, client, "/health").await.status, 200);
+    assert_eq!(at_once(mesh_client, client, "/limits").await.status, 200);
     for page in ["/livez", "/readyz"] {
         assert_eq!(mesh.service("edge").admin(page).await.status, 200, "{page}");
     }
@@ -67,45 +67,45 @@ async fn vital_is_answered(mesh: &Mesh, outside: &Outside, client: &str) {
 async fn an_operation_that_became_slow_leaves_room_for_the_others() {
     let database = fixture::database().await;
     let mesh = narrow(Mesh::configure(&database)).start().await;
-    let outside = Outside::of(&mesh);
-    let locked = Locked::table(&database, "delegations_current").await;
-    let waiting = four_wait(&mesh, &outside, |at| format!("203.0.113.{at}")).await;
-    let refused = at_once(&outside, "203.0.113.9", &slow(9)).await;
+    let mesh_client = MeshClient::new(&mesh);
+    let locked = TableLock::acquire(&database, "delegations_current").await;
+    let waiting = four_wait(&mesh, &mesh_client, |at| format!("203.0.113.{at}")).await;
+    let refused = at_once(&mesh_client, "203.0.113.9", &slow(9)).await;
     assert_eq!(
         assert_problem(&refused, 503, 14, 10_000).message,
         "too many requests of this kind are being answered"
     );
-    assert_refused(Rpc::of(&mesh).await.call(&Called::by_path(&slow(9)).unwrap()).await, 14, 10_000);
+    assert_refused(Rpc::connect(&mesh).await.call(&Call::from_path(&slow(9)).unwrap()).await, 14, 10_000);
     assert_eq!(metric(&mesh, "mesh_edge_requests_shed_total{reason=\"operation\"}").await, 2);
-    assert_eq!(at_once(&outside, "203.0.113.9", "/accounts").await.status, 200, "another operation");
-    vital_is_answered(&mesh, &outside, "203.0.113.9").await;
-    locked.free().await;
+    assert_eq!(at_once(&mesh_client, "203.0.113.9", "/accounts").await.status, 200, "another operation");
+    vital_is_answered(&mesh, &mesh_client, "203.0.113.9").await;
+    locked.release().await;
     for answer in waiting {
         assert_eq!(answer.await.unwrap().status, 200);
     }
-    assert_eq!(at_once(&outside, "203.0.113.9", &slow(9)).await.status, 200);
+    assert_eq!(at_once(&mesh_client, "203.0.113.9", &slow(9)).await.status, 200);
 }
 
 #[tokio::test]
 async fn one_client_leaves_room_for_the_others() {
     let database = fixture::database().await;
     let mesh = narrow(Mesh::configure(&database)).start().await;
-    let (outside, greedy) = (Outside::of(&mesh), "203.0.113.9");
-    let locked = Locked::table(&database, "delegations_current").await;
-    let waiting = four_wait(&mesh, &outside, |_| greedy.to_owned()).await;
-    let refused = at_once(&outside, greedy, "/accounts").await;
+    let (mesh_client, greedy) = (MeshClient::new(&mesh), "203.0.113.9");
+    let locked = TableLock::acquire(&database, "delegations_current").await;
+    let waiting = four_wait(&mesh, &mesh_client, |_| greedy.to_owned()).await;
+    let refused = at_once(&mesh_client, greedy, "/accounts").await;
     let reason = "too many requests of this address are being answered";
     assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
     assert_eq!(metric(&mesh, "mesh_edge_requests_shed_total{reason=\"address\"}").await, 1);
-    assert_eq!(at_once(&outside, "203.0.113.10", "/accounts").await.status, 200, "another client");
+    assert_eq!(at_once(&mesh_client, "203.0.113.10", "/accounts").await.status, 200, "another client");
     // A cached answer needs no permit; it is fresh for a second.
     let deadline = Instant::now() + SOON;
-    while at_once(&outside, greedy, "/accounts").await.status != 200 {
+    while at_once(&mesh_client, greedy, "/accounts").await.status != 200 {
         assert!(Instant::now() < deadline, "what is in memory is refused");
-        assert_eq!(at_once(&outside, "203.0.113.10", "/accounts").await.status, 200, "another client");
+        assert_eq!(at_once(&mesh_client, "203.0.113.10", "/accounts").await.status, 200, "another client");
     }
-    vital_is_answered(&mesh, &outside, greedy).await;
-    locked.free().await;
+    vital_is_answered(&mesh, &mesh_client, greedy).await;
+    locked.release().await;
     for answer in waiting {
         assert_eq!(answer.await.unwrap().status, 200);
     }
@@ -122,7 +122,7 @@ async fn a_body_that_nobody_wants_takes_no_place_while_it_comes() {
         connection.send(request.as_bytes()).await.unwrap();
         slow.push(connection);
     }
-    assert_eq!(at_once(&Outside::of(&mesh), "", HOT).await.status, 200);
+    assert_eq!(at_once(&MeshClient::new(&mesh), "", HOT).await.status, 200);
     for mut connection in slow {
         connection.send(b"}").await.unwrap();
         assert_eq!(connection.answer(false).await.unwrap().unwrap().status, 200);

@@ -7,15 +7,15 @@ mod fairness;
 mod rate;
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use reqwest::Method;
 
 /// A read that the edge answers from its cache after the first time.
 const HOT: &str = "/api/v2/delegations";
 
 /// Gets a path as a trusted proxy on behalf of a client address.
-async fn get_for(outside: &Outside, client: &str, path: &str) -> Answer {
-    Answer::to(outside.request(Method::GET, path).header("x-forwarded-for", client)).await
+async fn get_for(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
+    Answer::to(mesh_client.request(Method::GET, path).header("x-forwarded-for", client)).await
 }
 
 /// The value of a metric of the edge: `name{label="value"}`.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
 use mesh_tests::{
     fixture,
-    outside::Outside,
+    client::MeshClient,
     problem::assert_problem,
-    rpc::{Called, Rpc, assert_refused},
+    rpc::{Call, Rpc, assert_refused},
 };
 use reqwest::Method;
 use tonic::{Code, Request};
@@ -33,9 +33,9 @@ fn standing(answer: &Answer) -> [u64; 3] {
 }
 
 /// Sends requests until one is refused.
-async fn use_up(outside: &Outside, client: &str, path: &str) -> Answer {
+async fn use_up(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
     for _ in 0..MANY {
-        let answer = get_for(outside, client, path).await;
+        let answer = get_for(mesh_client, client, path).await;
         if answer.status == 429 {
             return answer;
         }
@@ -47,19 +47,19 @@ async fn use_up(outside: &Outside, client: &str, path: &str) -> Answer {
 async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() {
     let database = fixture::database().await;
     let mesh = limited(Mesh::configure(&database)).start().await;
-    let outside = Outside::of(&mesh);
-    let limits = outside.get("/limits").await;
+    let mesh_client = MeshClient::new(&mesh);
+    let limits = mesh_client.get("/limits").await;
     assert_eq!(limits.json()["rate"]["requestsPerS"], 1);
     assert_eq!(standing(&limits)[..2], [BURST, BURST - 1]);
     // A cached answer, a client error and an unknown path all count.
     for (path, status) in
         [(HOT, 200), (HOT, 200), ("/api/v2/delegations?pagination.first=x", 400), ("/no", 404)]
     {
-        let answer = outside.get(path).await;
+        let answer = mesh_client.get(path).await;
         assert_eq!(answer.status, status, "{answer:?}");
         assert!(standing(&answer)[1] < BURST - 1, "{answer:?}");
     }
-    let refused = use_up(&outside, "", HOT).await;
+    let refused = use_up(&mesh_client, "", HOT).await;
     assert_problem(&refused, 429, 8, 400_001);
     let [limit, remaining, reset] = standing(&refused);
     assert_eq!((limit, remaining, refused.header("retry-after")), (BURST, 0, Some("1")));
@@ -67,24 +67,24 @@ async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() 
     assert!(metric(&mesh, "mesh_edge_requests_limited_total{limit=\"rate\"}").await >= 1);
 
     // The order of contract 2.3: errors of path, method and size come before the rate limit.
-    assert_eq!(outside.get("/no").await.status, 404);
-    let wrong = outside.send("DELETE", HOT).await;
+    assert_eq!(mesh_client.get("/no").await.status, 404);
+    let wrong = mesh_client.send("DELETE", HOT).await;
     assert_eq!((wrong.status, wrong.header("retry-after")), (405, None));
     let post =
-        |length: usize| Answer::to(outside.request(Method::POST, "/transaction").body(" ".repeat(length)));
+        |length: usize| Answer::to(mesh_client.request(Method::POST, "/transaction").body(" ".repeat(length)));
     assert_eq!((post((2 << 20) + 1).await.status, post(2).await.status), (413, 429));
     // CORS preflight requests are not limited, since browsers do not show their refusal.
-    assert_eq!(outside.send("OPTIONS", HOT).await.status, 204);
+    assert_eq!(mesh_client.send("OPTIONS", HOT).await.status, 204);
     for _ in 0..2 * BURST {
         assert_eq!(
-            outside.get("/health").await.status,
+            mesh_client.get("/health").await.status,
             200,
             "who watches over it is not to think that it is dead"
         );
     }
 
     // A second later one request is allowed again, however many were refused.
-    eventually(SOON, "a client that was refused is banned", async || outside.get(HOT).await.status != 429)
+    eventually(SOON, "a client that was refused is banned", async || mesh_client.get(HOT).await.status != 429)
         .await;
 }
 
@@ -92,9 +92,9 @@ async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() 
 async fn over_grpc_the_limit_is_the_same_one_and_health_is_answered() {
     let database = fixture::database().await;
     let mesh = limited(Mesh::configure(&database)).start().await;
-    use_up(&Outside::of(&mesh), "", "/limits").await;
-    let rpc = Rpc::of(&mesh).await;
-    let called = Called::by_path(HOT).unwrap();
+    use_up(&MeshClient::new(&mesh), "", "/limits").await;
+    let rpc = Rpc::connect(&mesh).await;
+    let called = Call::from_path(HOT).unwrap();
     let mut refused = rpc.call(&called).await;
     // Perhaps one request was refilled meanwhile.
     for _ in 0..MANY {
@@ -127,27 +127,27 @@ async fn clients_behind_a_trusted_proxy_are_told_apart_and_cannot_choose_who_the
         .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8,10.0.0.0/8")
         .start()
         .await;
-    let outside = Outside::of(&mesh);
-    use_up(&outside, "203.0.113.9, 10.0.0.1", HOT).await;
-    assert_eq!(get_for(&outside, "203.0.113.10, 10.0.0.1", HOT).await.status, 200, "another client");
-    let remaining = standing(&get_for(&outside, "203.0.113.9", HOT).await)[1];
+    let mesh_client = MeshClient::new(&mesh);
+    use_up(&mesh_client, "203.0.113.9, 10.0.0.1", HOT).await;
+    assert_eq!(get_for(&mesh_client, "203.0.113.10, 10.0.0.1", HOT).await.status, 200, "another client");
+    let remaining = standing(&get_for(&mesh_client, "203.0.113.9", HOT).await)[1];
     assert_eq!(remaining, 0, "over another proxy it is the same client");
     for lie in 0..MANY {
         let said = format!("198.51.100.{}, 203.0.113.9", lie % 250);
-        if get_for(&outside, &said, HOT).await.status == 429 {
+        if get_for(&mesh_client, &said, HOT).await.status == 429 {
             break;
         }
         assert!(lie + 1 < MANY, "a client chooses its address");
     }
-    let one = standing(&get_for(&outside, "2001:db8::1", HOT).await)[1];
-    let two = standing(&get_for(&outside, "2001:db8::ffff", HOT).await)[1];
+    let one = standing(&get_for(&mesh_client, "2001:db8::1", HOT).await)[1];
+    let two = standing(&get_for(&mesh_client, "2001:db8::ffff", HOT).await)[1];
     assert!(two < one, "a /64 is one client");
     drop(mesh);
 
     let mesh = limited(Mesh::configure(&database)).start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     for lie in 0..MANY {
-        if get_for(&outside, &format!("198.51.100.{}", lie % 250), HOT).await.status == 429 {
+        if get_for(&mesh_client, &format!("198.51.100.{}", lie % 250), HOT).await.status == 429 {
             return;
         }
     }
@@ -156,9 +156,9 @@ async fn clients_behind_a_trusted_proxy_are_told_apart_and_cannot_choose_who_the
 
 #[tokio::test]
 async fn without_a_limit_nobody_is_refused_or_told() {
-    let outside = Outside::fixture().await;
+    let mesh_client = MeshClient::fixture().await;
     for _ in 0..2 * BURST {
-        let answer = outside.get(HOT).await;
+        let answer = mesh_client.get(HOT).await;
         assert_eq!((answer.status, answer.header("ratelimit-limit")), (200, None));
     }
 }

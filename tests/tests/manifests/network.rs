@@ -115,7 +115,7 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn of(overlay: &'a Overlay, actor: &Actor, direction: &str, peers: &'static str) -> Self {
+    fn new(overlay: &'a Overlay, actor: &Actor, direction: &str, peers: &'static str) -> Self {
         let says = |policy: &&Value| {
             selects(&policy["spec"]["podSelector"], &actor.labels)
                 && parts(policy, "/spec/policyTypes").iter().any(|kind| *kind == direction)
@@ -166,7 +166,7 @@ fn actors(overlay: &Overlay) -> Vec<Actor> {
 fn talks(overlay: &Overlay) -> BTreeSet<String> {
     let sides = actors(overlay).into_iter().map(|actor| {
         let (out, into) =
-            (Side::of(overlay, &actor, "Egress", "to"), Side::of(overlay, &actor, "Ingress", "from"));
+            (Side::new(overlay, &actor, "Egress", "to"), Side::new(overlay, &actor, "Ingress", "from"));
         (actor, out, into)
     });
     let sides: Vec<_> = sides.collect();
@@ -183,9 +183,9 @@ fn talks(overlay: &Overlay) -> BTreeSet<String> {
     let everywhere = |row: &String| {
         let (from, rest) = row.split_once(" -> ").unwrap();
         let (to, port) = rest.split_once(':').unwrap();
-        let outside = |name: &str| name != "anywhere" && OUTSIDE.iter().any(|(of, _)| *of == name);
-        outside(from) && rows.contains(&format!("anywhere -> {to}:{port}"))
-            || outside(to) && rows.contains(&format!("{from} -> anywhere:{port}"))
+        let mesh_client = |name: &str| name != "anywhere" && OUTSIDE.iter().any(|(of, _)| *of == name);
+        mesh_client(from) && rows.contains(&format!("anywhere -> {to}:{port}"))
+            || mesh_client(to) && rows.contains(&format!("{from} -> anywhere:{port}"))
     };
     rows.iter().filter(|row| !everywhere(row)).cloned().collect()
 }

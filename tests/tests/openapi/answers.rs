@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::Path};
 use mesh_demo::{Plan, write_history};
 use mesh_store::load::load_folder;
 use mesh_testbed::{Answer, Database, Mesh};
-use mesh_tests::{outside::Outside, say};
+use mesh_tests::{client::MeshClient, say};
 
 use crate::openapi::{
     document::{Document, Operation},
@@ -28,18 +28,18 @@ async fn answers_on_the_demo_network_are_as_documented_and_its_examples_work() {
     let plan = Plan { blocks: BLOCKS, ..Plan::default() };
     write_history(database.url(), &plan, |_, _| ()).await.unwrap();
     let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", SEGMENT).start().await;
-    let outside = Outside::of(&mesh);
-    let values = Values::of(&database).await;
-    assert_documented(&outside, values, "the demo network").await;
+    let mesh_client = MeshClient::new(&mesh);
+    let values = Values::read(&database).await;
+    assert_documented(&mesh_client, values, "the demo network").await;
 
-    let document = Document::of(&outside).await;
+    let document = Document::fetch(&mesh_client).await;
     let mut examples = Values::default();
     // The usual segment length would take long to load.
     examples.put("toBlock", SEGMENT);
     let reads = document.operations().into_iter();
     for operation in reads.filter(|operation| operation.method != "POST" && !is_of_transactions(operation)) {
         let example = examples.targets(&document, &operation).swap_remove(0);
-        let answer = outside.get(&example).await;
+        let answer = mesh_client.get(&example).await;
         assert_eq!(answer.status, 200, "the example {example} gives {answer:?}");
     }
 }
@@ -53,17 +53,17 @@ async fn answers_on_a_recorded_network_are_as_documented() {
     let database = Database::fresh().await;
     load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
     let mesh = Mesh::start(&database).await;
-    let outside = Outside::of(&mesh);
-    let values = Values::of(&database).await;
-    assert_documented(&outside, values, "the recorded network").await;
+    let mesh_client = MeshClient::new(&mesh);
+    let values = Values::read(&database).await;
+    assert_documented(&mesh_client, values, "the recorded network").await;
 }
 
 /// Requests every operation and checks its answers against the document; each must succeed at least once.
-async fn assert_documented(outside: &Outside, mut values: Values, network: &str) {
-    outside.until_first_segment().await;
-    let segments = outside.get("/api/v2/networkhistory/segments").await.json();
+async fn assert_documented(mesh_client: &MeshClient, mut values: Values, network: &str) {
+    mesh_client.until_first_segment().await;
+    let segments = mesh_client.get("/api/v2/networkhistory/segments").await.json();
     values.put("toBlock", &first_text(&segments, "toHeight").unwrap());
-    let document = Document::of(outside).await;
+    let document = Document::fetch(mesh_client).await;
     let (mut wrong, mut counts) = (Vec::new(), BTreeMap::new());
     for operation in document.operations() {
         if operation.method == "POST" {
@@ -71,7 +71,7 @@ async fn assert_documented(outside: &Outside, mut values: Values, network: &str)
         }
         // Further pages are requested with the cursors of the first.
         let first = values.targets(&document, &operation).swap_remove(0);
-        let first = Answer::to(outside.request(operation.method.parse().unwrap(), &first)).await;
+        let first = Answer::to(mesh_client.request(operation.method.parse().unwrap(), &first)).await;
         let json = serde_json::from_slice(&first.body).unwrap_or_default();
         for (name, member) in [("pagination.after", "startCursor"), ("pagination.before", "endCursor")] {
             if let Some(cursor) = first_text(&json, member).filter(|cursor| !cursor.is_empty()) {
@@ -80,7 +80,7 @@ async fn assert_documented(outside: &Outside, mut values: Values, network: &str)
         }
         for target in values.targets(&document, &operation) {
             for (name, value) in variants(&operation) {
-                let request = outside.request(operation.method.parse().unwrap(), &target).header(name, value);
+                let request = mesh_client.request(operation.method.parse().unwrap(), &target).header(name, value);
                 let answer = Answer::to(request).await;
                 *counts.entry((operation.id.to_owned(), answer.status)).or_insert(0) += 1;
                 if let Some(complaint) = document.complaint(&operation, &answer) {

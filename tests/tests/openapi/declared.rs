@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use prost_reflect::{Kind, MessageDescriptor};
 use proto_msgs::{Contract, Method, OperationInfo, Segment};
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn path(operation: &OperationInfo) -> String {
 
 #[tokio::test]
 async fn the_document_has_every_operation_of_the_contract_and_nothing_else() {
-    let document = Document::of(&Outside::fixture().await).await;
+    let document = Document::fetch(&MeshClient::fixture().await).await;
     let mut expected = BTreeSet::new();
     for row in Contract::get().operations() {
         let method = if row.method == Method::Get { "GET" } else { "POST" };
@@ -61,7 +61,7 @@ async fn the_document_has_every_operation_of_the_contract_and_nothing_else() {
 
 #[tokio::test]
 async fn every_parameter_is_a_field_of_the_request_and_every_field_a_parameter() {
-    let document = Document::of(&Outside::fixture().await).await;
+    let document = Document::fetch(&MeshClient::fixture().await).await;
     for row in Contract::get().operations().iter().filter(|row| row.method == Method::Get) {
         let mut expected = BTreeMap::new();
         leaves(&row.request, "", &mut expected);
@@ -92,7 +92,7 @@ fn leaves(message: &MessageDescriptor, prefix: &str, found: &mut BTreeMap<String
 
 #[tokio::test]
 async fn every_message_enum_and_number_of_the_contract_that_a_client_meets_is_described() {
-    let document = Document::of(&Outside::fixture().await).await;
+    let document = Document::fetch(&MeshClient::fixture().await).await;
     let schemas = document.json["components"]["schemas"].as_object().unwrap();
     for row in Contract::get().operations() {
         let named = |message: &MessageDescriptor| schemas.contains_key(message.name());
@@ -129,7 +129,7 @@ async fn every_message_enum_and_number_of_the_contract_that_a_client_meets_is_de
 
 #[tokio::test]
 async fn every_example_is_one() {
-    let document = Document::of(&Outside::fixture().await).await;
+    let document = Document::fetch(&MeshClient::fixture().await).await;
     let mut count = 0;
     let mut wrong = Vec::new();
     each_object(&document.json, "", &mut |pointer, object| {
@@ -179,14 +179,14 @@ fn each_object(value: &Value, pointer: &str, look: &mut impl FnMut(&str, &serde_
 
 #[tokio::test]
 async fn the_document_is_served_as_the_rules_for_answers_say() {
-    let outside = Outside::fixture().await;
-    let whole = outside.get("/openapi.json").await;
+    let mesh_client = MeshClient::fixture().await;
+    let whole = mesh_client.get("/openapi.json").await;
     assert_eq!(whole.header("content-type"), Some("application/json"));
     assert_eq!(whole.header("access-control-allow-origin"), Some("*"));
     assert_eq!(whole.header("x-content-type-options"), Some("nosniff"));
     let etag = whole.header("etag").unwrap().to_owned();
 
-    let packed = outside.get_with("/openapi.json", "accept-encoding", "gzip").await;
+    let packed = mesh_client.get_with("/openapi.json", "accept-encoding", "gzip").await;
     assert_eq!(
         (packed.header("content-encoding"), packed.header("etag")),
         (Some("gzip"), Some(etag.as_str()))
@@ -195,18 +195,18 @@ async fn the_document_is_served_as_the_rules_for_answers_say() {
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed.body[..]), &mut unpacked).unwrap();
     assert_eq!(unpacked, whole.body);
 
-    let again = outside.get_with("/openapi.json", "if-none-match", &etag).await;
+    let again = mesh_client.get_with("/openapi.json", "if-none-match", &etag).await;
     assert_eq!((again.status, again.body.len()), (304, 0));
-    let pretty = outside.get("/openapi.json?pretty").await;
+    let pretty = mesh_client.get("/openapi.json?pretty").await;
     assert_eq!(pretty.json(), whole.json());
     assert!(pretty.body.len() > whole.body.len());
-    let head = outside.send("HEAD", "/openapi.json").await;
+    let head = mesh_client.send("HEAD", "/openapi.json").await;
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.header("content-length"), Some(whole.body.len().to_string().as_str()));
-    let options = outside.send("OPTIONS", "/openapi.json").await;
+    let options = mesh_client.send("OPTIONS", "/openapi.json").await;
     assert_eq!((options.status, options.header("allow")), (204, Some("GET, HEAD, OPTIONS")));
     for method in ["POST", "PUT", "DELETE"] {
-        let refused = outside.send(method, "/openapi.json").await;
+        let refused = mesh_client.send(method, "/openapi.json").await;
         assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD, OPTIONS")), "{method}");
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use jsonschema::Validator;
 use mesh_testbed::Answer;
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use serde_json::{Value, json};
 
 /// The document of a running gateway.
@@ -41,8 +41,8 @@ pub(crate) struct Parameter<'a> {
 
 impl Document {
     /// Gets the document from a gateway.
-    pub(crate) async fn of(outside: &Outside) -> Self {
-        let answer = outside.get("/openapi.json").await;
+    pub(crate) async fn fetch(mesh_client: &MeshClient) -> Self {
+        let answer = mesh_client.get("/openapi.json").await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let json = answer.json();
         let mut closed = json.clone();

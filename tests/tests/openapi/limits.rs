@@ -1,7 +1,7 @@
 //! `/limits` shows the configured limits.
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{fixture, client::MeshClient};
 
 use crate::openapi::document::Document;
 
@@ -16,9 +16,9 @@ async fn limits_that_are_set_are_told_and_hold() {
         .env("MESH_QUERY_TIMEOUT_MS", "7000")
         .start()
         .await;
-    let outside = Outside::of(&mesh);
-    let document = Document::of(&outside).await;
-    let answer = outside.get("/limits").await;
+    let mesh_client = MeshClient::new(&mesh);
+    let document = Document::fetch(&mesh_client).await;
+    let answer = mesh_client.get("/limits").await;
     assert_eq!(document.complaint(&document.operation("Limits"), &answer), None);
     let limits = answer.json();
     assert_eq!(limits["rows"]["pageDefault"], 1);
@@ -28,13 +28,13 @@ async fn limits_that_are_set_are_told_and_hold() {
     assert_eq!(limits["time"]["queryMs"], 7000);
 
     let rows = async |query: &str| {
-        let answer = outside.get(&format!("/api/v2/delegations{query}")).await;
+        let answer = mesh_client.get(&format!("/api/v2/delegations{query}")).await;
         answer.json()["delegations"]["edges"].as_array().map(Vec::len)
     };
     assert_eq!((rows("").await, rows("?pagination.first=3").await), (Some(1), Some(2)));
-    assert_eq!(outside.get("/accounts").await.status, 400);
+    assert_eq!(mesh_client.get("/accounts").await.status, 400);
     let post = |length: usize| {
-        let request = outside.request(reqwest::Method::POST, "/transaction/check");
+        let request = mesh_client.request(reqwest::Method::POST, "/transaction/check");
         Answer::to(request.header("content-type", "application/json").body(" ".repeat(length)))
     };
     assert_eq!((post(100).await.status, post(101).await.status), (400, 413));

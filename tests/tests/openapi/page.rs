@@ -1,7 +1,7 @@
 //! `/docs` in a browser: everything that it loads comes from this gateway, and its policy allows nothing
 //! else.
 
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 
 /// Hosts from which such pages often load fonts, scripts and pictures.
 const ELSEWHERE: [&str; 8] = [
@@ -24,8 +24,8 @@ fn named<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn everything_that_the_page_loads_is_here() {
-    let outside = Outside::fixture().await;
-    let page = outside.get("/docs").await;
+    let mesh_client = MeshClient::fixture().await;
+    let page = mesh_client.get("/docs").await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     let mut loaded = named(page.text(), "src");
     loaded.extend(named(page.text(), "href").into_iter().filter(|target| !target.starts_with("data:")));
@@ -33,7 +33,7 @@ async fn everything_that_the_page_loads_is_here() {
     let mut texts = vec![("/docs".to_owned(), page.text().to_owned())];
     for target in loaded {
         assert!(!target.contains(':') && !target.starts_with('/'), "{target} is not beside the page");
-        let answer = outside.get(&format!("/{target}")).await;
+        let answer = mesh_client.get(&format!("/{target}")).await;
         assert_eq!(answer.status, 200, "{target}");
         let kind = match target.rsplit('.').next() {
             Some("css") => "text/css; charset=utf-8",
@@ -53,15 +53,15 @@ async fn everything_that_the_page_loads_is_here() {
         }
     }
     for own in ["/docs", "/docs/page.js", "/docs/page.css"] {
-        assert!(!outside.get(own).await.text().contains("//www"), "{own}");
-        assert!(!outside.get(own).await.text().contains("http"), "{own}");
+        assert!(!mesh_client.get(own).await.text().contains("//www"), "{own}");
+        assert!(!mesh_client.get(own).await.text().contains("http"), "{own}");
     }
 }
 
 #[tokio::test]
 async fn the_page_may_ask_this_gateway_alone_and_runs_no_script_of_its_own_text() {
-    let outside = Outside::fixture().await;
-    let page = outside.get("/docs").await;
+    let mesh_client = MeshClient::fixture().await;
+    let page = mesh_client.get("/docs").await;
     let policy = page.header("content-security-policy").unwrap();
     let mut rules: Vec<&str> = policy.split(';').map(str::trim).collect();
     rules.sort_unstable();
@@ -83,6 +83,6 @@ async fn the_page_may_ask_this_gateway_alone_and_runs_no_script_of_its_own_text(
     assert!(!html.contains("<style") && !html.contains("style="), "{html}");
     assert!(!html.contains(" on"), "an event handler: {html}");
     for path in ["/docs/", "/docs/page", "/docs/../docs", "/docs/README.md", "/docs/swagger-ui.css.gz"] {
-        assert_eq!(outside.get(path).await.status, if path == "/docs/../docs" { 200 } else { 404 }, "{path}");
+        assert_eq!(mesh_client.get(path).await.status, if path == "/docs/../docs" { 200 } else { 404 }, "{path}");
     }
 }

@@ -1,7 +1,7 @@
 //! Refusals conform to the document: every parameter malformed and left out, sizes, bodies, stopped services.
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::{fixture, outside::Outside};
+use mesh_tests::{fixture, client::MeshClient};
 use serde_json::Value;
 
 use crate::openapi::{
@@ -23,9 +23,9 @@ async fn wrong(
 
 #[tokio::test]
 async fn what_is_refused_for_its_parameters_is_refused_as_documented() {
-    let outside = Outside::fixture().await;
-    let document = Document::of(&outside).await;
-    let values = Values::of(&fixture::database().await).await;
+    let mesh_client = MeshClient::fixture().await;
+    let document = Document::fetch(&mesh_client).await;
+    let values = Values::read(&fixture::database().await).await;
     let mut complaints = Vec::new();
     let mut refused = 0;
     for operation in document.operations().into_iter().filter(|operation| operation.method != "POST") {
@@ -46,16 +46,16 @@ async fn what_is_refused_for_its_parameters_is_refused_as_documented() {
         }
         targets.push(format!("{base}{}x={}", joint(&base), "x".repeat(9000)));
         for target in targets {
-            let answer = Answer::to(outside.request(operation.method.parse().unwrap(), &target)).await;
+            let answer = Answer::to(mesh_client.request(operation.method.parse().unwrap(), &target)).await;
             refused += usize::from(answer.status >= 400);
             let complaint = document.complaint(&operation, &answer);
             let shown = &target[..target.len().min(200)];
             complaints.extend(complaint.map(|complaint| format!("{shown}: {complaint}: {answer:?}")));
         }
         let large =
-            outside.request(operation.method.parse().unwrap(), &base).header("x-large", "x".repeat(20_000));
+            mesh_client.request(operation.method.parse().unwrap(), &base).header("x-large", "x".repeat(20_000));
         complaints.extend(wrong(&document, &operation, large, "with large headers").await);
-        let unwanted = outside.request(operation.method.parse().unwrap(), &base).body(vec![b' '; 3 << 20]);
+        let unwanted = mesh_client.request(operation.method.parse().unwrap(), &base).body(vec![b' '; 3 << 20]);
         complaints.extend(wrong(&document, &operation, unwanted, "with a large body").await);
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -75,8 +75,8 @@ fn without(target: &str, name: &str) -> String {
 
 #[tokio::test]
 async fn bodies_are_answered_as_documented() {
-    let outside = Outside::fixture().await;
-    let document = Document::of(&outside).await;
+    let mesh_client = MeshClient::fixture().await;
+    let document = Document::fetch(&mesh_client).await;
     let mut complaints = Vec::new();
     for operation in document.operations().into_iter().filter(|operation| operation.method == "POST") {
         let examples = operation.json.pointer("/requestBody/content/application~1json/examples");
@@ -86,7 +86,7 @@ async fn bodies_are_answered_as_documented() {
         bodies.push(format!(r#"{{"x":"{}"}}"#, "x".repeat(3 << 20)));
         for body in bodies {
             let what = body[..body.len().min(100)].to_owned();
-            let request = outside.request(reqwest::Method::POST, operation.path);
+            let request = mesh_client.request(reqwest::Method::POST, operation.path);
             let request = request.header("content-type", "application/json").body(body);
             complaints.extend(wrong(&document, &operation, request, &what).await);
         }
@@ -99,13 +99,13 @@ async fn services_that_are_away_are_told_of_as_documented() {
     let database = fixture::database().await;
     let mesh =
         Mesh::configure(&database).without("query").without("node-info").without("export").start().await;
-    let outside = Outside::of(&mesh);
-    let document = Document::of(&outside).await;
-    let values = Values::of(&database).await;
+    let mesh_client = MeshClient::new(&mesh);
+    let document = Document::fetch(&mesh_client).await;
+    let values = Values::read(&database).await;
     let mut complaints = Vec::new();
     for operation in document.operations().into_iter().filter(|operation| operation.method != "POST") {
         let target = values.targets(&document, &operation).swap_remove(0);
-        let answer = Answer::to(outside.request(operation.method.parse().unwrap(), &target)).await;
+        let answer = Answer::to(mesh_client.request(operation.method.parse().unwrap(), &target)).await;
         let is_of_the_edge = operation.json["tags"][0] == "edge";
         assert_eq!(answer.status, if is_of_the_edge { 200 } else { 503 }, "{target}: {answer:?}");
         let complaint = document.complaint(&operation, &answer);
@@ -116,10 +116,10 @@ async fn services_that_are_away_are_told_of_as_documented() {
 
 #[tokio::test]
 async fn what_the_document_does_not_tell_is_seen() {
-    let outside = Outside::fixture().await;
-    let document = Document::of(&outside).await;
+    let mesh_client = MeshClient::fixture().await;
+    let document = Document::fetch(&mesh_client).await;
     let operation = document.operation("GetWithdrawal");
-    let answer = outside.get(&format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL)).await;
+    let answer = mesh_client.get(&format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL)).await;
     assert_eq!(document.complaint(&operation, &answer), None);
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut json = answer.json();
@@ -143,7 +143,7 @@ async fn what_the_document_does_not_tell_is_seen() {
     ] {
         assert!(document.complaint(&operation, &other).is_some(), "{other:?}");
     }
-    let refused = outside.get("/api/v2/withdrawal/zz").await;
+    let refused = mesh_client.get("/api/v2/withdrawal/zz").await;
     assert_eq!(document.complaint(&operation, &refused), None);
     // The application number of another operation.
     let other = document.operation("GetOracleSpec");

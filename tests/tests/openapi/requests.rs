@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mesh_testbed::Database;
-use mesh_tests::fixture::NOBODY;
+use mesh_tests::fixture::UNKNOWN_ID;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(crate) struct Values(BTreeMap<String, Vec<String>>);
 
 impl Values {
     /// Reads the values from a database.
-    pub(crate) async fn of(database: &Database) -> Self {
+    pub(crate) async fn read(database: &Database) -> Self {
         let client = database.connect().await;
         let mut values = BTreeMap::new();
         for (names, statement) in KEPT {
@@ -69,7 +69,7 @@ impl Values {
                 &["0", "1687258799120456000"]
             }
             Some("string") if schema["pattern"].is_null() => &["text"],
-            _ => &[NOBODY],
+            _ => &[UNKNOWN_ID],
         };
         texts.iter().map(|text| (*text).to_owned()).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use mesh_tests::{outside::Outside, say};
+use mesh_tests::{client::MeshClient, say};
 
 const VALIDATE: &str = "
 import json, sys
@@ -24,7 +24,7 @@ async fn a_public_validator_finds_nothing() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
-    let document = Outside::fixture().await.get("/openapi.json").await;
+    let document = MeshClient::fixture().await.get("/openapi.json").await;
     assert_eq!(validate(&document.body).await, "0");
     let mut broken = document.json();
     broken.as_object_mut().unwrap().remove("info");

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use serde_json::Value;
 use tokio_postgres::Client;
 
 use crate::paging::{
     list::{LISTS, List},
-    page::{Ask, Page, View},
+    page::{PageRequest, Page, View},
     seeds,
 };
 
@@ -55,10 +55,10 @@ impl Churn {
     }
 }
 
-async fn walk(mesh: &Outside, churn: &mut Churn, size: usize, backwards: bool, oldest_first: bool) {
+async fn walk(mesh: &MeshClient, churn: &mut Churn, size: usize, backwards: bool, oldest_first: bool) {
     let list = churn.list;
     let view = View::numbered(list, &[]);
-    let ask = if backwards { Ask::last(size) } else { Ask::first(size) }.in_order(oldest_first);
+    let ask = if backwards { PageRequest::last(size) } else { PageRequest::first(size) }.in_order(oldest_first);
     let mut seen: Vec<Value> = Vec::new();
     let mut next = ask.clone();
     loop {
@@ -89,7 +89,7 @@ async fn walk(mesh: &Outside, churn: &mut Churn, size: usize, backwards: bool, o
 async fn p7_rows_that_come_and_go_while_walking_hide_no_other_row_and_repeat_none() {
     let database = Database::fresh().await;
     let mesh = Mesh::start(&database).await;
-    let mesh = Outside::of(&mesh);
+    let mesh = MeshClient::new(&mesh);
     for seed in seeds() {
         for list in LISTS {
             let mut churn = Churn::start(&database, list, seed).await;
@@ -111,14 +111,14 @@ async fn p7_rows_that_come_and_go_while_walking_hide_no_other_row_and_repeat_non
 async fn p11_edges_and_flags_of_a_page_are_of_one_moment() {
     let database = Database::fresh().await;
     let mesh = Mesh::start(&database).await;
-    let mesh = Outside::of(&mesh);
+    let mesh = MeshClient::new(&mesh);
     let client = database.connect().await;
     let (low, high) = ([1, 2, 3], [7, 8, 9]);
     for list in LISTS {
         client.batch_execute(&list.insert(&low)).await.unwrap();
         let view = View::numbered(list, &low);
         let other = View::numbered(list, &high);
-        let ask = Ask::first(5).at(list, &list.key(5));
+        let ask = PageRequest::first(5).from_position(list, &list.key(5));
         let allowed = [view.expected(&ask), other.expected(&ask)];
         assert_ne!(allowed[0], allowed[1]);
         let swap = |away: [i64; 3], here: [i64; 3]| {

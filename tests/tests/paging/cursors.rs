@@ -2,16 +2,16 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mesh_testbed::{Answer, Database, Mesh};
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use serde_json::json;
 
 use crate::paging::{
     list::{LISTS, List, Part, cursor, cursor_of_json, number, text},
-    page::{Ask, Page, View},
-    stage::{SEVEN, seven, stored, views},
+    page::{PageRequest, Page, View},
+    meshes::{SEVEN, seven, stored, views},
 };
 
-async fn ask_with(mesh: &Outside, view: &View, side: &str, cursor: &str) -> Answer {
+async fn ask_with(mesh: &MeshClient, view: &View, side: &str, cursor: &str) -> Answer {
     let escaped = cursor.replace('%', "%25").replace('+', "%2B").replace('&', "%26").replace('#', "%23");
     mesh.get(&format!("{}&pagination.{side}={escaped}", view.path)).await
 }
@@ -21,16 +21,16 @@ async fn p7_a_cursor_may_be_used_with_any_size_direction_and_order() {
     let (mesh, views) = seven().await;
     for view in &views {
         // Cursors of pages of one kind are used for pages of all kinds.
-        for source in [Ask::first(2), Ask::last(5), Ask::first(3).oldest_first(), Ask::last(1).oldest_first()]
+        for source in [PageRequest::first(2), PageRequest::last(5), PageRequest::first(3).oldest_first(), PageRequest::last(1).oldest_first()]
         {
             let page = view.get(&mesh, &source).await;
             for (text, _) in &page.edges {
                 let key = &view.row_of(text).expect("a row of the view").key;
                 for size in [1, 4, 100] {
-                    for ask in [Ask::first(size), Ask::last(size)] {
+                    for ask in [PageRequest::first(size), PageRequest::last(size)] {
                         for oldest_first in [false, true] {
                             let ask = ask.clone().in_order(oldest_first);
-                            let expected = view.expected(&ask.clone().at(view.list, key));
+                            let expected = view.expected(&ask.clone().from_position(view.list, key));
                             assert_eq!(view.answer(&mesh, &ask.cursor(text)).await, expected);
                         }
                     }
@@ -45,18 +45,18 @@ async fn p7_a_cursor_stays_valid_over_a_restart_and_on_another_replica() {
     let database = stored(&SEVEN).await;
     let mut mesh = Mesh::start(&database).await;
     let views = views(&SEVEN);
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     let mut cursors = Vec::new();
     for view in &views {
-        cursors.push(view.get(&outside, &Ask::first(2)).await.end);
+        cursors.push(view.get(&mesh_client, &PageRequest::first(2)).await.end);
     }
     mesh.service_mut("query").restart().await;
     let other = Mesh::start(&database).await;
-    let other = Outside::of(&other);
+    let other = MeshClient::new(&other);
     for (view, cursor) in views.iter().zip(&cursors) {
-        let expected = view.expected(&Ask::first(2).at(view.list, &view.list.key(6)));
-        for mesh in [&outside, &other] {
-            assert_eq!(view.answer(mesh, &Ask::first(2).cursor(cursor)).await, expected);
+        let expected = view.expected(&PageRequest::first(2).from_position(view.list, &view.list.key(6)));
+        for mesh in [&mesh_client, &other] {
+            assert_eq!(view.answer(mesh, &PageRequest::first(2).cursor(cursor)).await, expected);
         }
     }
 }
@@ -82,9 +82,9 @@ async fn p7_a_position_between_two_rows_is_a_place_like_any_other() {
             positions.extend([-1000, -999, -501, -1, 1, 499, 999, 1000].map(|ns| beside(start + ns, "")));
         }
         for position in &positions {
-            for ask in [Ask::first(2), Ask::last(2)] {
+            for ask in [PageRequest::first(2), PageRequest::last(2)] {
                 for oldest_first in [false, true] {
-                    view.get(&mesh, &ask.clone().in_order(oldest_first).at(list, position)).await;
+                    view.get(&mesh, &ask.clone().in_order(oldest_first).from_position(list, position)).await;
                 }
             }
         }
@@ -108,7 +108,7 @@ async fn p8_a_cursor_is_base64_of_compact_json_without_padding() {
     ];
     for (view, (list, json)) in views.iter().zip(shown) {
         assert_eq!(view.list, list);
-        let page = view.get(&mesh, &Ask::first(1)).await;
+        let page = view.get(&mesh, &PageRequest::first(1)).await;
         assert_eq!(page.start, cursor_of_json(&json));
         assert!(!page.start.contains(['=', '+', '/']));
     }
@@ -126,22 +126,22 @@ async fn p8_the_standard_alphabet_and_padding_are_taken() {
     }
     client.batch_execute(&List::Proposals.insert(&[1])).await.unwrap();
     let mesh = Mesh::start(&database).await;
-    let mesh = Outside::of(&mesh);
+    let mesh = MeshClient::new(&mesh);
     let view = View::new(List::Proposals, "", Vec::new());
     let mut letters = String::new();
     for (tag, height) in tags.iter().zip(10..) {
         let json = json!({ "k": [height.to_string(), tag], "o": "pup" }).to_string();
         let standard = STANDARD.encode(&json);
-        let expected = view.answer(&mesh, &Ask::first(3).cursor(&cursor_of_json(&json))).await;
+        let expected = view.answer(&mesh, &PageRequest::first(3).cursor(&cursor_of_json(&json))).await;
         for text in [standard.as_str(), standard.trim_end_matches('=')] {
             let answer = ask_with(&mesh, &view, "first=3&pagination.after", text).await;
             assert_eq!(answer.status, 200, "{text}: {answer:?}");
-            assert_eq!(Page::of(view.list, &answer), expected, "{text}");
+            assert_eq!(Page::from_answer(view.list, &answer), expected, "{text}");
         }
         // A `+` that a client did not escape is decoded as a space.
         let careless =
             mesh.get(&format!("{}pagination.first=3&pagination.after={standard}", view.path)).await;
-        assert_eq!(Page::of(view.list, &careless), expected, "{standard}");
+        assert_eq!(Page::from_answer(view.list, &careless), expected, "{standard}");
         letters.push_str(&standard);
     }
     assert!(letters.contains('+') && letters.contains('/') && letters.contains('='), "{letters}");
@@ -219,7 +219,7 @@ async fn p8_a_cursor_has_at_most_1024_characters() {
             .find(|key| cursor(List::Proposals, key).len() == characters)
     };
     let longest = of_length(1024).unwrap();
-    view.get(&mesh, &Ask::first(9).at(List::Proposals, &longest)).await;
+    view.get(&mesh, &PageRequest::first(9).from_position(List::Proposals, &longest)).await;
     let too_long = cursor(List::Proposals, &of_length(1026).unwrap());
     let answer = ask_with(&mesh, &view, "after", &too_long).await;
     assert_eq!((answer.status, &answer.json()["details"][0]["code"]), (400, &10028.into()));
@@ -260,13 +260,13 @@ async fn p12_filters_may_change_under_a_cursor() {
                 passing(&[2], format!("nodeId={:0>64}&epochId=2", "cc")),
             ],
         };
-        let page = view.get(&mesh, &Ask::first(7)).await;
+        let page = view.get(&mesh, &PageRequest::first(7)).await;
         for other in &filtered {
             for (text, number) in page.cursors().zip(SEVEN.into_iter().rev()) {
                 for ask in
-                    [Ask::first(2), Ask::last(2), Ask::first(2).oldest_first(), Ask::last(2).oldest_first()]
+                    [PageRequest::first(2), PageRequest::last(2), PageRequest::first(2).oldest_first(), PageRequest::last(2).oldest_first()]
                 {
-                    let expected = other.expected(&ask.clone().at(list, &list.key(number)));
+                    let expected = other.expected(&ask.clone().from_position(list, &list.key(number)));
                     assert_eq!(
                         other.answer(&mesh, &ask.cursor(text)).await,
                         expected,

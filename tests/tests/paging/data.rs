@@ -44,7 +44,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-fn at(us: i64) -> String {
+fn timestamp(us: i64) -> String {
     format!("to_timestamp(0) + {us} * interval '1 us'")
 }
 
@@ -57,7 +57,7 @@ fn delegations(random: &mut SmallRng) -> (String, Vec<View>) {
         let amount = random.random_bool(0.8).then(|| random.random_range(0..i64::MAX).to_string());
         let (epoch, party, node) = key;
         let stored = amount.as_deref().unwrap_or("NULL");
-        values.push(format!("('{party}', '{node}', {epoch}, {stored}, 'tx', {}, {seq_num})", at(block)));
+        values.push(format!("('{party}', '{node}', {epoch}, {stored}, 'tx', {}, {seq_num})", timestamp(block)));
         let newest = latest.entry(key).or_insert(((block, seq_num), amount.clone()));
         if newest.0 <= (block, seq_num) {
             *newest = ((block, seq_num), amount);
@@ -104,7 +104,7 @@ fn summaries(random: &mut SmallRng) -> (String, Vec<View>) {
         let (epoch, market, asset, reward_type) = key;
         let stored = amount.map_or("NULL".to_owned(), |amount| amount.to_string());
         let party = one_of(&IDS, random);
-        let time = at(random.random_range(1..9));
+        let time = timestamp(random.random_range(1..9));
         let reward = format!("'{party}', '{asset}', '{market}', '{reward_type}', {epoch}, {stored}, 0.5");
         values.push(format!("({reward}, {time}, 'tx', {time}, {seq_num})"));
     }
@@ -147,7 +147,7 @@ fn proposals(random: &mut SmallRng) -> (String, Vec<View>) {
         let status = format!("PROTOCOL_UPGRADE_PROPOSAL_STATUS_{}", one_of(&STATUSES, random));
         let list = approvers.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(", ");
         let tag = quoted(tag);
-        values.push(format!("({height}, {tag}, ARRAY[{list}]::text[], '{status}', 'tx', {})", at(time)));
+        values.push(format!("({height}, {tag}, ARRAY[{list}]::text[], '{status}', 'tx', {})", timestamp(time)));
         latest.insert(key, (approvers, status));
     }
     let view = |filters: &str, passes: &dyn Fn(&[&str], &str) -> bool| {
@@ -195,7 +195,7 @@ fn candles(random: &mut SmallRng) -> (String, Vec<View>) {
         for seq_num in 0..random.random_range(1..4) {
             let (time, market) = (block + seq_num, one_of(&markets, random));
             let (price, size) = (random.random_range(1..9), random.random_range(0..1_000_000_u64));
-            let (stored, block_time) = (at(time), at(block));
+            let (stored, block_time) = (timestamp(time), timestamp(block));
             let ids = "'b', 's', 1, 'bo', 'so', 1";
             values.push(format!(
                 "({stored}, 'tx', {block_time}, {seq_num}, 'id', '{market}', {price}, {size}, {ids})"

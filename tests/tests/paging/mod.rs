@@ -6,7 +6,7 @@ mod data;
 mod list;
 mod page;
 mod rules;
-mod stage;
+mod meshes;
 mod walks;
 mod worked_table;
 

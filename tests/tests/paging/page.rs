@@ -1,14 +1,14 @@
 //! The request of a page, the received page, and the page that the contract requires.
 
 use mesh_testbed::Answer;
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use serde_json::{Value, json};
 
 use crate::paging::list::{Key, List, Part, Row, cursor};
 
 /// Parameters of a page request. Without a direction it is the first page forwards, newest first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ask {
+pub(crate) struct PageRequest {
     size: Option<usize>,
     backwards: bool,
     oldest_first: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Ask {
     cursor: Option<String>,
 }
 
-impl Ask {
+impl PageRequest {
     pub(crate) fn first(size: usize) -> Self {
         Self { size: Some(size), ..Self::default() }
     }
@@ -26,7 +26,7 @@ impl Ask {
     }
 
     /// Starts at a position, with a cursor that the test encodes itself.
-    pub(crate) fn at(self, list: List, key: &[Part]) -> Self {
+    pub(crate) fn from_position(self, list: List, key: &[Part]) -> Self {
         Self { position: Some(key.to_vec()), cursor: Some(cursor(list, key)), ..self }
     }
 
@@ -90,7 +90,7 @@ impl View {
     }
 
     /// The page that P1, P3, P9 and P10 require.
-    pub(crate) fn expected(&self, ask: &Ask) -> Page {
+    pub(crate) fn expected(&self, ask: &PageRequest) -> Page {
         let display = self.displayed(ask.oldest_first);
         // Numbers of rows before the position, and before or at it, in display order.
         let comes_before = |row: &Row, position: &Key| {
@@ -114,17 +114,17 @@ impl View {
     }
 
     /// Gets a page and asserts that it is the expected one.
-    pub(crate) async fn get(&self, mesh: &Outside, ask: &Ask) -> Page {
+    pub(crate) async fn get(&self, mesh: &MeshClient, ask: &PageRequest) -> Page {
         let page = self.answer(mesh, ask).await;
         assert_eq!(page, self.expected(ask), "{} {ask:?}", self.path);
         page
     }
 
     /// Gets a page.
-    pub(crate) async fn answer(&self, mesh: &Outside, ask: &Ask) -> Page {
+    pub(crate) async fn answer(&self, mesh: &MeshClient, ask: &PageRequest) -> Page {
         let answer = mesh.get(&format!("{}{}", self.path, ask.query())).await;
         assert_eq!(answer.status, 200, "{} {ask:?}: {answer:?}", self.path);
-        Page::of(self.list, &answer)
+        Page::from_answer(self.list, &answer)
     }
 }
 
@@ -146,7 +146,7 @@ impl Page {
     }
 
     /// Reads a page from an answer; asserts that it has the contract's members and no others.
-    pub(crate) fn of(list: List, answer: &Answer) -> Self {
+    pub(crate) fn from_answer(list: List, answer: &Answer) -> Self {
         let body = answer.json();
         let page = &body[list.member()];
         let text = |value: &Value| value.as_str().map(str::to_owned).expect("a text");

@@ -1,17 +1,17 @@
 //! Walks over random lists give every row once, in display order, with true flags and cursors (I5).
 
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 
 use crate::paging::{
     list::{LISTS, List},
-    page::{Ask, View},
-    stage::RandomLists,
+    page::{PageRequest, View},
+    meshes::RandomLists,
 };
 
 /// Walks a view to its end; asserts that each page is the contract's, and that the pages together are the
 /// view.
-async fn walk(mesh: &Outside, view: &View, size: usize, backwards: bool, oldest_first: bool) {
-    let ask = if backwards { Ask::last(size) } else { Ask::first(size) }.in_order(oldest_first);
+async fn walk(mesh: &MeshClient, view: &View, size: usize, backwards: bool, oldest_first: bool) {
+    let ask = if backwards { PageRequest::last(size) } else { PageRequest::first(size) }.in_order(oldest_first);
     let mut pages = Vec::new();
     let mut next = ask.clone();
     loop {
@@ -25,7 +25,7 @@ async fn walk(mesh: &Outside, view: &View, size: usize, backwards: bool, oldest_
             pages.push(page);
         }
         let Some(row) = end.filter(|_| more).and_then(|end| view.row_of(&end)) else { break };
-        next = ask.clone().at(view.list, &row.key);
+        next = ask.clone().from_position(view.list, &row.key);
     }
     let walked: Vec<_> = pages.iter().flat_map(|page| page.nodes()).collect();
     let whole: Vec<_> = view.displayed(oldest_first).into_iter().map(|row| &row.node).collect();
@@ -34,7 +34,7 @@ async fn walk(mesh: &Outside, view: &View, size: usize, backwards: bool, oldest_
 
 async fn walk_everything(list: List) {
     for lists in RandomLists::all().await {
-        let mesh = lists.outside();
+        let mesh = lists.mesh_client();
         for view in lists.views(list) {
             for size in [1, 2, 7, 1000, view.rows.len() + 1] {
                 for (backwards, oldest_first) in [(false, false), (true, false), (false, true), (true, true)]
@@ -71,15 +71,15 @@ async fn delegations_are_walked_each_once() {
 #[tokio::test]
 async fn any_position_is_a_place_in_any_view() {
     for lists in RandomLists::all().await {
-        let mesh = lists.outside();
+        let mesh = lists.mesh_client();
         for list in LISTS {
             let positions: Vec<_> = lists.views(list).flat_map(|view| view.rows.iter().step_by(9)).collect();
             for view in lists.views(list) {
                 for row in &positions {
-                    for ask in [Ask::first(3), Ask::last(3)] {
+                    for ask in [PageRequest::first(3), PageRequest::last(3)] {
                         for oldest_first in [false, true] {
                             let ask = ask.clone().in_order(oldest_first);
-                            view.get(&mesh, &ask.at(view.list, &row.key)).await;
+                            view.get(&mesh, &ask.from_position(view.list, &row.key)).await;
                         }
                     }
                 }

@@ -2,18 +2,18 @@
 //! and P10.
 
 use mesh_testbed::Mesh;
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 
 use crate::paging::{
     list::{LISTS, List, cursor},
-    page::{Ask, Page, View},
-    stage::{SEVEN, seven, stored},
+    page::{PageRequest, Page, View},
+    meshes::{SEVEN, seven, stored},
 };
 
 /// Asserts that every list gives these rows and flags; a page without rows has no cursors.
 async fn expect(
-    mesh: &Outside,
-    ask: impl Fn(List) -> Ask,
+    mesh: &MeshClient,
+    ask: impl Fn(List) -> PageRequest,
     numbers: &[i64],
     has_next: bool,
     has_previous: bool,
@@ -26,24 +26,24 @@ async fn expect(
     }
 }
 
-fn after(size: usize, number: i64) -> impl Fn(List) -> Ask {
-    move |list| Ask::first(size).at(list, &list.key(number))
+fn after(size: usize, number: i64) -> impl Fn(List) -> PageRequest {
+    move |list| PageRequest::first(size).from_position(list, &list.key(number))
 }
 
-fn before(size: usize, number: i64) -> impl Fn(List) -> Ask {
-    move |list| Ask::last(size).at(list, &list.key(number))
+fn before(size: usize, number: i64) -> impl Fn(List) -> PageRequest {
+    move |list| PageRequest::last(size).from_position(list, &list.key(number))
 }
 
 #[tokio::test]
 async fn the_rows_about_seven_rows_going_forwards() {
     let (mesh, _) = seven().await;
-    expect(&mesh, |_| Ask::first(3), &[7, 6, 5], true, false).await;
+    expect(&mesh, |_| PageRequest::first(3), &[7, 6, 5], true, false).await;
     expect(&mesh, after(3, 5), &[4, 3, 2], true, true).await;
     expect(&mesh, after(3, 2), &[1], false, true).await;
     expect(&mesh, after(3, 1), &[], false, true).await;
     expect(&mesh, after(3, 0), &[], false, true).await;
-    expect(&mesh, |_| Ask::first(7), &[7, 6, 5, 4, 3, 2, 1], false, false).await;
-    expect(&mesh, |_| Ask::first(3).oldest_first(), &[1, 2, 3], true, false).await;
+    expect(&mesh, |_| PageRequest::first(7), &[7, 6, 5, 4, 3, 2, 1], false, false).await;
+    expect(&mesh, |_| PageRequest::first(3).oldest_first(), &[1, 2, 3], true, false).await;
     expect(&mesh, |list| after(2, 7)(list).oldest_first(), &[], false, true).await;
 }
 
@@ -51,18 +51,18 @@ async fn the_rows_about_seven_rows_going_forwards() {
 async fn the_row_about_a_cursor_whose_row_was_deleted() {
     let database = stored(&SEVEN).await;
     let mesh = Mesh::start(&database).await;
-    let (outside, client) = (Outside::of(&mesh), database.connect().await);
+    let (mesh_client, client) = (MeshClient::new(&mesh), database.connect().await);
     for list in LISTS {
         client.batch_execute(&list.delete(5)).await.unwrap();
     }
-    expect(&outside, after(3, 5), &[4, 3, 2], true, true).await;
-    expect(&outside, before(2, 5), &[7, 6], true, false).await;
+    expect(&mesh_client, after(3, 5), &[4, 3, 2], true, true).await;
+    expect(&mesh_client, before(2, 5), &[7, 6], true, false).await;
 }
 
 #[tokio::test]
 async fn the_rows_about_seven_rows_going_backwards() {
     let (mesh, _) = seven().await;
-    expect(&mesh, |_| Ask::last(3), &[3, 2, 1], false, true).await;
+    expect(&mesh, |_| PageRequest::last(3), &[3, 2, 1], false, true).await;
     expect(&mesh, before(2, 3), &[5, 4], true, true).await;
     expect(&mesh, before(3, 5), &[7, 6], true, false).await;
     expect(&mesh, before(3, 7), &[], true, false).await;
@@ -73,8 +73,8 @@ async fn the_rows_about_seven_rows_going_backwards() {
 
 #[tokio::test]
 async fn the_row_about_an_empty_table_and_positions_in_it() {
-    let mesh = Outside::empty().await;
-    expect(&mesh, |_| Ask::first(3), &[], false, false).await;
+    let mesh = MeshClient::empty().await;
+    expect(&mesh, |_| PageRequest::first(3), &[], false, false).await;
     expect(&mesh, after(2, 3), &[], false, false).await;
     expect(&mesh, before(2, 3), &[], false, false).await;
 }

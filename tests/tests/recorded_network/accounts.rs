@@ -37,7 +37,7 @@ pub(crate) const TYPES: [(i32, &str); 17] = [
 struct Accounts(Vec<Value>);
 
 impl Accounts {
-    fn of(recording: &Recording) -> Self {
+    fn from_recording(recording: &Recording) -> Self {
         let balances = recording.table("balances");
         let newest = balances.newest(|row| row.text("account_id"), |row| row.ns("block_time"));
         let accounts = recording.table("accounts");
@@ -75,9 +75,9 @@ impl Accounts {
 #[test]
 fn all_accounts_are_listed_with_their_latest_balances() {
     with_recording(async |recording| {
-        let accounts = Accounts::of(recording);
+        let accounts = Accounts::from_recording(recording);
         assert_eq!(accounts.0.len(), 182);
-        let mut check = Check::of(recording, "ListAccounts, all");
+        let mut check = Check::new(recording, "ListAccounts, all");
         for filter in ["", "?party=&market="] {
             assert_eq!(accounts.compare(&mut check, filter, |_| true).await, 182);
         }
@@ -88,8 +88,8 @@ fn all_accounts_are_listed_with_their_latest_balances() {
 #[test]
 fn accounts_are_found_by_every_party_and_by_every_market() {
     with_recording(async |recording| {
-        let accounts = Accounts::of(recording);
-        let mut check = Check::of(recording, "ListAccounts, by party or market");
+        let accounts = Accounts::from_recording(recording);
+        let mut check = Check::new(recording, "ListAccounts, by party or market");
         let mut found = 0;
         for party in accounts.values("party") {
             found +=
@@ -108,8 +108,8 @@ fn accounts_are_found_by_every_party_and_by_every_market() {
 #[test]
 fn accounts_are_found_by_every_pair_of_party_and_market_whether_it_occurs_or_not() {
     with_recording(async |recording| {
-        let accounts = Accounts::of(recording);
-        let mut check = Check::of(recording, "ListAccounts, by party and market");
+        let accounts = Accounts::from_recording(recording);
+        let mut check = Check::new(recording, "ListAccounts, by party and market");
         let (mut occurring, mut not_occurring) = (0, 0);
         for party in accounts.values("party") {
             for market in accounts.values("market").into_iter().filter(|market| !market.is_empty()) {
@@ -129,8 +129,8 @@ fn accounts_are_found_by_every_pair_of_party_and_market_whether_it_occurs_or_not
 #[test]
 fn unknown_owners_have_no_accounts_and_sixty_four_zeros_are_the_network() {
     with_recording(async |recording| {
-        let accounts = Accounts::of(recording);
-        let mut check = Check::of(recording, "ListAccounts, unknown ids, zeros and upper case");
+        let accounts = Accounts::from_recording(recording);
+        let mut check = Check::new(recording, "ListAccounts, unknown ids, zeros and upper case");
         for filter in [format!("?party={UNKNOWN}"), format!("?market={UNKNOWN}")] {
             assert_eq!(accounts.compare(&mut check, &filter, |_| false).await, 0);
         }

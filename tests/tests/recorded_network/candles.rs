@@ -120,7 +120,7 @@ fn candles_are_those_of_the_recording_and_those_that_follow_from_the_trades() {
             ("ListCandleData, as recorded", &recorded),
             ("ListCandleData, recomputed from trades", &recomputed),
         ] {
-            let mut check = Check::of(recording, told);
+            let mut check = Check::new(recording, told);
             for (id, of_id) in candles {
                 listing(Some(of_id)).compare(&mut check, &path_of(id)).await;
             }
@@ -132,7 +132,7 @@ fn candles_are_those_of_the_recording_and_those_that_follow_from_the_trades() {
 #[test]
 fn pages_of_candles_hold_every_candle_once() {
     with_recording(async |recording| {
-        let mut check = Check::of(recording, "ListCandleData, page by page");
+        let mut check = Check::new(recording, "ListCandleData, page by page");
         for (id, of_id) in &recomputed(recording) {
             for size in [1, 2, 3, 1000] {
                 listing(Some(of_id)).walk(&mut check, &path_of(id), size).await;
@@ -145,7 +145,7 @@ fn pages_of_candles_hold_every_candle_once() {
 #[test]
 fn bounds_of_time_take_the_start_in_and_leave_the_end_out() {
     with_recording(async |recording| {
-        let mut check = Check::of(recording, "ListCandleData, between two times");
+        let mut check = Check::new(recording, "ListCandleData, between two times");
         for (id, of_id) in &recomputed(recording) {
             let all = listing(Some(of_id));
             // Bounds around every start, and 0, which is no bound.
@@ -172,7 +172,7 @@ fn bounds_of_time_take_the_start_in_and_leave_the_end_out() {
 #[test]
 fn markets_without_trades_have_no_candles_and_letter_case_does_not_matter() {
     with_recording(async |recording| {
-        let mut check = Check::of(recording, "ListCandleData, all markets and an unknown one");
+        let mut check = Check::new(recording, "ListCandleData, all markets and an unknown one");
         let (markets, candles) = (recording.table("markets"), recomputed(recording));
         let markets: BTreeSet<&str> = markets.rows().map(|row| row.text("id")).chain([UNKNOWN]).collect();
         for market in markets {

@@ -1,7 +1,7 @@
 //! Requests an operation, compares its answers, and counts the comparisons.
 
 use mesh_testbed::Answer;
-use mesh_tests::rpc::{Called, assert_refused};
+use mesh_tests::rpc::{Call, assert_refused};
 use serde_json::Value;
 
 use crate::recorded_network::{
@@ -24,13 +24,13 @@ pub(crate) struct Check<'a> {
 
 impl<'a> Check<'a> {
     /// Checks of an operation whose answers name the newest block in their headers.
-    pub(crate) fn of(recording: &'a Recording, operation: &'static str) -> Self {
+    pub(crate) fn new(recording: &'a Recording, operation: &'static str) -> Self {
         Self { recording, operation, names_head: true, answers: 0, rows: 0, refusals: 0 }
     }
 
     /// Checks of an operation whose answers need not name the newest block.
     pub(crate) fn without_head(recording: &'a Recording, operation: &'static str) -> Self {
-        Self { names_head: false, ..Self::of(recording, operation) }
+        Self { names_head: false, ..Self::new(recording, operation) }
     }
 
     /// Asserts that the path is answered with exactly this value, which contains this many rows.
@@ -58,7 +58,7 @@ impl<'a> Check<'a> {
         assert_eq!(found, (status, Some(code), Some(number)), "{path}: {answer:?}");
         assert_eq!(detail["@type"], "type.googleapis.com/api.v2.ErrorDetail", "{path}");
         assert!(answer.header("x-request-id").is_some(), "{path}: {answer:?}");
-        if let Some(called) = Called::by_path(path).filter(|called| !called.operation.streaming) {
+        if let Some(called) = Call::from_path(path).filter(|called| !called.operation.streaming) {
             assert_refused(self.recording.rpc.call(&called).await, code, number);
         }
         self.refusals += 1;
@@ -76,7 +76,7 @@ impl<'a> Check<'a> {
 
     /// Asserts that gRPC gives the same answer.
     async fn same_over_grpc(&self, path: &str, expected: &Value) {
-        let called = Called::by_path(path).unwrap_or_else(|| panic!("{path} cannot be said in protobuf"));
+        let called = Call::from_path(path).unwrap_or_else(|| panic!("{path} cannot be said in protobuf"));
         let reply = self.recording.rpc.json(&called).await;
         let reply = reply.unwrap_or_else(|status| panic!("{path} over gRPC: {status:?}"));
         if let Some(difference) = difference(&reply, expected) {

@@ -37,7 +37,7 @@ fn the_latest_amount_of_every_key_is_listed() {
     with_recording(async |recording| {
         let all = all(recording);
         assert_eq!(all.rows.len(), 659);
-        let mut check = Check::of(recording, "ListDelegations, all and page by page");
+        let mut check = Check::new(recording, "ListDelegations, all and page by page");
         all.compare(&mut check, PATH).await;
         all.compare(&mut check, &format!("{PATH}?pagination.newestFirst=true")).await;
         for size in [1, 10, 97, 658, 659, 660, 5000, 70_000] {
@@ -51,7 +51,7 @@ fn the_latest_amount_of_every_key_is_listed() {
 fn delegations_are_found_by_party_by_node_by_epoch_and_by_any_two_or_all_of_them() {
     with_recording(async |recording| {
         let all = all(recording);
-        let mut check = Check::of(recording, "ListDelegations, by party, node and epoch");
+        let mut check = Check::new(recording, "ListDelegations, by party, node and epoch");
         let filters = [("partyId", "party"), ("nodeId", "nodeId"), ("epochId", "epochSeq")];
         for (parameter, field) in filters {
             for [value] in occurring(&all, [field]) {
@@ -82,7 +82,7 @@ fn delegations_are_found_by_party_by_node_by_epoch_and_by_any_two_or_all_of_them
 fn pages_of_filtered_delegations_hold_every_row_once() {
     with_recording(async |recording| {
         let all = all(recording);
-        let mut check = Check::of(recording, "ListDelegations, filtered page by page");
+        let mut check = Check::new(recording, "ListDelegations, filtered page by page");
         for (parameter, field) in [("partyId", "party"), ("nodeId", "nodeId")] {
             for [value] in occurring(&all, [field]) {
                 let found = all.filtered(|node| node[field] == value);
@@ -105,7 +105,7 @@ fn pages_of_filtered_delegations_hold_every_row_once() {
 fn an_unknown_party_node_or_epoch_gets_an_empty_page_and_letter_case_does_not_matter() {
     with_recording(async |recording| {
         let all = all(recording);
-        let mut check = Check::of(recording, "ListDelegations, unknown ids and upper case");
+        let mut check = Check::new(recording, "ListDelegations, unknown ids and upper case");
         let nothing = all.filtered(|_| false);
         let known = occurring(&all, ["party", "nodeId"]);
         let [party, node_id] = known.first().unwrap();

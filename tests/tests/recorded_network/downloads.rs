@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, time::Instant};
 
 use mesh_testbed::Answer;
 use mesh_tests::{
-    copied::{Copier, TABLE_NUMBERS, tables},
-    outside::Outside,
-    rpc::Called,
+    postgres_copy::{Copier, TABLE_NUMBERS, tables},
+    client::MeshClient,
+    rpc::Call,
     zip::{Member, assert_read_by_programs, members},
 };
 use prost_reflect::prost::Message as _;
@@ -40,8 +40,8 @@ fn lines_of_file(recording: &Recording, table: &str) -> Vec<String> {
 fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
     with_recording(async |recording| {
         let begun = Instant::now();
-        Outside::of(&recording.mesh).until_sealed(&SEGMENTS).await;
-        let copier = Copier::of(&recording.database).await;
+        MeshClient::new(&recording.mesh).until_sealed(&SEGMENTS).await;
+        let copier = Copier::open(&recording.database).await;
         let mut downloads: Vec<(Vec<u8>, Vec<Member>)> = Vec::new();
         let mut rows_of = BTreeMap::new();
         for (name, table) in tables() {
@@ -50,7 +50,7 @@ fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
                 let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock={to}&table={name}");
                 let answer = recording.mesh.get(&path).await;
                 assert_eq!(answer.status, 200, "{path}: {answer:?}");
-                let messages = recording.rpc.download(&Called::by_path(&path).unwrap()).await.unwrap();
+                let messages = recording.rpc.download(&Call::from_path(&path).unwrap()).await.unwrap();
                 let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
                 assert!(over_grpc == answer.body, "{path} over gRPC: {} bytes", over_grpc.len());
                 let expected = copier.spans(&table, &SEGMENTS[..count]).await;
@@ -88,7 +88,7 @@ fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
 #[test]
 fn a_table_asked_for_by_number_is_the_one_that_the_contract_numbers_so() {
     with_recording(async |recording| {
-        Outside::of(&recording.mesh).until_sealed(&SEGMENTS).await;
+        MeshClient::new(&recording.mesh).until_sealed(&SEGMENTS).await;
         for (number, table) in TABLE_NUMBERS {
             let path =
                 |table: &str| format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table={table}");
@@ -99,8 +99,8 @@ fn a_table_asked_for_by_number_is_the_one_that_the_contract_numbers_so() {
             assert!(numbered.body == named.body, "table={number}");
             let request =
                 ExportNetworkHistoryRequest { from_block: Some(1), to_block: Some(5000), table: number };
-            let operation = Called::by_path(&path("TABLE_TRADES")).unwrap().operation;
-            let called = Called { operation, message: request.encode_to_vec().into() };
+            let operation = Call::from_path(&path("TABLE_TRADES")).unwrap().operation;
+            let called = Call { operation, message: request.encode_to_vec().into() };
             let messages = recording.rpc.download(&called).await.unwrap();
             let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
             assert!(over_grpc == named.body, "table {number} over gRPC is not {table}");
@@ -113,7 +113,7 @@ fn a_table_asked_for_by_number_is_the_one_that_the_contract_numbers_so() {
 #[test]
 fn the_chunk_form_of_a_recorded_table_has_its_extensions_in_every_chunk() {
     with_recording(async |recording| {
-        Outside::of(&recording.mesh).until_sealed(&SEGMENTS).await;
+        MeshClient::new(&recording.mesh).until_sealed(&SEGMENTS).await;
         let path = "/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_MARKET_DATA";
         let request = recording.mesh.request(reqwest::Method::GET, path);
         let answer = Answer::to(request.header("accept", "application/x-ndjson")).await;

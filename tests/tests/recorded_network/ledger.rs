@@ -11,7 +11,7 @@ use std::{
     time::Instant,
 };
 
-use mesh_tests::{rpc::Called, say};
+use mesh_tests::{rpc::Call, say};
 use rand::{SeedableRng, rngs::SmallRng, seq::IteratorRandom};
 
 use crate::recorded_network::{
@@ -48,7 +48,7 @@ struct Ledger(Vec<Entry>);
 type Range = (Option<i64>, Option<i64>);
 
 impl Ledger {
-    fn of(recording: &Recording) -> Self {
+    fn from_recording(recording: &Recording) -> Self {
         let (ledger, accounts) = (recording.table("ledger"), recording.table("accounts"));
         let accounts: BTreeMap<&str, _> = accounts.rows().map(|row| (row.text("id"), row)).collect();
         let entry = |row: crate::recorded_network::files::Row<'_>| {
@@ -180,7 +180,7 @@ async fn compare(recording: &Recording, ledger: &Ledger, pair: &(String, String)
     }
     assert_eq!(answer.text().len(), expected.len(), "{path}");
     if rows > 0 {
-        let messages = recording.rpc.download(&Called::by_path(&path).unwrap()).await.unwrap();
+        let messages = recording.rpc.download(&Call::from_path(&path).unwrap()).await.unwrap();
         let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
         assert!(over_grpc == answer.body, "{path} over gRPC: {} bytes", over_grpc.len());
     }
@@ -190,7 +190,7 @@ async fn compare(recording: &Recording, ledger: &Ledger, pair: &(String, String)
 #[test]
 fn the_ledger_of_every_party_and_asset_is_what_was_recorded() {
     with_recording(async |recording| {
-        let (ledger, pairs) = (Ledger::of(recording), pairs(recording));
+        let (ledger, pairs) = (Ledger::from_recording(recording), pairs(recording));
         let begun = Instant::now();
         let (mut rows, mut with_rows) = (0, 0);
         for pair in &pairs {
@@ -211,7 +211,7 @@ fn the_ledger_of_every_party_and_asset_is_what_was_recorded() {
 #[test]
 fn every_shape_of_date_range_gives_the_entries_in_it() {
     with_recording(async |recording| {
-        let (ledger, pairs) = (Ledger::of(recording), pairs(recording));
+        let (ledger, pairs) = (Ledger::from_recording(recording), pairs(recording));
         let all: Vec<i64> = ledger.0.iter().map(|entry| entry.time).collect();
         let has_rows = |(party, asset): &&(String, String)| ledger.entries(party, asset).next().is_some();
         let given = env::var("MESH_TEST_LEDGER_PAIRS").ok();

@@ -7,7 +7,7 @@ use crate::recorded_network::{check::Check, listing::Listing, recording::with_re
 #[test]
 fn the_limits_are_the_latest_recorded() {
     with_recording(async |recording| {
-        let mut check = Check::of(recording, "GetNetworkLimits");
+        let mut check = Check::new(recording, "GetNetworkLimits");
         let table = recording.table("network_limits");
         let row = table.rows().max_by_key(|row| row.ns("block_time")).unwrap();
         let limits = json!({
@@ -56,7 +56,7 @@ fn no_upgrade_was_recorded_so_none_is_ready_and_none_is_proposed() {
 
         assert_eq!(recording.table("protocol_upgrade_proposals").len(), 0);
         let none = Listing { list: "pup", field: "protocolUpgradeProposals", rows: Vec::new() };
-        let mut check = Check::of(recording, "ListProtocolUpgradeProposals");
+        let mut check = Check::new(recording, "ListProtocolUpgradeProposals");
         let statuses = ["UNSPECIFIED", "PENDING", "APPROVED", "REJECTED"]
             .map(|status| format!("status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_{status}"));
         let numbers = (0..4).map(|number| format!("status={number}"));

@@ -34,7 +34,7 @@ fn filter(recorded: &Value) -> Value {
 #[test]
 fn every_oracle_spec_is_shown_in_its_latest_version_and_an_unknown_one_is_not_found() {
     with_recording(async |recording| {
-        let mut check = Check::of(recording, "GetOracleSpec");
+        let mut check = Check::new(recording, "GetOracleSpec");
         let table = recording.table("oracle_specs");
         let newest = table.newest(|row| row.text("id"), |row| row.ns("block_time"));
         assert!(newest.len() < table.len(), "some spec has versions");

@@ -54,7 +54,7 @@ impl Recording {
         let report = load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
         let loaded_in = began.elapsed();
         let mesh = Mesh::start(&database).await;
-        let rpc = Rpc::of(&mesh).await;
+        let rpc = Rpc::connect(&mesh).await;
         let blocks = Table::read(&folder, "blocks");
         let newest = blocks.rows().max_by_key(|block| block.number::<u64>("height")).unwrap();
         let head = Block {

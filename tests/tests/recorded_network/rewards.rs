@@ -55,7 +55,7 @@ fn rewards_are_summed_over_the_parties_of_an_epoch() {
     with_recording(async |recording| {
         let all = all(recording);
         assert!(all.rows.len() < recording.table("rewards").len(), "some reward is shared by parties");
-        let mut check = Check::of(recording, "ListEpochRewardSummaries, all and page by page");
+        let mut check = Check::new(recording, "ListEpochRewardSummaries, all and page by page");
         all.compare(&mut check, PATH).await;
         for size in [1, 2, 3, 5, 8, 1000] {
             all.walk(&mut check, PATH, size).await;
@@ -68,7 +68,7 @@ fn rewards_are_summed_over_the_parties_of_an_epoch() {
 fn summaries_are_found_by_every_set_of_assets_and_every_range_of_epochs() {
     with_recording(async |recording| {
         let all = all(recording);
-        let mut check = Check::of(recording, "ListEpochRewardSummaries, by assets and epochs");
+        let mut check = Check::new(recording, "ListEpochRewardSummaries, by assets and epochs");
         let known: Vec<&str> = assets(&all).into_iter().chain([UNKNOWN]).collect();
         let around = all.rows.iter().flat_map(|(_, node)| (epoch_of(node) - 1)..=(epoch_of(node) + 1));
         let around: BTreeSet<Option<u64>> = around.chain([0, u64::MAX]).map(Some).chain([None]).collect();
@@ -107,7 +107,7 @@ fn summaries_are_found_by_every_set_of_assets_and_every_range_of_epochs() {
 fn summaries_are_found_by_market_and_the_recording_ties_no_reward_to_one() {
     with_recording(async |recording| {
         let all = all(recording);
-        let mut check = Check::of(recording, "ListEpochRewardSummaries, by market");
+        let mut check = Check::new(recording, "ListEpochRewardSummaries, by market");
         let markets = recording.table("markets");
         let markets: BTreeSet<&str> = markets.rows().map(|row| row.text("id")).chain([UNKNOWN]).collect();
         for market in &markets {
@@ -126,7 +126,7 @@ fn summaries_are_found_by_market_and_the_recording_ties_no_reward_to_one() {
 fn pages_of_filtered_summaries_hold_every_row_once() {
     with_recording(async |recording| {
         let all = all(recording);
-        let mut check = Check::of(recording, "ListEpochRewardSummaries, filtered page by page");
+        let mut check = Check::new(recording, "ListEpochRewardSummaries, filtered page by page");
         let epochs: BTreeSet<u64> = all.rows.iter().map(|(_, node)| epoch_of(node)).collect();
         for asset in assets(&all) {
             for (from, to) in epochs.iter().flat_map(|from| epochs.range(from..).map(move |to| (*from, *to)))

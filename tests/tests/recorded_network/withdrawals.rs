@@ -10,7 +10,7 @@ use crate::recorded_network::{
 #[test]
 fn every_withdrawal_is_shown_in_its_latest_version_and_an_unknown_one_is_not_found() {
     with_recording(async |recording| {
-        let mut check = Check::of(recording, "GetWithdrawal");
+        let mut check = Check::new(recording, "GetWithdrawal");
         let table = recording.table("withdrawals");
         let newest = table.newest(|row| row.text("id"), |row| row.ns("block_time"));
         assert_eq!(newest.len(), 2);

@@ -10,7 +10,7 @@ use mesh_tests::{
 use rand::{SeedableRng, rngs::SmallRng};
 use tokio::time::timeout;
 
-use crate::request_fuzzing::requests::{self, Shot};
+use crate::request_fuzzing::requests::{self, FuzzedRequest};
 
 /// Time limit of a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -20,14 +20,14 @@ const FAULTS_AT_MOST: usize = 5;
 
 /// What a client observed.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observations {
     /// Number of answers by status; 0 means closed without an answer.
     pub(crate) statuses: BTreeMap<u16, usize>,
     /// The faults, each with its request.
     pub(crate) faults: Vec<String>,
 }
 
-impl Seen {
+impl Observations {
     /// Adds the observations of another client.
     pub(crate) fn add(&mut self, other: Self) {
         for (status, count) in other.statuses {
@@ -42,61 +42,61 @@ pub(crate) struct Attack {
     url: String,
     seed: u64,
     connection: Option<Connection>,
-    seen: Seen,
+    seen: Observations,
 }
 
 impl Attack {
     /// A client of the mesh at this address.
-    pub(crate) fn on(url: String, seed: u64) -> Self {
-        Self { url, seed, connection: None, seen: Seen::default() }
+    pub(crate) fn new(url: String, seed: u64) -> Self {
+        Self { url, seed, connection: None, seen: Observations::default() }
     }
 
     /// The observations.
-    pub(crate) fn seen(self) -> Seen {
+    pub(crate) fn seen(self) -> Observations {
         self.seen
     }
 
     /// Whether there are enough faults to stop.
-    pub(crate) fn has_seen_enough(&self) -> bool {
+    pub(crate) fn has_enough_faults(&self) -> bool {
         self.seen.faults.len() >= FAULTS_AT_MOST
     }
 
     /// Sends the request of a turn, which depends on seed and turn alone, and checks its answer.
     pub(crate) async fn turn(&mut self, turn: usize) {
         let mut dice = SmallRng::seed_from_u64(self.seed.wrapping_add(turn as u64));
-        let shot = requests::shot(&mut dice);
-        let (status, fault) = match timeout(PATIENCE, self.fire(&shot)).await {
+        let fuzzed = requests::fuzzed(&mut dice);
+        let (status, fault) = match timeout(PATIENCE, self.send(&fuzzed)).await {
             Err(_) => (0, Some("no answer in time".to_owned())),
-            Ok(Err(error)) if shot.is_sound => (0, Some(format!("no answer: {error}"))),
+            Ok(Err(error)) if fuzzed.is_sound => (0, Some(format!("no answer: {error}"))),
             Ok(Err(_)) => (0, None),
-            Ok(Ok(None)) if shot.is_sound => (0, Some("closed without an answer".to_owned())),
+            Ok(Ok(None)) if fuzzed.is_sound => (0, Some("closed without an answer".to_owned())),
             Ok(Ok(None)) => (0, None),
-            Ok(Ok(Some(answer))) => (answer.status, judge(&shot, &answer).err()),
+            Ok(Ok(Some(answer))) => (answer.status, check_answer(&fuzzed, &answer).err()),
         };
         *self.seen.statuses.entry(status).or_default() += 1;
         if let Some(fault) = fault {
             self.connection = None;
-            let sent = &shot.bytes[..shot.bytes.len().min(1500)];
+            let sent = &fuzzed.bytes[..fuzzed.bytes.len().min(1500)];
             self.seen.faults.push(format!("turn {turn}: {fault}\n  sent {}", sent.escape_ascii()));
         }
     }
 
     /// A request with a clear end is sent over the keep-alive connection; any other over one of its own,
     /// whose sending side is closed after it.
-    async fn fire(&mut self, shot: &Shot) -> io::Result<Option<RawAnswer>> {
-        if !shot.is_sound {
+    async fn send(&mut self, fuzzed: &FuzzedRequest) -> io::Result<Option<RawAnswer>> {
+        if !fuzzed.is_sound {
             let mut connection = Connection::open(&self.url).await?;
             // The edge may refuse it before it is complete.
-            let _ = connection.send(&shot.bytes).await;
+            let _ = connection.send(&fuzzed.bytes).await;
             let _ = connection.finish().await;
-            return connection.answer(shot.is_head).await;
+            return connection.answer(fuzzed.is_head).await;
         }
         let mut connection = match self.connection.take() {
             Some(kept) => kept,
             None => Connection::open(&self.url).await?,
         };
-        connection.send(&shot.bytes).await?;
-        let answer = connection.answer(shot.is_head).await?;
+        connection.send(&fuzzed.bytes).await?;
+        let answer = connection.answer(fuzzed.is_head).await?;
         if answer.as_ref().is_some_and(|answer| !answer.closes()) {
             self.connection = Some(connection);
         }
@@ -105,11 +105,11 @@ impl Attack {
 }
 
 /// Why an answer is not one that a hostile request may get, if it is not.
-fn judge(shot: &Shot, answer: &RawAnswer) -> Result<(), String> {
+fn check_answer(fuzzed: &FuzzedRequest, answer: &RawAnswer) -> Result<(), String> {
     let told =
         || format!("{} with {}", answer.status, answer.body[..answer.body.len().min(500)].escape_ascii());
     match answer.status {
-        200 if shot.is_head => Ok(()),
+        200 if fuzzed.is_head => Ok(()),
         200 => match answer.header("content-type") {
             Some("application/json") if answer.header("content-encoding") == Some("gzip") => Ok(()),
             Some("application/json") => serde_json::from_slice::<serde_json::Value>(&answer.body)
@@ -124,7 +124,7 @@ fn judge(shot: &Shot, answer: &RawAnswer) -> Result<(), String> {
         204 | 304 => Ok(()),
         // Refusals of the HTTP parser itself have no body.
         400 | 414 | 431 if answer.body.is_empty() && answer.header("x-request-id").is_none() => Ok(()),
-        400..=499 if shot.is_head => Ok(()),
+        400..=499 if fuzzed.is_head => Ok(()),
         400..=499 => {
             let header = |name: &str| answer.header(name).map(str::to_owned);
             problem::read(answer.status, header, &answer.body)

@@ -18,7 +18,7 @@ use std::{
 };
 
 use mesh_testbed::{DevNode, Mesh};
-use mesh_tests::{cases, fixture, outside::Outside};
+use mesh_tests::{cases, fixture, client::MeshClient};
 
 /// Number of concurrent connections.
 const CONNECTIONS: usize = 16;
@@ -34,10 +34,10 @@ async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
     let database = fixture::database().await;
     let node = DevNode::start().await;
     let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).start().await;
-    let outside = Outside::of(&mesh);
+    let mesh_client = MeshClient::new(&mesh);
     let mut before = Vec::new();
     for (_, path) in cases::answered() {
-        before.push(outside.get(&path).await.body);
+        before.push(mesh_client.get(&path).await.body);
     }
 
     let started = Instant::now();
@@ -46,10 +46,10 @@ async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
         .map(|_| {
             let (url, next) = (mesh.url(), Arc::clone(&next));
             tokio::spawn(async move {
-                let mut attack = attack::Attack::on(url, seed);
+                let mut attack = attack::Attack::new(url, seed);
                 loop {
                     let turn = next.fetch_add(1, Ordering::Relaxed);
-                    if turn >= requests || attack.has_seen_enough() {
+                    if turn >= requests || attack.has_enough_faults() {
                         return attack.seen();
                     }
                     attack.turn(turn).await;
@@ -57,7 +57,7 @@ async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
             })
         })
         .collect();
-    let mut seen = attack::Seen::default();
+    let mut seen = attack::Observations::default();
     for attacker in attackers {
         seen.add(attacker.await.expect("an attacker does not panic"));
     }
@@ -73,7 +73,7 @@ async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
         assert_eq!(mesh.service(service).admin("/readyz").await.status, 200, "{service}");
     }
     for ((_, path), body) in cases::answered().into_iter().zip(before) {
-        let answer = outside.get(&path).await;
+        let answer = mesh_client.get(&path).await;
         assert_eq!((answer.status, &answer.body), (200, &body), "{path} is answered as before");
     }
 }

@@ -7,7 +7,7 @@ use rand::{Rng, rngs::SmallRng};
 use crate::request_fuzzing::{json, values};
 
 /// A request and what its answer may be.
-pub(crate) struct Shot {
+pub(crate) struct FuzzedRequest {
     /// The bytes to send.
     pub(crate) bytes: Vec<u8>,
     /// Whether both sides agree on its end, so that there must be an answer and the connection can be reused.
@@ -114,7 +114,7 @@ const HEADERS: [&str; 24] = [
 ];
 
 /// A random request, determined by the random numbers alone.
-pub(crate) fn shot(dice: &mut SmallRng) -> Shot {
+pub(crate) fn fuzzed(dice: &mut SmallRng) -> FuzzedRequest {
     match dice.random_range(0..1000) {
         0..700 => read(dice),
         700..960 => submission(dice),
@@ -124,7 +124,7 @@ pub(crate) fn shot(dice: &mut SmallRng) -> Shot {
 }
 
 /// A read operation's request, valid or nearly so.
-fn read(dice: &mut SmallRng) -> Shot {
+fn read(dice: &mut SmallRng) -> FuzzedRequest {
     let method = values::pick(dice, &METHODS);
     let target = target(dice);
     let mut bytes = head(dice, method, &target);
@@ -133,10 +133,10 @@ fn read(dice: &mut SmallRng) -> Shot {
     } else {
         bytes.extend_from_slice(b"\r\n");
     }
-    Shot { bytes, is_sound: true, is_head: method == "HEAD" }
+    FuzzedRequest { bytes, is_sound: true, is_head: method == "HEAD" }
 }
 
-fn submission(dice: &mut SmallRng) -> Shot {
+fn submission(dice: &mut SmallRng) -> FuzzedRequest {
     let path = values::pick(dice, &SUBMISSIONS);
     let body = if dice.random_ratio(1, 4000) { vec![b'x'; (2 << 20) + 1] } else { json::body(dice) };
     let mut bytes = head(dice, "POST", path.as_bytes());
@@ -152,16 +152,16 @@ fn submission(dice: &mut SmallRng) -> Shot {
         bytes.extend(format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes());
         bytes.extend(body);
     }
-    Shot { bytes, is_sound: true, is_head: false }
+    FuzzedRequest { bytes, is_sound: true, is_head: false }
 }
 
 /// Random bytes.
-fn noise(dice: &mut SmallRng) -> Shot {
-    Shot { bytes: values::random(dice, 400), is_sound: false, is_head: false }
+fn noise(dice: &mut SmallRng) -> FuzzedRequest {
+    FuzzedRequest { bytes: values::random(dice, 400), is_sound: false, is_head: false }
 }
 
 /// A request that is truncated, mutated, or has a wrong length.
-fn torn(dice: &mut SmallRng) -> Shot {
+fn torn(dice: &mut SmallRng) -> FuzzedRequest {
     let method = values::pick(dice, &["GET", "POST"]);
     let mut bytes = head(dice, method, b"/transaction");
     let lie = values::pick(
@@ -189,7 +189,7 @@ fn torn(dice: &mut SmallRng) -> Shot {
     if dice.random_ratio(1, 2) {
         values::mutate(dice, &mut bytes);
     }
-    Shot { bytes, is_sound: false, is_head: false }
+    FuzzedRequest { bytes, is_sound: false, is_head: false }
 }
 
 /// Request line and headers, without the empty line after them.

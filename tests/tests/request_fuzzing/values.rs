@@ -1,7 +1,7 @@
 //! Random values: odd ones, valid ones, and valid ones with small mutations.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use mesh_tests::fixture::{ASSET, MARKET, NOBODY, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL};
+use mesh_tests::fixture::{ASSET, MARKET, UNKNOWN_ID, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL};
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 
 /// Texts known to break parsers.
@@ -59,7 +59,7 @@ const ODD: &[&[u8]] = &[
 ];
 
 /// Ids of the fixture, and one that it does not have.
-const IDS: [&str; 7] = [ASSET, MARKET, NOBODY, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL];
+const IDS: [&str; 7] = [ASSET, MARKET, UNKNOWN_ID, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL];
 
 /// Numbers that are valid or at a limit for some parameter.
 const NUMBERS: [&str; 10] =

@@ -9,7 +9,7 @@ use mesh_tests::{NO_CACHE, fixture};
 const READS: usize = 200;
 
 /// A mesh with one thread per service that records every trace.
-async fn stage(endpoint: &str) -> (mesh_testbed::Database, Mesh) {
+async fn recording_mesh(endpoint: &str) -> (mesh_testbed::Database, Mesh) {
     let database = fixture::database().await;
     let setup = Mesh::configure(&database)
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
@@ -51,14 +51,14 @@ async fn read_and_stop(mesh: Mesh) {
 async fn with_a_dead_collector_nothing_fails() {
     // The port of a stopped collector refuses connections.
     let dead = Collector::start().await.url();
-    let (_database, mesh) = stage(&dead).await;
+    let (_database, mesh) = recording_mesh(&dead).await;
     read_and_stop(mesh).await;
 }
 
 #[tokio::test]
 async fn with_a_hanging_collector_and_one_thread_nothing_fails_and_what_is_lost_is_counted() {
     let collector = Collector::of(Manner::Hangs).await;
-    let (_database, mesh) = stage(&collector.url()).await;
+    let (_database, mesh) = recording_mesh(&collector.url()).await;
     for _ in 0..READS {
         assert_eq!(mesh.get("/accounts").await.status, 200);
     }
@@ -75,7 +75,7 @@ async fn with_a_hanging_collector_and_one_thread_nothing_fails_and_what_is_lost_
 #[tokio::test]
 async fn a_slow_collector_takes_what_it_can_and_the_rest_is_counted() {
     let collector = Collector::of(Manner::Late(Duration::from_secs(1))).await;
-    let (_database, mesh) = stage(&collector.url()).await;
+    let (_database, mesh) = recording_mesh(&collector.url()).await;
     for _ in 0..READS {
         assert_eq!(mesh.get("/accounts").await.status, 200);
     }

@@ -9,8 +9,8 @@ use mesh_telemetry::{Kind, Metric, list};
 use mesh_testbed::{Answer, DevNode, Mesh, retry};
 use mesh_tests::{
     fixture,
-    outside::Outside,
-    rpc::{Called, Rpc},
+    client::MeshClient,
+    rpc::{Call, Rpc},
 };
 use reqwest::Method;
 use serde_json::json;
@@ -48,8 +48,8 @@ fn is_served_by(metric: &Metric, service: &str) -> bool {
 
 /// Does everything once that is counted.
 async fn be_busy(mesh: &Mesh, node: &DevNode) {
-    let outside = Outside::of(mesh);
-    outside.until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
+    let mesh_client = MeshClient::new(mesh);
+    mesh_client.until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
     let paths = [
         "/accounts",
         "/accounts",
@@ -64,8 +64,8 @@ async fn be_busy(mesh: &Mesh, node: &DevNode) {
     let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"}).to_string();
     let submitted = Answer::to(mesh.request(Method::POST, "/transaction").body(body)).await;
     assert_eq!(submitted.status, 200, "{submitted:?}");
-    let called = Called::by_path("/accounts").unwrap();
-    Rpc::of(mesh).await.json(&called).await.unwrap();
+    let called = Call::from_path("/accounts").unwrap();
+    Rpc::connect(mesh).await.json(&called).await.unwrap();
 }
 
 /// Waits until a service's metrics contain this line.

@@ -19,7 +19,7 @@ pub(crate) fn traceparent(trace: &str, is_sampled: bool) -> String {
 
 /// Configures a short export interval to a collector and a sample rate of 0, so that only traces sampled by
 /// clients are recorded.
-pub(crate) fn telling<'a>(setup: MeshSetup<'a>, collector: &Collector) -> MeshSetup<'a> {
+pub(crate) fn with_collector<'a>(setup: MeshSetup<'a>, collector: &Collector) -> MeshSetup<'a> {
     setup
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url())
         // A credential: the testbed fails a test whose output shows it.

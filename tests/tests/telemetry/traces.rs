@@ -3,13 +3,13 @@
 use mesh_testbed::{Answer, Collector, Database, DevNode, Mesh, Taken, TakenSpan};
 use mesh_tests::{
     NO_CACHE, access, fixture,
-    outside::Outside,
-    rpc::{Called, Rpc},
+    client::MeshClient,
+    rpc::{Call, Rpc},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::telemetry::{SPAN, TRACE, telling, traceparent};
+use crate::telemetry::{SPAN, TRACE, with_collector, traceparent};
 
 /// An expected span: service, kind, name.
 type Step = (&'static str, &'static str, &'static str);
@@ -48,7 +48,7 @@ async fn get(mesh: &Mesh, path: &str, trace: &str) -> Answer {
 #[tokio::test]
 async fn a_read_is_one_trace_from_the_edge_to_the_database() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
-    let mesh = telling(Mesh::configure(&database), &collector).start().await;
+    let mesh = with_collector(Mesh::configure(&database), &collector).start().await;
     let path = format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL);
     let answer = get(&mesh, &path, &traceparent(TRACE, true)).await;
     assert_eq!(answer.status, 200);
@@ -83,7 +83,7 @@ async fn a_read_is_one_trace_from_the_edge_to_the_database() {
 #[tokio::test]
 async fn a_client_that_wants_no_record_leaves_none_and_a_failure_is_told() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
-    let setup = telling(Mesh::configure(&database), &collector).env(NO_CACHE.0, NO_CACHE.1);
+    let setup = with_collector(Mesh::configure(&database), &collector).env(NO_CACHE.0, NO_CACHE.1);
     let mesh = setup.without("node-info").start().await;
     const UNWANTED: &str = "11111111111111111111111111111111";
     get(&mesh, "/accounts", &traceparent(UNWANTED, false)).await;
@@ -102,7 +102,7 @@ async fn a_client_that_wants_no_record_leaves_none_and_a_failure_is_told() {
 #[tokio::test]
 async fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
-    let mesh = telling(Mesh::configure(&database), &collector).start().await;
+    let mesh = with_collector(Mesh::configure(&database), &collector).start().await;
     let broken = "ALTER TABLE delegations_current RENAME TO elsewhere";
     database.connect().await.batch_execute(broken).await.unwrap();
     const UNWANTED: &str = "22222222222222222222222222222222";
@@ -127,11 +127,11 @@ async fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not()
 #[tokio::test]
 async fn a_call_over_grpc_is_told_by_its_method() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
-    let mesh = telling(Mesh::configure(&database), &collector).start().await;
-    let called = Called::by_path("/accounts").unwrap();
+    let mesh = with_collector(Mesh::configure(&database), &collector).start().await;
+    let called = Call::from_path("/accounts").unwrap();
     let mut request = tonic::Request::new(called.message.clone());
     request.metadata_mut().insert("traceparent", traceparent(TRACE, true).parse().unwrap());
-    Rpc::of(&mesh).await.call_with(&called, request).await.unwrap();
+    Rpc::connect(&mesh).await.call_with(&called, request).await.unwrap();
     let steps = [
         ("edge", "SERVER", "api.v2.Query/ListAccounts"),
         ("edge", "CLIENT", "query/ListAccounts"),
@@ -149,9 +149,9 @@ async fn a_call_over_grpc_is_told_by_its_method() {
 #[tokio::test]
 async fn a_download_is_one_span_with_events_and_shows_the_object_store() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
-    let setup = telling(Mesh::configure(&database), &collector).env("MESH_HISTORY_INTERVAL_BLOCKS", "1");
+    let setup = with_collector(Mesh::configure(&database), &collector).env("MESH_HISTORY_INTERVAL_BLOCKS", "1");
     let mesh = setup.start().await;
-    Outside::of(&mesh).until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
+    MeshClient::new(&mesh).until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
     let path = "/api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3";
     let download = get(&mesh, path, &traceparent(TRACE, true)).await;
     assert_eq!(download.status, 200);
@@ -184,7 +184,7 @@ async fn a_submission_is_one_trace_from_the_edge_to_the_node() {
     let (collector, node, database) = tokio::join!(Collector::start(), DevNode::start(), Database::fresh());
     let setup = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).without("export");
     let setup = setup.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519");
-    let mesh = telling(setup, &collector).start().await;
+    let mesh = with_collector(setup, &collector).start().await;
     let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"});
     let request = mesh.request(Method::POST, "/transaction").header("traceparent", traceparent(TRACE, true));
     let answer = Answer::to(request.body(body.to_string())).await;
@@ -204,11 +204,11 @@ async fn a_submission_is_one_trace_from_the_edge_to_the_node() {
 #[tokio::test]
 async fn a_trace_that_begins_at_the_edge_is_named_in_the_access_log() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
-    let setup = telling(Mesh::configure(&database), &collector).env("OTEL_TRACES_SAMPLER", "always_on");
+    let setup = with_collector(Mesh::configure(&database), &collector).env("OTEL_TRACES_SAMPLER", "always_on");
     let mesh = setup.env("MESH_EDGE_ACCESS_LOG", "all").start().await;
-    let answer = Outside::of(&mesh).get(&format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL)).await;
+    let answer = MeshClient::new(&mesh).get(&format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL)).await;
     let http = access::line(&mesh, answer.header("x-request-id").unwrap()).await;
-    Rpc::of(&mesh).await.json(&Called::by_path("/accounts").unwrap()).await.unwrap();
+    Rpc::connect(&mesh).await.json(&Call::from_path("/accounts").unwrap()).await.unwrap();
     let grpc = access::line_with(&mesh, "a call", |line| line["operation"] == "ListAccounts").await;
     for (line, name) in [(http, "GET /api/v2/withdrawal/{id}"), (grpc, "api.v2.Query/ListAccounts")] {
         let trace = line["trace_id"].as_str().unwrap_or_else(|| panic!("{line}")).to_owned();

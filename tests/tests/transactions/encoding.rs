@@ -11,7 +11,7 @@ use proto_msgs::v2::{ProofOfWork, Signature, Transaction, transaction::From as S
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use serde_json::{Value, json};
 
-use crate::transactions::Stage;
+use crate::transactions::Environment;
 
 on_both_nodes!(the_encoding_is_that_of_pythons_protobuf, the_hash_is_the_nodes_own);
 
@@ -39,15 +39,15 @@ async fn the_encoding_is_that_of_pythons_protobuf(kind: NodeKind) {
         }
     };
     let node = DevNode::configure().without_checks().every(Duration::from_millis(100));
-    let stage = &Stage::before(kind, node).await;
+    let environment = &Environment::start_with(kind, node).await;
     let wrong: Vec<String> = stream::iter(cases.lines())
         .map(|case| async move {
             let (body, hash) = case.rsplit_once('\t').unwrap();
-            let answer = stage.send("/transaction", body.to_owned()).await;
+            let answer = environment.send("/transaction", body.to_owned()).await;
             let told = serde_json::from_slice::<Value>(&answer.body).unwrap()["txHash"].clone();
             if told == hash {
                 // The node finds it by the same hash.
-                stage.node.included(&hash.parse().unwrap()).await;
+                environment.node.included(&hash.parse().unwrap()).await;
             }
             (told != hash).then(|| format!("{body}: {hash} wanted, {answer:?}"))
         })

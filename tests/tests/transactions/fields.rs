@@ -5,7 +5,7 @@ use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
 use mesh_tests::problem::assert_problem;
 use serde_json::{Value, json};
 
-use crate::transactions::{Stage, body};
+use crate::transactions::{Environment, body};
 
 /// Sets a member of the transaction's JSON, or removes it.
 fn changed(tx: &Value, pointer: &str, value: Option<Value>) -> Value {
@@ -21,8 +21,8 @@ fn changed(tx: &Value, pointer: &str, value: Option<Value>) -> Value {
 
 #[tokio::test]
 async fn each_malformed_field_is_refused_and_named() {
-    let stage = Stage::set(DevNode::configure()).await;
-    let good = body(&stage.node.transaction(1, "order").await);
+    let environment = Environment::start(DevNode::configure()).await;
+    let good = body(&environment.node.transaction(1, "order").await);
     let text = |count: usize| Some(json!("a".repeat(count)));
     let cases = [
         ("/version", None, "tx.version"),
@@ -49,16 +49,16 @@ async fn each_malformed_field_is_refused_and_named() {
     for (pointer, value, named) in cases {
         let tx = changed(&good, pointer, value.clone());
         for path in ["/transaction", "/transaction/check"] {
-            let answer = stage.post(path, &json!({"tx": tx})).await;
+            let answer = environment.post(path, &json!({"tx": tx})).await;
             assert_problem(&answer, 400, 3, 10_015);
             assert!(answer.text().contains(named), "{path} {pointer} {value:?}: {answer:?}");
         }
     }
     let address = changed(&changed(&good, "/pubKey", None), "/address", text(40));
-    let answer = stage.post("/transaction", &json!({"tx": address})).await;
+    let answer = environment.post("/transaction", &json!({"tx": address})).await;
     assert!(answer.status == 400 && answer.text().contains("tx.address is not supported"), "{answer:?}");
     let both = changed(&good, "/address", text(40));
-    let answer = stage.post("/transaction", &json!({"tx": both})).await;
+    let answer = environment.post("/transaction", &json!({"tx": both})).await;
     assert_problem(&answer, 400, 3, 10_015);
     for (request, path) in [
         (json!({}), "/transaction"),
@@ -68,16 +68,16 @@ async fn each_malformed_field_is_refused_and_named() {
         (json!({"tx": good, "type": "TYPE_FOO"}), "/transaction"),
         (json!({"tx": good, "type": 9}), "/transaction"),
     ] {
-        let answer = stage.post(path, &request).await;
+        let answer = environment.post(path, &request).await;
         assert_problem(&answer, 400, 3, 10_015);
     }
-    stage.nothing_was_broadcast();
+    environment.nothing_was_broadcast();
 }
 
 #[tokio::test]
 async fn several_malformed_fields_are_listed_together() {
-    let stage = Stage::set(DevNode::configure()).await;
-    let answer = stage.post("/transaction", &json!({"tx": {}})).await;
+    let environment = Environment::start(DevNode::configure()).await;
+    let answer = environment.post("/transaction", &json!({"tx": {}})).await;
     let details = answer.json()["details"].as_array().unwrap().clone();
     let fields: Vec<_> =
         details.iter().map(|detail| detail["message"].as_str().unwrap().split(' ').next().unwrap()).collect();
@@ -88,15 +88,15 @@ async fn several_malformed_fields_are_listed_together() {
 on_both_nodes!(a_transaction_of_a_mebibyte_passes_and_one_byte_more_does_not);
 
 async fn a_transaction_of_a_mebibyte_passes_and_one_byte_more_does_not(kind: NodeKind) {
-    let stage = Stage::before(kind, DevNode::configure().without_checks()).await;
-    let mut tx = stage.node.transaction(1, "order").await;
+    let environment = Environment::start_with(kind, DevNode::configure().without_checks()).await;
+    let mut tx = environment.node.transaction(1, "order").await;
     let rest = mesh_transaction::encode(&tx).len();
     // The length prefix must fit the longer text.
     tx.input_data = vec![7; (1 << 20) - rest + "order".len() - 2].into();
     assert_eq!(mesh_transaction::encode(&tx).len(), 1 << 20);
-    let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
+    let answer = environment.post("/transaction", &json!({"tx": body(&tx)})).await;
     assert_eq!((answer.status, &answer.json()["success"]), (200, &json!(true)), "{answer:?}");
     tx.input_data = vec![7; tx.input_data.len() + 1].into();
-    let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
+    let answer = environment.post("/transaction", &json!({"tx": body(&tx)})).await;
     assert_problem(&answer, 400, 3, 10_015);
 }

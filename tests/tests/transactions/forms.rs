@@ -10,7 +10,7 @@ use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as S
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::transactions::{Stage, body, hash, raw};
+use crate::transactions::{Environment, body, hash, raw};
 
 on_both_nodes!(
     a_transaction_is_taken_refused_followed_and_found,
@@ -21,79 +21,79 @@ on_both_nodes!(
 );
 
 async fn a_transaction_is_taken_refused_followed_and_found(kind: NodeKind) {
-    let stage = Stage::before(kind, DevNode::configure().every(Duration::from_millis(100))).await;
-    let tx = stage.node.transaction(1, "order").await;
+    let environment = Environment::start_with(kind, DevNode::configure().every(Duration::from_millis(100))).await;
+    let tx = environment.node.transaction(1, "order").await;
     let accepted =
         json!({"success": true, "txHash": hash(&tx), "code": 0, "data": "", "log": "", "height": "0"});
-    let answer = stage.post("/transaction", &json!({"tx": body(&tx), "type": "TYPE_SYNC"})).await;
+    let answer = environment.post("/transaction", &json!({"tx": body(&tx), "type": "TYPE_SYNC"})).await;
     assert_eq!((answer.status, answer.json()), (200, accepted.clone()));
-    assert_eq!(stage.post("/transaction/raw", &json!({"tx": raw(&tx)})).await.json(), accepted);
-    let committed = stage.post("/transaction", &json!({"tx": body(&tx), "type": "TYPE_COMMIT"})).await.json();
+    assert_eq!(environment.post("/transaction/raw", &json!({"tx": raw(&tx)})).await.json(), accepted);
+    let committed = environment.post("/transaction", &json!({"tx": body(&tx), "type": "TYPE_COMMIT"})).await.json();
     let height = committed["height"].as_str().unwrap().to_owned();
     assert!(height.parse::<u64>().unwrap() > 1, "{committed}");
     for spelled in [hash(&tx), hash(&tx).to_lowercase()] {
-        let fate = stage.get(&format!("/transaction/{spelled}")).await;
+        let fate = environment.get(&format!("/transaction/{spelled}")).await;
         let included =
             json!({"txHash": hash(&tx), "status": "INCLUDED", "height": height, "code": 0, "log": ""});
         assert_eq!((fate.status, fate.json()), (200, included));
     }
-    let mut spam = stage.node.transaction(1, "spam").await;
+    let mut spam = environment.node.transaction(1, "spam").await;
     spam.pow = None;
     let refused = json!({
         "success": false, "txHash": "", "code": 89, "data": "proof of work is missing", "log": "", "height": "0",
     });
-    let answer = stage.post("/transaction", &json!({"tx": body(&spam)})).await;
+    let answer = environment.post("/transaction", &json!({"tx": body(&spam)})).await;
     assert_eq!((answer.status, answer.json()), (200, refused));
-    let fate = stage.get(&format!("/transaction/{}", hash(&spam))).await.json();
+    let fate = environment.get(&format!("/transaction/{}", hash(&spam))).await.json();
     assert_eq!((&fate["status"], &fate["code"]), (&json!("REFUSED"), &json!(89)));
-    let nobody = stage.get(&format!("/transaction/{}", "ab".repeat(32))).await.json();
+    let nobody = environment.get(&format!("/transaction/{}", "ab".repeat(32))).await.json();
     let unknown =
         json!({"txHash": "AB".repeat(32), "status": "UNKNOWN", "height": "0", "code": 0, "log": ""});
     assert_eq!(nobody, unknown);
-    let answer = stage.get("/transaction/nothing").await;
+    let answer = environment.get("/transaction/nothing").await;
     assert_problem(&answer, 400, 3, 10_015);
 }
 
 async fn a_check_submits_nothing(kind: NodeKind) {
-    let stage = Stage::before(kind, DevNode::configure()).await;
-    let tx = stage.node.transaction(1, "order").await;
+    let environment = Environment::start_with(kind, DevNode::configure()).await;
+    let tx = environment.node.transaction(1, "order").await;
     let fine = json!({
         "success": true, "code": 0, "gasWanted": "0", "gasUsed": "0", "data": "", "log": "", "info": "",
     });
-    assert_eq!(stage.post("/transaction/check", &json!({"tx": body(&tx)})).await.json(), fine);
-    assert_eq!(stage.post("/transaction/raw/check", &json!({"tx": raw(&tx)})).await.json(), fine);
-    let nonsense = stage.post("/transaction/raw/check", &json!({"tx": "//8="})).await.json();
+    assert_eq!(environment.post("/transaction/check", &json!({"tx": body(&tx)})).await.json(), fine);
+    assert_eq!(environment.post("/transaction/raw/check", &json!({"tx": raw(&tx)})).await.json(), fine);
+    let nonsense = environment.post("/transaction/raw/check", &json!({"tx": "//8="})).await.json();
     assert_eq!((&nonsense["success"], &nonsense["code"]), (&json!(false), &json!(60)));
-    stage.nothing_was_broadcast();
+    environment.nothing_was_broadcast();
     // An earlier check of the transaction is no reason to refuse it.
-    let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
+    let answer = environment.post("/transaction", &json!({"tx": body(&tx)})).await;
     assert_eq!((answer.status, answer.json()["success"].clone()), (200, json!(true)), "{answer:?}");
 }
 
 async fn a_full_mempool_is_429_and_a_node_that_is_away_503_with_a_time_to_come_back(kind: NodeKind) {
     let limits = Limits { mempool_txs: 1, ..Limits::default() };
-    let mut stage = Stage::before(kind, DevNode::configure().limits(limits)).await;
-    let first = stage.node.transaction(1, "1").await;
-    let second = stage.node.transaction(1, "2").await;
-    assert_eq!(stage.post("/transaction", &json!({"tx": body(&first)})).await.status, 200);
-    let answer = stage.post("/transaction", &json!({"tx": body(&second)})).await;
+    let mut environment = Environment::start_with(kind, DevNode::configure().limits(limits)).await;
+    let first = environment.node.transaction(1, "1").await;
+    let second = environment.node.transaction(1, "2").await;
+    assert_eq!(environment.post("/transaction", &json!({"tx": body(&first)})).await.status, 200);
+    let answer = environment.post("/transaction", &json!({"tx": body(&second)})).await;
     assert_problem(&answer, 429, 8, 90_002);
-    let height = stage.get("/blockchain/height").await;
+    let height = environment.get("/blockchain/height").await;
     assert_eq!(height.status, 200, "{height:?}");
-    stage.node.kill().await;
+    environment.node.kill().await;
     // A keep-alive connection may break under the first request: then its result is unknown.
-    let answer = stage.post("/transaction", &json!({"tx": body(&second)})).await;
+    let answer = environment.post("/transaction", &json!({"tx": body(&second)})).await;
     assert!([503, 504].contains(&answer.status), "{answer:?}");
-    let answer = stage.post("/transaction", &json!({"tx": body(&second)})).await;
+    let answer = environment.post("/transaction", &json!({"tx": body(&second)})).await;
     assert_problem(&answer, 503, 14, 90_001);
 }
 
 async fn the_height_is_the_nodes(kind: NodeKind) {
-    let stage = Stage::before(kind, DevNode::configure()).await;
-    let status = stage.node.call("status", json!({})).await;
+    let environment = Environment::start_with(kind, DevNode::configure()).await;
+    let status = environment.node.call("status", json!({})).await;
     let newest = &status["result"]["sync_info"];
     let hash = newest["latest_block_hash"].as_str().unwrap().to_lowercase();
-    let answer = stage.get("/blockchain/height").await;
+    let answer = environment.get("/blockchain/height").await;
     let expected = json!({
         "height": newest["latest_block_height"], "hash": hash, "spamPowHashFunction": "sha3_24_rounds",
         "spamPowDifficulty": 15, "spamPowNumberOfPastBlocks": 100, "spamPowNumberOfTxPerBlock": 2,
@@ -103,10 +103,10 @@ async fn the_height_is_the_nodes(kind: NodeKind) {
 }
 
 async fn what_is_signed_with_the_answer_of_this_moment_is_taken(kind: NodeKind) {
-    let stage = Stage::before(kind, DevNode::configure().every(Duration::from_millis(100))).await;
+    let environment = Environment::start_with(kind, DevNode::configure().every(Duration::from_millis(100))).await;
     let (mut heights, key) = (std::collections::BTreeSet::new(), Key::from_seed(&[3; 32]));
     for turn in 0..60 {
-        let head = stage.get("/blockchain/height").await.json();
+        let head = environment.get("/blockchain/height").await.json();
         let text = |name: &str| head[name].as_str().unwrap().to_owned();
         let (tid, input) = (format!("turn {turn}"), turn.to_string());
         // The node's difficulty is 2; the answer shows another one, since the store has no parameters.
@@ -118,7 +118,7 @@ async fn what_is_signed_with_the_answer_of_this_moment_is_taken(kind: NodeKind) 
             from: Some(Sender::PubKey(key.public())),
             pow: nonce.map(|nonce| ProofOfWork { tid, nonce }),
         };
-        let answer = stage.post("/transaction", &json!({"tx": body(&tx)})).await;
+        let answer = environment.post("/transaction", &json!({"tx": body(&tx)})).await;
         assert_eq!((answer.status, &answer.json()["code"]), (200, &json!(0)), "{head} {answer:?}");
         heights.insert(text("height"));
         // At a different time between two blocks for each transaction.

@@ -12,19 +12,19 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 /// A mesh with a node.
-pub(crate) struct Stage {
+pub(crate) struct Environment {
     pub(crate) node: Node,
     mesh: Mesh,
     _database: Database,
 }
 
-impl Stage {
+impl Environment {
     /// Starts a mesh with a development node.
-    pub(crate) async fn set(node: NodeSetup) -> Self {
-        Self::before(NodeKind::Development, node).await
+    pub(crate) async fn start(node: NodeSetup) -> Self {
+        Self::start_with(NodeKind::Development, node).await
     }
 
-    pub(crate) async fn before(kind: NodeKind, node: NodeSetup) -> Self {
+    pub(crate) async fn start_with(kind: NodeKind, node: NodeSetup) -> Self {
         let (node, database) = tokio::join!(node.start_as(kind), Database::fresh());
         let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).without("export");
         let mesh = mesh.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519").start().await;

@@ -1,7 +1,7 @@
 //! Meshes shared by the tests that only read.
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use rand::{SeedableRng, rngs::SmallRng};
 use tokio::sync::OnceCell;
 
@@ -30,7 +30,7 @@ pub(crate) async fn stored(numbers: &[i64]) -> Database {
 }
 
 /// A client of the mesh with seven rows in each list.
-pub(crate) async fn seven() -> (Outside, Vec<View>) {
+pub(crate) async fn seven() -> (MeshClient, Vec<View>) {
     static SHARED: OnceCell<(Database, Mesh)> = OnceCell::const_new();
     let start = async || {
         let database = stored(&SEVEN).await;
@@ -38,7 +38,7 @@ pub(crate) async fn seven() -> (Outside, Vec<View>) {
         (database, mesh)
     };
     let (_, mesh) = SHARED.get_or_init(start).await;
-    (Outside::of(mesh), views(&SEVEN))
+    (MeshClient::new(mesh), views(&SEVEN))
 }
 
 /// A mesh over random lists of one seed.
@@ -73,8 +73,8 @@ impl RandomLists {
         SHARED.get_or_init(start).await
     }
 
-    pub(crate) fn outside(&self) -> Outside {
-        Outside::of(&self.mesh)
+    pub(crate) fn mesh_client(&self) -> MeshClient {
+        MeshClient::new(&self.mesh)
     }
 
     pub(crate) fn views(&self, list: List) -> impl Iterator<Item = &View> {

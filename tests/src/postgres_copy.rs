@@ -39,7 +39,7 @@ pub struct Copier(Client);
 
 impl Copier {
     /// Opens a session on a database, with time zone UTC.
-    pub async fn of(database: &Database) -> Self {
+    pub async fn open(database: &Database) -> Self {
         let client = database.connect().await;
         client.batch_execute("SET TimeZone = 'UTC'").await.unwrap();
         Self(client)

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use mesh_demo::{Plan, write_history};
 use mesh_testbed::{Database, DevNode, Mesh};
-use mesh_tests::outside::Outside;
+use mesh_tests::client::MeshClient;
 use serde_json::Value;
 
 /// Blocks of the demo network, of a short one that is sealed quickly, and of a segment.
@@ -19,35 +19,35 @@ pub(crate) const ORACLE_SPEC: &str = "0d493ddfb40c3cea313acd16d398344eeaad1d27a4
 pub(crate) const ASSET: &str = "a60587ce0be0ddcf350e9c84eb6e46ded2ad6702343c074c30418b934b205eed";
 
 /// A mesh over a demo network.
-pub(crate) struct Stage {
+pub(crate) struct ConsoleMesh {
     pub(crate) mesh: Mesh,
     pub(crate) node: DevNode,
-    pub(crate) outside: Outside,
+    pub(crate) mesh_client: MeshClient,
     pub(crate) database: Database,
 }
 
-impl Stage {
+impl ConsoleMesh {
     /// Writes the demo network to a database and starts the mesh.
     pub(crate) async fn demo() -> Self {
-        Self::of(BLOCKS).await
+        Self::with_blocks(BLOCKS).await
     }
 
     /// The same with fewer blocks; waits until all complete segments are sealed.
     pub(crate) async fn sealed() -> Self {
-        let stage = Self::of(FEW_BLOCKS).await;
-        stage.outside.until_sealed(&[(1, 100), (101, 200), (201, 300), (301, 400), (401, 500)]).await;
-        stage
+        let console = Self::with_blocks(FEW_BLOCKS).await;
+        console.mesh_client.until_sealed(&[(1, 100), (101, 200), (201, 300), (301, 400), (401, 500)]).await;
+        console
     }
 
-    async fn of(blocks: u64) -> Self {
+    async fn with_blocks(blocks: u64) -> Self {
         let database = Database::fresh().await;
         let plan = Plan { blocks, ..Plan::default() }.ending_at(SystemTime::now());
         write_history(database.url(), &plan, |_, _| ()).await.unwrap();
-        Self::over(database).await
+        Self::over_database(database).await
     }
 
     /// Starts a mesh over a database that has been filled.
-    pub(crate) async fn over(database: Database) -> Self {
+    pub(crate) async fn over_database(database: Database) -> Self {
         let node = DevNode::configure().every(Duration::from_millis(200)).start().await;
         let mesh = Mesh::configure(&database)
             .env("MESH_NODE_URL", node.url())
@@ -55,15 +55,15 @@ impl Stage {
             .env("MESH_RELAY_SIGNATURE_ALGO", "ed25519")
             .start()
             .await;
-        let outside = Outside::of(&mesh);
-        Self { mesh, node, outside, database }
+        let mesh_client = MeshClient::new(&mesh);
+        Self { mesh, node, mesh_client, database }
     }
 
     /// The API's answer to a GET.
     pub(crate) async fn json(&self, path: &str) -> Value {
         // On a busy machine a request may fail with a status that asks to repeat it.
-        self.outside.await_status(path, 200).await;
-        self.outside.get(path).await.json()
+        self.mesh_client.await_status(path, 200).await;
+        self.mesh_client.get(path).await.json()
     }
 }
 

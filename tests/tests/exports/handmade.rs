@@ -11,7 +11,7 @@ use mesh_history::{
     DEFAULT_LEVEL, Deadlines, Digest, SegmentName, SegmentStore, Span, StagedMember, assemble,
 };
 use mesh_testbed::{Database, Mesh, Service};
-use mesh_tests::{NO_CACHE, outside::Outside};
+use mesh_tests::{NO_CACHE, client::MeshClient};
 use rand::{RngCore, rngs::SmallRng};
 use tempfile::TempDir;
 
@@ -48,14 +48,14 @@ impl Plan {
 }
 
 /// A folder of segments, and the plans that they were made from.
-pub(crate) struct Made {
+pub(crate) struct HandmadeSegments {
     pub(crate) folder: TempDir,
     pub(crate) plans: Vec<Plan>,
 }
 
-impl Made {
+impl HandmadeSegments {
     /// Makes and publishes the segments.
-    pub(crate) async fn of(plans: Vec<Plan>) -> Self {
+    pub(crate) async fn write(plans: Vec<Plan>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
         let mut last = None;
@@ -73,7 +73,7 @@ impl Made {
     }
 
     /// Starts a mesh with this many replicas of `export` over these segments.
-    pub(crate) async fn serve(self, replicas: usize) -> Served {
+    pub(crate) async fn serve(self, replicas: usize) -> HandmadeMesh {
         let database = Database::fresh().await;
         let env = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let env = [
@@ -87,14 +87,14 @@ impl Made {
         ];
         let setup = Mesh::configure(&database).without("query").without("node-info");
         let setup = env.iter().fold(setup, |setup, (name, value)| setup.env(name, value));
-        let mut others = Vec::new();
+        let mut extra_replicas = Vec::new();
         let mesh = setup.start().await;
         for _ in 1..replicas {
             let setup = Service::configure("export").database(&database);
             let setup = env.iter().fold(setup, |setup, (name, value)| setup.env(name, value));
-            others.push(setup.start().await);
+            extra_replicas.push(setup.start().await);
         }
-        Served { made: self, mesh, others, _database: database }
+        HandmadeMesh { segments: self, mesh, extra_replicas, _database: database }
     }
 }
 
@@ -124,24 +124,24 @@ fn write(plan: &Plan, previous_id: Option<Digest>, path: &Path) -> Digest {
 }
 
 /// A running mesh over handmade segments.
-pub(crate) struct Served {
-    pub(crate) made: Made,
+pub(crate) struct HandmadeMesh {
+    pub(crate) segments: HandmadeSegments,
     pub(crate) mesh: Mesh,
     /// The additional replicas of `export`.
-    others: Vec<Service>,
+    extra_replicas: Vec<Service>,
     _database: Database,
 }
 
-impl Served {
+impl HandmadeMesh {
     /// All replicas of `export`.
     pub(crate) fn replicas(&mut self) -> Vec<&mut Service> {
-        let mut replicas: Vec<_> = self.others.iter_mut().collect();
+        let mut replicas: Vec<_> = self.extra_replicas.iter_mut().collect();
         replicas.push(self.mesh.service_mut("export"));
         replicas
     }
 
-    pub(crate) fn outside(&self) -> Outside {
-        Outside::of(&self.mesh)
+    pub(crate) fn mesh_client(&self) -> MeshClient {
+        MeshClient::new(&self.mesh)
     }
 
     /// The path of a download of a table over these heights.
@@ -152,7 +152,7 @@ impl Served {
 
     /// The path of a download of the table over all segments.
     pub(crate) fn whole(&self, table: &str) -> String {
-        let plans = &self.made.plans;
+        let plans = &self.segments.plans;
         Self::path(table, plans[0].from, plans[plans.len() - 1].to)
     }
 }

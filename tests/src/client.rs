@@ -10,31 +10,31 @@ use crate::fixture;
 
 /// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
 #[derive(Debug, Clone)]
-pub struct Outside {
+pub struct MeshClient {
     url: String,
     client: Client,
 }
 
-impl Outside {
+impl MeshClient {
     /// A client of the mesh over the fixture.
     pub async fn fixture() -> Self {
-        Self::of(&fixture::mesh().await.mesh)
+        Self::new(&fixture::mesh().await.mesh)
     }
 
     /// A client of the mesh over the fixture whose history is sealed.
     pub async fn sealed_fixture() -> Self {
-        let sealed = Self::of(&fixture::sealed_mesh().await.mesh);
+        let sealed = Self::new(&fixture::sealed_mesh().await.mesh);
         sealed.until_sealed(&fixture::SEALED).await;
         sealed
     }
 
     /// A client of the mesh over a store without any row.
     pub async fn empty() -> Self {
-        Self::of(&fixture::empty_mesh().await.mesh)
+        Self::new(&fixture::empty_mesh().await.mesh)
     }
 
     /// A client of this mesh.
-    pub fn of(mesh: &Mesh) -> Self {
+    pub fn new(mesh: &Mesh) -> Self {
         Self { url: mesh.url(), client: http_client() }
     }
 

@@ -1,7 +1,7 @@
 //! What the tests of all kinds of buses share: a database, a check of all operations, and a download.
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{cases, fixture, outside::Outside};
+use mesh_tests::{cases, fixture, client::MeshClient};
 
 /// Rows of the ledger: one megabyte as CSV, so that a download needs several pulls.
 const ENTRIES: u32 = 10_000;
@@ -26,17 +26,17 @@ pub(crate) async fn database() -> Database {
 
 /// Asserts that every operation with a full answer, exports included, answers with 200.
 pub(crate) async fn answers_everything(mesh: &Mesh) {
-    let outside = Outside::of(mesh);
+    let mesh_client = MeshClient::new(mesh);
     for (operation, path) in cases::answered() {
         // On a bus of several servers the announcement of a new replica may take a moment to arrive.
-        outside.await_status(&path, 200).await;
-        assert_eq!(outside.get(&path).await.status, 200, "{operation}");
+        mesh_client.await_status(&path, 200).await;
+        assert_eq!(mesh_client.get(&path).await.status, 200, "{operation}");
     }
 }
 
 /// Downloads the ledger; asserts that it has all rows.
-pub(crate) async fn download(outside: &Outside) -> Vec<u8> {
-    let answer = outside.get(DOWNLOAD).await;
+pub(crate) async fn download(mesh_client: &MeshClient) -> Vec<u8> {
+    let answer = mesh_client.get(DOWNLOAD).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let file = answer.body.to_vec();
     let lines = file.iter().filter(|byte| **byte == b'\n').count();
