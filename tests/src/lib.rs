@@ -3,9 +3,9 @@
 
 pub mod access;
 pub mod cases;
-pub mod postgres_copy;
-pub mod fixture;
 pub mod client;
+pub mod fixture;
+pub mod postgres_copy;
 pub mod problem;
 pub mod proxied;
 pub mod rpc;

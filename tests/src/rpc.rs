@@ -109,11 +109,7 @@ impl Rpc {
     ///
     /// # Panics
     /// When there is no answer in time.
-    pub async fn call_with(
-        &self,
-        called: &Call,
-        request: Request<Bytes>,
-    ) -> Result<Response<Bytes>, Status> {
+    pub async fn call_with(&self, called: &Call, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
         self.call_at(called.path(), request).await
     }
 

@@ -27,30 +27,32 @@ fn complaint(expected: &Expected, answer: &Answer) -> Option<String> {
         return None;
     }
     let body = answer.json();
-    if expected.body.as_ref().is_some_and(|wanted| *wanted != body) {
+    if expected.body.as_ref().is_some_and(|expected_part| *expected_part != body) {
         return Some("the body is another".to_owned());
     }
     expected
         .has
         .as_ref()
-        .and_then(|wanted| lacks(&body, wanted))
-        .map(|place| format!("the body differs at {place}"))
+        .and_then(|expected_part| lacks(&body, expected_part))
+        .map(|location| format!("the body differs at {location}"))
 }
 
 /// Path of the first difference: objects may have more members than `wanted`, lists and scalars must be
 /// equal.
-fn lacks(value: &Value, wanted: &Value) -> Option<String> {
-    match (value, wanted) {
-        (Value::Object(value), Value::Object(wanted)) => wanted.iter().find_map(|(name, wanted)| {
-            let Some(value) = value.get(name) else { return Some(name.clone()) };
-            lacks(value, wanted).map(|place| format!("{name}.{place}"))
-        }),
-        (Value::Array(value), Value::Array(wanted)) if value.len() == wanted.len() => value
-            .iter()
-            .zip(wanted)
-            .enumerate()
-            .find_map(|(at, (value, wanted))| lacks(value, wanted).map(|place| format!("{at}.{place}"))),
-        _ => (value != wanted).then(String::new),
+fn lacks(value: &Value, expected_part: &Value) -> Option<String> {
+    match (value, expected_part) {
+        (Value::Object(value), Value::Object(expected_part)) => {
+            expected_part.iter().find_map(|(name, expected_part)| {
+                let Some(value) = value.get(name) else { return Some(name.clone()) };
+                lacks(value, expected_part).map(|location| format!("{name}.{location}"))
+            })
+        }
+        (Value::Array(value), Value::Array(expected_part)) if value.len() == expected_part.len() => {
+            value.iter().zip(expected_part).enumerate().find_map(|(at, (value, expected_part))| {
+                lacks(value, expected_part).map(|location| format!("{at}.{location}"))
+            })
+        }
+        _ => (value != expected_part).then(String::new),
     }
 }
 
@@ -71,13 +73,13 @@ async fn run(mesh: &MeshClient, case: &Case) -> Answer {
 
 #[tokio::test]
 async fn every_case_holds() {
-    let (usual, sealed) = (MeshClient::fixture().await, MeshClient::sealed_fixture().await);
+    let (unsealed, sealed) = (MeshClient::fixture().await, MeshClient::sealed_fixture().await);
     let mut wrong = Vec::new();
     let mut count = 0;
     for (operation, file) in files() {
         for case in &file.cases {
             count += 1;
-            let answer = run(if case.sealed { &sealed } else { &usual }, case).await;
+            let answer = run(if case.sealed { &sealed } else { &unsealed }, case).await;
             if let Some(complaint) = complaint(&case.expect, &answer) {
                 wrong.push(format!("{operation}: {}: {complaint}\n  {answer:?}", case.name));
             }
@@ -124,15 +126,15 @@ fn not_refused(refusals: &Refusals, answer: &Answer) -> Option<String> {
     if answer.status != 400 {
         return Some(format!("the status is {}", answer.status));
     }
-    let seen = match problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body)
-    {
-        Ok(seen) => seen,
-        Err(complaint) => return Some(complaint),
-    };
-    let is_said = refusals.reason.as_ref().is_none_or(|reason| *reason == seen.message)
-        && refusals.names.as_ref().is_none_or(|field| seen.inner.contains(field))
-        && (!refusals.names_value || (1..=256).contains(&seen.inner.len()));
-    ((seen.code, seen.number) != (3, refusals.number) || !is_said).then(|| format!("{seen:?}"))
+    let refusal =
+        match problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body) {
+            Ok(refusal) => refusal,
+            Err(complaint) => return Some(complaint),
+        };
+    let is_said = refusals.reason.as_ref().is_none_or(|reason| *reason == refusal.message)
+        && refusals.names.as_ref().is_none_or(|field| refusal.inner.contains(field))
+        && (!refusals.names_value || (1..=256).contains(&refusal.inner.len()));
+    ((refusal.code, refusal.number) != (3, refusals.number) || !is_said).then(|| format!("{refusal:?}"))
 }
 
 #[test]
@@ -208,9 +210,9 @@ fn no_two_cases_of_an_operation_have_one_name() {
 #[test]
 fn a_body_may_hold_more_than_is_wanted_but_nothing_else() {
     let value: Value = serde_json::from_str(r#"{"a":[{"b":1,"c":2}],"d":null}"#).expect("JSON");
-    let wanted = |text: &str| lacks(&value, &serde_json::from_str(text).expect("JSON"));
-    assert_eq!(wanted(r#"{"a":[{"b":1}]}"#), None);
+    let expected_part = |text: &str| lacks(&value, &serde_json::from_str(text).expect("JSON"));
+    assert_eq!(expected_part(r#"{"a":[{"b":1}]}"#), None);
     for other in [r#"{"a":[{"b":2}]}"#, r#"{"a":[]}"#, r#"{"e":1}"#, r#"{"d":{}}"#, "[]"] {
-        assert!(wanted(other).is_some(), "{other}");
+        assert!(expected_part(other).is_some(), "{other}");
     }
 }

@@ -96,7 +96,7 @@ fn recorded() -> Option<Vec<Step>> {
 }
 
 /// Generated blocks; every other one changes all parameters at once.
-fn made(after: u64) -> impl Iterator<Item = Step> {
+fn generated(after: u64) -> impl Iterator<Item = Step> {
     (1..=MADE).map(move |number| {
         let value = |key: &str, value: u64| (format!("spam.pow.{key}"), value.to_string());
         let all = [
@@ -139,16 +139,16 @@ struct Play {
     done: AtomicUsize,
     answers: AtomicU64,
     /// The greatest height in any answer.
-    seen: AtomicU64,
+    newest_height_seen: AtomicU64,
     /// The newest step whose parameters were in any answer.
-    seen_store: AtomicUsize,
+    newest_step_seen: AtomicUsize,
     is_over: AtomicBool,
     mesh: Mesh,
 }
 
 impl Play {
     /// The correct answers while the node is at a step, one for each step that the store may be at meanwhile.
-    fn moments(&self, node: usize) -> impl Iterator<Item = (usize, Value)> {
+    fn correct_answers(&self, node: usize) -> impl Iterator<Item = (usize, Value)> {
         let before = (self.steps[node].first == First::Node).then(|| node.saturating_sub(1));
         let behind = self.steps.get(node + 1).filter(|next| next.first == First::Store).map(|_| node + 1);
         let stores = before.into_iter().chain([node]).chain(behind);
@@ -160,21 +160,25 @@ impl Play {
         let (mut answers, mut newest) = (0, 0);
         while !self.is_over.load(SeqCst) {
             let before = self.done.load(SeqCst);
-            let told = self.mesh.get("/blockchain/height").await;
-            assert_eq!(told.status, 200, "{told:?}");
-            let told = told.json();
-            let height: u64 = told["height"].as_str().unwrap().parse().unwrap();
+            let received = self.mesh.get("/blockchain/height").await;
+            assert_eq!(received.status, 200, "{received:?}");
+            let received = received.json();
+            let height: u64 = received["height"].as_str().unwrap().parse().unwrap();
             let step = self.steps.iter().position(|step| step.height == height);
-            let step = step.unwrap_or_else(|| panic!("there was no such block: {told}"));
-            let moments: Vec<_> = self.moments(step).collect();
-            let store = moments.iter().filter(|(_, moment)| *moment == told).map(|(store, _)| *store).max();
-            let store = store.unwrap_or_else(|| panic!("torn: {told}, not one of {moments:?}"));
+            let step = step.unwrap_or_else(|| panic!("there was no such block: {received}"));
+            let correct_answers: Vec<_> = self.correct_answers(step).collect();
+            let store = correct_answers
+                .iter()
+                .filter(|(_, moment)| *moment == received)
+                .map(|(store, _)| *store)
+                .max();
+            let store = store.unwrap_or_else(|| panic!("torn: {received}, not one of {correct_answers:?}"));
             assert!(height >= newest, "back from {newest} to {height}");
             // The edge may have shared the call of another reader, which began a little earlier.
-            assert!(step + 2 >= before, "old: {told} after {before} steps");
+            assert!(step + 2 >= before, "old: {received} after {before} steps");
             (answers, newest) = (answers + 1, height);
-            self.seen.fetch_max(height, SeqCst);
-            self.seen_store.fetch_max(store, SeqCst);
+            self.newest_height_seen.fetch_max(height, SeqCst);
+            self.newest_step_seen.fetch_max(store, SeqCst);
             self.answers.fetch_add(1, SeqCst);
         }
         answers
@@ -187,10 +191,10 @@ impl Play {
     }
 
     /// Waits until the service has received a block of the node.
-    async fn heard(&self, height: u64) {
-        let wanted = format!("mesh_node_height {height}\n");
+    async fn node_height_reached(&self, height: u64) {
+        let metric_line = format!("mesh_node_height {height}\n");
         eventually(SOON, "the service does not hear of the node's block", async || {
-            self.mesh.service("node-info").admin("/metrics").await.text().contains(&wanted)
+            self.mesh.service("node-info").admin("/metrics").await.text().contains(&metric_line)
         })
         .await;
     }
@@ -209,7 +213,7 @@ impl Play {
                 }
                 First::Node => {
                     to_node(node, step).await;
-                    self.heard(step.height).await;
+                    self.node_height_reached(step.height).await;
                     // Three blocks at once, while requests that began before them are in flight.
                     if number % 4 != 0 && number + 1 < self.steps.len() {
                         to_store(store, step).await;
@@ -219,7 +223,10 @@ impl Play {
                     to_store(store, step).await;
                 }
             }
-            let shown = || self.seen.load(SeqCst) >= step.height && self.seen_store.load(SeqCst) >= number;
+            let shown = || {
+                self.newest_height_seen.load(SeqCst) >= step.height
+                    && self.newest_step_seen.load(SeqCst) >= number
+            };
             self.until("a block is not shown", shown).await;
             self.done.store(number + 1, SeqCst);
             self.more_answers().await;
@@ -253,7 +260,7 @@ async fn every_answer_is_of_one_moment_while_the_parameters_change() {
         Vec::new()
     });
     let newest = steps.last().map_or(1, |step| step.height);
-    steps.extend(made(newest));
+    steps.extend(generated(newest));
     let mut in_force = BTreeMap::new();
     let parameters = steps.iter().map(|step| {
         in_force.extend(step.changes.clone());
@@ -272,8 +279,8 @@ async fn every_answer_is_of_one_moment_while_the_parameters_change() {
         parameters,
         done: AtomicUsize::new(1),
         answers: AtomicU64::new(0),
-        seen: AtomicU64::new(0),
-        seen_store: AtomicUsize::new(0),
+        newest_height_seen: AtomicU64::new(0),
+        newest_step_seen: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         mesh,
     });

@@ -187,9 +187,9 @@ async fn until_ready(mesh_client: &MeshClient, ready: bool) {
 
 /// Waits until answers are of this block.
 async fn until_height(mesh_client: &MeshClient, height: u64) {
-    let wanted = height.to_string();
+    let expected_height = height.to_string();
     eventually(Duration::from_secs(60), &format!("no answer is of block {height}"), async || {
-        mesh_client.get("/blockchain/height").await.json()["height"] == wanted.as_str()
+        mesh_client.get("/blockchain/height").await.json()["height"] == expected_height.as_str()
     })
     .await;
 }

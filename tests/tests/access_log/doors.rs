@@ -6,8 +6,8 @@ use std::{net::Ipv4Addr, time::Duration};
 use mesh_testbed::Mesh;
 use mesh_tests::{
     access::{line, line_with, lines},
-    fixture::{self, TableLock},
     client::MeshClient,
+    fixture::{self, TableLock},
     raw::Connection,
     rpc::{Call, Rpc},
 };
@@ -20,7 +20,7 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const SOON: Duration = Duration::from_secs(20);
 
 /// The values of these members of a log line.
-fn told<const N: usize>(line: &Value, names: [&str; N]) -> [Value; N] {
+fn values_of<const N: usize>(line: &Value, names: [&str; N]) -> [Value; N] {
     names.map(|name| line[name].clone())
 }
 
@@ -32,11 +32,13 @@ async fn a_request_over_http_is_found_by_its_id_with_all_that_became_of_it() {
     for _ in 0..3 {
         let answer = mesh_client.get("/api/v2/delegations").await;
         let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
-        let seen =
-            told(&line, ["level", "method", "path", "operation", "status", "client", "protocol", "ended"]);
+        let values = values_of(
+            &line,
+            ["level", "method", "path", "operation", "status", "client", "protocol", "ended"],
+        );
         let list = "/api/v2/delegations";
         assert_eq!(
-            seen,
+            values,
             [
                 json!("INFO"),
                 json!("GET"),
@@ -60,7 +62,7 @@ async fn a_request_over_http_is_found_by_its_id_with_all_that_became_of_it() {
     let head = mesh_client.send("HEAD", "/api/v2/delegations").await;
     let line = line(&mesh, head.header("x-request-id").unwrap()).await;
     assert_eq!(
-        told(&line, ["method", "status", "bytes", "ended"]),
+        values_of(&line, ["method", "status", "bytes", "ended"]),
         [json!("HEAD"), json!(200), json!(0), json!("whole")]
     );
 }
@@ -86,7 +88,7 @@ async fn a_refused_request_is_found_by_its_id_and_errors_tell_of_nothing_else() 
         let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
         let known = if method == "BREW" { "_OTHER" } else { method };
         assert_eq!(
-            told(&line, ["method", "status", "operation", "errors", "trace_id", "ended"]),
+            values_of(&line, ["method", "status", "operation", "errors", "trace_id", "ended"]),
             [json!(known), json!(status), json!(operation), errors, json!(TRACE), json!("whole")],
             "{line}"
         );
@@ -109,7 +111,7 @@ async fn a_call_is_told_of_with_its_code() {
     rpc.call(&Call::from_path("/accounts").unwrap()).await.unwrap();
     let answered = line_with(&mesh, "a call", |line| line["operation"] == "ListAccounts").await;
     assert_eq!(
-        told(&answered, ["protocol", "path", "status", "grpc_status", "ended", "client"]),
+        values_of(&answered, ["protocol", "path", "status", "grpc_status", "ended", "client"]),
         [
             json!("gRPC"),
             json!("/api.v2.Query/ListAccounts"),
@@ -127,7 +129,7 @@ async fn a_call_is_told_of_with_its_code() {
     let id = status.metadata().get("x-request-id").unwrap().to_str().unwrap();
     let refused = line(&mesh, id).await;
     assert_eq!(
-        told(&refused, ["operation", "grpc_status", "errors", "ended"]),
+        values_of(&refused, ["operation", "grpc_status", "errors", "ended"]),
         [json!("GetWithdrawal"), json!(5), json!([150_001]), json!("whole")],
         "{refused}"
     );
@@ -135,7 +137,7 @@ async fn a_call_is_told_of_with_its_code() {
         rpc.call_at("/api.v2.Query/Nothing".parse().unwrap(), tonic::Request::new(Default::default())).await;
     let status = status.expect_err("no such method");
     let unknown = line(&mesh, status.metadata().get("x-request-id").unwrap().to_str().unwrap()).await;
-    assert_eq!(told(&unknown, ["operation", "grpc_status"]), [json!("none"), json!(12)], "{unknown}");
+    assert_eq!(values_of(&unknown, ["operation", "grpc_status"]), [json!("none"), json!(12)], "{unknown}");
     assert_eq!(unknown.get("path"), None);
 }
 
@@ -164,7 +166,7 @@ async fn what_is_refused_before_it_is_a_request_is_told_of_with_an_id_of_its_own
         assert_eq!(refused(&mesh, bytes.as_bytes()).await, status, "{bytes:?}");
         let line = line_with(&mesh, bytes, |line| !before.contains(line)).await;
         assert_eq!(
-            told(&line, ["status", "because", "client", "bytes", "ended"]),
+            values_of(&line, ["status", "because", "client", "bytes", "ended"]),
             [json!(status), json!(because), json!("127.0.0.1"), json!(0), json!("whole")],
             "{line}"
         );
@@ -190,7 +192,7 @@ async fn a_connection_that_is_turned_away_is_found_by_the_id_it_was_told() {
     };
     let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
     assert_eq!(
-        told(&line, ["status", "client", "because"]),
+        values_of(&line, ["status", "client", "because"]),
         [json!(503), json!("127.0.0.9"), json!("too many connections: address")],
         "{line}"
     );
@@ -201,16 +203,16 @@ async fn a_client_that_leaves_before_its_answer_is_told_of() {
     let (database, mesh) = mesh("errors").await;
     let locked = TableLock::acquire(&database, "withdrawals").await;
     let mut connection = Connection::open(&mesh.url()).await.unwrap();
-    let asked = format!(
+    let request_head = format!(
         "GET /api/v2/withdrawal/{} HTTP/1.1\r\nHost: x\r\nX-Request-Id: left-1\r\n\r\n",
         fixture::UNKNOWN_ID
     );
-    connection.send(asked.as_bytes()).await.unwrap();
+    connection.send(request_head.as_bytes()).await.unwrap();
     locked.await_queries("query", 1, SOON).await;
     drop(connection);
     let line = line(&mesh, "left-1").await;
     assert_eq!(
-        told(&line, ["operation", "ended", "bytes"]),
+        values_of(&line, ["operation", "ended", "bytes"]),
         [json!("GetWithdrawal"), json!("left"), json!(0)],
         "{line}"
     );
@@ -220,10 +222,10 @@ async fn a_client_that_leaves_before_its_answer_is_told_of() {
 
 #[tokio::test]
 async fn nothing_is_told_where_it_is_off_and_that_is_how_it_starts() {
-    let off = mesh("off").await;
+    let disabled = mesh("off").await;
     let database = fixture::database().await;
-    let usual = Mesh::start(&database).await;
-    for mesh in [&off.1, &usual] {
+    let default_mesh = Mesh::start(&database).await;
+    for mesh in [&disabled.1, &default_mesh] {
         let mesh_client = MeshClient::new(mesh);
         mesh_client.get("/api/v2/delegations").await;
         let refused = mesh_client.get("/nowhere").await;

@@ -9,8 +9,8 @@ use mesh_testbed::{Database, Mesh};
 use mesh_tests::fixture;
 
 /// A mesh over the fixture; `wanted` is the value of `MESH_EDGE_ACCESS_LOG`.
-async fn mesh(wanted: &str) -> (Database, Mesh) {
+async fn mesh(logged_requests: &str) -> (Database, Mesh) {
     let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_EDGE_ACCESS_LOG", wanted).start().await;
+    let mesh = Mesh::configure(&database).env("MESH_EDGE_ACCESS_LOG", logged_requests).start().await;
     (database, mesh)
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command, time::Duration};
 
 use mesh_launcher::services::SERVICES;
 use mesh_testbed::Mesh;
-use mesh_tests::{fixture, client::MeshClient};
+use mesh_tests::{client::MeshClient, fixture};
 use tokio::time::{Instant, timeout};
 
 /// At some 300 bytes each, these lines exceed the log queue and the pipe's buffer.

@@ -1,7 +1,7 @@
 //! What the tests of all kinds of buses share: a database, a check of all operations, and a download.
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{cases, fixture, client::MeshClient};
+use mesh_tests::{cases, client::MeshClient, fixture};
 
 /// Rows of the ledger: one megabyte as CSV, so that a download needs several pulls.
 const ENTRIES: u32 = 10_000;

@@ -56,8 +56,8 @@ async fn every_server_of_a_cluster_may_die_under_load_and_no_read_fails_nor_a_do
     let whole = download(&mesh_client).await;
 
     let (stop, read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let readers =
-        (0..READERS).map(|_| tokio::spawn(read_on(MeshClient::new(&mesh), Arc::clone(&stop), Arc::clone(&read))));
+    let readers = (0..READERS)
+        .map(|_| tokio::spawn(read_on(MeshClient::new(&mesh), Arc::clone(&stop), Arc::clone(&read))));
     let readers: Vec<_> = readers.collect();
     let downloads = {
         let (mesh_client, stop, whole) = (MeshClient::new(&mesh), Arc::clone(&stop), whole.clone());

@@ -20,11 +20,11 @@ async fn a_mesh_works_over_tls_and_nobody_gets_in_without() {
 
     let mut plain = TcpStream::connect(bus.url.trim_start_matches("nats://")).await.expect("the bus listens");
     plain.write_all(b"CONNECT {\"verbose\":false}\r\nPING\r\n").await.expect("it reads");
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     // The server closes the connection, maybe with a reset; only the bytes before that are checked.
-    let _ = plain.read_to_end(&mut said).await;
-    let said = String::from_utf8_lossy(&said);
-    assert!(said.contains("\"tls_required\":true") && !said.contains("PONG"), "{said}");
+    let _ = plain.read_to_end(&mut received).await;
+    let received = String::from_utf8_lossy(&received);
+    assert!(received.contains("\"tls_required\":true") && !received.contains("PONG"), "{received}");
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_service_that_is_to_trust_what_is_no_certificate_says_so_and_leaves() 
         let started =
             tokio::spawn(async move { Service::start("tx-relay", &[("MESH_BUS_TLS_CA", file)]).await });
         let panic = started.await.expect_err("it cannot start").into_panic();
-        let told = panic.downcast::<String>().expect("the testbed says why");
-        assert!(told.contains("exit status: 64") && told.contains("MESH_BUS_TLS_CA"), "{told}");
+        let message = panic.downcast::<String>().expect("the testbed says why");
+        assert!(message.contains("exit status: 64") && message.contains("MESH_BUS_TLS_CA"), "{message}");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::console::{
     browser::Browser,
-    console_mesh::{ASSET, MARKET, ConsoleMesh},
+    console_mesh::{ASSET, ConsoleMesh, MARKET},
 };
 
 /// The source of axe-core from the console's development packages; `None` when these are not installed.
@@ -25,10 +25,10 @@ fn axe() -> Option<String> {
 #[tokio::test]
 async fn every_view_is_fit_to_be_seen_and_heard() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = ConsoleMesh::demo().await;
-    stage.mesh_client.until_first_segment().await;
+    let console_mesh = ConsoleMesh::demo().await;
+    console_mesh.mesh_client.until_first_segment().await;
     let axe = axe();
-    let party = stage.json("/api/v2/delegations?pagination.first=1").await;
+    let party = console_mesh.json("/api/v2/delegations?pagination.first=1").await;
     let party = party["delegations"]["edges"][0]["node"]["party"].as_str().unwrap().to_owned();
     let views = [
         (
@@ -55,7 +55,7 @@ async fn every_view_is_fit_to_be_seen_and_heard() {
     ];
     for (size, width, height) in [("desk", 1280, 900), ("phone", 360, 780)] {
         for theme in ["light", "dark"] {
-            let page = browser.page(stage.mesh_client.url(), width, height).await;
+            let page = browser.page(console_mesh.mesh_client.url(), width, height).await;
             let preference = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
             page.call("Emulation.setEmulatedMedia", preference).await;
             for (name, view, is_there) in &views {

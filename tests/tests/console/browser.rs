@@ -56,10 +56,10 @@ impl Browser {
         spec = spec.arg(format!("--user-data-dir={}", profile.display()));
         spec = FLAGS.into_iter().fold(spec, |spec, flag| spec.arg(flag));
         let process = Process::spawn(&spec).unwrap();
-        let told = profile.join("DevToolsActivePort");
+        let port_file = profile.join("DevToolsActivePort");
         let (port, path) = retry(READY_WITHIN, async || {
             // The file exists before its content is complete.
-            let text = std::fs::read_to_string(&told).unwrap_or_default();
+            let text = std::fs::read_to_string(&port_file).unwrap_or_default();
             if let Some((port, path)) = text.trim().split_once('\n') {
                 return Ok((port.to_owned(), path.to_owned()));
             }

@@ -34,9 +34,12 @@ impl ConsoleMesh {
 
     /// The same with fewer blocks; waits until all complete segments are sealed.
     pub(crate) async fn sealed() -> Self {
-        let console = Self::with_blocks(FEW_BLOCKS).await;
-        console.mesh_client.until_sealed(&[(1, 100), (101, 200), (201, 300), (301, 400), (401, 500)]).await;
-        console
+        let console_mesh = Self::with_blocks(FEW_BLOCKS).await;
+        console_mesh
+            .mesh_client
+            .until_sealed(&[(1, 100), (101, 200), (201, 300), (301, 400), (401, 500)])
+            .await;
+        console_mesh
     }
 
     async fn with_blocks(blocks: u64) -> Self {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::console::{
     browser::Browser,
-    page::Page,
     console_mesh::{ASSET, ConsoleMesh},
+    page::Page,
 };
 
 /// Without the File System Access API the page keeps a download in memory and saves it at the end.
@@ -42,13 +42,13 @@ fn spelled(bytes: &[u8]) -> String {
 #[tokio::test]
 async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_line() {
     let Some(browser) = Browser::start().await else { return };
-    let mut stage = ConsoleMesh::sealed().await;
+    let mut console_mesh = ConsoleMesh::sealed().await;
     let path = "/api/v2/networkhistory/export?fromBlock=1&toBlock=500&table=TABLE_ORDERS";
-    let whole = stage.mesh_client.get(path).await.body;
+    let whole = console_mesh.mesh_client.get(path).await.body;
     let digest = spelled(&whole);
-    let edge = stage.mesh_client.url().trim_start_matches("http://").parse().unwrap();
-    let way = Proxy::start(edge, 1).await.unwrap();
-    let url = format!("http://{}", way.address());
+    let edge = console_mesh.mesh_client.url().trim_start_matches("http://").parse().unwrap();
+    let proxy = Proxy::start(edge, 1).await.unwrap();
+    let url = format!("http://{}", proxy.address());
     for behaviour in [SAVES_AT_THE_END, WRITES] {
         let page = browser.page(&url, 1280, 900).await;
         open(&page, "#/export?table=TABLE_ORDERS&from=1&to=500", behaviour).await;
@@ -58,7 +58,7 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
         assert_eq!(length, whole.len().to_string());
         // Slow enough to pause it in the middle.
         let slow = u32::try_from(whole.len() / 20).ok().and_then(NonZeroU32::new);
-        way.set(Line { bytes_per_s: slow, ..Line::default() });
+        proxy.set(Line { bytes_per_s: slow, ..Line::default() });
         page.press("Download").await;
         page.until("Number(document.querySelector('.transfer').dataset.received) > 0").await;
         page.press("Pause").await;
@@ -72,17 +72,18 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
         page.eval::<Value>("void history.back()").await;
         page.until("document.querySelector('.transfer').dataset.phase === 'paused'").await;
         // Resuming finds no gateway at first, and then a restarted one.
-        stage.mesh.service("edge").kill().await;
+        console_mesh.mesh.service("edge").kill().await;
         page.press("Resume").await;
-        stage.mesh.service_mut("edge").restart().await;
+        console_mesh.mesh.service_mut("edge").restart().await;
         page.until(&format!("Number(document.querySelector('.transfer').dataset.received) > {before}")).await;
-        way.cut(Cut::Reset);
-        way.set(Line::default());
+        proxy.cut(Cut::Reset);
+        proxy.set(Line::default());
         page.until("document.querySelector('.transfer').dataset.phase === 'done'").await;
         assert!(page.is("Number(document.querySelector('.transfer').dataset.resumed) > 0").await);
         page.picture("export-done").await;
-        let told: String = page.eval("document.querySelector('[data-checksum]').dataset.checksum").await;
-        assert_eq!(told, digest);
+        let shown_checksum: String =
+            page.eval("document.querySelector('[data-checksum]').dataset.checksum").await;
+        assert_eq!(shown_checksum, digest);
         let file = match behaviour {
             WRITES => {
                 let read = "navigator.storage.getDirectory().then(folder => folder.getFileHandle('download')).then(handle => handle.getFile())
@@ -99,14 +100,14 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
 #[tokio::test]
 async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = ConsoleMesh::sealed().await;
-    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
+    let console_mesh = ConsoleMesh::sealed().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     open(&page, "#/export", SAVES_AT_THE_END).await;
     let range = |range: &str| format!("document.querySelector('[data-range]').dataset.range === '{range}'");
     page.until(&range("401-500")).await;
     page.drag(".map svg", 0.05, 0.5).await;
     page.until(&range("1-300")).await;
-    let rows = stage.mesh_client.request(
+    let rows = console_mesh.mesh_client.request(
         reqwest::Method::HEAD,
         "/api/v2/networkhistory/export?fromBlock=1&toBlock=300&table=TABLE_TRADES",
     );
@@ -127,10 +128,13 @@ async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
     page.press("Choose").await;
     page.press("Download").await;
     page.until("document.querySelector('.transfer').dataset.phase === 'done'").await;
-    let told =
-        stage.mesh_client.get(&format!("/api/v2/ledgerentry/export?partyId=network&assetId={ASSET}")).await.body;
-    assert!(saved(&page, &browser.downloads).await == told);
+    let expected_file = console_mesh
+        .mesh_client
+        .get(&format!("/api/v2/ledgerentry/export?partyId=network&assetId={ASSET}"))
+        .await
+        .body;
+    assert!(saved(&page, &browser.downloads).await == expected_file);
     let shown: String = page.eval("document.querySelector('[data-checksum]').dataset.checksum").await;
-    assert_eq!(shown, spelled(&told));
+    assert_eq!(shown, spelled(&expected_file));
     page.assert_quiet();
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::console::{
     browser::Browser,
+    console_mesh::{ConsoleMesh, ORACLE_SPEC, WITHDRAWAL},
     page::Page,
-    console_mesh::{ORACLE_SPEC, ConsoleMesh, WITHDRAWAL},
 };
 
 /// The cursors that the page shows.
@@ -43,7 +43,7 @@ async fn until_page(page: &Page<'_>, cursors: &[String]) {
 
 /// Compares the list of one view with the API's, forwards, backwards and by its link.
 pub(crate) async fn walk(
-    stage: &ConsoleMesh,
+    console_mesh: &ConsoleMesh,
     page: &Page<'_>,
     view: &str,
     path: &str,
@@ -51,7 +51,7 @@ pub(crate) async fn walk(
     columns: &[(&str, &str)],
 ) {
     page.open(&format!("#/explore/{view}?size=20")).await;
-    let first = stage.json(&format!("{path}?pagination.first=20")).await;
+    let first = console_mesh.json(&format!("{path}?pagination.first=20")).await;
     until_page(page, &of_edges(&first, list, "cursor")).await;
     for (name, member) in columns {
         assert_eq!(column(page, name).await, of_edges(&first, list, member), "{view}, {name}");
@@ -63,7 +63,7 @@ pub(crate) async fn walk(
         return;
     }
     let end = first[list]["pageInfo"]["endCursor"].as_str().unwrap();
-    let second = stage.json(&format!("{path}?pagination.first=20&pagination.after={end}")).await;
+    let second = console_mesh.json(&format!("{path}?pagination.first=20&pagination.after={end}")).await;
     page.press("Next").await;
     until_page(page, &of_edges(&second, list, "cursor")).await;
     let link: String = page.eval("location.hash").await;
@@ -78,23 +78,30 @@ pub(crate) async fn walk(
 #[tokio::test]
 async fn lists_page_by_cursor_and_show_what_the_api_says() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = ConsoleMesh::demo().await;
-    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
+    let console_mesh = ConsoleMesh::demo().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     let delegations =
         [("Epoch", "epochSeq"), ("Party", "party"), ("Validator", "nodeId"), ("Amount", "amount")];
-    walk(&stage, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
+    walk(&console_mesh, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
     let rewards = [("Epoch", "epoch"), ("Asset", "assetId"), ("Amount", "amount")];
-    walk(&stage, &page, "rewards", "/api/v2/rewards/epoch/summaries", "summaries", &rewards).await;
+    walk(&console_mesh, &page, "rewards", "/api/v2/rewards/epoch/summaries", "summaries", &rewards).await;
     let proposals = [("Height", "upgradeBlockHeight"), ("Release", "networkReleaseTag")];
-    walk(&stage, &page, "proposals", "/api/v2/upgrade/proposals", "protocolUpgradeProposals", &proposals)
-        .await;
+    walk(
+        &console_mesh,
+        &page,
+        "proposals",
+        "/api/v2/upgrade/proposals",
+        "protocolUpgradeProposals",
+        &proposals,
+    )
+    .await;
 
     // The accounts of a party, opened by a click on its id.
     page.open("#/explore/delegations?size=20").await;
     page.click("td[data-name=Party] a").await;
     page.until("document.querySelector('table[data-list=accounts] tbody tr')").await;
     let party: String = page.eval("new URLSearchParams(location.hash.split('?')[1]).get('party')").await;
-    let accounts = stage.json(&format!("/accounts?party={party}")).await;
+    let accounts = console_mesh.json(&format!("/accounts?party={party}")).await;
     let balances: Vec<_> = accounts["accounts"]
         .as_array()
         .unwrap()
@@ -116,37 +123,37 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
 #[tokio::test]
 async fn one_thing_is_found_by_its_id() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = ConsoleMesh::demo().await;
-    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
+    let console_mesh = ConsoleMesh::demo().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     // The example id of the form belongs to a later block than this shortened demo network has, so any id of
     // its data is taken.
-    let client = stage.database.connect().await;
+    let client = console_mesh.database.connect().await;
     let id = |table: &str, example: &str| {
         let (client, example) = (&client, example.to_owned());
         let statement = format!("SELECT id FROM {table} ORDER BY (id = $1) DESC, id LIMIT 1");
         async move { client.query_one(&statement, &[&example]).await.unwrap().get::<_, String>(0) }
     };
     let withdrawal = id("withdrawals", WITHDRAWAL).await;
-    let told = stage.json(&format!("/api/v2/withdrawal/{withdrawal}")).await["withdrawal"].clone();
+    let expected = console_mesh.json(&format!("/api/v2/withdrawal/{withdrawal}")).await["withdrawal"].clone();
     page.open("#/explore/withdrawal").await;
     page.fill("Id", &withdrawal).await;
     page.press("Show").await;
-    page.until(&format!("document.querySelector('[data-status]').dataset.status === {}", told["status"]))
+    page.until(&format!("document.querySelector('[data-status]').dataset.status === {}", expected["status"]))
         .await;
     let shown: Vec<String> = page
         .eval("[...document.querySelectorAll('.facts [data-value]')].map(value => value.dataset.value)")
         .await;
     for member in ["id", "partyId", "amount", "asset", "ref", "createdTimestamp"] {
-        let value = told[member].as_str().unwrap().to_owned();
+        let value = expected[member].as_str().unwrap().to_owned();
         assert!(
             value.is_empty() || shown.contains(&value),
             "{member} {value} is not on the screen: {shown:?}"
         );
     }
     let spec = id("oracle_specs", ORACLE_SPEC).await;
-    let told = stage.json(&format!("/api/v2/oracle/spec/{spec}")).await;
+    let expected = console_mesh.json(&format!("/api/v2/oracle/spec/{spec}")).await;
     page.open(&format!("#/explore/oracle-spec/{spec}")).await;
-    let status = &told["oracleSpec"]["externalDataSourceSpec"]["spec"]["status"];
+    let status = &expected["oracleSpec"]["externalDataSourceSpec"]["spec"]["status"];
     page.until(&format!("document.querySelector('[data-status]').dataset.status === {status}")).await;
     page.assert_quiet();
     // An unknown id is reported with the error's application number.

@@ -35,9 +35,9 @@ async fn markup_long_texts_and_other_directions_are_shown_as_text() {
     let database = fixture::database().await;
     let long = "reference".repeat(1112)[..10_000].to_owned();
     write_hostile_texts(&database, &long).await;
-    let stage = ConsoleMesh::over_database(database).await;
+    let console_mesh = ConsoleMesh::over_database(database).await;
     for (width, name) in [(1280, "desk"), (360, "phone")] {
-        let page = browser.page(stage.mesh_client.url(), width, 900).await;
+        let page = browser.page(console_mesh.mesh_client.url(), width, 900).await;
         page.open(&format!("#/explore/withdrawal/{WITHDRAWAL}")).await;
         page.until(&format!(
             "[...document.querySelectorAll('bdi')].some(text => text.textContent === {})",

@@ -5,8 +5,8 @@ use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
 #[tokio::test]
 async fn views_are_reached_by_keys_alone_and_the_theme_stays() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = ConsoleMesh::demo().await;
-    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
+    let console_mesh = ConsoleMesh::demo().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.open("").await;
     page.key("Tab", false).await;
     assert!(page.is("document.activeElement.classList.contains('skip')").await);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::console::{
     browser::Browser,
-    console_mesh::{MARKET, ConsoleMesh},
+    console_mesh::{ConsoleMesh, MARKET},
 };
 
 fn nodes(reply: &Value) -> Vec<Value> {
@@ -14,13 +14,13 @@ fn nodes(reply: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn candles_are_shown_gone_back_through_and_kept_up_with() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = ConsoleMesh::demo().await;
-    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
+    let console_mesh = ConsoleMesh::demo().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     let candles = |interval: &str, more: &str| {
         format!("/api/v2/candle?candleId=trades_candle_{interval}_{MARKET}{more}")
     };
     page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
-    let newest = nodes(&stage.json(&candles("block", "&pagination.first=1")).await).remove(0);
+    let newest = nodes(&console_mesh.json(&candles("block", "&pagination.first=1")).await).remove(0);
     page.until(&format!("document.querySelector('.told').dataset.told === {}", newest["start"])).await;
     for member in ["open", "high", "low", "close", "volume"] {
         let shown: String = page
@@ -30,7 +30,7 @@ async fn candles_are_shown_gone_back_through_and_kept_up_with() {
     }
     page.picture("markets-candles").await;
     // Backwards by the keyboard, page by page, until all candles are loaded.
-    let all = nodes(&stage.json(&candles("block", "&pagination.first=5000")).await);
+    let all = nodes(&console_mesh.json(&candles("block", "&pagination.first=5000")).await);
     assert!(all.len() > 300, "{} candles are too few for several pages", all.len());
     page.eval::<Value>("void document.querySelector('.candles').focus()").await;
     let count = "Number(document.querySelector('.candles').dataset.count)";
@@ -48,11 +48,11 @@ async fn candles_are_shown_gone_back_through_and_kept_up_with() {
     .await;
     // Each interval has a link of its own.
     page.press("1 h").await;
-    let hour = nodes(&stage.json(&candles("1_hour", "&pagination.first=1")).await).remove(0);
+    let hour = nodes(&console_mesh.json(&candles("1_hour", "&pagination.first=1")).await).remove(0);
     page.until(&format!("document.querySelector('.told').dataset.told === {}", hour["start"])).await;
     assert!(page.is("location.hash.includes('interval=1_hour')").await);
     // After one more trade the last candle changes, or a new one appears.
-    let client = stage.database.connect().await;
+    let client = console_mesh.database.connect().await;
     let trade = "INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, buy_order, sell_order, type)
         SELECT synthetic_time + interval '1 microsecond', tx_hash, block_time, seq_num + 1, 'fe', market_id, price, 4242, buyer, seller, buy_order, sell_order, type
         FROM trades WHERE market_id = $1 ORDER BY synthetic_time DESC LIMIT 1";

@@ -7,6 +7,7 @@
 mod access;
 mod browser;
 mod built;
+mod console_mesh;
 mod downloads;
 mod explore;
 mod hostile_texts;
@@ -17,5 +18,4 @@ mod page;
 mod protocol;
 mod recorded;
 mod services_down;
-mod console_mesh;
 mod submit;

@@ -8,8 +8,8 @@ use crate::console::{
 #[tokio::test]
 async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = ConsoleMesh::demo().await;
-    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
+    let console_mesh = ConsoleMesh::demo().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.open("").await;
     page.until("document.querySelectorAll('[data-service][data-taking=true]').length === 4").await;
     page.until("[...document.querySelectorAll('[data-replicas]')].every(of => of.dataset.replicas === '1')")
@@ -19,21 +19,25 @@ async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network
     // The page is updated.
     page.until(&format!("Number(document.querySelector('[data-height]').dataset.height) > {first}")).await;
     let shown: String = page.eval("document.querySelector('[data-pulse]').textContent").await;
-    let told: u64 = stage.json("/blockchain/height").await["height"].as_str().unwrap().parse().unwrap();
+    let api_height: u64 =
+        console_mesh.json("/blockchain/height").await["height"].as_str().unwrap().parse().unwrap();
     let shown: u64 = ungrouped(&shown).parse().unwrap();
-    assert!(shown <= told && told - shown < 60, "{shown} is on the screen, {told} is the height");
-    let chain = stage.json("/blockchain/height").await["chainId"].as_str().unwrap().to_owned();
+    assert!(
+        shown <= api_height && api_height - shown < 60,
+        "{shown} is on the screen, {api_height} is the height"
+    );
+    let chain = console_mesh.json("/blockchain/height").await["chainId"].as_str().unwrap().to_owned();
     page.until(&format!("document.querySelector('[data-chain]').dataset.chain === '{chain}'")).await;
-    let info = stage.json("/api/v2/info").await;
+    let info = console_mesh.json("/api/v2/info").await;
     let version: String = page.eval("document.querySelector('[data-version]').dataset.version").await;
     assert_eq!(version, info["version"].as_str().unwrap());
-    let upgrade = stage.json("/api/v2/upgrade/status").await;
+    let upgrade = console_mesh.json("/api/v2/upgrade/status").await;
     page.until(&format!(
         "document.querySelector('[data-upgrade]').dataset.upgrade === '{}'",
         upgrade["ready"]
     ))
     .await;
-    let limits = stage.json("/limits").await;
+    let limits = console_mesh.json("/limits").await;
     let rows = limits["rows"]["pageDefault"].as_u64().unwrap();
     page.until(&format!(
         "document.querySelector('main').innerText.replaceAll('\\u202f', '').includes('{rows}')"
@@ -78,8 +82,8 @@ async fn what_the_edge_tells_of_the_mesh_names_no_place() {
             "{member}: {value}"
         );
     }
-    for place in ["127.0.0.1", "localhost", "nats", "postgres", "mesh."] {
-        assert!(!answer.text().contains(place), "{place}: {}", answer.text());
+    for address_part in ["127.0.0.1", "localhost", "nats", "postgres", "mesh."] {
+        assert!(!answer.text().contains(address_part), "{address_part}: {}", answer.text());
     }
     // The answer is cached for a moment: the services get no second request.
     let again = mesh.get("/console/now").await.json();

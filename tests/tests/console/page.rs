@@ -77,10 +77,10 @@ impl<'a> Page<'a> {
     }
 
     /// Waits for a button with this text and clicks on it.
-    pub(crate) async fn press(&self, words: &str) {
+    pub(crate) async fn press(&self, label_text: &str) {
         let found = format!(
             "[...document.querySelectorAll('button')].find(button => button.textContent.trim() === {} && !button.disabled)",
-            json!(words)
+            json!(label_text)
         );
         self.until(&found).await;
         self.eval::<Value>(&format!("void {found}.click()")).await;
@@ -166,18 +166,19 @@ impl<'a> Page<'a> {
         let of = |method: &str| self.protocol.events(&self.session, method);
         let thrown =
             of("Runtime.exceptionThrown").into_iter().map(|event| event["exceptionDetails"].to_string());
-        let said = of("Runtime.consoleAPICalled").into_iter();
-        let said = said.filter(|event| event["type"] != "log" && event["type"] != "info");
+        let messages = of("Runtime.consoleAPICalled").into_iter();
+        let messages = messages.filter(|event| event["type"] != "log" && event["type"] != "info");
         let logged = of("Log.entryAdded").into_iter().map(|event| event["entry"].clone());
         let logged = logged.filter(|entry| entry["level"] == "error" || entry["level"] == "warning");
-        let asked = of("Network.requestWillBeSent").into_iter();
-        let asked = asked.filter_map(|event| Some(event["request"]["url"].as_str()?.to_owned()));
-        let elsewhere = asked.filter(|url| {
+        let requested_urls = of("Network.requestWillBeSent").into_iter();
+        let requested_urls =
+            requested_urls.filter_map(|event| Some(event["request"]["url"].as_str()?.to_owned()));
+        let elsewhere = requested_urls.filter(|url| {
             !["about:", "blob:", "data:"].iter().any(|scheme| url.starts_with(scheme))
                 && !url.starts_with(&self.url)
         });
         thrown
-            .chain(said.map(|event| event.to_string()))
+            .chain(messages.map(|event| event.to_string()))
             .chain(logged.map(|entry| entry.to_string()))
             .chain(elsewhere.map(|url| format!("asked of another host: {url}")))
             .collect()
@@ -187,8 +188,8 @@ impl<'a> Page<'a> {
     pub(crate) fn assert_quiet(&self) {
         let complaints = self.complaints();
         let is_busy =
-            |said: &&String| said.contains(r#""source":"network""#) && said.contains("503 (Service");
-        let others: Vec<_> = complaints.iter().filter(|said| !is_busy(said)).collect();
+            |message: &&String| message.contains(r#""source":"network""#) && message.contains("503 (Service");
+        let others: Vec<_> = complaints.iter().filter(|message| !is_busy(message)).collect();
         assert!(others.is_empty(), "{others:?}");
     }
 
@@ -197,7 +198,7 @@ impl<'a> Page<'a> {
     pub(crate) fn assert_quiet_but_for_failed_answers(&self) {
         let complaints = self.complaints();
         let others: Vec<_> =
-            complaints.iter().filter(|said| !said.contains(r#""source":"network""#)).collect();
+            complaints.iter().filter(|message| !message.contains(r#""source":"network""#)).collect();
         assert!(others.is_empty(), "{others:?}");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Protocol {
 struct Shared {
     waiting: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
     events: Mutex<Vec<Value>>,
-    news: Notify,
+    event_arrived: Notify,
 }
 
 impl Protocol {
@@ -61,7 +61,7 @@ impl Protocol {
                     }
                     None => {
                         reader.events.lock().unwrap().push(message);
-                        reader.news.notify_waiters();
+                        reader.event_arrived.notify_waiters();
                     }
                 }
             }
@@ -93,21 +93,21 @@ impl Protocol {
     }
 
     /// Waits for an event of the browser or of any page.
-    pub(crate) async fn until(&self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&self, method: &str, matches_event: impl Fn(&Value) -> bool) -> Value {
         let found = async {
             loop {
-                let news = self.shared.news.notified();
-                tokio::pin!(news);
-                news.as_mut().enable();
+                let event_arrived = self.shared.event_arrived.notified();
+                tokio::pin!(event_arrived);
+                event_arrived.as_mut().enable();
                 let event = {
                     let events = self.shared.events.lock().unwrap();
-                    let is_it = |event: &&Value| event["method"] == method && wanted(&event["params"]);
+                    let is_it = |event: &&Value| event["method"] == method && matches_event(&event["params"]);
                     events.iter().find(is_it).map(|event| event["params"].clone())
                 };
                 if let Some(event) = event {
                     return event;
                 }
-                news.await;
+                event_arrived.await;
             }
         };
         timeout(WITHIN, found).await.unwrap_or_else(|_| panic!("{method} did not come"))

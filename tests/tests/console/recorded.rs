@@ -7,7 +7,7 @@ use mesh_testbed::Database;
 use mesh_tests::say;
 use serde_json::{Value, json};
 
-use crate::console::{browser::Browser, explore::walk, console_mesh::ConsoleMesh};
+use crate::console::{browser::Browser, console_mesh::ConsoleMesh, explore::walk};
 
 #[tokio::test]
 async fn every_view_shows_the_recorded_network() {
@@ -18,18 +18,18 @@ async fn every_view_shows_the_recorded_network() {
     let Some(browser) = Browser::start().await else { return };
     let database = Database::fresh().await;
     load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
-    let stage = ConsoleMesh::over_database(database).await;
-    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
+    let console_mesh = ConsoleMesh::over_database(database).await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.open("").await;
     page.until("document.querySelectorAll('[data-taking=true]').length === 4 && document.querySelector('[data-chain]')").await;
     page.picture("recorded-now").await;
     let delegations = [("Epoch", "epochSeq"), ("Party", "party"), ("Amount", "amount")];
-    walk(&stage, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
+    walk(&console_mesh, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
     let rewards = [("Epoch", "epoch"), ("Asset", "assetId"), ("Amount", "amount")];
-    walk(&stage, &page, "rewards", "/api/v2/rewards/epoch/summaries", "summaries", &rewards).await;
+    walk(&console_mesh, &page, "rewards", "/api/v2/rewards/epoch/summaries", "summaries", &rewards).await;
     // A market with trades, found through the network's accounts as a user would.
     let trade = "SELECT market_id FROM trades GROUP BY 1 ORDER BY count(*) DESC LIMIT 1";
-    let market: String = stage.database.connect().await.query_one(trade, &[]).await.unwrap().get(0);
+    let market: String = console_mesh.database.connect().await.query_one(trade, &[]).await.unwrap().get(0);
     page.open("#/markets").await;
     page.until(&format!(
         "[...document.querySelectorAll('.chip [data-value]')].some(chip => chip.dataset.value === '{market}')"
@@ -37,13 +37,13 @@ async fn every_view_shows_the_recorded_network() {
     .await;
     page.open(&format!("#/markets?market={market}&interval=1_minute")).await;
     let path = format!("/api/v2/candle?candleId=trades_candle_1_minute_{market}&pagination.first=1");
-    let newest: Value = stage.json(&path).await["candles"]["edges"][0]["node"].clone();
+    let newest: Value = console_mesh.json(&path).await["candles"]["edges"][0]["node"].clone();
     page.until(&format!("document.querySelector('.told').dataset.told === {}", newest["start"])).await;
     let close: String =
         page.eval("document.querySelector('.told [data-name=close] [data-value]').dataset.value").await;
     assert_eq!(json!(close), newest["close"]);
     page.picture("recorded-markets").await;
-    stage.mesh_client.until_first_segment().await;
+    console_mesh.mesh_client.until_first_segment().await;
     page.open("#/export").await;
     page.until("document.querySelector('[data-digest]').dataset.digest.length === 8").await;
     page.picture("recorded-export").await;

@@ -12,11 +12,11 @@ const SERVICES: [&str; 4] = ["export", "node-info", "query", "tx-relay"];
 #[tokio::test]
 async fn what_is_missing_is_said_and_what_comes_back_shows() {
     let Some(browser) = Browser::start().await else { return };
-    let mut stage = ConsoleMesh::demo().await;
+    let mut console_mesh = ConsoleMesh::demo().await;
     for service in SERVICES {
-        stage.mesh.service(service).kill().await;
+        console_mesh.mesh.service(service).kill().await;
     }
-    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.open("").await;
     page.until("document.querySelectorAll('[data-service][data-taking=false]').length === 4").await;
     page.until("document.querySelectorAll('.missing p').length >= 4").await;
@@ -29,7 +29,7 @@ async fn what_is_missing_is_said_and_what_comes_back_shows() {
     page.until("document.querySelectorAll('[data-service][data-taking=false]').length === 4").await;
     for service in SERVICES {
         // A ready service sends heartbeats; from the first one on it counts as available.
-        stage.mesh.service_mut(service).restart().await;
+        console_mesh.mesh.service_mut(service).restart().await;
         let ready = Instant::now();
         page.until(&format!("document.querySelector('[data-service={service}]').dataset.taking === 'true'"))
             .await;
@@ -40,15 +40,15 @@ async fn what_is_missing_is_said_and_what_comes_back_shows() {
     }
     page.until("document.querySelectorAll('.missing p').length === 0").await;
     // A view that waited for its service continues without a click.
-    stage.mesh.service("query").kill().await;
+    console_mesh.mesh.service("query").kill().await;
     page.open("#/explore/delegations").await;
     page.until("document.querySelector('[role=alert]')").await;
-    stage.mesh.service_mut("query").restart().await;
+    console_mesh.mesh.service_mut("query").restart().await;
     page.until("document.querySelector('table[data-list=delegations] tbody tr')").await;
     // Finally the gateway is stopped.
-    stage.mesh.service("edge").kill().await;
+    console_mesh.mesh.service("edge").kill().await;
     page.until("document.querySelector('.missing p').textContent.includes('does not answer')").await;
-    stage.mesh.service_mut("edge").restart().await;
+    console_mesh.mesh.service_mut("edge").restart().await;
     page.until("document.querySelectorAll('.missing p').length === 0").await;
     page.assert_quiet_but_for_failed_answers();
 }

@@ -10,12 +10,12 @@ use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
 #[tokio::test]
 async fn a_submission_is_followed_into_its_block() {
     let Some(browser) = Browser::start().await else { return };
-    let stage = ConsoleMesh::demo().await;
-    let page = browser.page(stage.mesh_client.url(), 1280, 900).await;
+    let console_mesh = ConsoleMesh::demo().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.open("#/submit").await;
     page.fill("Signed transaction", "{\"tx\": {").await;
     page.until("document.querySelector('[data-recognised]').dataset.recognised === 'nothing'").await;
-    let tx = stage.node.transaction(1, "<b>order</b>");
+    let tx = console_mesh.node.transaction(1, "<b>order</b>");
     page.fill("Signed transaction", &json!({"tx": tx}).to_string()).await;
     page.until("document.querySelector('[data-recognised]').dataset.recognised === 'transaction'").await;
     assert!(page.is("document.querySelector('main').innerText.includes('<b>order</b>')").await);
@@ -25,9 +25,9 @@ async fn a_submission_is_followed_into_its_block() {
     page.until("document.querySelector('[data-submit]').dataset.submit === '0'").await;
     page.until("document.querySelector('[data-fate]').dataset.fate === 'INCLUDED'").await;
     let hash = TxHash::of(&encode(&tx)).to_string();
-    let told = stage.json(&format!("/transaction/{hash}")).await;
+    let expected = console_mesh.json(&format!("/transaction/{hash}")).await;
     let block: String = page.eval("document.querySelector('[data-fate]').dataset.block").await;
-    assert_eq!(told["height"], json!(block));
+    assert_eq!(expected["height"], json!(block));
     page.picture("submit-included").await;
     // The link shows the same in another page.
     let link: String = page.eval("location.hash").await;
@@ -36,7 +36,7 @@ async fn a_submission_is_followed_into_its_block() {
     page.until(&format!("document.querySelector('[data-fate]').dataset.block === '{block}'")).await;
 
     // Encoded, and without proof of work: refused for that reason.
-    let mut spam = stage.node.transaction(1, "spam");
+    let mut spam = console_mesh.node.transaction(1, "spam");
     spam.pow = None;
     page.fill("Signed transaction", &STANDARD.encode(encode(&spam))).await;
     page.until("document.querySelector('[data-recognised]').dataset.recognised === 'encoded'").await;

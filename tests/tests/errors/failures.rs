@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use mesh_testbed::{Answer, Mesh, Signal, nats};
 use mesh_tests::{
     NO_CACHE,
-    fixture::{self, TableLock, MARKET, UNKNOWN_ID, ORACLE_SPEC, WITHDRAWAL},
     client::MeshClient,
+    fixture::{self, MARKET, ORACLE_SPEC, TableLock, UNKNOWN_ID, WITHDRAWAL},
     problem::assert_problem,
     proxied::ProxiedServer,
 };
@@ -62,27 +62,32 @@ async fn an_operation_that_nobody_answers_is_unavailable_at_once() {
     for (path, ..) in reads().iter().take(7) {
         assert_problem(&promptly(&mesh_client, path, Duration::from_millis(500)).await, 503, 14, 10000);
     }
-    assert_eq!(mesh_client.get("/api/v2/network/limits").await.status, 200, "the other services still answer");
+    assert_eq!(
+        mesh_client.get("/api/v2/network/limits").await.status,
+        200,
+        "the other services still answer"
+    );
 }
 
 #[tokio::test]
 async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it() {
     let database = fixture::database().await;
-    let way = ProxiedServer::start(database.url()).await;
-    let setup = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).env(NO_CACHE.0, NO_CACHE.1);
+    let proxied_server = ProxiedServer::start(database.url()).await;
+    let setup =
+        Mesh::configure(&database).env("MESH_DATABASE_URL", proxied_server.url()).env(NO_CACHE.0, NO_CACHE.1);
     let mesh = setup.start().await;
     let mesh_client = MeshClient::new(&mesh);
     for (path, ..) in reads() {
         assert_eq!(mesh_client.get(&path).await.status, 200, "{path}");
     }
-    way.cut();
+    proxied_server.cut();
     for (path, ..) in reads() {
         assert_problem(&promptly(&mesh_client, &path, SOON).await, 503, 14, 10000);
     }
     assert_eq!(mesh_client.get("/api/v2/info").await.status, 200, "Info is answered without the database");
     assert_eq!(mesh.service("query").admin("/readyz").await.status, 503);
     assert_eq!(mesh.service("query").admin("/livez").await.status, 200);
-    way.restore();
+    proxied_server.restore();
     for (path, ..) in reads() {
         mesh_client.await_status(&path, 200).await;
     }
@@ -91,15 +96,16 @@ async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it()
 #[tokio::test]
 async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
     let database = fixture::database().await;
-    let way = ProxiedServer::start(database.url()).await;
-    let setup =
-        Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "500");
+    let proxied_server = ProxiedServer::start(database.url()).await;
+    let setup = Mesh::configure(&database)
+        .env("MESH_DATABASE_URL", proxied_server.url())
+        .env("MESH_QUERY_TIMEOUT_MS", "500");
     let mesh = setup.env(NO_CACHE.0, NO_CACHE.1).start().await;
     let mesh_client = MeshClient::new(&mesh);
     for (path, ..) in reads() {
         mesh_client.await_status(&path, 200).await;
     }
-    way.stall();
+    proxied_server.stall();
     let mut is_away = false;
     for (path, ..) in reads() {
         let answer = promptly(&mesh_client, &path, SOON).await;
@@ -108,7 +114,7 @@ async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
         assert_problem(&answer, status, code, 10000);
     }
     assert!(is_away, "after three seconds nobody waits any more");
-    way.restore();
+    proxied_server.restore();
     for (path, ..) in reads() {
         mesh_client.await_status(&path, 200).await;
     }
@@ -152,19 +158,20 @@ async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
 #[tokio::test]
 async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_it() {
     let database = fixture::database().await;
-    let way = ProxiedServer::start(nats().await.url()).await;
+    let proxied_server = ProxiedServer::start(nats().await.url()).await;
     // A request that is in flight on the bus when it breaks is lost and ends with its deadline.
-    let setup =
-        Mesh::configure(&database).env("MESH_BUS_URL", way.url()).env("MESH_QUERY_TIMEOUT_MS", "1000");
+    let setup = Mesh::configure(&database)
+        .env("MESH_BUS_URL", proxied_server.url())
+        .env("MESH_QUERY_TIMEOUT_MS", "1000");
     let mesh = setup.start().await;
     let mesh_client = MeshClient::new(&mesh);
-    way.cut();
+    proxied_server.cut();
     mesh_client.await_status("/accounts", 503).await;
     assert_problem(&promptly(&mesh_client, "/accounts", SOON).await, 503, 14, 10000);
     assert_problem(&promptly(&mesh_client, "/api/v2/info", SOON).await, 503, 14, 10000);
     assert_problem(&mesh_client.get("/accounts?party=x").await, 400, 3, 10013);
     assert_eq!(mesh.service("edge").admin("/readyz").await.status, 503);
-    way.restore();
+    proxied_server.restore();
     mesh_client.await_status("/accounts", 200).await;
     mesh_client.await_status("/api/v2/info", 200).await;
 }
@@ -180,8 +187,8 @@ async fn a_broken_store_is_an_internal_error_that_tells_nothing_but_its_number()
         let id = format!("broken.{turn}.");
         client.batch_execute(&format!("DROP TABLE {table} CASCADE")).await.expect("the table is there");
         let answer = mesh_client.get_with(&path, "x-request-id", &id).await;
-        let seen = assert_problem(&answer, 500, 13, number);
-        let said = answer.text().to_lowercase();
+        let refusal = assert_problem(&answer, 500, 13, number);
+        let lower_case_text = answer.text().to_lowercase();
         for leak in [
             table,
             "select",
@@ -193,17 +200,22 @@ async fn a_broken_store_is_an_internal_error_that_tells_nothing_but_its_number()
             ".sql",
             "127.0.0.1",
         ] {
-            assert!(!said.replace("internal error", "").contains(leak), "{path} leaks {leak}: {answer:?}");
+            assert!(
+                !lower_case_text.replace("internal error", "").contains(leak),
+                "{path} leaks {leak}: {answer:?}"
+            );
         }
         // Compared by whole words: a port's digits may be part of an application number.
         let is_said = |secret: &str| match secret.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => said.split(|letter: char| !letter.is_ascii_digit()).any(|number| number == secret),
-            false => said.contains(secret),
+            true => {
+                lower_case_text.split(|letter: char| !letter.is_ascii_digit()).any(|number| number == secret)
+            }
+            false => lower_case_text.contains(secret),
         };
         for secret in secrets.iter().filter(|part| part.len() > 3) {
             assert!(!is_said(secret), "{path} leaks a part of the database's address: {answer:?}");
         }
-        assert!(seen.inner.is_empty(), "{seen:?}");
+        assert!(refusal.inner.is_empty(), "{refusal:?}");
         let service = if number == 10000 || number == 100_001 { "node-info" } else { "query" };
         let log = mesh.service(service).log();
         let logged = |line: &&str| line.contains(&id) && line.contains("ERROR");
@@ -230,8 +242,8 @@ async fn a_listing_of_accounts_over_its_cap_asks_for_a_filter() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_ACCOUNTS_MAX_ROWS", "5").start().await;
     let mesh_client = MeshClient::new(&mesh);
-    let seen = assert_problem(&mesh_client.get("/accounts").await, 400, 9, 80006);
-    assert!(seen.message.contains("filter"), "{seen:?}");
+    let refusal = assert_problem(&mesh_client.get("/accounts").await, 400, 9, 80006);
+    assert!(refusal.message.contains("filter"), "{refusal:?}");
     assert_eq!(mesh_client.get("/accounts?party=network").await.status, 200);
     let cap = Mesh::configure(&database).env("MESH_ACCOUNTS_MAX_ROWS", "6").start().await;
     assert_eq!(MeshClient::new(&cap).get("/accounts").await.status, 200, "as many as the cap are listed");

@@ -2,8 +2,8 @@
 
 use mesh_testbed::Answer;
 use mesh_tests::{
-    fixture::UNKNOWN_ID,
     client::MeshClient,
+    fixture::UNKNOWN_ID,
     problem::{self, assert_problem},
     raw::{Connection, RawAnswer},
 };
@@ -88,9 +88,9 @@ async fn raw(mesh: &MeshClient, request: &str) -> RawAnswer {
 #[track_caller]
 fn assert_raw_problem(answer: &RawAnswer, status: u16, code: i64) {
     assert_eq!(answer.status, status, "{answer:?}");
-    let seen = problem::read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
-    let seen = seen.unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
-    assert_eq!((seen.code, seen.number), (code, 10000), "{answer:?}");
+    let refusal = problem::read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
+    let refusal = refusal.unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
+    assert_eq!((refusal.code, refusal.number), (code, 10000), "{answer:?}");
 }
 
 #[tokio::test]
@@ -117,8 +117,12 @@ async fn a_client_that_asks_first_is_told_to_send_or_refused_without_being_sent_
     for (path, length, status) in [("/transaction", BODY_AT_MOST + 1, "413"), ("/nowhere", 2, "404")] {
         let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
         connection.send(ask(path, length).as_bytes()).await.expect("the edge reads");
-        let said = connection.rest().await.expect("the connection is closed behind the refusal");
-        assert!(said.starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{}", said.escape_ascii());
+        let received = connection.rest().await.expect("the connection is closed behind the refusal");
+        assert!(
+            received.starts_with(format!("HTTP/1.1 {status} ").as_bytes()),
+            "{}",
+            received.escape_ascii()
+        );
     }
     let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
     connection.send(ask("/transaction", 2).as_bytes()).await.expect("the edge reads");

@@ -2,8 +2,8 @@
 
 use mesh_testbed::Mesh;
 use mesh_tests::{
-    fixture::{self, MARKET, UNKNOWN_ID},
     client::MeshClient,
+    fixture::{self, MARKET, UNKNOWN_ID},
     problem::assert_problem,
     proxied::ProxiedServer,
 };
@@ -87,10 +87,10 @@ async fn pagination_comes_before_ranges() {
 #[tokio::test]
 async fn everything_that_a_request_says_comes_before_the_store() {
     let database = fixture::database().await;
-    let way = ProxiedServer::start(database.url()).await;
-    let mesh = Mesh::configure(&database).env("MESH_DATABASE_URL", way.url()).start().await;
+    let proxied_database = ProxiedServer::start(database.url()).await;
+    let mesh = Mesh::configure(&database).env("MESH_DATABASE_URL", proxied_database.url()).start().await;
     let mesh_client = MeshClient::new(&mesh);
-    way.cut();
+    proxied_database.cut();
     let candles = format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}");
     for (path, number) in [
         (format!("{candles}&fromTimestamp=2&toTimestamp=1"), 10042),

@@ -16,7 +16,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::io::AsyncReadExt;
 
 use super::{
-    handmade::{HandmadeSegments, Plan, HandmadeMesh, noise},
+    handmade::{HandmadeMesh, HandmadeSegments, Plan, noise},
     *,
 };
 
@@ -37,20 +37,20 @@ async fn download(mesh_client: &MeshClient, path: &str) -> Outcome {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         return Outcome::Refused(Answer { status, headers, body: response.bytes().await.unwrap() });
     }
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     loop {
         match response.chunk().await {
-            Ok(Some(chunk)) => came.extend_from_slice(&chunk),
-            Ok(None) => return Outcome::Whole(came),
-            Err(_) => return Outcome::Broken(came),
+            Ok(Some(chunk)) => received.extend_from_slice(&chunk),
+            Ok(None) => return Outcome::Whole(received),
+            Err(_) => return Outcome::Broken(received),
         }
     }
 }
 
 /// Asserts that a broken transfer gave a proper prefix of the whole, and no ZIP that opens.
-async fn assert_broken(came: &[u8], whole: &[u8], what: &str) {
-    assert!(came.len() < whole.len() && whole.starts_with(came), "{what}: {} bytes", came.len());
-    assert!(!looks_whole(came) && zip::read(came).await.is_err(), "{what}");
+async fn assert_broken(received: &[u8], whole: &[u8], what: &str) {
+    assert!(received.len() < whole.len() && whole.starts_with(received), "{what}: {} bytes", received.len());
+    assert!(!looks_whole(received) && zip::read(received).await.is_err(), "{what}");
 }
 
 fn plans(bytes: usize) -> Vec<Plan> {
@@ -64,7 +64,7 @@ fn plans(bytes: usize) -> Vec<Plan> {
 
 /// Offsets of the parts of a segment's file: header and rows of trades, `layout.json`, the directory, its end
 /// record.
-fn places(file: &[u8]) -> BTreeMap<&'static str, usize> {
+fn part_offsets(file: &[u8]) -> BTreeMap<&'static str, usize> {
     let find = |bytes: &[u8], from: usize| {
         from + file[from..].windows(bytes.len()).position(|window| window == bytes).unwrap()
     };
@@ -86,10 +86,10 @@ fn places(file: &[u8]) -> BTreeMap<&'static str, usize> {
 /// Maps a segment's file to a damaged one; `None` deletes it.
 type Damage = Box<dyn Fn(&[u8]) -> Option<Vec<u8>>>;
 
-fn flip(place: usize, bit: u8) -> Damage {
+fn flip(offset: usize, bit: u8) -> Damage {
     Box::new(move |file| {
         let mut file = file.to_vec();
-        file[place] ^= 1 << bit;
+        file[offset] ^= 1 << bit;
         Some(file)
     })
 }
@@ -98,7 +98,7 @@ fn cut(length: usize) -> Damage {
     Box::new(move |file| Some(file[..length].to_vec()))
 }
 
-fn vanish() -> Damage {
+fn delete() -> Damage {
     Box::new(|_| None)
 }
 
@@ -111,20 +111,20 @@ fn put(path: &Path, bytes: Option<&[u8]>) {
 }
 
 /// Makes the replica list its segments again: it does so before it answers that a range is not available.
-async fn look_again(mesh_client: &MeshClient) {
+async fn list_again(mesh_client: &MeshClient) {
     assert_eq!(mesh_client.get(&HandmadeMesh::path("trades", 1_000_000, 1_000_000)).await.status, 404);
 }
 
 /// Every damage that is tried before a download: a flipped bit in each part of a file, a truncated file, a
 /// deleted one.
 fn damages(good: &[u8]) -> Vec<(String, Damage)> {
-    let places = places(good);
+    let part_offsets = part_offsets(good);
     let mut damages: Vec<(String, Damage)> =
-        places.iter().map(|(name, place)| ((*name).to_owned(), flip(*place, 0))).collect();
-    for length in [0, 1, 100, places["rows in the middle"], good.len() - 1] {
+        part_offsets.iter().map(|(name, offset)| ((*name).to_owned(), flip(*offset, 0))).collect();
+    for length in [0, 1, 100, part_offsets["rows in the middle"], good.len() - 1] {
         damages.push((format!("cut to {length}"), cut(length)));
     }
-    damages.push(("vanished".to_owned(), vanish()));
+    damages.push(("vanished".to_owned(), delete()));
     damages
 }
 
@@ -140,11 +140,11 @@ async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
         for (name, damage) in damages(&good) {
             // Lists the segments of the intact file again.
             put(&file, Some(&good));
-            look_again(&mesh_client).await;
+            list_again(&mesh_client).await;
             put(&file, damage(&good).as_deref());
             for is_known in [false, true] {
                 if is_known {
-                    look_again(&mesh_client).await;
+                    list_again(&mesh_client).await;
                 }
                 let what = format!("{name} in {} (known: {is_known})", plan.from);
                 match download(&mesh_client, &path).await {
@@ -158,8 +158,8 @@ async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
                         assert_problem(&answer, 500, 13, 240_014);
                         refused += 1;
                     }
-                    Outcome::Broken(came) => {
-                        assert_broken(&came, &whole, &what).await;
+                    Outcome::Broken(received) => {
+                        assert_broken(&received, &whole, &what).await;
                         broken += 1;
                         let in_bytes = ["header", "rows"].iter().any(|part| name.contains(part));
                         assert!(!is_known || in_bytes, "{what} is known and not refused");
@@ -179,7 +179,7 @@ async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
             }
         }
         put(&file, Some(&good));
-        look_again(&mesh_client).await;
+        list_again(&mesh_client).await;
         let mended = download(&mesh_client, &path).await;
         assert!(matches!(mended, Outcome::Whole(bytes) if bytes == whole), "{} is mended", plan.from);
     }
@@ -201,19 +201,19 @@ async fn a_flipped_bit_anywhere_never_makes_another_whole_file() {
         let plan = &served.segments.plans[dice.random_range(0..3)];
         let file = served.segments.path(plan);
         let good = fs::read(&file).unwrap();
-        let (place, bit) = (dice.random_range(0..good.len()), dice.random_range(0..8));
-        put(&file, flip(place, bit)(&good).as_deref());
+        let (offset, bit) = (dice.random_range(0..good.len()), dice.random_range(0..8));
+        put(&file, flip(offset, bit)(&good).as_deref());
         if dice.random() {
-            look_again(&mesh_client).await;
+            list_again(&mesh_client).await;
         }
-        let what = format!("bit {bit} of byte {place} in {}, seed {seed}", plan.from);
+        let what = format!("bit {bit} of byte {offset} in {}, seed {seed}", plan.from);
         match download(&mesh_client, &path).await {
             Outcome::Refused(answer) => {
                 assert_problem(&answer, 500, 13, 240_014);
                 refused += 1;
             }
-            Outcome::Broken(came) => {
-                assert_broken(&came, &whole, &what).await;
+            Outcome::Broken(received) => {
+                assert_broken(&received, &whole, &what).await;
                 broken += 1;
             }
             Outcome::Whole(bytes) => {
@@ -222,7 +222,7 @@ async fn a_flipped_bit_anywhere_never_makes_another_whole_file() {
             }
         }
         put(&file, Some(&good));
-        look_again(&mesh_client).await;
+        list_again(&mesh_client).await;
     }
     assert!(refused > 0 && broken > 0 && harmless > 0, "{refused} {broken} {harmless}");
     say(&format!("{flips} flipped bits: {refused} refused, {broken} broken, {harmless} without effect"));
@@ -236,37 +236,37 @@ async fn what_is_damaged_in_the_middle_of_a_download_breaks_it() {
     let last = &served.segments.plans[2];
     let file = served.segments.path(last);
     let good = fs::read(&file).unwrap();
-    let places = places(&good);
+    let part_offsets = part_offsets(&good);
     for (what, damage) in [
-        ("flipped", flip(places["the last rows"], 3)),
-        ("cut", cut(places["rows in the middle"])),
-        ("vanished", vanish()),
+        ("flipped", flip(part_offsets["the last rows"], 3)),
+        ("cut", cut(part_offsets["rows in the middle"])),
+        ("vanished", delete()),
     ] {
         let mut connection = Connection::open_narrow(&served.mesh.url(), 64 << 10).await.unwrap();
         connection.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
         let (head, mut stream) = connection.head_then_stream().await.unwrap();
         assert_eq!(head.status, 200);
         assert_eq!(head.header("content-length"), Some(&*whole.len().to_string()));
-        let mut came = head.body.clone();
-        while came.len() < 1 << 20 {
-            assert!(stream.read_buf(&mut came).await.unwrap() > 0);
+        let mut received = head.body.clone();
+        while received.len() < 1 << 20 {
+            assert!(stream.read_buf(&mut received).await.unwrap() > 0);
         }
         put(&file, damage(&good).as_deref());
         // An end or a reset: a client sees both, because the promised length is not reached.
-        while matches!(stream.read_buf(&mut came).await, Ok(1..)) {}
-        assert!(came.len() > 1 << 20, "{what}: it went on for a while");
-        assert_broken(&came, &whole, what).await;
-        let told = line(&served.mesh, head.header("x-request-id").unwrap()).await;
+        while matches!(stream.read_buf(&mut received).await, Ok(1..)) {}
+        assert!(received.len() > 1 << 20, "{what}: it went on for a while");
+        assert_broken(&received, &whole, what).await;
+        let log_line = line(&served.mesh, head.header("x-request-id").unwrap()).await;
         assert_eq!(
-            (&told["status"], &told["ended"], &told["operation"]),
+            (&log_line["status"], &log_line["ended"], &log_line["operation"]),
             (&200.into(), &"broken".into(), &"ExportNetworkHistory".into()),
-            "{told}"
+            "{log_line}"
         );
-        assert_eq!(told["errors"].as_array().map(Vec::len), Some(1), "{told}");
-        let bytes = told["bytes"].as_u64().unwrap();
-        assert!(bytes >= came.len() as u64 && bytes < whole.len() as u64, "{told}");
+        assert_eq!(log_line["errors"].as_array().map(Vec::len), Some(1), "{log_line}");
+        let bytes = log_line["bytes"].as_u64().unwrap();
+        assert!(bytes >= received.len() as u64 && bytes < whole.len() as u64, "{log_line}");
         put(&file, Some(&good));
-        look_again(&mesh_client).await;
+        list_again(&mesh_client).await;
         let mended = download(&mesh_client, &path).await;
         assert!(matches!(mended, Outcome::Whole(bytes) if bytes == whole), "{what} is mended");
     }
@@ -280,7 +280,7 @@ async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
     let whole = bytes(&lines(&get(&mesh_client, &path, &accept).await));
     let file = served.segments.path(&served.segments.plans[2]);
     let good = fs::read(&file).unwrap();
-    put(&file, flip(places(&good)["the last rows"], 3)(&good).as_deref());
+    put(&file, flip(part_offsets(&good)["the last rows"], 3)(&good).as_deref());
     let answer = get(&mesh_client, &path, &accept).await;
     let mut lines = lines(&answer);
     let error = lines.pop().unwrap();
@@ -291,11 +291,11 @@ async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
     );
     assert!(lines.iter().all(|line| line.get("error").is_none()) && !lines.is_empty());
     assert_broken(&bytes(&lines), &whole, "chunks").await;
-    let told = line(&served.mesh, answer.header("x-request-id").unwrap()).await;
+    let log_line = line(&served.mesh, answer.header("x-request-id").unwrap()).await;
     assert_eq!(
-        (&told["ended"], &told["errors"]),
+        (&log_line["ended"], &log_line["errors"]),
         (&"broken".into(), &serde_json::json!([240_014])),
-        "{told}"
+        "{log_line}"
     );
 }
 
@@ -307,19 +307,19 @@ async fn a_download_that_its_client_leaves_is_told_of_and_one_that_is_whole_is_n
     let mut connection = Connection::open_narrow(&served.mesh.url(), 64 << 10).await.unwrap();
     connection.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
     let (head, mut stream) = connection.head_then_stream().await.unwrap();
-    let mut came = head.body.clone();
-    while came.len() < 1 << 20 {
-        assert!(stream.read_buf(&mut came).await.unwrap() > 0);
+    let mut received = head.body.clone();
+    while received.len() < 1 << 20 {
+        assert!(stream.read_buf(&mut received).await.unwrap() > 0);
     }
     drop(stream);
-    let told = line(&served.mesh, head.header("x-request-id").unwrap()).await;
+    let log_line = line(&served.mesh, head.header("x-request-id").unwrap()).await;
     assert_eq!(
-        (&told["status"], &told["ended"], told.get("errors")),
+        (&log_line["status"], &log_line["ended"], log_line.get("errors")),
         (&200.into(), &"left".into(), None),
-        "{told}"
+        "{log_line}"
     );
-    let bytes = told["bytes"].as_u64().unwrap();
-    assert!(bytes >= came.len() as u64 && bytes < whole.body.len() as u64, "{told}");
+    let bytes = log_line["bytes"].as_u64().unwrap();
+    assert!(bytes >= received.len() as u64 && bytes < whole.body.len() as u64, "{log_line}");
     let of_whole = whole.header("x-request-id").unwrap();
     assert!(mesh_tests::access::lines(&served.mesh).iter().all(|line| line["request_id"] != of_whole));
 }

@@ -54,6 +54,11 @@ async fn the_file_is_the_same_plain_packed_and_in_chunks() {
 async fn what_cannot_be_asked_is_refused() {
     let mesh_client = MeshClient::sealed_fixture().await;
     for more in ["&dateRange.startTimestamp=-1", "&dateRange.startTimestamp=2&dateRange.endTimestamp=1"] {
-        mesh_tests::problem::assert_problem(&mesh_client.get(&path(fixture::PARTY, more)).await, 400, 3, 10044);
+        mesh_tests::problem::assert_problem(
+            &mesh_client.get(&path(fixture::PARTY, more)).await,
+            400,
+            3,
+            10044,
+        );
     }
 }

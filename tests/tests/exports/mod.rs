@@ -2,16 +2,16 @@
 //! ledger as CSV, and the chunk form of both. The fixture's three blocks are three segments.
 
 mod damage;
+mod handmade;
 mod history;
 mod ledger;
-mod handmade;
 mod ranges;
 mod stranger;
 mod traps;
 mod versions;
 
 use mesh_testbed::{Answer, Database, Mesh};
-use mesh_tests::{postgres_copy::Copier, fixture, client::MeshClient};
+use mesh_tests::{client::MeshClient, fixture, postgres_copy::Copier};
 use reqwest::Method;
 
 const SEGMENTS: &str = "/api/v2/networkhistory/segments";

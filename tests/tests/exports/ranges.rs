@@ -15,7 +15,7 @@ use mesh_tests::{
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::{
-    handmade::{HandmadeSegments, Plan, HandmadeMesh, expected, noise},
+    handmade::{HandmadeMesh, HandmadeSegments, Plan, expected, noise},
     *,
 };
 
@@ -124,7 +124,8 @@ async fn pulled(replica: &Service) -> usize {
 #[tokio::test]
 async fn every_replica_gives_the_same_file_also_after_a_restart() {
     const REPLICAS: usize = 3;
-    let mut served = HandmadeSegments::write(plans(2, &mut SmallRng::seed_from_u64(3))).await.serve(REPLICAS).await;
+    let mut served =
+        HandmadeSegments::write(plans(2, &mut SmallRng::seed_from_u64(3))).await.serve(REPLICAS).await;
     let path = served.whole("trades");
     let before = whole(&served, &path).await;
     for _ in 0..4 * REPLICAS {

@@ -8,7 +8,7 @@ use mesh_tests::{
 use rand::{SeedableRng, rngs::SmallRng};
 
 use super::{
-    handmade::{HandmadeSegments, Plan, HandmadeMesh, expected, noise},
+    handmade::{HandmadeMesh, HandmadeSegments, Plan, expected, noise},
     *,
 };
 
@@ -110,7 +110,8 @@ async fn a_table_that_a_segment_does_not_have_is_refused_over_it() {
         let answer = mesh_client.get(&HandmadeMesh::path(table, from, to)).await;
         assert_eq!(assert_problem(&answer, 404, 5, 240_014).inner, without, "{table}");
         let lines =
-            get(&mesh_client, &HandmadeMesh::path(table, from, to), &[("accept", "application/x-ndjson")]).await;
+            get(&mesh_client, &HandmadeMesh::path(table, from, to), &[("accept", "application/x-ndjson")])
+                .await;
         assert_problem(&lines, 404, 5, 240_014);
     }
 }

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use mesh_testbed::Mesh;
 use mesh_tests::{
     cases::{self, Case},
-    fixture,
     client::MeshClient,
-    problem,
+    fixture, problem,
     rpc::{self, Call, Rpc, assert_refused},
 };
 use proto_msgs::{
@@ -39,18 +38,18 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
                 Ok(reply) => {
                     assert_eq!(called.json(reply.get_ref()), over_http.json(), "{name}");
                     for head in ["x-block-height", "x-block-timestamp"] {
-                        let told = reply.metadata().get(head).map(|value| value.to_str().unwrap());
-                        assert_eq!(told, over_http.header(head), "{name}: {head}");
+                        let metadata_value = reply.metadata().get(head).map(|value| value.to_str().unwrap());
+                        assert_eq!(metadata_value, over_http.header(head), "{name}: {head}");
                     }
                     assert!(reply.metadata().contains_key("x-request-id"), "{name}");
                     answered.insert(called.operation.name.as_str());
                 }
                 Err(status) => {
-                    let seen = rpc::problem(&status).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+                    let refusal = rpc::problem(&status).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
                     let header = |header: &str| over_http.header(header).map(str::to_owned);
                     let expected = problem::read(over_http.status, header, &over_http.body);
-                    assert_eq!(seen, expected.unwrap_or_else(|wrong| panic!("{name}: {wrong}")), "{name}");
-                    refused.insert(seen.number);
+                    assert_eq!(refusal, expected.unwrap_or_else(|wrong| panic!("{name}: {wrong}")), "{name}");
+                    refused.insert(refusal.number);
                 }
             }
         }

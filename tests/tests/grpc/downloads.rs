@@ -2,8 +2,8 @@
 
 use mesh_testbed::Mesh;
 use mesh_tests::{
-    fixture::{self, TableLock},
     client::MeshClient,
+    fixture::{self, TableLock},
     rpc::{Call, Rpc, assert_refused},
 };
 use prost_reflect::prost::Message;

@@ -4,7 +4,7 @@
 use std::process::{Output, Stdio};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mesh_tests::{cases, fixture, client::MeshClient, rpc::Call, say};
+use mesh_tests::{cases, client::MeshClient, fixture, rpc::Call, say};
 use serde_json::{Deserializer, Value, json};
 use tokio::process::Command;
 
@@ -28,11 +28,11 @@ async fn grpcurl_calls_every_operation_by_reflection_alone() {
     let call = async |method: &str, message: &Value| {
         let message = message.to_string();
         let output = grpcurl(&["-plaintext", "-emit-defaults", "-d", &message, address, method]).await;
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{method} {message}: {said}");
+        let stderr_text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{method} {message}: {stderr_text}");
         // The output is a sequence of JSON values.
-        let told = Deserializer::from_slice(&output.stdout).into_iter::<Value>();
-        told.collect::<Result<Vec<_>, _>>().unwrap()
+        let output_values = Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+        output_values.collect::<Result<Vec<_>, _>>().unwrap()
     };
     let mut calls = 0;
     for (name, path) in cases::answered() {
@@ -41,15 +41,17 @@ async fn grpcurl_calls_every_operation_by_reflection_alone() {
             continue;
         }
         let message = called.request_json();
-        let told = call(&format!("{}/{name}", called.operation.service), &message).await;
-        assert_eq!(told, [mesh_client.get(&path).await.json()], "{name} {message}");
+        let output_values = call(&format!("{}/{name}", called.operation.service), &message).await;
+        assert_eq!(output_values, [mesh_client.get(&path).await.json()], "{name} {message}");
         calls += 1;
     }
     let path = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
     let message = json!({"partyId": fixture::PARTY, "assetId": fixture::ASSET});
-    let told = call("api.v2.Export/ExportLedgerEntries", &message).await;
-    let bytes: Vec<u8> =
-        told.iter().flat_map(|message| STANDARD.decode(message["data"].as_str().unwrap()).unwrap()).collect();
+    let output_values = call("api.v2.Export/ExportLedgerEntries", &message).await;
+    let bytes: Vec<u8> = output_values
+        .iter()
+        .flat_map(|message| STANDARD.decode(message["data"].as_str().unwrap()).unwrap())
+        .collect();
     assert!(bytes == mesh_client.get(&path).await.body);
     say(&format!("grpcurl called {} operations", calls + 1));
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mesh_tests::{
-    fixture,
     client::MeshClient,
+    fixture,
     problem::assert_problem,
     rpc::{Call, Rpc, assert_refused},
 };
@@ -35,8 +35,8 @@ async fn a_message_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
     let (head, at_most) = (6, 2 << 20);
     rpc.call(&padded(at_most - head)).await.expect("it is within the limit");
     for length in [at_most - head + 1, at_most + 100_000] {
-        let seen = assert_refused(rpc.call(&padded(length)).await, 8, 10_000);
-        assert_eq!(seen.inner, "at most 2097152 bytes");
+        let refusal = assert_refused(rpc.call(&padded(length)).await, 8, 10_000);
+        assert_eq!(refusal.inner, "at most 2097152 bytes");
     }
     rpc.call(&accounts()).await.expect("the connection goes on");
 }

@@ -3,7 +3,7 @@
 
 use std::process::Stdio;
 
-use mesh_tests::{cases, fixture, client::MeshClient, rpc::Call, say};
+use mesh_tests::{cases, client::MeshClient, fixture, rpc::Call, say};
 use serde_json::json;
 use tokio::process::Command;
 

@@ -100,16 +100,16 @@ async fn a_client_can_learn_the_whole_contract_by_reflection() {
             .iter()
             .map(|row| ask(MessageRequest::FileContainingSymbol(format!("{}.{}", row.service, row.name)))),
     );
-    let wanted = ["common", "document", "rules"].map(|name| format!("api/v2/{name}.proto"));
+    let expected = ["common", "document", "rules"].map(|name| format!("api/v2/{name}.proto"));
     let imported = ["google/api/annotations.proto", "google/api/http.proto", "google/api/httpbody.proto"];
     let imported =
         imported.into_iter().chain(["google/protobuf/any.proto", "google/protobuf/descriptor.proto"]);
-    let names = wanted.into_iter().chain(imported.chain(files).map(str::to_owned));
+    let names = expected.into_iter().chain(imported.chain(files).map(str::to_owned));
     requests.extend(names.map(|name| ask(MessageRequest::FileByFilename(name))));
     let count = requests.len();
     let mut told = client.server_reflection_info(stream::iter(requests)).await.unwrap().into_inner();
     let (mut services, mut described) = (BTreeSet::new(), FileDescriptorSet::default());
-    let mut seen = BTreeSet::new();
+    let mut found = BTreeSet::new();
     for _ in 0..count {
         match told.message().await.unwrap().unwrap().message_response.unwrap() {
             MessageResponse::ListServicesResponse(list) => {
@@ -118,7 +118,7 @@ async fn a_client_can_learn_the_whole_contract_by_reflection() {
             MessageResponse::FileDescriptorResponse(files) => {
                 for file in files.file_descriptor_proto {
                     let file = FileDescriptorProto::decode(file.as_slice()).unwrap();
-                    if seen.insert(file.name().to_owned()) {
+                    if found.insert(file.name().to_owned()) {
                         described.file.push(file);
                     }
                 }

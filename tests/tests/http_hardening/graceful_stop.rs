@@ -12,16 +12,16 @@ use crate::http_hardening::{SOUND, answer, connect, rest};
 async fn a_kept_connection_learns_of_a_stop_by_its_next_answer() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
-    let mut kept = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..20 {
         let mut connection = connect(&mesh.url()).await;
         connection.send(SOUND.as_bytes()).await.expect("the edge reads");
         let answer = answer(&mut connection).await;
         assert_eq!((answer.status, answer.closes()), (200, false));
-        kept.push(connection);
+        connections.push(connection);
     }
     let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
-        for (at, connection) in kept.iter_mut().enumerate() {
+        for (at, connection) in connections.iter_mut().enumerate() {
             // Requests are spread over the time in which clients learn of the stop.
             sleep(Duration::from_millis(50)).await;
             let requests = if at % 2 == 0 { 1 } else { 3 };

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use mesh_testbed::Mesh;
-use mesh_tests::{fixture, client::MeshClient};
+use mesh_tests::{client::MeshClient, fixture};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -197,9 +197,9 @@ async fn a_connection_of_http_2_hears_of_a_stop_at_once_and_is_answered_what_it_
     client.send(HEADERS, WHOLE, 1, GET).await;
     client.next(HEADERS).await.expect("the edge answers");
     let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
-        let told =
+        let goaway =
             timeout(Duration::from_secs(1), client.next(GOAWAY)).await.expect("it hears of it at once");
-        assert!(told.is_some());
+        assert!(goaway.is_some());
         client.send(HEADERS, WHOLE, 3, GET).await;
         let answer = client.next(HEADERS).await.expect("what crossed the goodbye is answered");
         assert_eq!(answer.stream, 3);

@@ -29,9 +29,9 @@ async fn expect(url: &str, requests: Vec<(String, String, u16)>) {
             414 | 431 => 3,
             _ => continue,
         };
-        let seen = problem::read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
-        let seen = seen.unwrap_or_else(|wrong| panic!("{what}: {wrong}: {answer:?}"));
-        assert_eq!((seen.code, seen.number), (code, 10_000), "{what}: {answer:?}");
+        let refusal = problem::read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
+        let refusal = refusal.unwrap_or_else(|wrong| panic!("{what}: {wrong}: {answer:?}"));
+        assert_eq!((refusal.code, refusal.number), (code, 10_000), "{what}: {answer:?}");
     }
 }
 

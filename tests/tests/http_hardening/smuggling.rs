@@ -102,7 +102,7 @@ const CARRIERS: [&str; 5] =
 /// Sends a request that must be refused after `behind` valid ones, at once or in two pieces.
 async fn is_refused(url: &str, refused: &str, behind: usize, cut: Option<usize>) {
     let stream = format!("{}{refused}{SMUGGLED}", SOUND.repeat(behind));
-    let told = stream.escape_default();
+    let shown = stream.escape_default();
     let mut connection = connect(url).await;
     let (first, second) = stream.as_bytes().split_at(cut.unwrap_or(stream.len()));
     connection.send(first).await.expect("the edge reads");
@@ -112,13 +112,13 @@ async fn is_refused(url: &str, refused: &str, behind: usize, cut: Option<usize>)
         let _ = connection.send(second).await;
     }
     for _ in 0..behind {
-        assert_eq!(answer(&mut connection).await.status, 200, "before {told}");
+        assert_eq!(answer(&mut connection).await.status, 200, "before {shown}");
     }
     let refusal = answer(&mut connection).await;
-    assert_eq!(refusal.status, 400, "{told}: {refusal:?}");
-    assert_eq!(refusal.body, b"", "{told}");
-    assert!(refusal.closes(), "{told}: {refusal:?}");
-    assert_eq!(rest(&mut connection).await, b"", "{told}");
+    assert_eq!(refusal.status, 400, "{shown}: {refusal:?}");
+    assert_eq!(refusal.body, b"", "{shown}");
+    assert!(refusal.closes(), "{shown}: {refusal:?}");
+    assert_eq!(rest(&mut connection).await, b"", "{shown}");
 }
 
 async fn is_refused_alone_and_behind_others(url: &str, refused: &str) {
@@ -206,7 +206,7 @@ async fn sound_requests_in_a_pipeline_are_all_answered_in_their_order() {
     }
     let mut connection = connect(mesh.url()).await;
     connection.send(b"GET /health HTTP/1.0\r\n\r\n").await.expect("the edge reads");
-    let said = rest(&mut connection).await;
-    assert!(said.starts_with(b"HTTP/1.0 200 "), "HTTP/1.0 needs no host: {}", said.escape_ascii());
+    let received = rest(&mut connection).await;
+    assert!(received.starts_with(b"HTTP/1.0 200 "), "HTTP/1.0 needs no host: {}", received.escape_ascii());
     traffic.end().await;
 }

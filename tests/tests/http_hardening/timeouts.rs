@@ -35,8 +35,8 @@ async fn late_head(url: &str, begun: &str) {
     let mut connection = connect(url).await;
     connection.send(begun.as_bytes()).await.expect("the edge reads");
     let rest = timeout(LATE + SLACK, connection.rest()).await;
-    let said = rest.unwrap_or_else(|_| panic!("{begun:?} is kept")).expect("the edge closes properly");
-    assert_eq!(said.escape_ascii().to_string(), "", "{begun:?}");
+    let received = rest.unwrap_or_else(|_| panic!("{begun:?} is kept")).expect("the edge closes properly");
+    assert_eq!(received.escape_ascii().to_string(), "", "{begun:?}");
     assert!(started.elapsed() + Duration::from_millis(50) >= LATE, "{begun:?} after {:?}", started.elapsed());
 }
 
@@ -86,9 +86,9 @@ async fn late_body(url: &str, head: &str, begun: &str) {
     connection.send(format!("{head}\r\n{begun}").as_bytes()).await.expect("the edge reads");
     let answer = timeout(LATE + SLACK, connection.answer(false)).await.expect("the edge gives up in time");
     let answer = answer.expect("the edge answers HTTP").expect("the edge answers");
-    let seen = problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body);
-    let seen = seen.unwrap_or_else(|wrong| panic!("{head:?}: {wrong}: {answer:?}"));
-    assert_eq!((answer.status, seen.code, seen.number), (408, 4, 10000), "{head:?}");
+    let refusal = problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body);
+    let refusal = refusal.unwrap_or_else(|wrong| panic!("{head:?}: {wrong}: {answer:?}"));
+    assert_eq!((answer.status, refusal.code, refusal.number), (408, 4, 10000), "{head:?}");
     assert!(started.elapsed() >= LATE, "{head:?} after {:?}", started.elapsed());
     assert_eq!(crate::http_hardening::rest(&mut connection).await, b"", "{head:?}");
 }

@@ -24,15 +24,15 @@ const WATCHED: Duration = Duration::from_millis(500);
 
 /// Bytes that the edge has written to a connection and that are not acknowledged (`tx_queue` of
 /// `/proc/net/tcp`), by the two ports. The client's receive window is closed, so these are the unsent ones.
-fn waiting(edge: u16, client: u16) -> usize {
+fn tx_queue_bytes(edge: u16, client: u16) -> usize {
     let table = fs::read_to_string("/proc/net/tcp").expect("this is Linux");
     let port = |address: &str| u16::from_str_radix(address.split(':').next_back()?, 16).ok();
     let of_line = |line: &str| {
         let mut columns = line.split_whitespace().skip(1);
         let (local, remote) = (port(columns.next()?)?, port(columns.next()?)?);
         let queues = columns.nth(1)?;
-        let waiting = usize::from_str_radix(queues.split(':').next()?, 16).ok()?;
-        (local == edge && remote == client).then_some(waiting)
+        let tx_queue_bytes = usize::from_str_radix(queues.split(':').next()?, 16).ok()?;
+        (local == edge && remote == client).then_some(tx_queue_bytes)
     };
     table.lines().find_map(of_line).expect("the connection is open")
 }
@@ -50,11 +50,13 @@ async fn an_answer_that_nobody_reads_stays_in_the_edge() {
     assert_eq!(head.status, 200);
     let ports = (stream.peer_addr().expect("a port").port(), stream.local_addr().expect("a port").port());
 
-    eventually(SOON, "nothing waits for the client", async || waiting(ports.0, ports.1) >= UNSENT_BYTES / 2)
-        .await;
+    eventually(SOON, "nothing waits for the client", async || {
+        tx_queue_bytes(ports.0, ports.1) >= UNSENT_BYTES / 2
+    })
+    .await;
     let (watched, mut most) = (Instant::now() + WATCHED, 0);
     while Instant::now() < watched {
-        most = most.max(waiting(ports.0, ports.1));
+        most = most.max(tx_queue_bytes(ports.0, ports.1));
         sleep(Duration::from_millis(5)).await;
     }
     println!("{most} bytes lie unsent for a client that reads nothing");

@@ -3,8 +3,8 @@
 use mesh_testbed::Mesh;
 use mesh_tests::{
     cases,
-    fixture::{self, MARKET, ORACLE_SPEC},
     client::MeshClient,
+    fixture::{self, MARKET, ORACLE_SPEC},
 };
 use proto_msgs::Contract;
 use serde_json::{Value, json};
@@ -35,9 +35,9 @@ async fn fields(names: &[&str]) -> Vec<(String, String)> {
     for (_, body) in &bodies {
         let mut found = Vec::new();
         shape::values(body, &mut found);
-        let wanted = found.into_iter().filter(|(name, _)| names.contains(name));
+        let matching = found.into_iter().filter(|(name, _)| names.contains(name));
         texts.extend(
-            wanted.map(|(name, value)| (name.to_owned(), value.as_str().expect("a text").to_owned())),
+            matching.map(|(name, value)| (name.to_owned(), value.as_str().expect("a text").to_owned())),
         );
     }
     for name in names {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use mesh_testbed::{Answer, Mesh, retry};
 use mesh_tests::{
     cases,
-    fixture::{self, BLOCK_TIME, HEIGHT, MARKET, UNKNOWN_ID},
     client::MeshClient,
+    fixture::{self, BLOCK_TIME, HEIGHT, MARKET, UNKNOWN_ID},
 };
 use reqwest::Method;
 
@@ -35,10 +35,10 @@ async fn j13_data_operations_tell_the_newest_block_and_others_do_not() {
     let mesh = MeshClient::fixture().await;
     for (operation, path) in cases::answered() {
         let answer = mesh.get(&path).await;
-        let told = (answer.header("x-block-height"), answer.header("x-block-timestamp"));
+        let head = (answer.header("x-block-height"), answer.header("x-block-timestamp"));
         match FRESH.contains(&operation) {
-            true => assert_eq!(told, (Some(HEIGHT), Some(BLOCK_TIME)), "{path}"),
-            false => assert_eq!(told, (None, None), "{path}"),
+            true => assert_eq!(head, (Some(HEIGHT), Some(BLOCK_TIME)), "{path}"),
+            false => assert_eq!(head, (None, None), "{path}"),
         }
         assert_eq!(answer.header("etag").is_some(), FRESH.contains(&operation), "{path}");
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::{cases, fixture, client::MeshClient};
+use mesh_tests::{cases, client::MeshClient, fixture};
 use proto_msgs::{Contract, Method as Kind, Segment};
 use reqwest::Method;
 

@@ -2,8 +2,8 @@
 
 use mesh_tests::{
     cases,
-    fixture::{MARKET, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL},
     client::MeshClient,
+    fixture::{MARKET, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL},
     problem::assert_problem,
 };
 

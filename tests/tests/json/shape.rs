@@ -10,29 +10,29 @@ pub(crate) fn complaints(message: &MessageDescriptor, value: &Value) -> Vec<Stri
     wrong
 }
 
-fn object(message: &MessageDescriptor, value: &Value, place: &str, wrong: &mut Vec<String>) {
+fn object(message: &MessageDescriptor, value: &Value, path: &str, wrong: &mut Vec<String>) {
     let Some(fields) = value.as_object() else {
-        wrong.push(format!("{place} is no object: {value}"));
+        wrong.push(format!("{path} is no object: {value}"));
         return;
     };
     for name in fields.keys() {
         // Only the camel-case name counts here, although both are read on input.
         if message.fields().all(|field| field.json_name() != name) {
-            wrong.push(format!("{place}.{name} is no field of {}", message.name()));
+            wrong.push(format!("{path}.{name} is no field of {}", message.name()));
         }
     }
     for field in message.fields() {
-        let place = format!("{place}.{}", field.json_name());
+        let path = format!("{path}.{}", field.json_name());
         match fields.get(field.json_name()) {
-            Some(value) => present(&field, value, &place, wrong),
+            Some(value) => present(&field, value, &path, wrong),
             None if may_be_absent(&field) => {}
-            None => wrong.push(format!("{place} is missing")),
+            None => wrong.push(format!("{path} is missing")),
         }
     }
     for one_of in message.oneofs() {
         let given = one_of.fields().filter(|field| fields.contains_key(field.json_name())).count();
         if given > 1 {
-            wrong.push(format!("{place} has {given} arms of {}", one_of.name()));
+            wrong.push(format!("{path} has {given} arms of {}", one_of.name()));
         }
     }
 }
@@ -42,22 +42,22 @@ fn may_be_absent(field: &FieldDescriptor) -> bool {
     field.containing_oneof().is_some()
 }
 
-fn present(field: &FieldDescriptor, value: &Value, place: &str, wrong: &mut Vec<String>) {
+fn present(field: &FieldDescriptor, value: &Value, path: &str, wrong: &mut Vec<String>) {
     if !field.is_list() {
-        return one(field, value, place, wrong);
+        return one(field, value, path, wrong);
     }
     match value.as_array() {
         Some(values) => values
             .iter()
             .enumerate()
-            .for_each(|(at, value)| one(field, value, &format!("{place}.{at}"), wrong)),
-        None => wrong.push(format!("{place} is no list: {value}")),
+            .for_each(|(at, value)| one(field, value, &format!("{path}.{at}"), wrong)),
+        None => wrong.push(format!("{path} is no list: {value}")),
     }
 }
 
-fn one(field: &FieldDescriptor, value: &Value, place: &str, wrong: &mut Vec<String>) {
+fn one(field: &FieldDescriptor, value: &Value, path: &str, wrong: &mut Vec<String>) {
     let fits = match field.kind() {
-        Kind::Message(message) => return object(&message, value, place, wrong),
+        Kind::Message(message) => return object(&message, value, path, wrong),
         Kind::String => value.is_string(),
         Kind::Bool => value.is_boolean(),
         Kind::Int32 => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
@@ -65,10 +65,10 @@ fn one(field: &FieldDescriptor, value: &Value, place: &str, wrong: &mut Vec<Stri
         Kind::Int64 => value.as_str().is_some_and(is_decimal::<i64>),
         Kind::Uint64 => value.as_str().is_some_and(is_decimal::<u64>),
         Kind::Enum(names) => value.as_str().is_some_and(|name| names.get_value_by_name(name).is_some()),
-        other => panic!("{place}: the contract has no {other:?} in answers"),
+        other => panic!("{path}: the contract has no {other:?} in answers"),
     };
     if !fits {
-        wrong.push(format!("{place} is {value}, not a {:?}", field.kind()));
+        wrong.push(format!("{path} is {value}, not a {:?}", field.kind()));
     }
 }
 

@@ -4,17 +4,17 @@
 use std::collections::BTreeSet;
 
 use mesh_testbed::{DevNode, Mesh};
-use mesh_tests::{fixture, client::MeshClient};
+use mesh_tests::{client::MeshClient, fixture};
 use proto_msgs::Contract;
 use serde_json::Value;
 
 use crate::lifecycle::nats::Client;
 
 /// The replies of this mesh's services; other meshes share the bus.
-fn ours<'a>(said: &'a [Value], place: &str) -> Vec<&'a Value> {
+fn ours<'a>(said: &'a [Value], prefix: &str) -> Vec<&'a Value> {
     let is_ours = |one: &&Value| {
         let subject = one["endpoints"][0]["subject"].as_str();
-        subject.is_some_and(|subject| subject.starts_with(&format!("{place}.")))
+        subject.is_some_and(|subject| subject.starts_with(&format!("{prefix}.")))
     };
     said.iter().filter(is_ours).collect()
 }
@@ -46,7 +46,7 @@ async fn every_service_tells_who_it_is_and_what_it_answers() {
         has_identity(info, "info");
         assert!(info["description"].is_string(), "{info}");
         let workload = info["name"].as_str().expect("a name");
-        let told: BTreeSet<(String, String)> = info["endpoints"]
+        let listed: BTreeSet<(String, String)> = info["endpoints"]
             .as_array()
             .into_iter()
             .flatten()
@@ -59,7 +59,7 @@ async fn every_service_tells_who_it_is_and_what_it_answers() {
         let operations = Contract::get().operations().iter().filter(|row| row.workload == workload);
         let declared =
             operations.map(|row| (row.name.clone(), format!("told.{workload}.{}", row.name))).collect();
-        assert_eq!(told, declared, "{workload}");
+        assert_eq!(listed, declared, "{workload}");
 
         let id = info["id"].as_str().expect("an id");
         for verb in ["PING", "INFO", "STATS"] {

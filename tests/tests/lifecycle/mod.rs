@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use mesh_testbed::{Answer, DevNode, Mesh, eventually, nats as bus};
 use mesh_tests::{
     NO_CACHE,
-    fixture::{self, TableLock},
     client::MeshClient,
+    fixture::{self, TableLock},
     problem::assert_problem,
     proxied::ProxiedServer,
     raw::Connection,
@@ -189,7 +189,7 @@ async fn services_that_start_before_database_and_bus_are_ready_once_these_come()
 
 #[tokio::test]
 async fn a_service_says_all_mistakes_of_its_configuration_and_leaves_with_64() {
-    for (name, variables, said) in [
+    for (name, variables, mentioned) in [
         ("query", vec![("MESH_PAGE_MAX", "many"), ("MESH_QUERY_TIMEOUT_MS", "0")], "MESH_DATABASE_URL"),
         (
             "edge",
@@ -200,10 +200,10 @@ async fn a_service_says_all_mistakes_of_its_configuration_and_leaves_with_64() {
         let names: Vec<&str> = variables.iter().map(|(name, _)| *name).collect();
         let started = tokio::spawn(async move { mesh_testbed::Service::start(name, &variables).await });
         let panic = started.await.expect_err("it cannot start").into_panic();
-        let told = panic.downcast::<String>().expect("the testbed says why");
-        assert!(told.contains("exit status: 64"), "{told}");
-        for variable in names.into_iter().chain([said]) {
-            assert!(told.contains(variable), "{name} does not name {variable}: {told}");
+        let panic_text = panic.downcast::<String>().expect("the testbed says why");
+        assert!(panic_text.contains("exit status: 64"), "{panic_text}");
+        for variable in names.into_iter().chain([mentioned]) {
+            assert!(panic_text.contains(variable), "{name} does not name {variable}: {panic_text}");
         }
     }
 }

@@ -67,10 +67,10 @@ impl Client {
     pub(crate) async fn ask(&mut self, subject: &str, payload: &[u8]) -> Vec<Reply> {
         let head = format!("PUB {subject} {} {}\r\n", self.replies, payload.len());
         self.writer.write_all(&[head.as_bytes(), payload, b"\r\n"].concat()).await.expect("the bus reads");
-        let (mut replies, mut patience) = (Vec::new(), FIRST);
-        while let Ok(reply) = timeout(patience, self.reply()).await {
+        let (mut replies, mut limit) = (Vec::new(), FIRST);
+        while let Ok(reply) = timeout(limit, self.reply()).await {
             replies.push(reply);
-            patience = QUIET;
+            limit = QUIET;
         }
         replies
     }
@@ -87,9 +87,9 @@ impl Client {
     async fn reply(&mut self) -> Reply {
         loop {
             let line = self.line().await;
-            let words: Vec<&str> = line.split(' ').collect();
-            let size = |at: usize| words[words.len() - at].parse::<usize>().expect("a length");
-            let (headers, whole) = match words[0] {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let size = |at: usize| fields[fields.len() - at].parse::<usize>().expect("a length");
+            let (headers, whole) = match fields[0] {
                 "MSG" => (0, size(1)),
                 "HMSG" => (size(2), size(1)),
                 "PING" => {

@@ -10,7 +10,7 @@ use std::{
 
 use mesh_launcher::services::SERVICES;
 use mesh_testbed::{Mesh, retry};
-use mesh_tests::{fixture, client::MeshClient, problem, raw::Connection};
+use mesh_tests::{client::MeshClient, fixture, problem, raw::Connection};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::time::{sleep, timeout};
 
@@ -24,7 +24,7 @@ async fn connect(mesh: &Mesh, from: u8) -> Connection {
 }
 
 /// Sends a request; `None` when the connection was rejected before it.
-async fn asks(connection: &mut Connection) -> Option<u16> {
+async fn send_request(connection: &mut Connection) -> Option<u16> {
     // The edge may have closed already.
     let _ = connection.send(HEALTH.as_bytes()).await;
     let answer = timeout(SOON, connection.answer(false)).await.expect("it is answered or closed");
@@ -35,9 +35,12 @@ async fn asks(connection: &mut Connection) -> Option<u16> {
 async fn is_turned_away(mut connection: Connection) {
     let answer = timeout(SOON, connection.answer(false)).await.expect("it is told at once, unasked");
     let answer = answer.unwrap().unwrap();
-    let seen =
+    let refusal =
         problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body).unwrap();
-    assert_eq!((answer.status, seen.code, seen.message.as_str()), (503, 14, "too many connections are open"));
+    assert_eq!(
+        (answer.status, refusal.code, refusal.message.as_str()),
+        (503, 14, "too many connections are open")
+    );
     assert_eq!((answer.header("retry-after"), answer.closes()), (Some("1"), true));
     assert_eq!(timeout(SOON, connection.rest()).await.expect("it is closed").unwrap(), b"");
 }
@@ -46,7 +49,7 @@ async fn is_turned_away(mut connection: Connection) {
 async fn until_served(mesh: &Mesh, from: u8) -> Connection {
     retry(SOON, async || {
         let mut connection = connect(mesh, from).await;
-        let is_served = asks(&mut connection).await == Some(200);
+        let is_served = send_request(&mut connection).await == Some(200);
         if is_served { Ok(connection) } else { Err("the place of a closed connection is not free") }
     })
     .await
@@ -59,14 +62,14 @@ async fn a_connection_too_many_is_told_so_and_one_address_does_not_take_all() {
     let mut greedy = Vec::new();
     for _ in 0..4 {
         let mut connection = connect(&mesh, 2).await;
-        assert_eq!(asks(&mut connection).await, Some(200));
+        assert_eq!(send_request(&mut connection).await, Some(200));
         greedy.push(connection);
     }
     is_turned_away(connect(&mesh, 2).await).await;
     let mut others = Vec::new();
     for from in 3..7 {
         let mut connection = connect(&mesh, from).await;
-        assert_eq!(asks(&mut connection).await, Some(200), "127.0.0.{from}");
+        assert_eq!(send_request(&mut connection).await, Some(200), "127.0.0.{from}");
         others.push(connection);
     }
     is_turned_away(connect(&mesh, 7).await).await;
@@ -75,7 +78,7 @@ async fn a_connection_too_many_is_told_so_and_one_address_does_not_take_all() {
     };
     assert_eq!((refused("address").await, refused("full").await), (1, 1));
     for connection in greedy.iter_mut().chain(&mut others) {
-        assert_eq!(asks(connection).await, Some(200), "those that are open are served");
+        assert_eq!(send_request(connection).await, Some(200), "those that are open are served");
     }
     others.pop();
     until_served(&mesh, 7).await;
@@ -111,7 +114,7 @@ async fn with_few_files_new_ones_are_refused_open_ones_served_and_nothing_spins(
     let (mut open, mut refused) = (Vec::new(), 0);
     for _ in 0..400 {
         let mut connection = connect(&mesh, 2).await;
-        match asks(&mut connection).await {
+        match send_request(&mut connection).await {
             Some(200) => open.push(connection),
             // A connection whose request crossed the 503 may have lost the answer by a reset.
             Some(503) | None => refused += 1,
@@ -130,7 +133,7 @@ async fn with_few_files_new_ones_are_refused_open_ones_served_and_nothing_spins(
     let used = cpu().await - before;
     assert!(used < 0.5, "it spins: {used} s of CPU in about a second");
     for connection in &mut open {
-        assert_eq!(asks(connection).await, Some(200), "those that are open are served");
+        assert_eq!(send_request(connection).await, Some(200), "those that are open are served");
     }
     assert_eq!(mesh.service("edge").admin("/livez").await.status, 200);
     drop(open);
@@ -148,7 +151,7 @@ async fn without_any_file_left_a_connection_is_refused_all_the_same() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let mut open = connect(&mesh, 2).await;
-    assert_eq!(asks(&mut open).await, Some(200));
+    assert_eq!(send_request(&mut open).await, Some(200));
     let pid = mesh.service("edge").pid();
     let most = files(pid).into_iter().max().unwrap() + 1;
     let set = |current| {
@@ -161,7 +164,7 @@ async fn without_any_file_left_a_connection_is_refused_all_the_same() {
     // The kernel gives the lowest free descriptor first.
     for _ in 0..most {
         let mut connection = connect(&mesh, 2).await;
-        match asks(&mut connection).await {
+        match send_request(&mut connection).await {
             Some(200) => others.push(connection),
             _ => break,
         }
@@ -170,7 +173,7 @@ async fn without_any_file_left_a_connection_is_refused_all_the_same() {
     for _ in 0..20 {
         is_turned_away(connect(&mesh, 2).await).await;
     }
-    assert_eq!(asks(&mut open).await, Some(200));
+    assert_eq!(send_request(&mut open).await, Some(200));
     set(before);
     until_served(&mesh, 2).await;
     assert!(metric(&mesh, "mesh_edge_connections_refused_total{reason=\"files\"}").await >= 20);

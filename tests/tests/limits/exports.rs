@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use mesh_testbed::{Answer, Mesh, retry};
 use mesh_tests::{
-    fixture::{self, TableLock},
     client::MeshClient,
+    fixture::{self, TableLock},
     problem::assert_problem,
     rpc::{Call, Rpc, assert_refused},
 };

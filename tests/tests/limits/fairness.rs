@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
 use mesh_tests::{
-    fixture::{self, TableLock},
     client::MeshClient,
+    fixture::{self, TableLock},
     problem::assert_problem,
     raw::Connection,
     rpc::{Call, Rpc, assert_refused},

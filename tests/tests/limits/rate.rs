@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
 use mesh_tests::{
-    fixture,
     client::MeshClient,
+    fixture,
     problem::assert_problem,
     rpc::{Call, Rpc, assert_refused},
 };
@@ -25,7 +25,7 @@ fn limited(setup: MeshSetup<'_>) -> MeshSetup<'_> {
 }
 
 /// The rate limit headers of an answer: limit, remaining, reset.
-fn standing(answer: &Answer) -> [u64; 3] {
+fn rate_headers(answer: &Answer) -> [u64; 3] {
     ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"].map(|name| {
         let value = answer.header(name).and_then(|value| value.parse().ok());
         value.unwrap_or_else(|| panic!("there is no {name}: {answer:?}"))
@@ -50,18 +50,18 @@ async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() 
     let mesh_client = MeshClient::new(&mesh);
     let limits = mesh_client.get("/limits").await;
     assert_eq!(limits.json()["rate"]["requestsPerS"], 1);
-    assert_eq!(standing(&limits)[..2], [BURST, BURST - 1]);
+    assert_eq!(rate_headers(&limits)[..2], [BURST, BURST - 1]);
     // A cached answer, a client error and an unknown path all count.
     for (path, status) in
         [(HOT, 200), (HOT, 200), ("/api/v2/delegations?pagination.first=x", 400), ("/no", 404)]
     {
         let answer = mesh_client.get(path).await;
         assert_eq!(answer.status, status, "{answer:?}");
-        assert!(standing(&answer)[1] < BURST - 1, "{answer:?}");
+        assert!(rate_headers(&answer)[1] < BURST - 1, "{answer:?}");
     }
     let refused = use_up(&mesh_client, "", HOT).await;
     assert_problem(&refused, 429, 8, 400_001);
-    let [limit, remaining, reset] = standing(&refused);
+    let [limit, remaining, reset] = rate_headers(&refused);
     assert_eq!((limit, remaining, refused.header("retry-after")), (BURST, 0, Some("1")));
     assert!((1..=BURST).contains(&reset), "{refused:?}");
     assert!(metric(&mesh, "mesh_edge_requests_limited_total{limit=\"rate\"}").await >= 1);
@@ -70,8 +70,9 @@ async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() 
     assert_eq!(mesh_client.get("/no").await.status, 404);
     let wrong = mesh_client.send("DELETE", HOT).await;
     assert_eq!((wrong.status, wrong.header("retry-after")), (405, None));
-    let post =
-        |length: usize| Answer::to(mesh_client.request(Method::POST, "/transaction").body(" ".repeat(length)));
+    let post = |length: usize| {
+        Answer::to(mesh_client.request(Method::POST, "/transaction").body(" ".repeat(length)))
+    };
     assert_eq!((post((2 << 20) + 1).await.status, post(2).await.status), (413, 429));
     // CORS preflight requests are not limited, since browsers do not show their refusal.
     assert_eq!(mesh_client.send("OPTIONS", HOT).await.status, 204);
@@ -84,8 +85,10 @@ async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() 
     }
 
     // A second later one request is allowed again, however many were refused.
-    eventually(SOON, "a client that was refused is banned", async || mesh_client.get(HOT).await.status != 429)
-        .await;
+    eventually(SOON, "a client that was refused is banned", async || {
+        mesh_client.get(HOT).await.status != 429
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -130,17 +133,17 @@ async fn clients_behind_a_trusted_proxy_are_told_apart_and_cannot_choose_who_the
     let mesh_client = MeshClient::new(&mesh);
     use_up(&mesh_client, "203.0.113.9, 10.0.0.1", HOT).await;
     assert_eq!(get_for(&mesh_client, "203.0.113.10, 10.0.0.1", HOT).await.status, 200, "another client");
-    let remaining = standing(&get_for(&mesh_client, "203.0.113.9", HOT).await)[1];
+    let remaining = rate_headers(&get_for(&mesh_client, "203.0.113.9", HOT).await)[1];
     assert_eq!(remaining, 0, "over another proxy it is the same client");
     for lie in 0..MANY {
-        let said = format!("198.51.100.{}, 203.0.113.9", lie % 250);
-        if get_for(&mesh_client, &said, HOT).await.status == 429 {
+        let forwarded_for = format!("198.51.100.{}, 203.0.113.9", lie % 250);
+        if get_for(&mesh_client, &forwarded_for, HOT).await.status == 429 {
             break;
         }
         assert!(lie + 1 < MANY, "a client chooses its address");
     }
-    let one = standing(&get_for(&mesh_client, "2001:db8::1", HOT).await)[1];
-    let two = standing(&get_for(&mesh_client, "2001:db8::ffff", HOT).await)[1];
+    let one = rate_headers(&get_for(&mesh_client, "2001:db8::1", HOT).await)[1];
+    let two = rate_headers(&get_for(&mesh_client, "2001:db8::ffff", HOT).await)[1];
     assert!(two < one, "a /64 is one client");
     drop(mesh);
 

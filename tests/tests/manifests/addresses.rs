@@ -74,10 +74,13 @@ fn fault_of_server(overlay: &Overlay, service: &Value, certified: &BTreeSet<&str
 fn whatever_is_one_address_outlives_its_pod() {
     for overlay in overlays() {
         assert_eq!(faults(overlay), Vec::<String>::new(), "{}", overlay.name);
-        let asked = hosts(overlay);
+        let requested_hosts = hosts(overlay);
         let bus = if overlay.name == "dev" { "nats" } else { "nats-1" };
-        assert!(asked.contains(&("edge".to_owned(), bus.to_owned())), "{asked:?}");
-        assert!(asked.contains(&("query".to_owned(), "postgres-rw".to_owned())), "{asked:?}");
+        assert!(requested_hosts.contains(&("edge".to_owned(), bus.to_owned())), "{requested_hosts:?}");
+        assert!(
+            requested_hosts.contains(&("query".to_owned(), "postgres-rw".to_owned())),
+            "{requested_hosts:?}"
+        );
     }
 }
 
@@ -85,7 +88,7 @@ fn whatever_is_one_address_outlives_its_pod() {
 fn an_address_that_goes_with_its_pod_is_found() {
     for overlay in overlays() {
         let bus = if overlay.name == "dev" { "nats" } else { "nats-2" };
-        for (name, place, value) in [
+        for (name, path, value) in [
             (bus, "/spec/clusterIP", json!("None")),
             ("collector", "/spec/clusterIP", json!("None")),
             ("nats-2", "/spec/publishNotReadyAddresses", Value::Null),
@@ -98,7 +101,7 @@ fn an_address_that_goes_with_its_pod_is_found() {
                 assert_eq!(overlay.name, "dev", "{name}");
                 continue;
             };
-            let (parent, key) = place.rsplit_once('/').unwrap();
+            let (parent, key) = path.rsplit_once('/').unwrap();
             service.pointer_mut(parent).unwrap()[key.replace("~1", "/")] = value;
             assert!(!faults(&overlay).is_empty(), "{}: {name}", overlay.name);
         }

@@ -17,8 +17,8 @@ fn complaint(folder: &Path) -> Option<String> {
         command.env(name, value);
     }
     let run = command.output().unwrap();
-    let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
-    (!run.status.success()).then_some(said)
+    let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+    (!run.status.success()).then_some(printed)
 }
 
 fn copy(from: &str, to: &Path) {
@@ -42,10 +42,10 @@ fn a_server_takes_the_configuration_of_the_cluster() {
     for file in ["base/nats/nats.conf", "base/nats/permissions.conf"] {
         copy(&format!("k8s/{file}"), folder.path());
     }
-    let place = folder.path().to_str().unwrap();
+    let folder_path = folder.path().to_str().unwrap();
     let text = read("k8s/components/nats-cluster/cluster.conf");
     assert!(text.contains("/run/secrets/tls"));
-    fs::write(folder.path().join("cluster.conf"), text.replace("/run/secrets/tls", place)).unwrap();
+    fs::write(folder.path().join("cluster.conf"), text.replace("/run/secrets/tls", folder_path)).unwrap();
     let certificate = Command::new("openssl")
         .args([
             "req",

@@ -158,35 +158,35 @@ fn the_passwords_that_are_made_are_those_of_the_users() {
     let make = || {
         let run = Command::new("sh").arg(&script).output().unwrap();
         assert!(run.status.success(), "{run:?}");
-        let mut made = BTreeMap::new();
+        let mut generated_files = BTreeMap::new();
         for file in fs::read_dir(folder.path().join("secrets")).unwrap() {
             let file = file.unwrap().path();
-            made.insert(
+            generated_files.insert(
                 file.file_name().unwrap().to_str().unwrap().to_owned(),
                 fs::read_to_string(&file).unwrap(),
             );
         }
-        made
+        generated_files
     };
-    let made = make();
-    assert_eq!(make(), made, "a second run changes nothing");
-    for (secret, place) in texts_of_secrets() {
-        assert_eq!(place, format!("compose/secrets/{secret}"));
-        assert!(made[&secret].trim().len() > 40, "{secret}");
+    let generated_files = make();
+    assert_eq!(make(), generated_files, "a second run changes nothing");
+    for (secret, mount_path) in texts_of_secrets() {
+        assert_eq!(mount_path, format!("compose/secrets/{secret}"));
+        assert!(generated_files[&secret].trim().len() > 40, "{secret}");
     }
     let permissions = read("k8s/base/nats/permissions.conf");
-    let wanted: BTreeSet<_> =
+    let expected_names: BTreeSet<_> =
         permissions.lines().filter_map(|line| line.trim().strip_prefix("password: $")).collect();
     let given: BTreeSet<_> =
-        made["nats.env"].lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
-    assert_eq!(given, wanted);
+        generated_files["nats.env"].lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert_eq!(given, expected_names);
     let users =
         permissions.lines().filter_map(|line| line.trim().strip_prefix("user: \"")?.strip_suffix('"'));
     for user in users {
-        let (name, password) = made[&format!("bus-{user}")].trim().split_once(':').unwrap();
+        let (name, password) = generated_files[&format!("bus-{user}")].trim().split_once(':').unwrap();
         assert_eq!(name, user);
         let variable = format!("NATS_{}_PASSWORD={password}\n", user.replace('-', "_").to_uppercase());
-        assert!(made["nats.env"].contains(&variable), "{user}");
+        assert!(generated_files["nats.env"].contains(&variable), "{user}");
     }
 }
 

@@ -35,8 +35,8 @@ fn steps(stage: &str) -> Vec<String> {
 /// Runs a step in `source`; folders at the root of the image are in `root`.
 fn run(step: &str, source: &Path, root: &Path) {
     let mut step = step.to_owned();
-    for place in AT_THE_ROOT {
-        step = step.replace(place, &format!("{}{place}", root.display()));
+    for folder_at_root in AT_THE_ROOT {
+        step = step.replace(folder_at_root, &format!("{}{folder_at_root}", root.display()));
     }
     let path = format!("{}:{}", root.join("bin").display(), std::env::var("PATH").unwrap());
     let ran = Command::new("sh").args(["-ec", &step]).current_dir(source).env("PATH", path).output().unwrap();
@@ -62,13 +62,13 @@ fn what_is_sent_to_a_builder_is_a_workspace_whose_programs_are_built_from_new_so
     sent_to_a_builder(&source);
     let mut metadata = Command::new(env!("CARGO"));
     metadata.args(["metadata", "--locked", "--no-deps", "--format-version=1"]).current_dir(&source);
-    let told = metadata.output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+    let metadata_output = metadata.output().unwrap();
+    assert!(metadata_output.status.success(), "{}", String::from_utf8_lossy(&metadata_output.stderr));
+    let metadata_output: serde_json::Value = serde_json::from_slice(&metadata_output.stdout).unwrap();
 
     let built = built_programs(folder.path(), &source, &root);
     let known = |name: &str| {
-        let targets = told["packages"]
+        let targets = metadata_output["packages"]
             .as_array()
             .unwrap()
             .iter()

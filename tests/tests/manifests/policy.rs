@@ -255,7 +255,7 @@ fn faults_of_ports(overlay: &Overlay, name: &str) -> Vec<String> {
 #[test]
 fn what_is_not_restricted_is_found() {
     let Some(overlay) = overlays().first() else { return };
-    for (place, value, said) in [
+    for (place, value, complaint) in [
         ("/spec/automountServiceAccountToken", json!(true), "no token"),
         ("/spec/securityContext/runAsNonRoot", json!(false), "runAsNonRoot"),
         ("/spec/containers/0/securityContext/readOnlyRootFilesystem", json!(false), "readOnlyRootFilesystem"),
@@ -277,9 +277,9 @@ fn what_is_not_restricted_is_found() {
         let mut template = overlay.pod("query").clone();
         *template.pointer_mut(place).unwrap() = value;
         let faults = faults_of_pod(overlay, "query", &template["spec"]);
-        assert!(faults.iter().any(|fault| fault == said), "{place}: {faults:?}");
+        assert!(faults.iter().any(|fault| fault == complaint), "{place}: {faults:?}");
     }
-    for (kind, place, value, said) in [
+    for (kind, place, value, complaint) in [
         ("Deployment", "/spec/template/spec/terminationGracePeriodSeconds", json!(30), "time to stop"),
         (
             "Deployment",
@@ -298,7 +298,7 @@ fn what_is_not_restricted_is_found() {
             .find(|object| object["kind"] == kind && object["metadata"]["name"] == "edge");
         *object.unwrap().pointer_mut(place).unwrap() = value;
         let faults = faults_of_service(&overlay, "edge");
-        assert!(faults.iter().any(|fault| fault == said), "{place}: {faults:?}");
+        assert!(faults.iter().any(|fault| fault == complaint), "{place}: {faults:?}");
     }
 }
 
@@ -306,7 +306,7 @@ fn what_is_not_restricted_is_found() {
 /// create.
 #[test]
 fn every_reference_leads_somewhere() {
-    let told = crate::manifests::read("docs/operations/kubernetes.md");
+    let guide = crate::manifests::read("docs/operations/kubernetes.md");
     for overlay in overlays() {
         let mut secrets = BTreeSet::new();
         for (name, template) in overlay.templates() {
@@ -322,12 +322,12 @@ fn every_reference_leads_somewhere() {
                     let claims = overlay
                         .of_kind("StatefulSet")
                         .flat_map(|set| parts(set, "/spec/volumeClaimTemplates"));
-                    let there = parts(spec, "/volumes")
+                    let existing = parts(spec, "/volumes")
                         .iter()
                         .map(|volume| &volume["name"])
                         .chain(claims.map(|claim| &claim["metadata"]["name"]));
                     assert!(
-                        there.into_iter().any(|volume| *volume == mount["name"]),
+                        existing.into_iter().any(|volume| *volume == mount["name"]),
                         "{}: {name}: {mount}",
                         overlay.name
                     );
@@ -356,11 +356,11 @@ fn every_reference_leads_somewhere() {
         let made = overlay.of_kind("Certificate").map(|certificate| text(certificate, "/spec/secretName"));
         // CloudNativePG creates a certificate authority for its cluster.
         let made = made.chain(overlay.of_kind("Cluster").map(|_| "postgres-ca"));
-        let there: BTreeSet<_> =
+        let existing: BTreeSet<_> =
             overlay.of_kind("Secret").map(|secret| text(secret, "/metadata/name")).chain(made).collect();
-        for secret in secrets.difference(&there) {
+        for secret in secrets.difference(&existing) {
             assert_eq!(overlay.name, "production", "{secret} is not there");
-            assert!(told.contains(&format!("| `{secret}` |")), "nobody is told to make {secret}");
+            assert!(guide.contains(&format!("| `{secret}` |")), "nobody is told to make {secret}");
         }
     }
 }

@@ -51,7 +51,7 @@ fn every_object_is_what_its_schema_says() {
 #[test]
 fn what_is_not_in_a_schema_is_found() {
     let Some(production) = overlays().iter().find(|overlay| overlay.name == "production") else { return };
-    for (kind, name, place, wrong) in [
+    for (kind, name, pointer, wrong) in [
         ("Deployment", "edge", "/spec/template/spec/containers/0", json!({"readinesProbe": {}})),
         ("Deployment", "edge", "/spec", json!({"minReadySeconds": "5"})),
         ("NetworkPolicy", "edge", "/spec", json!({"policyType": []})),
@@ -63,8 +63,8 @@ fn what_is_not_in_a_schema_is_found() {
     ] {
         let mut object = production.find(kind, name).unwrap().clone();
         assert_eq!(faults(&object), Vec::<String>::new());
-        let place = object.pointer_mut(place).unwrap().as_object_mut().unwrap();
-        place.extend(wrong.as_object().unwrap().clone());
+        let pointer = object.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
+        pointer.extend(wrong.as_object().unwrap().clone());
         assert_eq!(faults(&object).len(), 1, "{kind} {wrong}");
     }
 }

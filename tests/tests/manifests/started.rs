@@ -34,19 +34,19 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
 /// An address without its password, a file with the password, and the password.
 fn apart(url: &str, folder: &Path) -> (String, PathBuf, String) {
     let (scheme, rest) = url.split_once("://").unwrap();
-    let (who, place) = rest.rsplit_once('@').unwrap();
-    let (user, password) = who.split_once(':').unwrap();
+    let (user_part, host_part) = rest.rsplit_once('@').unwrap();
+    let (user, password) = user_part.split_once(':').unwrap();
     let file = folder.join(user);
     std::fs::write(&file, format!("{password}\n")).unwrap();
-    (format!("{scheme}://{user}@{place}"), file, password.to_owned())
+    (format!("{scheme}://{user}@{host_part}"), file, password.to_owned())
 }
 
 /// Runs a command to its end; asserts that its output does not contain the password.
 async fn run(mut command: Command, password: &str) -> (ExitStatus, String) {
     let run = timeout(PATIENCE, command.output()).await.unwrap().unwrap();
-    let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
-    assert!(!said.contains(password), "a password is shown");
-    (run.status, said)
+    let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+    assert!(!printed.contains(password), "a password is shown");
+    (run.status, printed)
 }
 
 /// Reads the node's log until it names its address.
@@ -55,8 +55,8 @@ async fn address(node: &mut Child) -> String {
     let read = async {
         let mut before = String::new();
         while let Some(line) = lines.next_line().await.unwrap() {
-            let told: Value = serde_json::from_str(&line).unwrap_or_default();
-            if let Some(url) = told["fields"]["url"].as_str() {
+            let log_line: Value = serde_json::from_str(&line).unwrap_or_default();
+            if let Some(url) = log_line["fields"]["url"].as_str() {
                 return url.to_owned();
             }
             before += &format!("{line}\n");
@@ -88,8 +88,8 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
     for _ in 0..2 {
         let mut migrate = program("mesh", &[of_database, sealing].concat());
         migrate.arg("migrate");
-        let (status, said) = run(migrate, &password).await;
-        assert!(status.success(), "{said}");
+        let (status, printed) = run(migrate, &password).await;
+        assert!(status.success(), "{printed}");
     }
     let mut wrong = program("mesh", &[("MESH_DATABASE_URL", url.as_str())]);
     wrong.arg("migrate");
@@ -109,8 +109,8 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
         ready.arg("--ready");
         run(ready, &password).await
     };
-    let (status, said) = ready().await;
-    assert!(status.success(), "{said}");
+    let (status, printed) = ready().await;
+    assert!(status.success(), "{printed}");
     assert!(!query.log().contains(&query_password), "a password is shown");
     let page = http_client()
         .get(format!("{}/metrics", query.admin_url()))
@@ -122,8 +122,8 @@ async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
         .unwrap();
     is_read_by_autoscalers(&page);
     query.kill().await;
-    let (status, said) = ready().await;
-    assert!(!status.success() && said.contains("does not answer"), "{said}");
+    let (status, printed) = ready().await;
+    assert!(!status.success() && printed.contains("does not answer"), "{printed}");
 
     assert!(stopped(&mut node).await.success());
 }
@@ -183,7 +183,10 @@ async fn an_argument_that_is_not_known_is_refused() {
     for service in crate::manifests::SERVICES {
         let mut wrong = program(service, &[]);
         wrong.arg("--port=1");
-        let (status, said) = run(wrong, "no password").await;
-        assert!(status.code() == Some(64) && said.contains("--port=1 is not known"), "{service}: {said}");
+        let (status, printed) = run(wrong, "no password").await;
+        assert!(
+            status.code() == Some(64) && printed.contains("--port=1 is not known"),
+            "{service}: {printed}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use crate::manifests::{
     SERVICES, compose, path, read,
     rendered::{OVERLAYS, overlays},
-    variables::{read_by, told_of},
+    variables::{documented, read_by},
 };
 
 const DOCUMENT: &str = "docs/operations/variables.md";
@@ -16,12 +16,13 @@ const END: &str = "<!-- end of variables -->\n";
 
 /// The files that set the services' variables.
 fn set_in() -> Vec<(&'static str, BTreeMap<&'static str, Vec<String>>)> {
-    let mut places = vec![("compose", SERVICES.map(|service| (service, compose::variables(service))).into())];
+    let mut setters =
+        vec![("compose", SERVICES.map(|service| (service, compose::variables(service))).into())];
     for (name, overlay) in OVERLAYS.iter().zip(overlays()) {
         let set = SERVICES.map(|service| (service, overlay.variables(service).into_keys().collect()));
-        places.push((name, set.into()));
+        setters.push((name, set.into()));
     }
-    places
+    setters
 }
 
 fn table() -> String {
@@ -31,13 +32,14 @@ fn table() -> String {
             variables.entry(name.clone()).or_default().push(service);
         }
     }
-    let places = set_in();
+    let setters = set_in();
     let mut table = "| Variable | Read by | Default | Set in |\n|---|---|---|---|\n".to_owned();
     for (name, services) in variables {
-        let mut defaults: Vec<_> = services.iter().map(|service| told_of(service)[&name].clone()).collect();
+        let mut defaults: Vec<_> =
+            services.iter().map(|service| documented(service)[&name].clone()).collect();
         defaults.dedup();
         let by = if services.len() == SERVICES.len() { "all".to_owned() } else { services.join(", ") };
-        let set: Vec<_> = places
+        let set: Vec<_> = setters
             .iter()
             .filter(|(_, set)| services.iter().any(|service| set[service].contains(&name)))
             .map(|(place, _)| *place)
@@ -55,11 +57,12 @@ fn the_table_of_variables_is_what_is_read_and_set() {
     }
     let document = read(DOCUMENT);
     let (before, rest) = document.split_once(BEGIN).unwrap();
-    let (kept, after) = rest.split_once(END).unwrap();
-    let made = table();
+    let (committed, after) = rest.split_once(END).unwrap();
+    let generated = table();
     if std::env::var_os("MESH_UPDATE").is_some() {
-        return std::fs::write(path(DOCUMENT), format!("{before}{BEGIN}{made}{END}{after}")).unwrap();
+        return std::fs::write(path(DOCUMENT), format!("{before}{BEGIN}{generated}{END}{after}")).unwrap();
     }
-    let differs = kept.lines().zip(made.lines()).find(|(kept, made)| kept != made);
-    assert!(kept == made, "{DOCUMENT} is not what is read and set: {differs:?}");
+    let differs =
+        committed.lines().zip(generated.lines()).find(|(committed, generated)| committed != generated);
+    assert!(committed == generated, "{DOCUMENT} is not what is read and set: {differs:?}");
 }

@@ -18,7 +18,7 @@ const INHERITED: &str = "LISTEN_FDS";
 /// telemetry.
 pub(crate) fn read_by(service: &str) -> &'static BTreeSet<String> {
     static READ: OnceLock<BTreeMap<&str, BTreeSet<String>>> = OnceLock::new();
-    let ours = |service| words(&help(service, &[])).filter(|name| !name.starts_with("OTEL_")).collect();
+    let ours = |service| names_in(&help(service, &[])).filter(|name| !name.starts_with("OTEL_")).collect();
     &READ.get_or_init(|| SERVICES.map(|service| (service, ours(service))).into())[service]
 }
 
@@ -33,7 +33,7 @@ fn help(program: &str, arguments: &[&str]) -> String {
 }
 
 /// The names of variables in a text.
-fn words(text: &str) -> impl Iterator<Item = String> {
+fn names_in(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
     let ours = words
         .filter(|word| ["MESH_", "LISTEN_", "OTEL_", "AWS_"].iter().any(|first| word.starts_with(first)));
@@ -44,7 +44,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 pub(crate) fn of_telemetry() -> BTreeSet<String> {
     let document = read("docs/telemetry.md");
     rows(&document)
-        .flat_map(|[names, ..]| words(names).collect::<Vec<_>>())
+        .flat_map(|[names, ..]| names_in(names).collect::<Vec<_>>())
         .filter(|name| name.starts_with("OTEL_"))
         .collect()
 }
@@ -58,18 +58,18 @@ fn rows(document: &str) -> impl Iterator<Item = [&str; 3]> {
 }
 
 /// The variables in a service's README with their defaults.
-pub(crate) fn told_of(service: &str) -> BTreeMap<String, String> {
+pub(crate) fn documented(service: &str) -> BTreeMap<String, String> {
     let document = read(&format!("services/{service}/README.md"));
-    let mut told = BTreeMap::new();
+    let mut documented_names = BTreeMap::new();
     for [names, default, _] in rows(&document) {
-        let names: Vec<_> = words(names).collect();
+        let names: Vec<_> = names_in(names).collect();
         let defaults: Vec<_> = default.split(", ").collect();
-        for (place, name) in names.iter().enumerate() {
-            let of_its_own = (names.len() == defaults.len()).then(|| defaults[place]);
-            told.insert(name.clone(), of_its_own.unwrap_or(default).to_owned());
+        for (position, name) in names.iter().enumerate() {
+            let of_its_own = (names.len() == defaults.len()).then(|| defaults[position]);
+            documented_names.insert(name.clone(), of_its_own.unwrap_or(default).to_owned());
         }
     }
-    told
+    documented_names
 }
 
 /// The variables that the program of a pod or compose block of this name reads.
@@ -78,11 +78,11 @@ pub(crate) fn may_be_set(name: &str) -> BTreeSet<String> {
         "migrate" => {
             // This job seals as `export` does.
             let seals = may_be_set("export").into_iter().filter(|name| !name.starts_with("OTEL_"));
-            words(&help("mesh", &["migrate"])).chain(seals).collect()
+            names_in(&help("mesh", &["migrate"])).chain(seals).collect()
         }
-        "node" => words(&help("mesh", &["node"])).collect(),
+        "node" => names_in(&help("mesh", &["node"])).collect(),
         service => {
-            let buckets = told_of(service).into_keys().filter(|name| name.starts_with("AWS_"));
+            let buckets = documented(service).into_keys().filter(|name| name.starts_with("AWS_"));
             read_by(service).iter().cloned().chain(of_telemetry()).chain(buckets).collect()
         }
     }
@@ -110,11 +110,11 @@ fn every_variable_in_a_manifest_is_one_that_somebody_reads() {
 #[test]
 fn every_variable_that_is_read_is_told_and_no_other() {
     for service in SERVICES {
-        let told: BTreeSet<_> = told_of(service)
+        let documented_names: BTreeSet<_> = documented(service)
             .into_keys()
             .filter(|name| name != INHERITED && !name.starts_with("AWS_"))
             .collect();
-        assert_eq!(&told, read_by(service), "the README of {service}");
+        assert_eq!(&documented_names, read_by(service), "the README of {service}");
     }
 }
 
@@ -122,7 +122,7 @@ fn every_variable_that_is_read_is_told_and_no_other() {
 #[test]
 fn the_base_sets_what_services_read() {
     for service in SERVICES {
-        let set: BTreeSet<_> = words(&read(&format!("k8s/base/{service}.env"))).collect();
+        let set: BTreeSet<_> = names_in(&read(&format!("k8s/base/{service}.env"))).collect();
         let unread: Vec<_> = set.difference(&may_be_set(service)).cloned().collect();
         assert!(unread.is_empty(), "{service} does not read {unread:?}");
     }

@@ -80,7 +80,8 @@ async fn assert_documented(mesh_client: &MeshClient, mut values: Values, network
         }
         for target in values.targets(&document, &operation) {
             for (name, value) in variants(&operation) {
-                let request = mesh_client.request(operation.method.parse().unwrap(), &target).header(name, value);
+                let request =
+                    mesh_client.request(operation.method.parse().unwrap(), &target).header(name, value);
                 let answer = Answer::to(request).await;
                 *counts.entry((operation.id.to_owned(), answer.status)).or_insert(0) += 1;
                 if let Some(complaint) = document.complaint(&operation, &answer) {

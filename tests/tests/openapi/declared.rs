@@ -160,17 +160,17 @@ async fn every_example_is_one() {
 }
 
 /// Every object of the document with its JSON pointer.
-fn each_object(value: &Value, pointer: &str, look: &mut impl FnMut(&str, &serde_json::Map<String, Value>)) {
+fn each_object(value: &Value, pointer: &str, visit: &mut impl FnMut(&str, &serde_json::Map<String, Value>)) {
     match value {
         Value::Array(list) => {
             for (at, value) in list.iter().enumerate() {
-                each_object(value, &format!("{pointer}/{at}"), look);
+                each_object(value, &format!("{pointer}/{at}"), visit);
             }
         }
         Value::Object(members) => {
-            look(pointer, members);
+            visit(pointer, members);
             for (name, value) in members {
-                each_object(value, &format!("{pointer}/{}", escaped(name)), look);
+                each_object(value, &format!("{pointer}/{}", escaped(name)), visit);
             }
         }
         _ => {}

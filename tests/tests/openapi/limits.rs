@@ -1,7 +1,7 @@
 //! `/limits` shows the configured limits.
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::{fixture, client::MeshClient};
+use mesh_tests::{client::MeshClient, fixture};
 
 use crate::openapi::document::Document;
 

@@ -45,11 +45,11 @@ async fn everything_that_the_page_loads_is_here() {
         texts.push((target.to_owned(), answer.text().to_owned()));
     }
     for (name, text) in texts {
-        for place in ELSEWHERE {
-            assert!(!text.contains(place), "{name} knows {place}");
+        for host in ELSEWHERE {
+            assert!(!text.contains(host), "{name} knows {host}");
         }
-        for asked in ["@import", "url(http", "url(\"http", "url('http", "url(//"] {
-            assert!(!text.contains(asked) || name.ends_with("bundle.js"), "{name} has {asked}");
+        for reference in ["@import", "url(http", "url(\"http", "url('http", "url(//"] {
+            assert!(!text.contains(reference) || name.ends_with("bundle.js"), "{name} has {reference}");
         }
     }
     for own in ["/docs", "/docs/page.js", "/docs/page.css"] {
@@ -83,6 +83,10 @@ async fn the_page_may_ask_this_gateway_alone_and_runs_no_script_of_its_own_text(
     assert!(!html.contains("<style") && !html.contains("style="), "{html}");
     assert!(!html.contains(" on"), "an event handler: {html}");
     for path in ["/docs/", "/docs/page", "/docs/../docs", "/docs/README.md", "/docs/swagger-ui.css.gz"] {
-        assert_eq!(mesh_client.get(path).await.status, if path == "/docs/../docs" { 200 } else { 404 }, "{path}");
+        assert_eq!(
+            mesh_client.get(path).await.status,
+            if path == "/docs/../docs" { 200 } else { 404 },
+            "{path}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Refusals conform to the document: every parameter malformed and left out, sizes, bodies, stopped services.
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::{fixture, client::MeshClient};
+use mesh_tests::{client::MeshClient, fixture};
 use serde_json::Value;
 
 use crate::openapi::{
@@ -52,10 +52,12 @@ async fn what_is_refused_for_its_parameters_is_refused_as_documented() {
             let shown = &target[..target.len().min(200)];
             complaints.extend(complaint.map(|complaint| format!("{shown}: {complaint}: {answer:?}")));
         }
-        let large =
-            mesh_client.request(operation.method.parse().unwrap(), &base).header("x-large", "x".repeat(20_000));
+        let large = mesh_client
+            .request(operation.method.parse().unwrap(), &base)
+            .header("x-large", "x".repeat(20_000));
         complaints.extend(wrong(&document, &operation, large, "with large headers").await);
-        let unwanted = mesh_client.request(operation.method.parse().unwrap(), &base).body(vec![b' '; 3 << 20]);
+        let unwanted =
+            mesh_client.request(operation.method.parse().unwrap(), &base).body(vec![b' '; 3 << 20]);
         complaints.extend(wrong(&document, &operation, unwanted, "with a large body").await);
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -69,8 +71,9 @@ fn joint(target: &str) -> char {
 /// A target without one of its parameters.
 fn without(target: &str, name: &str) -> String {
     let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
-    let kept: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with(&format!("{name}="))).collect();
-    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+    let remaining: Vec<&str> =
+        query.split('&').filter(|pair| !pair.starts_with(&format!("{name}="))).collect();
+    if remaining.is_empty() { path.to_owned() } else { format!("{path}?{}", remaining.join("&")) }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::openapi::document::{Document, Operation, Parameter};
 
 /// Sources of parameter values: names of parameters, and a SQL statement that returns values as text.
-const KEPT: [(&[&str], &str); 10] = [
+const VALUE_SOURCES: [(&[&str], &str); 10] = [
     (&["id"], "SELECT DISTINCT id FROM withdrawals ORDER BY id LIMIT 40"),
     (&["oracleSpecId"], "SELECT DISTINCT id FROM oracle_specs ORDER BY id LIMIT 40"),
     (&["party"], "SELECT party_id FROM accounts WHERE party_id <> '' ORDER BY party_id LIMIT 3"),
@@ -32,7 +32,7 @@ impl Values {
     pub(crate) async fn read(database: &Database) -> Self {
         let client = database.connect().await;
         let mut values = BTreeMap::new();
-        for (names, statement) in KEPT {
+        for (names, statement) in VALUE_SOURCES {
             let rows = client.query(statement, &[]).await.unwrap();
             let found: Vec<String> = rows.iter().filter_map(|row| row.get(0)).collect();
             for name in names {
@@ -49,9 +49,9 @@ impl Values {
 
     /// Values for a parameter: those of the database, else those that its schema allows.
     fn texts(&self, document: &Document, parameter: Parameter<'_>) -> Vec<String> {
-        let kept = self.0.get(parameter.name).filter(|kept| !kept.is_empty());
-        if let Some(kept) = kept {
-            return kept.clone();
+        let known_values = self.0.get(parameter.name).filter(|known_values| !known_values.is_empty());
+        if let Some(known_values) = known_values {
+            return known_values.clone();
         }
         if let Some(example) = parameter.json["example"].as_str() {
             return vec![example.to_owned()];

@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 
 use crate::paging::{
     list::{LISTS, List},
-    page::{PageRequest, Page, View},
+    page::{Page, PageRequest, View},
     seeds,
 };
 
@@ -19,7 +19,7 @@ struct Churn {
     list: List,
     client: Client,
     random: SmallRng,
-    there: HashSet<i64>,
+    present: HashSet<i64>,
 }
 
 const NUMBERS: std::ops::Range<i64> = 1..60;
@@ -27,10 +27,10 @@ const NUMBERS: std::ops::Range<i64> = 1..60;
 impl Churn {
     async fn start(database: &Database, list: List, seed: u64) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
-        let there: HashSet<i64> = NUMBERS.filter(|number| number % 2 == 1 || random.random()).collect();
+        let present: HashSet<i64> = NUMBERS.filter(|number| number % 2 == 1 || random.random()).collect();
         let client = database.connect().await;
-        client.batch_execute(&list.insert(&Vec::from_iter(there.iter().copied()))).await.unwrap();
-        Self { list, client, random, there }
+        client.batch_execute(&list.insert(&Vec::from_iter(present.iter().copied()))).await.unwrap();
+        Self { list, client, random, present }
     }
 
     /// Inserts or deletes some rows, most often the one at the end of the page that was just read.
@@ -45,10 +45,10 @@ impl Churn {
             even.into_iter().filter(at_an_end).filter(|number| !touched.contains(number)).collect::<Vec<_>>(),
         );
         for number in touched {
-            if self.there.remove(&number) {
+            if self.present.remove(&number) {
                 self.client.batch_execute(&self.list.delete(number)).await.unwrap();
             } else {
-                self.there.insert(number);
+                self.present.insert(number);
                 self.client.batch_execute(&self.list.insert(&[number])).await.unwrap();
             }
         }
@@ -58,7 +58,8 @@ impl Churn {
 async fn walk(mesh: &MeshClient, churn: &mut Churn, size: usize, backwards: bool, oldest_first: bool) {
     let list = churn.list;
     let view = View::numbered(list, &[]);
-    let ask = if backwards { PageRequest::last(size) } else { PageRequest::first(size) }.in_order(oldest_first);
+    let ask =
+        if backwards { PageRequest::last(size) } else { PageRequest::first(size) }.in_order(oldest_first);
     let mut seen: Vec<Value> = Vec::new();
     let mut next = ask.clone();
     loop {

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::paging::{
     list::{LISTS, List, Part, cursor, cursor_of_json, number, text},
-    page::{PageRequest, Page, View},
     meshes::{SEVEN, seven, stored, views},
+    page::{Page, PageRequest, View},
 };
 
 async fn ask_with(mesh: &MeshClient, view: &View, side: &str, cursor: &str) -> Answer {
@@ -21,8 +21,12 @@ async fn p7_a_cursor_may_be_used_with_any_size_direction_and_order() {
     let (mesh, views) = seven().await;
     for view in &views {
         // Cursors of pages of one kind are used for pages of all kinds.
-        for source in [PageRequest::first(2), PageRequest::last(5), PageRequest::first(3).oldest_first(), PageRequest::last(1).oldest_first()]
-        {
+        for source in [
+            PageRequest::first(2),
+            PageRequest::last(5),
+            PageRequest::first(3).oldest_first(),
+            PageRequest::last(1).oldest_first(),
+        ] {
             let page = view.get(&mesh, &source).await;
             for (text, _) in &page.edges {
                 let key = &view.row_of(text).expect("a row of the view").key;
@@ -263,9 +267,12 @@ async fn p12_filters_may_change_under_a_cursor() {
         let page = view.get(&mesh, &PageRequest::first(7)).await;
         for other in &filtered {
             for (text, number) in page.cursors().zip(SEVEN.into_iter().rev()) {
-                for ask in
-                    [PageRequest::first(2), PageRequest::last(2), PageRequest::first(2).oldest_first(), PageRequest::last(2).oldest_first()]
-                {
+                for ask in [
+                    PageRequest::first(2),
+                    PageRequest::last(2),
+                    PageRequest::first(2).oldest_first(),
+                    PageRequest::last(2).oldest_first(),
+                ] {
                     let expected = other.expected(&ask.clone().from_position(list, &list.key(number)));
                     assert_eq!(
                         other.answer(&mesh, &ask.cursor(text)).await,

@@ -57,7 +57,8 @@ fn delegations(random: &mut SmallRng) -> (String, Vec<View>) {
         let amount = random.random_bool(0.8).then(|| random.random_range(0..i64::MAX).to_string());
         let (epoch, party, node) = key;
         let stored = amount.as_deref().unwrap_or("NULL");
-        values.push(format!("('{party}', '{node}', {epoch}, {stored}, 'tx', {}, {seq_num})", timestamp(block)));
+        values
+            .push(format!("('{party}', '{node}', {epoch}, {stored}, 'tx', {}, {seq_num})", timestamp(block)));
         let newest = latest.entry(key).or_insert(((block, seq_num), amount.clone()));
         if newest.0 <= (block, seq_num) {
             *newest = ((block, seq_num), amount);
@@ -147,7 +148,8 @@ fn proposals(random: &mut SmallRng) -> (String, Vec<View>) {
         let status = format!("PROTOCOL_UPGRADE_PROPOSAL_STATUS_{}", one_of(&STATUSES, random));
         let list = approvers.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(", ");
         let tag = quoted(tag);
-        values.push(format!("({height}, {tag}, ARRAY[{list}]::text[], '{status}', 'tx', {})", timestamp(time)));
+        values
+            .push(format!("({height}, {tag}, ARRAY[{list}]::text[], '{status}', 'tx', {})", timestamp(time)));
         latest.insert(key, (approvers, status));
     }
     let view = |filters: &str, passes: &dyn Fn(&[&str], &str) -> bool| {
@@ -186,7 +188,7 @@ struct Candle {
 fn candles(random: &mut SmallRng) -> (String, Vec<View>) {
     const MINUTE_US: i64 = 60_000_000;
     let start_us = 1_687_255_200_000_000;
-    let mut kept: BTreeMap<(&str, &str, i64), Candle> = BTreeMap::new();
+    let mut candles_by_key: BTreeMap<(&str, &str, i64), Candle> = BTreeMap::new();
     let mut values = Vec::new();
     let mut block = start_us;
     let markets = [MARKET, IDS[0]];
@@ -203,7 +205,7 @@ fn candles(random: &mut SmallRng) -> (String, Vec<View>) {
             for (interval, start) in [("block", block), ("1_minute", time - time.rem_euclid(MINUTE_US))] {
                 let fresh =
                     Candle { open: (time, price), close: (time, price), high: price, low: price, volume: 0 };
-                let candle = kept.entry((interval, market, start)).or_insert(fresh);
+                let candle = candles_by_key.entry((interval, market, start)).or_insert(fresh);
                 candle.open = candle.open.min((time, price));
                 candle.close = candle.close.max((time, price));
                 (candle.high, candle.low) = (candle.high.max(price), candle.low.min(price));
@@ -213,7 +215,7 @@ fn candles(random: &mut SmallRng) -> (String, Vec<View>) {
         block += 3;
     }
     let rows = |interval: &str, from: i64, to: i64| -> Vec<Row> {
-        let found = kept.iter().filter(|((kind, market, start), _)| {
+        let found = candles_by_key.iter().filter(|((kind, market, start), _)| {
             (*kind, *market) == (interval, MARKET) && (from..to).contains(start)
         });
         let row = |((_, _, start), candle): (&(&str, &str, i64), &Candle)| Row {

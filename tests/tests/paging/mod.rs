@@ -4,9 +4,9 @@ mod changes;
 mod cursors;
 mod data;
 mod list;
+mod meshes;
 mod page;
 mod rules;
-mod meshes;
 mod walks;
 mod worked_table;
 

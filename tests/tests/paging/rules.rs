@@ -5,8 +5,8 @@ use mesh_tests::client::MeshClient;
 
 use crate::paging::{
     list::{List, cursor},
-    page::{PageRequest, Page, View},
     meshes::{SEVEN, seven, stored, views},
+    page::{Page, PageRequest, View},
 };
 
 async fn page_of(mesh: &MeshClient, view: &View, query: &str) -> Page {
@@ -28,7 +28,9 @@ async fn p2_texts_of_a_key_sort_by_bytes() {
     database.connect().await.batch_execute(&insert).await.unwrap();
     let mesh = Mesh::start(&database).await;
     let mesh = MeshClient::new(&mesh);
-    let page = View::new(List::Proposals, "", Vec::new()).answer(&mesh, &PageRequest::default().oldest_first()).await;
+    let page = View::new(List::Proposals, "", Vec::new())
+        .answer(&mesh, &PageRequest::default().oldest_first())
+        .await;
     let shown: Vec<_> = page.nodes().map(|node| node["networkReleaseTag"].as_str().unwrap()).collect();
     assert_eq!(shown, tags);
 }

@@ -4,14 +4,15 @@ use mesh_tests::client::MeshClient;
 
 use crate::paging::{
     list::{LISTS, List},
-    page::{PageRequest, View},
     meshes::RandomLists,
+    page::{PageRequest, View},
 };
 
 /// Walks a view to its end; asserts that each page is the contract's, and that the pages together are the
 /// view.
 async fn walk(mesh: &MeshClient, view: &View, size: usize, backwards: bool, oldest_first: bool) {
-    let ask = if backwards { PageRequest::last(size) } else { PageRequest::first(size) }.in_order(oldest_first);
+    let ask =
+        if backwards { PageRequest::last(size) } else { PageRequest::first(size) }.in_order(oldest_first);
     let mut pages = Vec::new();
     let mut next = ask.clone();
     loop {

@@ -6,8 +6,8 @@ use mesh_tests::client::MeshClient;
 
 use crate::paging::{
     list::{LISTS, List, cursor},
-    page::{PageRequest, Page, View},
     meshes::{SEVEN, seven, stored},
+    page::{Page, PageRequest, View},
 };
 
 /// Asserts that every list gives these rows and flags; a page without rows has no cursors.

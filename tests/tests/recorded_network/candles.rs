@@ -116,11 +116,11 @@ fn candles_are_those_of_the_recording_and_those_that_follow_from_the_trades() {
         assert_eq!(recorded.values().map(BTreeMap::len).sum::<usize>(), 78);
         assert_eq!(recorded.len(), 7 * 10, "seven intervals of each market with trades");
         assert_eq!(recorded.keys().collect::<Vec<_>>(), recomputed.keys().collect::<Vec<_>>());
-        for (told, candles) in [
+        for (title, candles) in [
             ("ListCandleData, as recorded", &recorded),
             ("ListCandleData, recomputed from trades", &recomputed),
         ] {
-            let mut check = Check::new(recording, told);
+            let mut check = Check::new(recording, title);
             for (id, of_id) in candles {
                 listing(Some(of_id)).compare(&mut check, &path_of(id)).await;
             }

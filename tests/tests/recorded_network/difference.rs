@@ -7,30 +7,30 @@ pub(crate) fn difference(found: &Value, expected: &Value) -> Option<String> {
     below("", found, expected)
 }
 
-fn below(place: &str, found: &Value, expected: &Value) -> Option<String> {
+fn below(path: &str, found: &Value, expected: &Value) -> Option<String> {
     match (found, expected) {
         (Value::Object(one), Value::Object(other)) => {
             let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
             names.into_iter().find_map(|name| {
-                let place = format!("{place}/{name}");
+                let path = format!("{path}/{name}");
                 match (one.get(name), other.get(name)) {
-                    (Some(found), Some(expected)) => below(&place, found, expected),
-                    (found, _) if found.is_some() => Some(format!("{place} should not be there")),
-                    _ => Some(format!("{place} is missing")),
+                    (Some(found), Some(expected)) => below(&path, found, expected),
+                    (found, _) if found.is_some() => Some(format!("{path} should not be there")),
+                    _ => Some(format!("{path} is missing")),
                 }
             })
         }
         (Value::Array(one), Value::Array(other)) => {
             let pairs = one.iter().zip(other).enumerate();
             let inside =
-                pairs.map(|(index, (found, expected))| below(&format!("{place}/{index}"), found, expected));
+                pairs.map(|(index, (found, expected))| below(&format!("{path}/{index}"), found, expected));
             inside.flatten().next().or_else(|| {
                 let lengths = (one.len(), other.len());
                 (lengths.0 != lengths.1)
-                    .then(|| format!("{place}: {} items instead of {}", lengths.0, lengths.1))
+                    .then(|| format!("{path}: {} items instead of {}", lengths.0, lengths.1))
             })
         }
-        _ => (found != expected).then(|| format!("{place}: {found} instead of {expected}")),
+        _ => (found != expected).then(|| format!("{path}: {found} instead of {expected}")),
     }
 }
 

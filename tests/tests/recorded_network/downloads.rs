@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Instant};
 
 use mesh_testbed::Answer;
 use mesh_tests::{
-    postgres_copy::{Copier, TABLE_NUMBERS, tables},
     client::MeshClient,
+    postgres_copy::{Copier, TABLE_NUMBERS, tables},
     rpc::Call,
     zip::{Member, assert_read_by_programs, members},
 };

@@ -59,9 +59,9 @@ impl Table {
         for row in self.rows() {
             newest
                 .entry(key(row))
-                .and_modify(|kept| {
-                    if order(row) >= order(*kept) {
-                        *kept = row;
+                .and_modify(|newest_row| {
+                    if order(row) >= order(*newest_row) {
+                        *newest_row = row;
                     }
                 })
                 .or_insert(row);
@@ -73,9 +73,9 @@ impl Table {
 impl<'a> Row<'a> {
     /// A value; `None` when it is NULL.
     pub(crate) fn maybe(self, column: &str) -> Option<&'a str> {
-        let place = self.table.columns.iter().position(|name| name == column);
-        let place = place.unwrap_or_else(|| panic!("there is no column {column}"));
-        self.record[place].as_deref()
+        let index = self.table.columns.iter().position(|name| name == column);
+        let index = index.unwrap_or_else(|| panic!("there is no column {column}"));
+        self.record[index].as_deref()
     }
 
     /// A value that is never NULL.

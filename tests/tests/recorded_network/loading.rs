@@ -8,9 +8,9 @@ fn every_file_is_loaded_whole_or_named_as_skipped() {
         let report = &recording.report;
         let skipped = report.skipped_files.iter().map(|skipped| skipped.file.clone());
         let loaded = report.tables.iter().map(|loaded| format!("{}.csv", loaded.table));
-        let mut told: Vec<String> = loaded.chain(skipped).collect();
-        told.sort();
-        assert_eq!(told, recording.files());
+        let mut reported: Vec<String> = loaded.chain(skipped).collect();
+        reported.sort();
+        assert_eq!(reported, recording.files());
         for loaded in &report.tables {
             let table = recording.table(&loaded.table);
             assert_eq!(usize::try_from(loaded.rows), Ok(table.len()), "{}", loaded.table);

@@ -42,23 +42,23 @@ pub(crate) struct Attack {
     url: String,
     seed: u64,
     connection: Option<Connection>,
-    seen: Observations,
+    observations: Observations,
 }
 
 impl Attack {
     /// A client of the mesh at this address.
     pub(crate) fn new(url: String, seed: u64) -> Self {
-        Self { url, seed, connection: None, seen: Observations::default() }
+        Self { url, seed, connection: None, observations: Observations::default() }
     }
 
     /// The observations.
-    pub(crate) fn seen(self) -> Observations {
-        self.seen
+    pub(crate) fn into_observations(self) -> Observations {
+        self.observations
     }
 
     /// Whether there are enough faults to stop.
     pub(crate) fn has_enough_faults(&self) -> bool {
-        self.seen.faults.len() >= FAULTS_AT_MOST
+        self.observations.faults.len() >= FAULTS_AT_MOST
     }
 
     /// Sends the request of a turn, which depends on seed and turn alone, and checks its answer.
@@ -73,11 +73,11 @@ impl Attack {
             Ok(Ok(None)) => (0, None),
             Ok(Ok(Some(answer))) => (answer.status, check_answer(&fuzzed, &answer).err()),
         };
-        *self.seen.statuses.entry(status).or_default() += 1;
+        *self.observations.statuses.entry(status).or_default() += 1;
         if let Some(fault) = fault {
             self.connection = None;
             let sent = &fuzzed.bytes[..fuzzed.bytes.len().min(1500)];
-            self.seen.faults.push(format!("turn {turn}: {fault}\n  sent {}", sent.escape_ascii()));
+            self.observations.faults.push(format!("turn {turn}: {fault}\n  sent {}", sent.escape_ascii()));
         }
     }
 
@@ -106,7 +106,7 @@ impl Attack {
 
 /// Why an answer is not one that a hostile request may get, if it is not.
 fn check_answer(fuzzed: &FuzzedRequest, answer: &RawAnswer) -> Result<(), String> {
-    let told =
+    let description =
         || format!("{} with {}", answer.status, answer.body[..answer.body.len().min(500)].escape_ascii());
     match answer.status {
         200 if fuzzed.is_head => Ok(()),
@@ -114,12 +114,12 @@ fn check_answer(fuzzed: &FuzzedRequest, answer: &RawAnswer) -> Result<(), String
             Some("application/json") if answer.header("content-encoding") == Some("gzip") => Ok(()),
             Some("application/json") => serde_json::from_slice::<serde_json::Value>(&answer.body)
                 .map(drop)
-                .map_err(|error| format!("no JSON ({error}): {}", told())),
+                .map_err(|error| format!("no JSON ({error}): {}", description())),
             Some("text/plain; charset=utf-8") => Ok(()),
             // The console's files, which are public.
             Some("text/html; charset=utf-8") if answer.header("content-encoding") == Some("gzip") => Ok(()),
             Some("text/html; charset=utf-8") if answer.body.starts_with(b"<!doctype html>") => Ok(()),
-            other => Err(format!("content type {other:?}: {}", told())),
+            other => Err(format!("content type {other:?}: {}", description())),
         },
         204 | 304 => Ok(()),
         // Refusals of the HTTP parser itself have no body.
@@ -129,8 +129,8 @@ fn check_answer(fuzzed: &FuzzedRequest, answer: &RawAnswer) -> Result<(), String
             let header = |name: &str| answer.header(name).map(str::to_owned);
             problem::read(answer.status, header, &answer.body)
                 .map(drop)
-                .map_err(|wrong| format!("{wrong}: {}", told()))
+                .map_err(|wrong| format!("{wrong}: {}", description()))
         }
-        _ => Err(told()),
+        _ => Err(description()),
     }
 }

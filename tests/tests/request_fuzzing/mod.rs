@@ -18,7 +18,7 @@ use std::{
 };
 
 use mesh_testbed::{DevNode, Mesh};
-use mesh_tests::{cases, fixture, client::MeshClient};
+use mesh_tests::{cases, client::MeshClient, fixture};
 
 /// Number of concurrent connections.
 const CONNECTIONS: usize = 16;
@@ -50,19 +50,19 @@ async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
                 loop {
                     let turn = next.fetch_add(1, Ordering::Relaxed);
                     if turn >= requests || attack.has_enough_faults() {
-                        return attack.seen();
+                        return attack.into_observations();
                     }
                     attack.turn(turn).await;
                 }
             })
         })
         .collect();
-    let mut seen = attack::Observations::default();
+    let mut observations = attack::Observations::default();
     for attacker in attackers {
-        seen.add(attacker.await.expect("an attacker does not panic"));
+        observations.add(attacker.await.expect("an attacker does not panic"));
     }
-    println!("{requests} requests in {:?}: {:?}", started.elapsed(), seen.statuses);
-    assert!(seen.faults.is_empty(), "with seed {seed}:\n{}", seen.faults.join("\n\n"));
+    println!("{requests} requests in {:?}: {:?}", started.elapsed(), observations.statuses);
+    assert!(observations.faults.is_empty(), "with seed {seed}:\n{}", observations.faults.join("\n\n"));
 
     for service in ["edge", "query", "node-info", "tx-relay"] {
         let log = mesh.service(service).log();

@@ -1,7 +1,7 @@
 //! Random values: odd ones, valid ones, and valid ones with small mutations.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use mesh_tests::fixture::{ASSET, MARKET, UNKNOWN_ID, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL};
+use mesh_tests::fixture::{ASSET, MARKET, NODE, ORACLE_SPEC, PARTY, UNKNOWN_ID, WITHDRAWAL};
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 
 /// Texts known to break parsers.

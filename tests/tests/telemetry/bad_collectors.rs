@@ -36,10 +36,10 @@ async fn read_and_stop(mesh: Mesh) {
         assert_eq!(answer.status, 200, "read {read}: {answer:?}");
     }
     for service in ["edge", "query"] {
-        let told = Instant::now();
+        let stop_requested = Instant::now();
         let status = mesh.service(service).stop().await;
         // The testbed kills a service that needs more than its grace of 5 s and one second.
-        assert!(status.success(), "{service}: {status} after {:?}", told.elapsed());
+        assert!(status.success(), "{service}: {status} after {:?}", stop_requested.elapsed());
         let log = mesh.service(service).log();
         let warnings = log.lines().filter(|line| line.contains("does not take telemetry")).count();
         assert!(warnings <= 1, "one line is enough: {log}");

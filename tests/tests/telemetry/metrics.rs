@@ -8,8 +8,8 @@ use std::{
 use mesh_telemetry::{Kind, Metric, list};
 use mesh_testbed::{Answer, DevNode, Mesh, retry};
 use mesh_tests::{
-    fixture,
     client::MeshClient,
+    fixture,
     rpc::{Call, Rpc},
 };
 use reqwest::Method;

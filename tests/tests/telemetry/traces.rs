@@ -2,14 +2,15 @@
 
 use mesh_testbed::{Answer, Collector, Database, DevNode, Mesh, Taken, TakenSpan};
 use mesh_tests::{
-    NO_CACHE, access, fixture,
+    NO_CACHE, access,
     client::MeshClient,
+    fixture,
     rpc::{Call, Rpc},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::telemetry::{SPAN, TRACE, with_collector, traceparent};
+use crate::telemetry::{SPAN, TRACE, traceparent, with_collector};
 
 /// An expected span: service, kind, name.
 type Step = (&'static str, &'static str, &'static str);
@@ -69,8 +70,11 @@ async fn a_read_is_one_trace_from_the_edge_to_the_database() {
     assert_eq!(answer.attributes["rpc.method"], "GetWithdrawal");
     assert_eq!(statement.attributes["db.system.name"], "postgresql");
     assert_eq!(statement.attributes["db.operation.name"], "SELECT");
-    let told = format!("{:?}", statement.attributes);
-    assert!(!told.contains(fixture::WITHDRAWAL) && !told.contains("$1"), "{told}");
+    let attributes_text = format!("{:?}", statement.attributes);
+    assert!(
+        !attributes_text.contains(fixture::WITHDRAWAL) && !attributes_text.contains("$1"),
+        "{attributes_text}"
+    );
 
     // The second answer comes from the edge's cache, and the trace shows that.
     get(&mesh, &path, &traceparent(TRACE, true)).await;
@@ -149,7 +153,8 @@ async fn a_call_over_grpc_is_told_by_its_method() {
 #[tokio::test]
 async fn a_download_is_one_span_with_events_and_shows_the_object_store() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
-    let setup = with_collector(Mesh::configure(&database), &collector).env("MESH_HISTORY_INTERVAL_BLOCKS", "1");
+    let setup =
+        with_collector(Mesh::configure(&database), &collector).env("MESH_HISTORY_INTERVAL_BLOCKS", "1");
     let mesh = setup.start().await;
     MeshClient::new(&mesh).until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
     let path = "/api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3";
@@ -204,7 +209,8 @@ async fn a_submission_is_one_trace_from_the_edge_to_the_node() {
 #[tokio::test]
 async fn a_trace_that_begins_at_the_edge_is_named_in_the_access_log() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
-    let setup = with_collector(Mesh::configure(&database), &collector).env("OTEL_TRACES_SAMPLER", "always_on");
+    let setup =
+        with_collector(Mesh::configure(&database), &collector).env("OTEL_TRACES_SAMPLER", "always_on");
     let mesh = setup.env("MESH_EDGE_ACCESS_LOG", "all").start().await;
     let answer = MeshClient::new(&mesh).get(&format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL)).await;
     let http = access::line(&mesh, answer.header("x-request-id").unwrap()).await;

@@ -44,12 +44,12 @@ async fn the_encoding_is_that_of_pythons_protobuf(kind: NodeKind) {
         .map(|case| async move {
             let (body, hash) = case.rsplit_once('\t').unwrap();
             let answer = environment.send("/transaction", body.to_owned()).await;
-            let told = serde_json::from_slice::<Value>(&answer.body).unwrap()["txHash"].clone();
-            if told == hash {
+            let reported_hash = serde_json::from_slice::<Value>(&answer.body).unwrap()["txHash"].clone();
+            if reported_hash == hash {
                 // The node finds it by the same hash.
                 environment.node.included(&hash.parse().unwrap()).await;
             }
-            (told != hash).then(|| format!("{body}: {hash} wanted, {answer:?}"))
+            (reported_hash != hash).then(|| format!("{body}: {hash} wanted, {answer:?}"))
         })
         .buffer_unordered(16)
         .filter_map(std::future::ready)

@@ -21,14 +21,16 @@ on_both_nodes!(
 );
 
 async fn a_transaction_is_taken_refused_followed_and_found(kind: NodeKind) {
-    let environment = Environment::start_with(kind, DevNode::configure().every(Duration::from_millis(100))).await;
+    let environment =
+        Environment::start_with(kind, DevNode::configure().every(Duration::from_millis(100))).await;
     let tx = environment.node.transaction(1, "order").await;
     let accepted =
         json!({"success": true, "txHash": hash(&tx), "code": 0, "data": "", "log": "", "height": "0"});
     let answer = environment.post("/transaction", &json!({"tx": body(&tx), "type": "TYPE_SYNC"})).await;
     assert_eq!((answer.status, answer.json()), (200, accepted.clone()));
     assert_eq!(environment.post("/transaction/raw", &json!({"tx": raw(&tx)})).await.json(), accepted);
-    let committed = environment.post("/transaction", &json!({"tx": body(&tx), "type": "TYPE_COMMIT"})).await.json();
+    let committed =
+        environment.post("/transaction", &json!({"tx": body(&tx), "type": "TYPE_COMMIT"})).await.json();
     let height = committed["height"].as_str().unwrap().to_owned();
     assert!(height.parse::<u64>().unwrap() > 1, "{committed}");
     for spelled in [hash(&tx), hash(&tx).to_lowercase()] {
@@ -103,7 +105,8 @@ async fn the_height_is_the_nodes(kind: NodeKind) {
 }
 
 async fn what_is_signed_with_the_answer_of_this_moment_is_taken(kind: NodeKind) {
-    let environment = Environment::start_with(kind, DevNode::configure().every(Duration::from_millis(100))).await;
+    let environment =
+        Environment::start_with(kind, DevNode::configure().every(Duration::from_millis(100))).await;
     let (mut heights, key) = (std::collections::BTreeSet::new(), Key::from_seed(&[3; 32]));
     for turn in 0..60 {
         let head = environment.get("/blockchain/height").await.json();
