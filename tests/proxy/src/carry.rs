@@ -67,7 +67,7 @@ impl Carrier {
     pub(crate) async fn carry(mut self, mut client: TcpStream, number: u64) {
         let mut line = self.line.clone();
         let connect = async {
-            flowing(&mut line).await?;
+            wait_while_stalled(&mut line).await?;
             TcpStream::connect(self.to).await
         };
         let connected = tokio::select! {
@@ -76,13 +76,13 @@ impl Carrier {
         };
         let Ok(mut server) = connected else { return reset(&client) };
         let _ = (client.set_nodelay(true), server.set_nodelay(true));
-        let random = |way: u64| SmallRng::seed_from_u64(self.seed ^ (2 * number + way));
+        let random = |direction: u64| SmallRng::seed_from_u64(self.seed ^ (2 * number + direction));
         let ended = {
             let ((from_client, to_client), (from_server, to_server)) = (client.split(), server.split());
-            let there = pump(from_client, to_server, self.line.clone(), random(0));
-            let back = pump(from_server, to_client, self.line.clone(), random(1));
+            let upstream = pump(from_client, to_server, self.line.clone(), random(0));
+            let downstream = pump(from_server, to_client, self.line.clone(), random(1));
             tokio::select! {
-                ended = async { tokio::try_join!(there, back) } => ended.err().map(|_| Cut::Reset),
+                ended = async { tokio::try_join!(upstream, downstream) } => ended.err().map(|_| Cut::Reset),
                 how = cut(&mut self.cuts) => Some(how),
             }
         };
@@ -128,7 +128,7 @@ pub(crate) fn reset(stream: &TcpStream) {
 }
 
 /// Waits while the line stalls.
-async fn flowing(line: &mut watch::Receiver<Line>) -> io::Result<()> {
+async fn wait_while_stalled(line: &mut watch::Receiver<Line>) -> io::Result<()> {
     line.wait_for(|line| !line.stalls).await.map(|_| ()).map_err(io::Error::other)
 }
 
@@ -140,11 +140,12 @@ async fn pump(
     random: SmallRng,
 ) -> io::Result<()> {
     let (sender, pieces) = mpsc::channel(PIECES);
-    tokio::try_join!(take(from, sender, line.clone(), random), give(to, pieces, line)).map(|_| ())
+    tokio::try_join!(read_pieces(from, sender, line.clone(), random), write_pieces(to, pieces, line))
+        .map(|_| ())
 }
 
 /// Reads pieces and sets their delivery times.
-async fn take(
+async fn read_pieces(
     from: ReadHalf<'_>,
     pieces: mpsc::Sender<Piece>,
     mut line: watch::Receiver<Line>,
@@ -152,8 +153,8 @@ async fn take(
 ) -> io::Result<()> {
     let mut last = Instant::now();
     loop {
-        let Ok(room) = pieces.reserve().await else { return Ok(()) };
-        flowing(&mut line).await?;
+        let Ok(queue_slot) = pieces.reserve().await else { return Ok(()) };
+        wait_while_stalled(&mut line).await?;
         from.readable().await?;
         let mut piece = BytesMut::with_capacity(PIECE_BYTES);
         match from.try_read_buf(&mut piece) {
@@ -164,12 +165,12 @@ async fn take(
         }
         let Line { delay, jitter, .. } = *line.borrow();
         last = last.max(Instant::now() + delay + jitter.mul_f64(random.random()));
-        room.send((last, piece));
+        queue_slot.send((last, piece));
     }
 }
 
 /// Writes each piece at its delivery time, and closes the direction after the last one.
-async fn give(
+async fn write_pieces(
     mut to: WriteHalf<'_>,
     mut pieces: mpsc::Receiver<Piece>,
     mut line: watch::Receiver<Line>,
@@ -177,17 +178,17 @@ async fn give(
     let mut free = Instant::now();
     while let Some((due, piece)) = pieces.recv().await {
         sleep_until(due).await;
-        let mut left = &piece[..];
-        while !left.is_empty() {
-            flowing(&mut line).await?;
+        let mut remaining = &piece[..];
+        while !remaining.is_empty() {
+            wait_while_stalled(&mut line).await?;
             let rate = line.borrow().bytes_per_s;
             let most = rate.map_or(u32::MAX, |rate| (rate.get() / WRITES_PER_S).max(1));
-            let (now, later) = left.split_at(left.len().min(most as usize));
+            let (now, later) = remaining.split_at(remaining.len().min(most as usize));
             to.write_all(now).await?;
-            left = later;
+            remaining = later;
             if let Some(rate) = rate {
-                let takes = Duration::from_secs_f64(now.len() as f64 / f64::from(rate.get()));
-                free = free.max(Instant::now()) + takes;
+                let duration = Duration::from_secs_f64(now.len() as f64 / f64::from(rate.get()));
+                free = free.max(Instant::now()) + duration;
                 sleep_until(free).await;
             }
         }

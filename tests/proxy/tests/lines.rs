@@ -16,7 +16,7 @@ const SOON: Duration = Duration::from_secs(30);
 const MOMENT: Duration = Duration::from_millis(150);
 
 /// A listening socket, and a proxy in front of it.
-async fn place() -> (TcpListener, Proxy) {
+async fn listener_and_proxy() -> (TcpListener, Proxy) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let proxy = Proxy::start(listener.local_addr().unwrap(), 7).await.unwrap();
     (listener, proxy)
@@ -117,7 +117,7 @@ async fn a_delay_is_kept_each_way_and_holds_for_open_connections() {
 
 #[tokio::test]
 async fn a_slow_line_is_as_slow_as_asked() {
-    let (listener, proxy) = place().await;
+    let (listener, proxy) = listener_and_proxy().await;
     proxy.set(Line { bytes_per_s: NonZeroU32::new(100_000), ..Line::default() });
     let (mut client, mut server) = connected(&listener, &proxy).await;
     let begun = Instant::now();
@@ -130,7 +130,7 @@ async fn a_slow_line_is_as_slow_as_asked() {
 
 #[tokio::test]
 async fn a_line_that_stalls_loses_nothing_and_lets_nobody_through() {
-    let (listener, proxy) = place().await;
+    let (listener, proxy) = listener_and_proxy().await;
     let (mut client, mut server) = connected(&listener, &proxy).await;
     proxy.set(Line { stalls: true, ..Line::default() });
     client.write_u8(1).await.unwrap();
@@ -145,15 +145,15 @@ async fn a_line_that_stalls_loses_nothing_and_lets_nobody_through() {
     }
     proxy.set(Line::default());
     timeout(SOON, listener.accept()).await.unwrap().unwrap();
-    let mut came = vec![0; sent + 1];
-    timeout(SOON, server.read_exact(&mut came)).await.unwrap().unwrap();
-    assert!(came.iter().all(|byte| *byte == 1) && is_silent(&mut server).await);
+    let mut received = vec![0; sent + 1];
+    timeout(SOON, server.read_exact(&mut received)).await.unwrap().unwrap();
+    assert!(received.iter().all(|byte| *byte == 1) && is_silent(&mut server).await);
     drop(newcomer);
 }
 
 #[tokio::test]
 async fn a_cut_is_seen_at_both_ends_and_the_next_connection_is_whole() {
-    let (listener, proxy) = place().await;
+    let (listener, proxy) = listener_and_proxy().await;
     for how in [Cut::Reset, Cut::Close] {
         let (mut client, mut server) = connected(&listener, &proxy).await;
         client.write_u8(1).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_cut_is_seen_at_both_ends_and_the_next_connection_is_whole() {
 
 #[tokio::test]
 async fn an_end_passes_on_as_what_it_is() {
-    let (listener, proxy) = place().await;
+    let (listener, proxy) = listener_and_proxy().await;
     // After the end of one direction the other one still works.
     let (mut client, mut server) = connected(&listener, &proxy).await;
     client.shutdown().await.unwrap();
@@ -203,7 +203,7 @@ async fn an_end_passes_on_as_what_it_is() {
 
 #[tokio::test]
 async fn a_line_that_refuses_takes_nobody_new_and_keeps_who_is_there() {
-    let (listener, proxy) = place().await;
+    let (listener, proxy) = listener_and_proxy().await;
     let (mut client, mut server) = connected(&listener, &proxy).await;
     proxy.set(Line { refuses: true, ..Line::default() });
     let refused = async {
@@ -217,7 +217,7 @@ async fn a_line_that_refuses_takes_nobody_new_and_keeps_who_is_there() {
 
 #[tokio::test]
 async fn a_proxy_ends_with_its_value() {
-    let (listener, proxy) = place().await;
+    let (listener, proxy) = listener_and_proxy().await;
     let (mut client, mut server) = connected(&listener, &proxy).await;
     let address = proxy.address();
     drop(proxy);

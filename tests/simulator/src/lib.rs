@@ -172,7 +172,7 @@ impl Run {
                 }
                 Action::Finished => return self.finished(),
                 Action::Broken(problem) => {
-                    return match self.world.excuse() {
+                    return match self.world.may_break() {
                         true => Ok(self.outcome(false)),
                         false => Err(format!("broke without a reason: {problem}")),
                     };

@@ -10,7 +10,7 @@ use mesh_problem::{Code, NOT_MAPPED, Problem};
 use crate::{
     faults::Lie,
     source::{LONGEST, NOISE, STREAM, Source, mix},
-    world::{Sent, What, World},
+    world::{Content, InTransit, World},
 };
 
 impl World {
@@ -52,16 +52,16 @@ impl World {
             };
             if self.rng.chance(self.rates.forge) {
                 let forged = self.forge(&chunk, budget.chunk_bytes());
-                self.send(Sent { replica, at, pull, what: forged });
+                self.send(InTransit { replica, at, pull, content: forged });
             }
-            self.send(Sent { replica, at, pull, what: What::Chunk(chunk.write(), chunk.bytes) });
+            self.send(InTransit { replica, at, pull, content: Content::Chunk(chunk.write(), chunk.bytes) });
             if mark != Mark::More {
                 return;
             }
             from = to;
         }
         if let Some(problem) = problem {
-            self.send(Sent { replica, at, pull, what: What::Problem(problem) });
+            self.send(InTransit { replica, at, pull, content: Content::Problem(problem) });
         }
     }
 
@@ -103,7 +103,7 @@ impl World {
     }
 
     /// A message that no correct replica would send here, although its CRC is right.
-    fn forge(&mut self, chunk: &Chunk, chunk_bytes: usize) -> What {
+    fn forge(&mut self, chunk: &Chunk, chunk_bytes: usize) -> Content {
         self.counts.forged += 1;
         let wrong = |length: usize| NOISE.slice(LONGEST as usize * 2 - length..);
         let elsewhere = self.rng.below(self.source.length + 1);
@@ -124,6 +124,6 @@ impl World {
             },
             _ => Chunk { bytes: wrong(5), mark: Mark::Stop, ..chunk.clone() },
         };
-        What::Chunk(forged.write(), forged.bytes)
+        Content::Chunk(forged.write(), forged.bytes)
     }
 }

@@ -22,30 +22,30 @@ struct Replica {
     health: Health,
     since: u64,
     /// Messages that are sent when it thaws.
-    held: Vec<SimEvent>,
+    pending: Vec<SimEvent>,
 }
 
 /// A message in transit from a replica to the reader.
 #[derive(Clone)]
-pub(crate) struct Sent {
+pub(crate) struct InTransit {
     pub(crate) replica: usize,
     /// When the replica sends it, unless it is dead by then.
     pub(crate) at: u64,
     pub(crate) pull: u32,
-    pub(crate) what: What,
+    pub(crate) content: Content,
 }
 
 /// The content of a message.
 #[derive(Clone)]
-pub(crate) enum What {
+pub(crate) enum Content {
     Chunk(String, Bytes),
     Problem(Problem),
 }
 
 enum SimEvent {
     Pull { replica: usize, pull: u32, header: String },
-    Message(Sent),
-    Turn { replica: usize, health: Health },
+    Message(InTransit),
+    HealthChange { replica: usize, health: Health },
 }
 
 /// Replicas and network.
@@ -76,7 +76,7 @@ impl World {
         let lies = [Lie::Bytes, Lie::EndsEarly, if is_rows_checked { Lie::Rows } else { Lie::Bytes }];
         let lie = if !is_calm && rng.chance(50) { lies[rng.below(3) as usize] } else { Lie::None };
         let replicas = 1 + rng.below(4) as usize;
-        let well = || Replica { health: Health::Well, since: 0, held: Vec::new() };
+        let well = || Replica { health: Health::Well, since: 0, pending: Vec::new() };
         let slowness_us = [500, 5_000, 120_000, if is_calm { 500 } else { 900_000 }][rng.below(4) as usize];
         let mut world = Self {
             source,
@@ -108,17 +108,17 @@ impl World {
             at += self.rng.below(pause_us);
             let replica = self.rng.below(self.replicas.len() as u64) as usize;
             let health = if self.rng.chance(500) { Health::Frozen } else { Health::Dead };
-            self.later(at, SimEvent::Turn { replica, health });
+            self.later(at, SimEvent::HealthChange { replica, health });
             let back = at + self.rng.below(4_000_000);
-            self.later(back, SimEvent::Turn { replica, health: Health::Well });
+            self.later(back, SimEvent::HealthChange { replica, health: Health::Well });
         }
         self.never_heals = self.rng.chance(80);
         if self.never_heals {
             for replica in 0..self.replicas.len() {
                 let health = if self.rng.chance(500) { Health::Frozen } else { Health::Dead };
                 // After the last scheduled recovery, so that the replica stays dead.
-                self.later(at, SimEvent::Turn { replica, health });
-                self.later(at + 4_000_000, SimEvent::Turn { replica, health });
+                self.later(at, SimEvent::HealthChange { replica, health });
+                self.later(at + 4_000_000, SimEvent::HealthChange { replica, health });
             }
         }
     }
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// Whether a fault justifies that the stream breaks.
-    pub(crate) fn excuse(&self) -> bool {
+    pub(crate) fn may_break(&self) -> bool {
         self.was_fatal || self.never_heals || self.lie != Lie::None
     }
 
@@ -168,9 +168,9 @@ impl World {
             })
             .collect();
         let Some(replica) = listening.get(self.rng.below(listening.len() as u64) as usize) else {
-            let nobody = Problem::unavailable("nobody listens");
+            let no_listener = Problem::unavailable("nobody listens");
             let at = now + 300;
-            let sent = Sent { replica: usize::MAX, at, pull, what: What::Problem(nobody) };
+            let sent = InTransit { replica: usize::MAX, at, pull, content: Content::Problem(no_listener) };
             self.later(at, SimEvent::Message(sent));
             return;
         };
@@ -196,7 +196,7 @@ impl World {
 
     fn apply(&mut self, event: SimEvent, now: u64) {
         match event {
-            SimEvent::Turn { replica, health } => {
+            SimEvent::HealthChange { replica, health } => {
                 let changed = &mut self.replicas[replica];
                 (changed.health, changed.since) = (health, now);
                 match health {
@@ -204,17 +204,17 @@ impl World {
                     Health::Frozen => self.counts.frozen += 1,
                     Health::Dead => self.counts.died += 1,
                 }
-                for held in std::mem::take(&mut changed.held) {
+                for pending in std::mem::take(&mut changed.pending) {
                     // Messages that waited for a dead replica are lost with it.
                     if health == Health::Well {
-                        self.later(now + 1, held);
+                        self.later(now + 1, pending);
                     }
                 }
             }
             SimEvent::Pull { replica, pull, header } => match self.replicas[replica].health {
                 Health::Well => self.answer(replica, pull, &header, now),
                 Health::Frozen => {
-                    self.replicas[replica].held.push(SimEvent::Pull { replica, pull, header });
+                    self.replicas[replica].pending.push(SimEvent::Pull { replica, pull, header });
                 }
                 Health::Dead => {}
             },
@@ -222,7 +222,7 @@ impl World {
         }
     }
 
-    fn message(&mut self, sent: Sent) {
+    fn message(&mut self, sent: InTransit) {
         if self.canceled.get(&sent.pull).is_some_and(|at| *at < sent.at) {
             return;
         }
@@ -231,13 +231,13 @@ impl World {
         {
             match replica.health {
                 Health::Well => {}
-                Health::Frozen => return replica.held.push(SimEvent::Message(sent)),
+                Health::Frozen => return replica.pending.push(SimEvent::Message(sent)),
                 Health::Dead => return,
             }
         }
-        self.arrived.push_back(match sent.what {
-            What::Problem(problem) => Event::Failed(sent.pull, problem),
-            What::Chunk(header, bytes) => match Chunk::read(&header, bytes) {
+        self.arrived.push_back(match sent.content {
+            Content::Problem(problem) => Event::Failed(sent.pull, problem),
+            Content::Chunk(header, bytes) => match Chunk::read(&header, bytes) {
                 Some(chunk) => Event::Chunk(sent.pull, chunk),
                 None => Event::Damaged(sent.pull),
             },
@@ -245,7 +245,7 @@ impl World {
     }
 
     /// Applies the network's faults to a message.
-    pub(crate) fn send(&mut self, mut sent: Sent) {
+    pub(crate) fn send(&mut self, mut sent: InTransit) {
         let is_duplicated = self.rng.chance(self.rates.duplicate);
         self.counts.duplicated += u32::from(is_duplicated);
         let copies = 1 + u32::from(is_duplicated);
@@ -255,7 +255,7 @@ impl World {
                 continue;
             }
             if self.rng.chance(self.rates.corrupt)
-                && let What::Chunk(header, bytes) = &mut sent.what
+                && let Content::Chunk(header, bytes) = &mut sent.content
             {
                 (*header, *bytes) = self.corrupt(header, bytes);
                 self.counts.corrupted += 1;
@@ -273,13 +273,13 @@ impl World {
     /// Flips a bit.
     fn corrupt(&mut self, header: &str, bytes: &Bytes) -> (String, Bytes) {
         let (mut header, mut bytes) = (header.to_owned().into_bytes(), bytes.to_vec());
-        let place = self.rng.below((header.len() + bytes.len()) as u64) as usize;
+        let position = self.rng.below((header.len() + bytes.len()) as u64) as usize;
         let bit = self.rng.below(7);
-        match header.get_mut(place) {
+        match header.get_mut(position) {
             Some(byte) => *byte ^= 1 << bit,
             None => {
-                let place = place - header.len();
-                bytes[place] ^= 1 << bit;
+                let position = position - header.len();
+                bytes[position] ^= 1 << bit;
             }
         }
         (String::from_utf8(header).expect("seven bits are text"), bytes.into())

@@ -98,13 +98,13 @@ impl Collector {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.unwrap_or_else(|error| panic!("no port for a collector: {error}"));
         let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
-        let (tell, taken) = watch::channel(Taken::default());
-        let tell = Arc::new(tell);
+        let (sender, taken) = watch::channel(Taken::default());
+        let sender = Arc::new(sender);
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let tell = Arc::clone(&tell);
+                let sender = Arc::clone(&sender);
                 tokio::spawn(async move {
-                    let answer = service_fn(move |request| take(request, Arc::clone(&tell), manner));
+                    let answer = service_fn(move |request| receive(request, Arc::clone(&sender), manner));
                     // A broken connection is the sender's decision and no failure of the collector.
                     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
                 });
@@ -122,9 +122,9 @@ impl Collector {
     /// limit.
     pub async fn until(&self, fits: impl Fn(&Taken) -> bool) -> Taken {
         let mut taken = self.taken.clone();
-        let fitting = timeout(WITHIN, taken.wait_for(fits)).await;
-        if let Ok(Ok(fitting)) = fitting {
-            return fitting.clone();
+        let matching = timeout(WITHIN, taken.wait_for(fits)).await;
+        if let Ok(Ok(matching)) = matching {
+            return matching.clone();
         }
         panic!("the collector waits in vain: {:#?}", self.taken.borrow().spans)
     }
@@ -144,16 +144,16 @@ impl Drop for Collector {
     }
 }
 
-async fn take(
+async fn receive(
     request: Request<Incoming>,
-    tell: Arc<watch::Sender<Taken>>,
+    sender: Arc<watch::Sender<Taken>>,
     manner: Manner,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    tell.send_modify(|taken| {
+    sender.send_modify(|taken| {
         taken.requests += 1;
-        taken.shows_secrets |= secrets::are_shown(&body);
+        taken.shows_secrets |= secrets::are_in(&body);
     });
     match manner {
         Manner::Takes => {}
@@ -162,7 +162,7 @@ async fn take(
     }
     let is_sound = match path.as_str() {
         "/v1/traces" => {
-            ExportTraceServiceRequest::decode(body).map(|traces| take_spans(&tell, traces)).is_ok()
+            ExportTraceServiceRequest::decode(body).map(|traces| store_spans(&sender, traces)).is_ok()
         }
         _ => false,
     };
@@ -173,7 +173,7 @@ async fn take(
     Ok(response)
 }
 
-fn take_spans(tell: &watch::Sender<Taken>, traces: ExportTraceServiceRequest) {
+fn store_spans(sender: &watch::Sender<Taken>, traces: ExportTraceServiceRequest) {
     let mut spans = Vec::new();
     for resource in traces.resource_spans {
         let service = service_of(resource.resource.map(|resource| resource.attributes));
@@ -181,7 +181,7 @@ fn take_spans(tell: &watch::Sender<Taken>, traces: ExportTraceServiceRequest) {
             spans.extend(scope.spans.into_iter().map(|span| taken_span(&service, span)));
         }
     }
-    tell.send_modify(|taken| taken.spans.extend(spans));
+    sender.send_modify(|taken| taken.spans.extend(spans));
 }
 
 fn service_of(attributes: Option<Vec<KeyValue>>) -> String {

@@ -38,14 +38,14 @@ pub struct Cometbft {
     rpc: ReservedPort,
     /// The application's listening socket, duplicated for each of its starts.
     socket: TcpListener,
-    application: Option<Life>,
+    application: Option<RunningApplication>,
     process: Option<Process>,
     // Last field, so that it is dropped after everything that uses it.
     folder: TempDir,
 }
 
 #[derive(Debug)]
-struct Life {
+struct RunningApplication {
     application: Application,
     runtime: Runtime,
 }
@@ -74,7 +74,7 @@ impl Cometbft {
         let (first, later) = (spec(pause.min(FIRST_PAUSE)), spec(pause));
         let (application, process) = (None, None);
         let mut node = Self { settings, rules, spec: first, rpc, socket, application, process, folder };
-        node.live().await;
+        node.launch().await;
         if pause > FIRST_PAUSE {
             node.spec = later;
             node.restart().await;
@@ -89,8 +89,8 @@ impl Cometbft {
 
     /// The running application. A clone must be dropped before the application is killed.
     pub fn application(&self) -> &Application {
-        let life = self.application.as_ref().unwrap_or_else(|| panic!("the application is down"));
-        &life.application
+        let running = self.application.as_ref().unwrap_or_else(|| panic!("the application is down"));
+        &running.application
     }
 
     /// Height and hash of its newest block by its status; the hash in lower case.
@@ -115,16 +115,17 @@ impl Cometbft {
     /// Waits until a block is stored that was begun after this call, and until its results can be queried.
     pub async fn block(&self) {
         let (height, _) = self.newest().await;
-        let (mut heights, wanted) = (self.application().heights(), height + 2);
-        let seen = timeout(PATIENCE, heights.wait_for(|height| *height >= wanted)).await;
-        seen.unwrap_or_else(|_| panic!("no block {wanted}, see {}", self.words()))
+        let (mut heights, target_height) = (self.application().heights(), height + 2);
+        let reached = timeout(PATIENCE, heights.wait_for(|height| *height >= target_height)).await;
+        reached
+            .unwrap_or_else(|_| panic!("no block {target_height}, see {}", self.end_of_log()))
             .unwrap_or_else(|error| panic!("the application is gone: {error}"));
         let indexed = async {
-            while self.results(wanted - 1).await.is_null() {
+            while self.results(target_height - 1).await.is_null() {
                 sleep(PAUSE).await;
             }
         };
-        timeout(PATIENCE, indexed).await.unwrap_or_else(|_| panic!("block {wanted} is not told of"));
+        timeout(PATIENCE, indexed).await.unwrap_or_else(|_| panic!("block {target_height} is not told of"));
     }
 
     async fn results(&self, height: u64) -> Value {
@@ -141,7 +142,7 @@ impl Cometbft {
 
     /// Kills the application at once, whatever it is doing. CometBFT ends by itself when it notices.
     pub async fn kill_application(&mut self) {
-        let Some(Life { application, runtime }) = self.application.take() else { return };
+        let Some(RunningApplication { application, runtime }) = self.application.take() else { return };
         drop(application);
         stop(runtime).await;
     }
@@ -159,10 +160,10 @@ impl Cometbft {
     /// was killed.
     pub async fn restart(&mut self) {
         self.kill().await;
-        self.live().await;
+        self.launch().await;
     }
 
-    async fn live(&mut self) {
+    async fn launch(&mut self) {
         if self.application.is_none() {
             self.application = Some(self.open().await);
         }
@@ -179,11 +180,11 @@ impl Cometbft {
             begun = timeout(PATIENCE, serving) => begun.is_ok(),
             _ = process.wait() => false,
         };
-        assert!(begun, "CometBFT does not serve: {}", self.words());
+        assert!(begun, "CometBFT does not serve: {}", self.end_of_log());
         self.process = Some(process);
     }
 
-    async fn open(&self) -> Life {
+    async fn open(&self) -> RunningApplication {
         let runtime = threads();
         let Settings { network, checks, .. } = self.settings.clone();
         let (file, rules) = (self.folder.path().join("application"), self.rules);
@@ -198,11 +199,11 @@ impl Cometbft {
         });
         let opened = opening.await.unwrap_or_else(|error| panic!("no application: {error}"));
         let application = opened.unwrap_or_else(|error| panic!("no application: {error}"));
-        Life { application, runtime }
+        RunningApplication { application, runtime }
     }
 
     /// The end of its log.
-    fn words(&self) -> String {
+    fn end_of_log(&self) -> String {
         let log = std::fs::read_to_string(&self.spec.log).unwrap_or_default();
         log.chars().skip(log.chars().count().saturating_sub(2000)).collect()
     }
@@ -213,7 +214,7 @@ impl Drop for Cometbft {
         if let Some(process) = self.process.take() {
             process.kill_group();
         }
-        if let Some(Life { runtime, .. }) = self.application.take() {
+        if let Some(RunningApplication { runtime, .. }) = self.application.take() {
             runtime.shutdown_background();
         }
     }
@@ -277,22 +278,22 @@ mod tests {
         assert!(heights.is_sorted_by(|before, after| before < after), "{heights:?}");
         // Each block is stored once, as CometBFT has it, and has each transaction once.
         let (newest, _) = node.newest().await;
-        let mut seen = Vec::new();
+        let mut included = Vec::new();
         for height in 1..newest {
-            let told = call(&node.url(), "block", json!({"height": height.to_string()})).await;
-            let hash = told["result"]["block_id"]["hash"].as_str().unwrap().to_ascii_lowercase();
-            let kept = node.application().block(height).await.unwrap().unwrap();
-            assert_eq!((kept.height, kept.hash), (height, hash));
-            let txs = told["result"]["block"]["data"]["txs"].as_array().unwrap();
-            seen.extend(txs.iter().map(|tx| STANDARD.decode(tx.as_str().unwrap()).unwrap()));
+            let block_reply = call(&node.url(), "block", json!({"height": height.to_string()})).await;
+            let hash = block_reply["result"]["block_id"]["hash"].as_str().unwrap().to_ascii_lowercase();
+            let stored = node.application().block(height).await.unwrap().unwrap();
+            assert_eq!((stored.height, stored.hash), (height, hash));
+            let txs = block_reply["result"]["block"]["data"]["txs"].as_array().unwrap();
+            included.extend(txs.iter().map(|tx| STANDARD.decode(tx.as_str().unwrap()).unwrap()));
         }
-        let mut distinct = seen.clone();
+        let mut distinct = included.clone();
         distinct.sort_unstable();
         distinct.dedup();
-        assert_eq!(distinct.len(), seen.len());
-        assert!(seen.iter().all(|tx| taken.iter().any(|(_, taken)| taken == tx)));
+        assert_eq!(distinct.len(), included.len());
+        assert!(included.iter().all(|tx| taken.iter().any(|(_, taken)| taken == tx)));
         // A transaction that a block included before a restart is a replay afterwards.
-        let first = seen.first().unwrap();
+        let first = included.first().unwrap();
         let answer = call(&node.url(), "broadcast_tx_sync", json!({"tx": STANDARD.encode(first)})).await;
         assert_eq!(answer["result"]["code"], 51, "{answer}");
     }

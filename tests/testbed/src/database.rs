@@ -58,7 +58,7 @@ impl Database {
 
     async fn create(how: &str) -> Self {
         let server = server_with_users().await;
-        let name = format!("{}{}_{}", janitor::DATABASE_PREFIX, janitor::maker(), unique());
+        let name = format!("{}{}_{}", janitor::DATABASE_PREFIX, janitor::process_name(), unique());
         let created = janitor::run(server, format!("CREATE DATABASE \"{name}\"{how}")).await;
         created.unwrap_or_else(|error| panic!("cannot create a database for the test: {}", reason(&error)));
         let users = Access::of(&with_database(server, &name), passwords(server));
@@ -138,7 +138,9 @@ async fn connect(url: &str) -> Client {
 }
 
 fn reason(error: &tokio_postgres::Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned())
+    error
+        .as_db_error()
+        .map_or_else(|| error.to_string(), |database_error| database_error.message().to_owned())
 }
 
 /// The same address with another database.

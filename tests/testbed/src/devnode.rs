@@ -19,13 +19,13 @@ pub struct DevNode {
     rules: SpamRules,
     every: Option<Duration>,
     port: ReservedPort,
-    life: Option<Life>,
+    running: Option<Running>,
     // Last field, so that it is dropped after everything that uses it.
     _folder: TempDir,
 }
 
 #[derive(Debug)]
-struct Life {
+struct Running {
     node: mesh_devnode::DevNode,
     runtime: Runtime,
 }
@@ -45,8 +45,8 @@ impl DevNode {
     pub(crate) async fn begin(setup: NodeSetup) -> Self {
         let NodeSetup { settings, rules, every, folder } = setup;
         let port = ReservedPort::take().unwrap_or_else(|error| panic!("no port for a node: {error}"));
-        let mut node = Self { settings, rules, every, port, life: None, _folder: folder };
-        node.live().await;
+        let mut node = Self { settings, rules, every, port, running: None, _folder: folder };
+        node.launch().await;
         if node.chain().newest().is_none() {
             let genesis = Block { height: 1, hash: GENESIS_HASH.to_owned(), time: Duration::from_secs(1) };
             let begun = node.chain().commit(genesis, rules).await;
@@ -62,7 +62,10 @@ impl DevNode {
 
     /// The running node's chain. A clone must be dropped before the node is killed.
     pub fn chain(&self) -> &Chain {
-        self.life.as_ref().map(|life| life.node.chain()).unwrap_or_else(|| panic!("the node is down"))
+        self.running
+            .as_ref()
+            .map(|running| running.node.chain())
+            .unwrap_or_else(|| panic!("the node is down"))
     }
 
     /// Makes a block and returns its height.
@@ -86,7 +89,7 @@ impl DevNode {
 
     /// Kills it at once, whatever it is doing. Until [`restart`](Self::restart) its port refuses connections.
     pub async fn kill(&mut self) {
-        let Some(Life { node, runtime }) = self.life.take() else { return };
+        let Some(Running { node, runtime }) = self.running.take() else { return };
         drop(node);
         stop(runtime).await;
     }
@@ -94,10 +97,10 @@ impl DevNode {
     /// Kills it if it still runs, and starts it again with its blocks.
     pub async fn restart(&mut self) {
         self.kill().await;
-        self.live().await;
+        self.launch().await;
     }
 
-    async fn live(&mut self) {
+    async fn launch(&mut self) {
         let runtime = threads();
         let (settings, listen, rules) = (self.settings.clone(), self.port.address(), self.rules);
         let starting = runtime
@@ -121,13 +124,13 @@ impl DevNode {
                 }
             });
         }
-        self.life = Some(Life { node, runtime });
+        self.running = Some(Running { node, runtime });
     }
 }
 
 impl Drop for DevNode {
     fn drop(&mut self) {
-        if let Some(Life { runtime, .. }) = self.life.take() {
+        if let Some(Running { runtime, .. }) = self.running.take() {
             runtime.shutdown_background();
         }
     }

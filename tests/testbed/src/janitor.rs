@@ -12,19 +12,19 @@ use tokio_postgres::{Client, NoTls};
 pub(crate) const DATABASE_PREFIX: &str = "mesh_test_";
 
 /// The janitor's connection has the application name `mesh-testbed <process>`.
-const SIGN_OF_LIFE: &str = "mesh-testbed ";
+const APPLICATION_NAME_PREFIX: &str = "mesh-testbed ";
 
 type Outcome = Result<(), tokio_postgres::Error>;
 
-struct Order {
+struct QueuedStatement {
     statement: String,
     done: oneshot::Sender<Outcome>,
 }
 
 /// The name of this process in the names of its databases.
-pub(crate) fn maker() -> &'static str {
-    static MAKER: OnceLock<String> = OnceLock::new();
-    MAKER.get_or_init(crate::unique)
+pub(crate) fn process_name() -> &'static str {
+    static PROCESS_NAME: OnceLock<String> = OnceLock::new();
+    PROCESS_NAME.get_or_init(crate::unique)
 }
 
 /// Runs a statement on the maintenance database at `url`, which must be the same in every call of one
@@ -32,9 +32,9 @@ pub(crate) fn maker() -> &'static str {
 ///
 /// The statement is queued at once; the returned future waits for its result and need not be awaited.
 pub(crate) fn run(url: &str, statement: String) -> impl Future<Output = Outcome> + use<> {
-    static ORDERS: OnceLock<mpsc::UnboundedSender<Order>> = OnceLock::new();
-    let orders = ORDERS.get_or_init(|| {
-        let (orders, inbox) = mpsc::unbounded_channel();
+    static STATEMENTS: OnceLock<mpsc::UnboundedSender<QueuedStatement>> = OnceLock::new();
+    let statements = STATEMENTS.get_or_init(|| {
+        let (statements, inbox) = mpsc::unbounded_channel();
         let url = url.to_owned();
         let work = move || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(serve(&url, inbox)),
@@ -42,10 +42,10 @@ pub(crate) fn run(url: &str, statement: String) -> impl Future<Output = Outcome>
         };
         let started = thread::Builder::new().name("janitor".into()).spawn(work);
         started.unwrap_or_else(|error| panic!("no thread for the connection to PostgreSQL: {error}"));
-        orders
+        statements
     });
     let (done, outcome) = oneshot::channel();
-    let sent = orders.send(Order { statement, done }).is_ok();
+    let sent = statements.send(QueuedStatement { statement, done }).is_ok();
     async move {
         match outcome.await {
             Ok(outcome) => outcome,
@@ -54,9 +54,9 @@ pub(crate) fn run(url: &str, statement: String) -> impl Future<Output = Outcome>
     }
 }
 
-async fn serve(url: &str, mut inbox: mpsc::UnboundedReceiver<Order>) {
+async fn serve(url: &str, mut inbox: mpsc::UnboundedReceiver<QueuedStatement>) {
     let mut client = None;
-    while let Some(Order { statement, done }) = inbox.recv().await {
+    while let Some(QueuedStatement { statement, done }) = inbox.recv().await {
         let outcome = match usable(&mut client, url).await {
             Ok(client) => client.batch_execute(&statement).await,
             Err(error) => Err(error),
@@ -75,7 +75,7 @@ async fn usable<'a>(client: &'a mut Option<Client>, url: &str) -> Result<&'a Cli
 
 async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
     let mut config: tokio_postgres::Config = url.parse()?;
-    config.application_name(format!("{SIGN_OF_LIFE}{}", maker()));
+    config.application_name(format!("{APPLICATION_NAME_PREFIX}{}", process_name()));
     let (client, connection) = config.connect(NoTls).await?;
     tokio::spawn(connection);
     sweep(&client).await?;
@@ -90,7 +90,7 @@ async fn sweep(client: &Client) -> Outcome {
              WHERE datname LIKE $1 || '%' AND NOT EXISTS (
                 SELECT FROM pg_stat_activity
                 WHERE application_name = $2 || split_part(datname, '_', 3))",
-            &[&DATABASE_PREFIX.replace('_', "\\_"), &SIGN_OF_LIFE],
+            &[&DATABASE_PREFIX.replace('_', "\\_"), &APPLICATION_NAME_PREFIX],
         )
         .await?;
     for row in left {

@@ -157,7 +157,7 @@ impl Mesh {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::tests::{behind_at, write_player};
+    use crate::service::tests::{after_credentials, write_player};
 
     #[tokio::test]
     async fn services_of_one_mesh_share_a_place_on_the_bus_and_get_what_they_need() {
@@ -174,7 +174,7 @@ mod tests {
         let prefix = of(&mesh, "query", "MESH_BUS_PREFIX").await;
         assert_eq!(of(&mesh, "edge", "MESH_BUS_PREFIX").await, prefix);
         assert_ne!(of(&other, "edge", "MESH_BUS_PREFIX").await, prefix);
-        assert_eq!(of(&mesh, "query", "MESH_DATABASE_URL").await, behind_at(database.url()));
+        assert_eq!(of(&mesh, "query", "MESH_DATABASE_URL").await, after_credentials(database.url()));
         assert_eq!(of(&mesh, "query", "LISTEN_FDS").await, "");
         assert_eq!(of(&mesh, "edge", "MESH_DATABASE_URL").await, "", "the edge has no database");
         assert_eq!(of(&mesh, "edge", "LISTEN_FDNAMES").await, "http:grpc");

@@ -20,7 +20,7 @@ use crate::{
     tls, unique,
 };
 
-const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);
+const POLL_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// nats-servers that form one bus, with the same users. Dropping this kills them.
 #[derive(Debug)]
@@ -37,9 +37,9 @@ struct Member {
 impl Network {
     /// Starts one server that accepts TLS only.
     pub async fn with_tls() -> Self {
-        let place = place();
-        let tls = Some(tls::certify(&place.join("tls")));
-        Self::start(&place, vec![NatsSettings { tls, ..NatsSettings::of(ANY_MESH) }]).await
+        let test_folder = test_folder();
+        let tls = Some(tls::certify(&test_folder.join("tls")));
+        Self::start(&test_folder, vec![NatsSettings { tls, ..NatsSettings::of(ANY_MESH) }]).await
     }
 
     /// Starts a cluster of three servers, each with a route to the others.
@@ -52,7 +52,7 @@ impl Network {
                 format!("name: tests, listen: \"127.0.0.1:{own}\", routes: [{}]", routes.join(", "));
             NatsSettings { more: format!("cluster {{ {cluster} }}\n"), ..NatsSettings::of(ANY_MESH) }
         });
-        let cluster = Self::start(&place(), settings.into()).await;
+        let cluster = Self::start(&test_folder(), settings.into()).await;
         for server in 0..cluster.members.len() {
             cluster.until_whole(server).await;
         }
@@ -68,15 +68,16 @@ impl Network {
         let leaf =
             format!("leafnodes {{ remotes: [{{ url: \"nats-leaf://leaf:leaf@127.0.0.1:{port}\" }}] }}\n");
         let settings = [hub, leaf].map(|more| NatsSettings { more, ..NatsSettings::of(ANY_MESH) });
-        Self::start(&place(), settings.into()).await
+        Self::start(&test_folder(), settings.into()).await
     }
 
-    async fn start(place: &std::path::Path, settings: Vec<NatsSettings>) -> Self {
-        let users = Some(place.join("users"));
+    async fn start(test_folder: &std::path::Path, settings: Vec<NatsSettings>) -> Self {
+        let users = Some(test_folder.join("users"));
         let starting = settings.into_iter().enumerate().map(|(number, settings)| {
             let settings = NatsSettings { users: users.clone(), ..settings };
             async move {
-                let (home, log) = (place.join(number.to_string()), place.join(format!("{number}.log")));
+                let (home, log) =
+                    (test_folder.join(number.to_string()), test_folder.join(format!("{number}.log")));
                 let server = Nats::prepare(&nats_program(), &home, &log, &settings).await;
                 let server = server.unwrap_or_else(|error| panic!("no nats-server: {error}"));
                 let process = Some(run(&server).await);
@@ -119,7 +120,7 @@ impl Network {
                 return;
             }
             assert!(Instant::now() < deadline, "the cluster does not come together: {known:?}");
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_PAUSE).await;
         }
     }
 }
@@ -138,7 +139,7 @@ async fn run(server: &Nats) -> Process {
     started.unwrap_or_else(|error| panic!("no nats-server: {error}"))
 }
 
-fn place() -> PathBuf {
+fn test_folder() -> PathBuf {
     folder().join(format!("nats-{}", unique()))
 }
 

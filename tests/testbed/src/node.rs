@@ -122,10 +122,10 @@ impl Node {
 
     /// Waits until a block includes a transaction; returns its bytes from there.
     pub async fn included(&self, hash: &TxHash) -> Vec<u8> {
-        let wanted = json!({"hash": STANDARD.encode(hash.bytes())});
+        let tx_params = json!({"hash": STANDARD.encode(hash.bytes())});
         let found = async {
             loop {
-                if let Some(tx) = self.call("tx", wanted.clone()).await["result"]["tx"].as_str() {
+                if let Some(tx) = self.call("tx", tx_params.clone()).await["result"]["tx"].as_str() {
                     return STANDARD.decode(tx).unwrap_or_else(|error| panic!("{tx}: {error}"));
                 }
                 sleep(PAUSE).await;

@@ -12,31 +12,34 @@ static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Registers the secrets in a service's variable: the password of an address, a file's credentials, a
 /// header's value.
-pub(crate) fn learn(variable: &str, value: &str) {
+pub(crate) fn register(variable: &str, value: &str) {
     if let Some(password) = password_of(value) {
-        keep(password);
+        insert_secret(password);
     }
     match variable {
         "MESH_BUS_CREDENTIALS" => {
             let text = fs::read_to_string(value).unwrap_or_default();
             if let Some((_, password)) = text.trim().split_once(':') {
-                keep(password);
+                insert_secret(password);
             }
         }
         "OTEL_EXPORTER_OTLP_HEADERS" => {
-            value.split(',').filter_map(|pair| pair.split_once('=')).for_each(|(_, value)| keep(value));
+            value
+                .split(',')
+                .filter_map(|pair| pair.split_once('='))
+                .for_each(|(_, value)| insert_secret(value));
         }
         _ => {}
     }
 }
 
 /// Panics when these bytes contain a secret; the message names the source `what` and not the secret.
-pub(crate) fn must_not_show(what: &str, bytes: &[u8]) {
-    assert!(!are_shown(bytes), "{what} shows a credential");
+pub(crate) fn assert_not_in(what: &str, bytes: &[u8]) {
+    assert!(!are_in(bytes), "{what} shows a credential");
 }
 
 /// Whether these bytes contain a secret.
-pub(crate) fn are_shown(bytes: &[u8]) -> bool {
+pub(crate) fn are_in(bytes: &[u8]) -> bool {
     let known = KNOWN.lock();
     known.iter().any(|secret| memchr::memmem::find(bytes, secret.as_bytes()).is_some())
 }
@@ -48,7 +51,7 @@ fn password_of(address: &str) -> Option<&str> {
     Some(user.split_once(':')?.1)
 }
 
-fn keep(secret: &str) {
+fn insert_secret(secret: &str) {
     if secret.len() >= SHORTEST {
         KNOWN.lock().insert(secret.to_owned());
     }
@@ -66,12 +69,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learnt_must_not_show() {
-        learn("MESH_NODE_URL", "http://user:canary-of-this-test@127.0.0.1:1/");
-        learn("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20canary-in-a-header,x=short");
-        must_not_show("a log", b"the node at 127.0.0.1 is away; short");
+    fn registered_secrets_must_not_show() {
+        register("MESH_NODE_URL", "http://user:canary-of-this-test@127.0.0.1:1/");
+        register("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20canary-in-a-header,x=short");
+        assert_not_in("a log", b"the node at 127.0.0.1 is away; short");
         for shown in ["http://user:canary-of-this-test@", "Bearer%20canary-in-a-header"] {
-            std::panic::catch_unwind(|| must_not_show("a log", shown.as_bytes())).unwrap_err();
+            std::panic::catch_unwind(|| assert_not_in("a log", shown.as_bytes())).unwrap_err();
         }
     }
 }

@@ -87,7 +87,7 @@ async fn start_postgres() -> PostgresServer {
     if let Ok(url) = env::var("MESH_TEST_POSTGRES_URL") {
         return PostgresServer { url, _process: None };
     }
-    let programs = servers::find_postgres().unwrap_or_else(|| not_here("PostgreSQL 15 or later"));
+    let programs = servers::find_postgres().unwrap_or_else(|| missing_program("PostgreSQL 15 or later"));
     let folder = folder();
     let start = async {
         let log = folder.join("logs/postgres.log");
@@ -118,10 +118,10 @@ async fn start_nats() -> NatsServer {
 }
 
 pub(crate) fn nats_program() -> PathBuf {
-    servers::find_nats().unwrap_or_else(|| not_here("nats-server"))
+    servers::find_nats().unwrap_or_else(|| missing_program("nats-server"))
 }
 
-fn not_here<T>(what: &str) -> T {
+fn missing_program<T>(what: &str) -> T {
     panic!(
         "{what} is not on this machine: `cargo mesh test` installs it on Debian, or install it on the PATH"
     )
@@ -153,12 +153,12 @@ fn make_folder(root: &Path) -> std::io::Result<(PathBuf, File)> {
 fn sweep(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX) {
-            remove_if_left(&entry.path());
+            remove_if_unlocked(&entry.path());
         }
     }
 }
 
-fn remove_if_left(folder: &Path) {
+fn remove_if_unlocked(folder: &Path) {
     // A folder without a lock file is being created by another process.
     let Ok(lock) = File::open(folder.join(LOCK)) else { return };
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {

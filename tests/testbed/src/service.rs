@@ -18,15 +18,15 @@ use tokio::time::{Instant, sleep};
 use crate::{Answer, Database, http_client, nats, secrets, servers, unique};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_PAUSE: Duration = Duration::from_millis(10);
 const STOP_GRACE_S: u64 = 5;
 
 /// Maximum length of the log's end that a failed start shows, bytes.
-const SHOWN_LOG: usize = 4000;
+const SHOWN_LOG_BYTES: usize = 4000;
 
 /// Variables of the test's own environment that services inherit. All others are left out, so that no
 /// `MESH_…` of a developer's shell changes the test.
-const PASSED_ON: [&str; 4] = ["RUST_LOG", "RUST_BACKTRACE", "LLVM_PROFILE_FILE", "LD_LIBRARY_PATH"];
+const INHERITED_VARIABLES: [&str; 4] = ["RUST_LOG", "RUST_BACKTRACE", "LLVM_PROFILE_FILE", "LD_LIBRARY_PATH"];
 
 /// A running service. Dropping it kills it.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl ServiceSetup {
         let run = format!("{}-{}", self.name, unique());
         let folder = servers::folder();
         let admin_file = folder.join(format!("{run}.admin"));
-        let program = self.program.unwrap_or_else(|| beside_the_test(&self.name));
+        let program = self.program.unwrap_or_else(|| binary_of(&self.name));
         assert!(
             program.exists(),
             "there is no {}: run `cargo build --workspace` first, so that tests find the services",
@@ -99,7 +99,7 @@ impl ServiceSetup {
         spec.clear_env = true;
         spec.sockets = self.sockets;
         spec.grace = Duration::from_secs(STOP_GRACE_S + 1);
-        for name in PASSED_ON {
+        for name in INHERITED_VARIABLES {
             if let Ok(value) = env::var(name) {
                 spec = spec.env(name, value);
             }
@@ -116,7 +116,7 @@ impl ServiceSetup {
             .env("MESH_STOP_GRACE_S", STOP_GRACE_S.to_string());
         spec.env.extend(self.env);
         for (name, value) in &spec.env {
-            secrets::learn(name, value);
+            secrets::register(name, value);
         }
         let client = http_client();
         let (process, admin) = start(&spec, &admin_file, &client).await;
@@ -202,7 +202,7 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.process.kill_group();
         if !std::thread::panicking() {
-            secrets::must_not_show(&format!("the log of {}", self.spec.name), self.log().as_bytes());
+            secrets::assert_not_in(&format!("the log of {}", self.spec.name), self.log().as_bytes());
         }
     }
 }
@@ -213,7 +213,7 @@ pub(crate) fn bus_prefix() -> String {
 }
 
 /// Tests are built into `<target>/<profile>/deps`, services one folder above.
-fn beside_the_test(name: &str) -> PathBuf {
+fn binary_of(name: &str) -> PathBuf {
     let test = env::current_exe().unwrap_or_else(|error| panic!("where is this test? {error}"));
     let folder = test.parent().and_then(Path::parent).unwrap_or(Path::new("."));
     folder.join(name)
@@ -225,7 +225,7 @@ async fn start(spec: &ProcessSpec, admin_file: &Path, client: &reqwest::Client) 
     let process = Process::spawn(spec)
         .unwrap_or_else(|error| panic!("cannot start {}: {error}", spec.program.display()));
     let deadline = Instant::now() + READY_WITHIN;
-    let mut seen = "it told no admin address".to_owned();
+    let mut last_state = "it told no admin address".to_owned();
     while Instant::now() < deadline {
         if let Some(status) = process.exit_status() {
             panic!("{} ended with {status} before it was ready; its log:\n{}", spec.name, end_of_log(spec));
@@ -234,18 +234,22 @@ async fn start(spec: &ProcessSpec, admin_file: &Path, client: &reqwest::Client) 
             let admin = format!("http://{}", address.trim());
             match Answer::try_to(client.get(format!("{admin}/readyz"))).await {
                 Ok(answer) if answer.status == 200 => return (process, admin),
-                Ok(answer) => seen = format!("{answer:?}"),
-                Err(error) => seen = format!("{error:?}"),
+                Ok(answer) => last_state = format!("{answer:?}"),
+                Err(error) => last_state = format!("{error:?}"),
             }
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(POLL_PAUSE).await;
     }
-    panic!("{} was not ready after {READY_WITHIN:?}: {seen}; its log:\n{}", spec.name, end_of_log(spec));
+    panic!(
+        "{} was not ready after {READY_WITHIN:?}: {last_state}; its log:\n{}",
+        spec.name,
+        end_of_log(spec)
+    );
 }
 
 fn end_of_log(spec: &ProcessSpec) -> String {
     let log = read(&spec.log);
-    let mut begin = log.len().saturating_sub(SHOWN_LOG);
+    let mut begin = log.len().saturating_sub(SHOWN_LOG_BYTES);
     while !log.is_char_boundary(begin) {
         begin += 1;
     }
@@ -288,7 +292,10 @@ pub(crate) mod tests {
             let (status, body) = match path {
                 "/readyz" => (play.clone(), String::new()),
                 // Of an address only the part after its password is shown.
-                _ => ("200".to_owned(), behind_at(&env::var(&path[1..]).unwrap_or_default()).to_owned()),
+                _ => (
+                    "200".to_owned(),
+                    after_credentials(&env::var(&path[1..]).unwrap_or_default()).to_owned(),
+                ),
             };
             let length = body.len();
             let head =
@@ -298,7 +305,7 @@ pub(crate) mod tests {
     }
 
     /// The part of an address after user and password.
-    pub(crate) fn behind_at(address: &str) -> &str {
+    pub(crate) fn after_credentials(address: &str) -> &str {
         address.rsplit_once('@').map_or(address, |(_, behind)| behind)
     }
 
@@ -339,16 +346,16 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_service_that_cannot_start_fails_the_test_with_its_log() {
-        let said = panic_of(player("death")).await;
+        let panic_text = panic_of(player("death")).await;
         assert!(
-            said.contains("before it was ready") && said.contains("a service that cannot start"),
-            "{said}"
+            panic_text.contains("before it was ready") && panic_text.contains("a service that cannot start"),
+            "{panic_text}"
         );
     }
 
     #[tokio::test]
     async fn a_missing_binary_is_named_together_with_the_command_that_builds_it() {
-        let said = panic_of(Service::configure("no-such-service")).await;
-        assert!(said.contains("no-such-service: run `cargo build --workspace`"), "{said}");
+        let panic_text = panic_of(Service::configure("no-such-service")).await;
+        assert!(panic_text.contains("no-such-service: run `cargo build --workspace`"), "{panic_text}");
     }
 }

@@ -115,9 +115,9 @@ impl Body {
     pub fn decode(&mut self, piece: &mut Vec<u8>) -> Result<Vec<u8>, String> {
         let chunk = match self {
             Self::UntilClose => return Ok(Vec::new()),
-            Self::Length(left) => {
-                let length = (*left).min(piece.len() as u64);
-                *left -= length;
+            Self::Length(remaining) => {
+                let length = (*remaining).min(piece.len() as u64);
+                *remaining -= length;
                 // The remainder is at most the length of the piece.
                 return Ok(piece.split_off(length as usize));
             }
@@ -128,13 +128,14 @@ impl Body {
             let malformed = || format!("the chunks are malformed at byte {byte:#x}");
             match *chunk {
                 Chunk::Last(0) => break,
-                Chunk::Bytes(left) => {
-                    let length = left.min((piece.len() - read) as u64);
+                Chunk::Bytes(remaining) => {
+                    let length = remaining.min((piece.len() - read) as u64);
                     // The remainder is at most the length of the piece.
                     let taken = length as usize;
                     piece.copy_within(read..read + taken, written);
                     (read, written) = (read + taken, written + taken);
-                    *chunk = if length == left { Chunk::After } else { Chunk::Bytes(left - length) };
+                    *chunk =
+                        if length == remaining { Chunk::After } else { Chunk::Bytes(remaining - length) };
                     continue;
                 }
                 Chunk::Size(_) if byte == b'\r' => {}
@@ -147,7 +148,9 @@ impl Body {
                 }
                 Chunk::After if byte == b'\n' => *chunk = Chunk::Size(0),
                 Chunk::After if byte == b'\r' => {}
-                Chunk::Last(left) if byte == b'\r' || byte == b'\n' => *chunk = Chunk::Last(left - 1),
+                Chunk::Last(remaining) if byte == b'\r' || byte == b'\n' => {
+                    *chunk = Chunk::Last(remaining - 1);
+                }
                 Chunk::After | Chunk::Last(_) => return Err(malformed()),
             }
             read += 1;
