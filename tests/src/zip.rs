@@ -123,14 +123,14 @@ mod tests {
     const EMPTY: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
     #[test]
-    fn only_what_has_an_end_record_at_its_end_looks_whole() {
+    fn only_bytes_with_an_end_record_at_their_end_look_whole() {
         assert!(looks_whole(EMPTY));
         assert!(looks_whole(&[b"PK\x05\x06 somewhere before", EMPTY].concat()));
         assert!(!looks_whole(&EMPTY[..21]) && !looks_whole(&[EMPTY, b"x"].concat()) && !looks_whole(b""));
     }
 
     #[tokio::test]
-    async fn programs_and_the_reader_refuse_what_is_cut() {
+    async fn programs_and_the_reader_refuse_truncated_zips() {
         assert!(read(EMPTY).await.unwrap().is_empty());
         assert!(read(&EMPTY[..21]).await.is_err());
         let folder = tempfile::tempdir().unwrap();

@@ -200,7 +200,7 @@ fn can_be_malformed(field: &FieldDescriptor) -> bool {
 }
 
 #[test]
-fn no_two_cases_of_an_operation_have_one_name() {
+fn case_names_of_an_operation_are_distinct() {
     for (operation, file) in files() {
         let names: BTreeSet<&str> = file.cases.iter().map(|case| case.name.as_str()).collect();
         assert_eq!(names.len(), file.cases.len(), "{operation}");
@@ -208,7 +208,7 @@ fn no_two_cases_of_an_operation_have_one_name() {
 }
 
 #[test]
-fn a_body_may_hold_more_than_is_wanted_but_nothing_else() {
+fn a_body_may_have_more_members_than_expected_but_no_other_difference() {
     let value: Value = serde_json::from_str(r#"{"a":[{"b":1,"c":2}],"d":null}"#).expect("JSON");
     let expected_part = |text: &str| lacks(&value, &serde_json::from_str(text).expect("JSON"));
     assert_eq!(expected_part(r#"{"a":[{"b":1}]}"#), None);

@@ -254,7 +254,7 @@ async fn to_node(node: &Chain, step: &Step) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_is_of_one_moment_while_the_parameters_change() {
+async fn every_answer_is_consistent_while_the_parameters_change() {
     let mut steps = recorded().unwrap_or_else(|| {
         say("there is no ../shared/data/smoketest-5000 beside the workspace: made blocks only");
         Vec::new()

@@ -296,7 +296,7 @@ async fn reward_summaries_cost_the_same_at_any_depth() {
 }
 
 #[test]
-fn p13_no_list_counts_its_rows_away() {
+fn p13_no_list_reads_rows_only_to_count_them() {
     for sql in [DELEGATIONS, CANDLES, SUMMARIES, SUMMARIES_BY_ASSET, SUMMARIES_BY_MARKET, PROPOSALS] {
         let statement: String = sql.lines().filter(|line| !line.starts_with("--")).collect();
         assert!(!statement.to_uppercase().contains("OFFSET"), "{sql}");

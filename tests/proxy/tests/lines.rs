@@ -102,7 +102,7 @@ async fn bytes_pass_unchanged_whatever_the_line_does() {
 }
 
 #[tokio::test]
-async fn a_delay_is_kept_each_way_and_holds_for_open_connections() {
+async fn a_delay_applies_to_both_directions_and_to_open_connections() {
     let proxy = Proxy::start(echo().await, 0).await.unwrap();
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
     client.write_u8(1).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_slow_line_is_as_slow_as_asked() {
 }
 
 #[tokio::test]
-async fn a_line_that_stalls_loses_nothing_and_lets_nobody_through() {
+async fn a_stalled_line_loses_nothing_and_forwards_nothing() {
     let (listener, proxy) = listener_and_proxy().await;
     let (mut client, mut server) = connected(&listener, &proxy).await;
     proxy.set(Line { stalls: true, ..Line::default() });
@@ -152,7 +152,7 @@ async fn a_line_that_stalls_loses_nothing_and_lets_nobody_through() {
 }
 
 #[tokio::test]
-async fn a_cut_is_seen_at_both_ends_and_the_next_connection_is_whole() {
+async fn both_ends_notice_a_cut_and_the_next_connection_works() {
     let (listener, proxy) = listener_and_proxy().await;
     for how in [Cut::Reset, Cut::Close] {
         let (mut client, mut server) = connected(&listener, &proxy).await;
@@ -181,7 +181,7 @@ async fn a_cut_is_seen_at_both_ends_and_the_next_connection_is_whole() {
 }
 
 #[tokio::test]
-async fn an_end_passes_on_as_what_it_is() {
+async fn an_end_of_file_or_a_reset_is_forwarded_as_such() {
     let (listener, proxy) = listener_and_proxy().await;
     // After the end of one direction the other one still works.
     let (mut client, mut server) = connected(&listener, &proxy).await;
@@ -202,7 +202,7 @@ async fn an_end_passes_on_as_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_line_that_refuses_takes_nobody_new_and_keeps_who_is_there() {
+async fn a_refusing_line_resets_new_connections_and_keeps_open_ones() {
     let (listener, proxy) = listener_and_proxy().await;
     let (mut client, mut server) = connected(&listener, &proxy).await;
     proxy.set(Line { refuses: true, ..Line::default() });
@@ -216,7 +216,7 @@ async fn a_line_that_refuses_takes_nobody_new_and_keeps_who_is_there() {
 }
 
 #[tokio::test]
-async fn a_proxy_ends_with_its_value() {
+async fn dropping_a_proxy_ends_its_connections() {
     let (listener, proxy) = listener_and_proxy().await;
     let (mut client, mut server) = connected(&listener, &proxy).await;
     let address = proxy.address();

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_fault_makes_a_wrong_stream() {
+    fn no_fault_gives_a_wrong_stream() {
         let (mut whole, mut broken, mut again) = (0, 0, 0_u64);
         let mut faults = FaultCounts::default();
         for seed in 0..20_000 {

@@ -244,7 +244,7 @@ mod tests {
     use crate::{DevNode, Node, NodeKind};
 
     #[tokio::test]
-    async fn both_are_killed_at_any_moment_and_the_chain_goes_on() {
+    async fn the_chain_continues_after_kills_of_node_or_application_at_any_moment() {
         let Some(kind) = NodeKind::cometbft() else { return };
         let setup = DevNode::configure().every(Duration::from_millis(50));
         let Node::Cometbft(mut node) = setup.start_as(kind).await else { panic!("another node") };

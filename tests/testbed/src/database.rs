@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dropped_database_goes_away_although_somebody_is_connected() {
+    async fn a_dropped_database_is_removed_despite_open_connections() {
         let database = Database::empty().await;
         let (name, connected) = (database.name().to_owned(), database.connect().await);
         drop(database);

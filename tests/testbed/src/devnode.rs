@@ -145,7 +145,7 @@ mod tests {
     use crate::http_client;
 
     #[tokio::test]
-    async fn a_node_takes_transactions_and_knows_them_after_a_kill() {
+    async fn a_node_accepts_transactions_and_has_them_after_a_kill() {
         let mut node = DevNode::configure().every(Duration::from_millis(20)).start().await;
         let tx = Bytes::from(encode(&node.transaction(1, "order")));
         let (hash, outcome) = node.chain().broadcast_commit(tx).await.unwrap();

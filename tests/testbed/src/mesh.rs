@@ -160,7 +160,7 @@ mod tests {
     use crate::service::tests::{after_credentials, write_player};
 
     #[tokio::test]
-    async fn services_of_one_mesh_share_a_place_on_the_bus_and_get_what_they_need() {
+    async fn services_of_one_mesh_share_a_subject_prefix_and_get_their_settings() {
         let database = Database::empty().await;
         let binaries = tempfile::tempdir().unwrap();
         for service in runnable(false) {

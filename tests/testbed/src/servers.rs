@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_folders_of_processes_that_are_gone_are_swept() {
+    fn only_folders_of_ended_processes_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let (living, _lock) = make_folder(root.path()).unwrap();
         let (left, lock) = make_folder(root.path()).unwrap();

@@ -331,7 +331,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_service_is_given_the_bus_and_its_variables_and_can_be_restarted() {
+    async fn a_service_gets_the_bus_and_its_variables_and_can_be_restarted() {
         let mut service = player("200").env("MESH_EXTRA", "one").env("MESH_EXTRA", "two").start().await;
         assert_eq!(service.admin("/MESH_EXTRA").await.text(), "two");
         assert_eq!(service.admin("/MESH_BUS_URL").await.text(), nats().await.url());

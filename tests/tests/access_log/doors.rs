@@ -25,7 +25,7 @@ fn values_of<const N: usize>(line: &Value, names: [&str; N]) -> [Value; N] {
 }
 
 #[tokio::test]
-async fn a_request_over_http_is_found_by_its_id_with_all_that_became_of_it() {
+async fn an_http_request_is_logged_with_its_id_and_result() {
     let (_database, mesh) = mesh("all").await;
     let mesh_client = MeshClient::new(&mesh);
     // The first answer comes from the service, the other two from the edge's cache.
@@ -68,7 +68,7 @@ async fn a_request_over_http_is_found_by_its_id_with_all_that_became_of_it() {
 }
 
 #[tokio::test]
-async fn a_refused_request_is_found_by_its_id_and_errors_tell_of_nothing_else() {
+async fn a_refused_request_is_logged_and_in_errors_mode_only_those() {
     let (_database, mesh) = mesh("errors").await;
     let mesh_client = MeshClient::new(&mesh);
     mesh_client.get("/api/v2/delegations").await;
@@ -105,7 +105,7 @@ async fn a_refused_request_is_found_by_its_id_and_errors_tell_of_nothing_else() 
 }
 
 #[tokio::test]
-async fn a_call_is_told_of_with_its_code() {
+async fn a_grpc_call_is_logged_with_its_status() {
     let (_database, mesh) = mesh("all").await;
     let rpc = Rpc::connect(&mesh).await;
     rpc.call(&Call::from_path("/accounts").unwrap()).await.unwrap();
@@ -149,7 +149,7 @@ async fn refused(mesh: &Mesh, bytes: &[u8]) -> u16 {
 }
 
 #[tokio::test]
-async fn what_is_refused_before_it_is_a_request_is_told_of_with_an_id_of_its_own() {
+async fn malformed_requests_are_logged_with_generated_ids() {
     let (_database, mesh) = mesh("errors").await;
     let many = format!("GET /health HTTP/1.1\r\nHost: x\r\n{}\r\n", "X: y\r\n".repeat(120));
     let body =
@@ -176,7 +176,7 @@ async fn what_is_refused_before_it_is_a_request_is_told_of_with_an_id_of_its_own
 }
 
 #[tokio::test]
-async fn a_connection_that_is_turned_away_is_found_by_the_id_it_was_told() {
+async fn a_rejected_connection_is_logged_with_the_id_of_its_answer() {
     let database = fixture::database().await;
     let setup = Mesh::configure(&database).env("MESH_EDGE_CONNECTIONS", "2");
     let mesh = setup.env("MESH_EDGE_ACCESS_LOG", "errors").start().await;
@@ -199,7 +199,7 @@ async fn a_connection_that_is_turned_away_is_found_by_the_id_it_was_told() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_its_answer_is_told_of() {
+async fn a_client_that_disconnects_before_its_answer_is_logged() {
     let (database, mesh) = mesh("errors").await;
     let locked = TableLock::acquire(&database, "withdrawals").await;
     let mut connection = Connection::open(&mesh.url()).await.unwrap();
@@ -221,7 +221,7 @@ async fn a_client_that_leaves_before_its_answer_is_told_of() {
 }
 
 #[tokio::test]
-async fn nothing_is_told_where_it_is_off_and_that_is_how_it_starts() {
+async fn the_access_log_is_off_by_default() {
     let disabled = mesh("off").await;
     let database = fixture::database().await;
     let default_mesh = Mesh::start(&database).await;

@@ -55,7 +55,7 @@ async fn no_header_query_body_or_unknown_path_is_written() {
 }
 
 #[tokio::test]
-async fn a_line_stays_one_whatever_the_path() {
+async fn no_path_breaks_a_log_line() {
     let (_database, mesh) = mesh("all").await;
     let mesh_client = MeshClient::new(&mesh);
     for path in

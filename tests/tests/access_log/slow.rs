@@ -28,7 +28,7 @@ fn unread(folder: &Path) {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_holds_up_nobody() {
+async fn an_unread_log_delays_no_request() {
     let (database, folder) = (fixture::database().await, tempfile::tempdir().unwrap());
     unread(folder.path());
     let setup = Mesh::configure(&database).binaries(folder.path());

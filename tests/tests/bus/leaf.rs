@@ -6,7 +6,7 @@ use mesh_tests::client::MeshClient;
 use crate::bus::checks::{answers_everything, database, download};
 
 #[tokio::test]
-async fn an_edge_at_a_leaf_node_gives_what_an_edge_at_the_hub_gives() {
+async fn an_edge_at_a_leaf_node_gives_the_same_answers_as_one_at_the_hub() {
     let (database, network) = (database().await, Network::hub_and_leaf().await);
     let prefix = ("MESH_BUS_PREFIX", format!("leaf{:x}", rand::random::<u64>()));
     let (hub, leaf) = (network.at(0), network.at(1));

@@ -10,7 +10,7 @@ use tokio::{
 use crate::bus::checks::{answers_everything, database, download};
 
 #[tokio::test]
-async fn a_mesh_works_over_tls_and_nobody_gets_in_without() {
+async fn a_mesh_works_over_tls_and_plain_connections_are_refused() {
     let (database, network) = (database().await, Network::with_tls().await);
     let bus = network.bus();
     assert!(bus.tls_ca.is_some());
@@ -28,7 +28,7 @@ async fn a_mesh_works_over_tls_and_nobody_gets_in_without() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_to_trust_what_is_no_certificate_says_so_and_leaves() {
+async fn a_service_with_an_invalid_ca_file_names_it_and_exits() {
     let wrong = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     for file in [wrong, "/there/is/no/such/file"] {
         let started =

@@ -23,7 +23,7 @@ fn axe() -> Option<String> {
 }
 
 #[tokio::test]
-async fn every_view_is_fit_to_be_seen_and_heard() {
+async fn every_view_is_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let console_mesh = ConsoleMesh::demo().await;
     console_mesh.mesh_client.until_first_segment().await;

@@ -55,7 +55,7 @@ fn the_committed_files_are_what_the_sources_make() {
 }
 
 #[test]
-fn the_sources_have_right_types_and_make_no_markup_of_text() {
+fn the_sources_pass_the_type_check_and_insert_no_text_as_markup() {
     let sources = console().join("src");
     let views = sources.join("views");
     for folder in [&sources, &views] {

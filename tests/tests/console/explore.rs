@@ -121,7 +121,7 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
 }
 
 #[tokio::test]
-async fn one_thing_is_found_by_its_id() {
+async fn single_items_are_found_by_id() {
     let Some(browser) = Browser::start().await else { return };
     let console_mesh = ConsoleMesh::demo().await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;

@@ -12,7 +12,7 @@ fn nodes(reply: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn candles_are_shown_gone_back_through_and_kept_up_with() {
+async fn candles_are_shown_loaded_backwards_and_updated() {
     let Some(browser) = Browser::start().await else { return };
     let console_mesh = ConsoleMesh::demo().await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;

@@ -57,7 +57,7 @@ async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network
 }
 
 #[tokio::test]
-async fn what_the_edge_tells_of_the_mesh_names_no_place() {
+async fn the_edges_mesh_status_names_no_addresses() {
     let database = mesh_testbed::Database::fresh().await;
     let mesh = mesh_testbed::Mesh::configure(&database).without("export").start().await;
     let answer = mesh.get("/console/now").await;

@@ -10,7 +10,7 @@ use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
 const SERVICES: [&str; 4] = ["export", "node-info", "query", "tx-relay"];
 
 #[tokio::test]
-async fn what_is_missing_is_said_and_what_comes_back_shows() {
+async fn stopped_services_are_reported_and_restarted_ones_shown() {
     let Some(browser) = Browser::start().await else { return };
     let mut console_mesh = ConsoleMesh::demo().await;
     for service in SERVICES {

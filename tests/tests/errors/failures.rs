@@ -39,7 +39,7 @@ async fn promptly(mesh: &MeshClient, path: &str, at_most: Duration) -> Answer {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn an_unknown_entity_is_not_found() {
     let mesh = MeshClient::fixture().await;
     let withdrawal =
         assert_problem(&mesh.get(&format!("/api/v2/withdrawal/{NOBODY}")).await, 404, 5, 150_001);
@@ -55,7 +55,7 @@ async fn a_store_without_blocks_has_no_limits_and_no_height() {
 }
 
 #[tokio::test]
-async fn an_operation_that_nobody_answers_is_unavailable_at_once() {
+async fn an_operation_without_a_service_is_unavailable_at_once() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).without("query").start().await;
     let mesh_client = MeshClient::new(&mesh);
@@ -70,7 +70,7 @@ async fn an_operation_that_nobody_answers_is_unavailable_at_once() {
 }
 
 #[tokio::test]
-async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it() {
+async fn without_the_database_reads_are_unavailable_and_recover_with_it() {
     let database = fixture::database().await;
     let proxied_server = ProxiedServer::start(database.url()).await;
     let setup =
@@ -94,7 +94,7 @@ async fn without_the_database_reads_are_unavailable_soon_and_come_back_with_it()
 }
 
 #[tokio::test]
-async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
+async fn a_stalled_database_gives_deadline_exceeded_and_then_unavailable() {
     let database = fixture::database().await;
     let proxied_server = ProxiedServer::start(database.url()).await;
     let setup = Mesh::configure(&database)
@@ -121,7 +121,7 @@ async fn a_database_that_says_nothing_any_more_is_late_and_then_away() {
 }
 
 #[tokio::test]
-async fn a_query_that_takes_too_long_is_late() {
+async fn a_slow_query_gives_deadline_exceeded() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "300").start().await;
     let mesh_client = MeshClient::new(&mesh);
@@ -134,7 +134,7 @@ async fn a_query_that_takes_too_long_is_late() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
+async fn a_frozen_service_gives_deadline_exceeded_and_answers_when_resumed() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "500").start().await;
     let mesh_client = MeshClient::new(&mesh);
@@ -156,7 +156,7 @@ async fn a_service_that_is_frozen_is_late_and_one_that_is_woken_answers() {
 }
 
 #[tokio::test]
-async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_it() {
+async fn without_the_bus_everything_is_unavailable_at_once_and_recovers_with_it() {
     let database = fixture::database().await;
     let proxied_server = ProxiedServer::start(nats().await.url()).await;
     // A request that is in flight on the bus when it breaks is lost and ends with its deadline.
@@ -177,7 +177,7 @@ async fn without_the_bus_everything_is_unavailable_at_once_and_comes_back_with_i
 }
 
 #[tokio::test]
-async fn a_broken_store_is_an_internal_error_that_tells_nothing_but_its_number() {
+async fn a_broken_store_is_an_internal_error_that_reveals_only_its_number() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let mesh_client = MeshClient::new(&mesh);

@@ -109,7 +109,7 @@ async fn a_client_that_sends_all_of_a_refused_body_still_reads_its_answer_and_ke
 }
 
 #[tokio::test]
-async fn a_client_that_asks_first_is_told_to_send_or_refused_without_being_sent_for() {
+async fn expect_100_continue_is_answered_with_100_or_the_refusal() {
     let mesh = MeshClient::fixture().await;
     let ask = |path: &str, length: usize| {
         format!("POST {path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n")

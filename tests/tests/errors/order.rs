@@ -85,7 +85,7 @@ async fn pagination_comes_before_ranges() {
 }
 
 #[tokio::test]
-async fn everything_that_a_request_says_comes_before_the_store() {
+async fn every_check_of_the_request_comes_before_the_store() {
     let database = fixture::database().await;
     let proxied_database = ProxiedServer::start(database.url()).await;
     let mesh = Mesh::configure(&database).env("MESH_DATABASE_URL", proxied_database.url()).start().await;

@@ -129,7 +129,7 @@ fn damages(good: &[u8]) -> Vec<(String, Damage)> {
 }
 
 #[tokio::test]
-async fn what_is_damaged_before_a_download_is_refused_or_breaks_it() {
+async fn damage_before_a_download_refuses_or_breaks_it() {
     let served = HandmadeSegments::write(plans(720_000)).await.serve(1).await;
     let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
     let Outcome::Whole(whole) = download(&mesh_client, &path).await else { panic!("it is whole at first") };
@@ -229,7 +229,7 @@ async fn a_flipped_bit_anywhere_never_makes_another_whole_file() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_in_the_middle_of_a_download_breaks_it() {
+async fn damage_during_a_download_breaks_it() {
     let served = HandmadeSegments::write(plans(5 << 20)).await.serve(1).await;
     let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
     let Outcome::Whole(whole) = download(&mesh_client, &path).await else { panic!("it is whole at first") };
@@ -300,7 +300,7 @@ async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
 }
 
 #[tokio::test]
-async fn a_download_that_its_client_leaves_is_told_of_and_one_that_is_whole_is_no_error() {
+async fn an_aborted_download_is_logged_as_an_error_and_a_whole_one_is_not() {
     let served = HandmadeSegments::write(plans(5 << 20)).await.serve(1).await;
     let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
     let whole = get(&mesh_client, &path, &[]).await;

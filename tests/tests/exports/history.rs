@@ -74,7 +74,7 @@ async fn every_table_can_be_downloaded_by_its_number() {
 }
 
 #[tokio::test]
-async fn parts_of_a_download_are_parts_of_the_whole() {
+async fn ranges_of_a_download_are_parts_of_the_whole() {
     let mesh_client = MeshClient::sealed_fixture().await;
     let whole = mesh_client.get(DELEGATIONS).await;
     let (length, etag): (usize, String) = (whole.body.len(), whole.header("etag").unwrap().to_owned());
@@ -136,7 +136,7 @@ async fn the_chunk_form_holds_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_exported_is_refused_before_the_first_byte() {
+async fn unavailable_ranges_and_tables_are_refused_before_the_first_byte() {
     let mesh_client = MeshClient::sealed_fixture().await;
     let refused = async |query: &str, status, code, number| {
         let path = format!("/api/v2/networkhistory/export?table=TABLE_TRADES&{query}");

@@ -51,7 +51,7 @@ async fn the_file_is_the_same_plain_packed_and_in_chunks() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_refused() {
+async fn invalid_ledger_requests_are_refused() {
     let mesh_client = MeshClient::sealed_fixture().await;
     for more in ["&dateRange.startTimestamp=-1", "&dateRange.startTimestamp=2&dateRange.endTimestamp=1"] {
         mesh_tests::problem::assert_problem(

@@ -44,7 +44,7 @@ async fn whole(served: &HandmadeMesh, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn parts_of_a_large_download_make_the_whole() {
+async fn ranges_of_a_large_download_make_the_whole() {
     let (megabytes, ranges) = (number("MESH_TEST_EXPORT_MB", 6), number("MESH_TEST_EXPORT_RANGES", 50));
     let mut dice = SmallRng::seed_from_u64(number("MESH_TEST_SEED", 20_230_620) as u64);
     let served = HandmadeSegments::write(plans(megabytes, &mut dice)).await.serve(3).await;

@@ -89,7 +89,7 @@ async fn database() -> Database {
 }
 
 #[tokio::test]
-async fn a_history_of_traps_is_downloaded_as_postgresql_prints_it() {
+async fn special_values_are_downloaded_as_postgresql_prints_them() {
     let folder = tempfile::tempdir().unwrap();
     let database = database().await;
     let mesh = Mesh::configure(&database)
@@ -139,11 +139,11 @@ async fn a_history_of_traps_is_downloaded_as_postgresql_prints_it() {
     let zips: Vec<(&[u8], &[Member])> =
         downloads.values().map(|(answer, members)| (&answer.body[..], &members[..])).collect();
     assert_read_by_programs("traps", &zips);
-    a_gap_is_refused_and_what_lies_beside_it_is_not(&mesh_client, folder.path(), &downloads).await;
+    a_range_with_a_gap_is_refused_and_others_are_not(&mesh_client, folder.path(), &downloads).await;
 }
 
 /// Removes one segment: downloads that need it are refused, all others stay the same.
-async fn a_gap_is_refused_and_what_lies_beside_it_is_not(
+async fn a_range_with_a_gap_is_refused_and_others_are_not(
     mesh_client: &MeshClient,
     folder: &std::path::Path,
     downloads: &BTreeMap<(String, usize, usize), (Answer, Vec<Member>)>,

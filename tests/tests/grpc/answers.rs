@@ -71,7 +71,7 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
 }
 
 #[tokio::test]
-async fn what_has_no_replica_is_unavailable_by_every_name() {
+async fn operations_without_a_replica_are_unavailable_under_every_service_name() {
     // A mesh without a node runs no tx-relay.
     let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
     let rows = Contract::get().operations().iter().filter(|row| row.workload == "tx-relay");
@@ -90,7 +90,7 @@ async fn what_has_no_replica_is_unavailable_by_every_name() {
 }
 
 #[tokio::test]
-async fn a_request_has_the_freedom_in_protobuf_that_it_has_in_a_query() {
+async fn protobuf_requests_accept_the_same_forms_as_queries() {
     let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
     let id = GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_uppercase() };
     let withdrawal = rpc.json(&Call::new("GetWithdrawal", &id)).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_request_has_the_freedom_in_protobuf_that_it_has_in_a_query() {
 }
 
 #[tokio::test]
-async fn both_ports_speak_it_and_http_goes_on_beside_it() {
+async fn grpc_works_on_both_ports_and_http_still_works() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let called = Call::from_path("/accounts").unwrap();

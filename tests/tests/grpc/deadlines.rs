@@ -26,7 +26,7 @@ fn list(timeout: Duration) -> (Call, Request<bytes::Bytes>) {
 }
 
 #[tokio::test]
-async fn the_deadline_of_a_call_is_kept_and_ends_its_query() {
+async fn a_call_ends_at_its_deadline_and_so_does_its_query() {
     let database = fixture::database().await;
     // The operation's own time is far longer than the call's.
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
@@ -45,7 +45,7 @@ async fn the_deadline_of_a_call_is_kept_and_ends_its_query() {
 }
 
 #[tokio::test]
-async fn who_shares_the_ask_of_somebody_less_patient_is_answered_all_the_same() {
+async fn a_call_that_shares_a_request_with_a_shorter_deadline_is_still_answered() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
     let rpc = Rpc::connect(&mesh).await;
@@ -66,7 +66,7 @@ async fn who_shares_the_ask_of_somebody_less_patient_is_answered_all_the_same() 
 }
 
 #[tokio::test]
-async fn the_query_of_a_call_that_is_taken_back_is_cancelled() {
+async fn the_query_of_a_cancelled_call_is_cancelled() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
     let rpc = Rpc::connect(&mesh).await;
@@ -96,7 +96,7 @@ async fn the_query_of_a_call_that_is_taken_back_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_call_of_a_workload_that_has_gone_is_unavailable_at_once() {
+async fn a_call_to_a_stopped_workload_is_unavailable_at_once() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
     let rpc = Rpc::connect(&mesh).await;

@@ -61,7 +61,7 @@ async fn a_download_has_the_bytes_that_it_has_over_http() {
 }
 
 #[tokio::test]
-async fn a_download_longer_than_its_call_may_take_ends_with_that_status() {
+async fn a_download_that_exceeds_its_deadline_ends_with_deadline_exceeded() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let rpc = Rpc::connect(&mesh).await;

@@ -55,7 +55,7 @@ async fn metadata_over_the_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_none_is_not_implemented() {
+async fn an_unknown_method_is_unimplemented() {
     let rpc = rpc().await;
     for path in
         ["/api.v2.Query/Nothing", "/api.v2.Nobody/ListAccounts", "/api.v3.Query/ListAccounts", "/", "/x"]
@@ -66,7 +66,7 @@ async fn a_name_that_is_none_is_not_implemented() {
 }
 
 #[tokio::test]
-async fn what_does_not_decode_is_malformed() {
+async fn a_message_that_does_not_decode_is_invalid_argument() {
     let rpc = rpc().await;
     for message in [&[0x0a, 1, 0xff][..], &[0x0a, 9, b'x'], &[0x07], &[0xff; 20]] {
         let called = Call { message: Bytes::copy_from_slice(message), ..accounts() };
@@ -75,7 +75,7 @@ async fn what_does_not_decode_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_compressed_message_is_not_taken_and_the_client_told_what_is() {
+async fn a_compressed_message_is_refused_with_the_accepted_encodings() {
     let rpc = rpc().await;
     let mut request = Request::new(accounts().message);
     request.metadata_mut().insert("grpc-encoding", MetadataValue::from_static("gzip"));
@@ -85,7 +85,7 @@ async fn a_compressed_message_is_not_taken_and_the_client_told_what_is() {
 }
 
 #[tokio::test]
-async fn a_timeout_that_is_none_is_refused_and_one_of_nothing_is_over() {
+async fn an_invalid_timeout_is_refused_and_a_zero_timeout_has_expired() {
     let rpc = rpc().await;
     let with = |timeout: &'static str| {
         let mut request = Request::new(accounts().message);
@@ -100,7 +100,7 @@ async fn a_timeout_that_is_none_is_refused_and_one_of_nothing_is_over() {
 }
 
 #[tokio::test]
-async fn over_http_1_it_is_refused_and_web_forms_of_it_are_no_grpc() {
+async fn grpc_over_http_1_is_refused_and_grpc_web_is_not_supported() {
     let mesh_client = MeshClient::fixture().await;
     let post = |path: &'static str, kind: &'static str| {
         let request = mesh_client.request(Method::POST, path).header("content-type", kind);

@@ -50,7 +50,7 @@ async fn other_than(watched: &mut Streaming<HealthCheckResponse>, status: Servin
 }
 
 #[tokio::test]
-async fn health_follows_whether_a_workload_is_there() {
+async fn health_is_serving_while_a_workload_has_a_replica() {
     let database = fixture::database().await;
     let mut mesh = Mesh::configure(&database).without("tx-relay").start().await;
     let (connection, origin) = Rpc::connect(&mesh).await.connection();
@@ -88,7 +88,7 @@ async fn health_follows_whether_a_workload_is_there() {
 }
 
 #[tokio::test]
-async fn a_client_can_learn_the_whole_contract_by_reflection() {
+async fn reflection_describes_the_whole_contract() {
     let (connection, origin) = Rpc::connect(&fixture::mesh().await.mesh).await.connection();
     let mut client = ServerReflectionClient::with_origin(connection.clone(), origin.clone());
     let ask = |request| ServerReflectionRequest { host: String::new(), message_request: Some(request) };

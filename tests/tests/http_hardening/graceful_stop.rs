@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::http_hardening::{SOUND, answer, connect, rest};
 
 #[tokio::test]
-async fn a_kept_connection_learns_of_a_stop_by_its_next_answer() {
+async fn a_keep_alive_connection_gets_connection_close_with_its_next_answer_after_a_stop() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let mut connections = Vec::new();
@@ -38,7 +38,7 @@ async fn a_kept_connection_learns_of_a_stop_by_its_next_answer() {
 }
 
 #[tokio::test]
-async fn an_edge_without_connections_stops_at_once_and_one_whose_clients_say_nothing_soon() {
+async fn an_edge_stops_at_once_without_connections_and_soon_with_idle_ones() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let mut silent = connect(&mesh.url()).await;

@@ -84,7 +84,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_connection_of_http_2_says_what_it_may_hold_and_answers() {
+async fn an_http_2_connection_announces_its_limits_and_answers() {
     let mesh = MeshClient::fixture().await;
     let mut client = Client::connect(mesh.url()).await;
     let settings = client.next(SETTINGS).await.expect("the edge says its settings");
@@ -121,7 +121,7 @@ fn fields(path: &str, fields: &[(&[u8], &str)]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_request_for_no_host_is_refused_and_others_of_its_connection_are_answered() {
+async fn an_http_2_request_with_an_invalid_host_is_refused_and_others_on_its_connection_answered() {
     const AUTHORITY: &[u8] = b"\x01";
     const HOST: &[u8] = b"\x00\x04host";
     const GRPC: (&[u8], &str) = (b"\x00\x0ccontent-type", "application/grpc");
@@ -171,7 +171,7 @@ fn is_status_400(block: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_back_what_it_asks_again_and_again_is_sent_away() {
+async fn a_client_that_keeps_resetting_its_streams_is_disconnected() {
     let mesh = MeshClient::fixture().await;
     let mut client = Client::connect(mesh.url()).await;
     let mut burst = Vec::new();
@@ -190,7 +190,7 @@ async fn a_client_that_takes_back_what_it_asks_again_and_again_is_sent_away() {
 }
 
 #[tokio::test]
-async fn a_connection_of_http_2_hears_of_a_stop_at_once_and_is_answered_what_it_had_asked() {
+async fn an_http_2_connection_gets_goaway_at_a_stop_and_pending_requests_are_answered() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let mut client = Client::connect(&mesh.url()).await;

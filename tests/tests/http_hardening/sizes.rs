@@ -105,7 +105,7 @@ fn bodies() -> Vec<(String, String, u16)> {
 
 /// Too many headers, and far too large heads, are refused by the HTTP parser itself, without a body.
 #[tokio::test]
-async fn a_head_that_the_parser_refuses_is_refused() {
+async fn a_head_above_the_parsers_limits_is_refused() {
     let mesh = MeshClient::fixture().await;
     let many = |count: usize| (1..count).map(|at| format!("X-{at}: y\r\n")).collect::<String>();
     for (target, headers) in [
@@ -123,7 +123,7 @@ async fn a_head_that_the_parser_refuses_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_by_its_kind_and_what_just_fits_is_answered() {
+async fn oversized_requests_get_413_414_or_431_and_those_at_the_limit_are_answered() {
     let mesh = MeshClient::fixture().await;
     let traffic = Traffic::start(&mesh);
     for requests in [urls(), header_blocks(), bodies()] {
@@ -142,7 +142,7 @@ async fn a_list_has_at_most_fifty_elements() {
 }
 
 #[tokio::test]
-async fn the_limits_of_requests_are_those_that_are_published() {
+async fn the_request_limits_are_the_published_ones() {
     let limits = MeshClient::fixture().await.get("/limits").await.json();
     for (name, value) in [
         ("bodyBytes", BODY_AT_MOST),

@@ -132,7 +132,7 @@ async fn is_refused_alone_and_behind_others(url: &str, refused: &str) {
 }
 
 #[tokio::test]
-async fn ambiguous_heads_are_refused_and_closed_and_what_was_sound_before_them_is_answered() {
+async fn ambiguous_heads_are_refused_and_closed_and_valid_requests_before_them_answered() {
     let mesh = MeshClient::fixture().await;
     let traffic = Traffic::start(&mesh);
     for head in HEADS {
@@ -142,7 +142,7 @@ async fn ambiguous_heads_are_refused_and_closed_and_what_was_sound_before_them_i
 }
 
 #[tokio::test]
-async fn ambiguous_bodies_are_refused_and_closed_whether_anybody_wants_them_or_not() {
+async fn ambiguous_bodies_are_refused_and_closed_even_when_no_body_is_expected() {
     let mesh = MeshClient::fixture().await;
     let traffic = Traffic::start(&mesh);
     for carrier in CARRIERS {
@@ -171,7 +171,7 @@ async fn a_client_that_goes_on_sending_still_reads_why_it_is_refused() {
 }
 
 #[tokio::test]
-async fn sound_requests_in_a_pipeline_are_all_answered_in_their_order() {
+async fn valid_pipelined_requests_are_answered_in_order() {
     let mesh = MeshClient::fixture().await;
     let traffic = Traffic::start(&mesh);
     let chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -116,7 +116,7 @@ async fn idle_connection(url: &str) {
 }
 
 #[tokio::test]
-async fn late_heads_are_closed_late_bodies_answered_and_others_do_not_notice() {
+async fn late_heads_are_closed_late_bodies_answered_and_other_clients_unaffected() {
     let database = mesh_tests::fixture::database().await;
     let late = LATE.as_millis().to_string();
     let mesh = Mesh::configure(&database)

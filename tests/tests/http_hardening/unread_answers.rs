@@ -39,7 +39,7 @@ fn tx_queue_bytes(edge: u16, client: u16) -> usize {
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn an_answer_that_nobody_reads_stays_in_the_edge() {
+async fn unread_answers_do_not_fill_the_kernels_send_buffer() {
     let mesh = MeshClient::fixture().await;
     let traffic = Traffic::start(&mesh);
     let length = mesh.get(LARGE).await.body.len();

@@ -31,7 +31,7 @@ fn etag(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn j13_data_operations_tell_the_newest_block_and_others_do_not() {
+async fn j13_only_data_operations_name_the_newest_block() {
     let mesh = MeshClient::fixture().await;
     for (operation, path) in cases::answered() {
         let answer = mesh.get(&path).await;
@@ -45,7 +45,7 @@ async fn j13_data_operations_tell_the_newest_block_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn j13_an_empty_page_and_an_unknown_party_tell_the_newest_block_too() {
+async fn j13_an_empty_page_and_an_unknown_party_name_the_newest_block() {
     let mesh = MeshClient::fixture().await;
     for path in [
         format!("/accounts?party={NOBODY}"),
@@ -149,7 +149,7 @@ async fn j13_a_new_block_makes_a_new_tag() {
 }
 
 #[tokio::test]
-async fn j13_without_a_block_nothing_is_told() {
+async fn j13_without_a_block_there_are_no_freshness_headers() {
     let mesh = MeshClient::empty().await;
     for path in
         ["/accounts", "/api/v2/delegations", "/api/v2/upgrade/proposals", "/api/v2/rewards/epoch/summaries"]

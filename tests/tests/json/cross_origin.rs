@@ -110,7 +110,7 @@ async fn j14_origins_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn trace_headers_are_taken_whatever_they_hold() {
+async fn trace_headers_with_any_value_are_accepted() {
     let mesh = MeshClient::fixture().await;
     for traceparent in [
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",

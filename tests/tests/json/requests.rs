@@ -136,7 +136,7 @@ async fn j10_a_short_asset_keeps_its_case() {
 }
 
 #[tokio::test]
-async fn j11_what_is_unknown_is_ignored() {
+async fn j11_unknown_parameters_and_fields_are_ignored() {
     let mesh = MeshClient::fixture().await;
     let strange =
         "foo=1&foo=2&pagination=1&pagination.size=x&pagination.first.x=y&filter=&=&&%00=%FF&PARTY=x";

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_fault_is_seen() {
+    fn every_kind_of_fault_is_found() {
         let withdrawal = Contract::get().pool().get_message_by_name("api.v2.Withdrawal").expect("declared");
         let good = json!({"id": "", "partyId": "", "amount": "", "asset": "", "status": "STATUS_OPEN", "ref": "",
             "txHash": "", "createdTimestamp": "0", "withdrawnTimestamp": "-1", "ext": {}});

@@ -46,7 +46,7 @@ async fn j15_answers_above_one_kibibyte_are_compressed_when_the_client_takes_it(
 }
 
 #[tokio::test]
-async fn j15_what_the_client_says_of_gzip_counts() {
+async fn j15_the_accept_encoding_header_decides_on_gzip() {
     let mesh = MeshClient::fixture().await;
     for (accepted, expected) in [
         ("gzip", Some("gzip")),
@@ -67,7 +67,7 @@ async fn j15_what_the_client_says_of_gzip_counts() {
 }
 
 #[tokio::test]
-async fn j15_errors_tell_caches_what_they_vary_by() {
+async fn j15_errors_have_a_vary_header() {
     let mesh = MeshClient::fixture().await;
     for path in ["/nowhere", "/accounts?party=x", "/transaction"] {
         assert_eq!(mesh.get(path).await.header("vary"), Some("Accept-Encoding"), "{path}");

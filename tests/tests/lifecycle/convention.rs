@@ -32,7 +32,7 @@ fn has_identity(said: &Value, kind: &str) {
 }
 
 #[tokio::test]
-async fn every_service_tells_who_it_is_and_what_it_answers() {
+async fn every_service_publishes_its_identity_and_operations() {
     let database = fixture::database().await;
     let node = DevNode::start().await;
     let mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "told");

@@ -28,7 +28,7 @@ const SOON: Duration = Duration::from_secs(5);
 const STARTED: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn a_service_that_is_asked_to_stop_takes_nothing_new_and_answers_what_it_has_taken() {
+async fn a_stopping_service_accepts_no_requests_and_answers_pending_ones() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let mesh_client = MeshClient::new(&mesh);
@@ -52,7 +52,7 @@ async fn a_service_that_is_asked_to_stop_takes_nothing_new_and_answers_what_it_h
 }
 
 #[tokio::test]
-async fn a_query_that_never_ends_does_not_hold_a_stop_for_longer_than_its_grace() {
+async fn an_endless_query_does_not_delay_a_stop_beyond_its_grace() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_STOP_GRACE_S", "1").start().await;
     let mesh_client = MeshClient::new(&mesh);
@@ -70,7 +70,7 @@ async fn a_query_that_never_ends_does_not_hold_a_stop_for_longer_than_its_grace(
 }
 
 #[tokio::test]
-async fn an_edge_that_is_asked_to_stop_answers_what_it_has_taken_and_closes() {
+async fn a_stopping_edge_answers_pending_requests_and_closes() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let locked = TableLock::acquire(&database, TABLE).await;
@@ -106,7 +106,7 @@ async fn a_submission_that_waits_for_a_block_is_answered_before_its_edge_ends() 
 }
 
 #[tokio::test]
-async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
+async fn a_killed_service_is_unavailable_at_once_and_answers_after_a_restart() {
     let database = fixture::database().await;
     let mut mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
     let mesh_client = MeshClient::new(&mesh);
@@ -124,7 +124,7 @@ async fn a_service_that_is_killed_is_missed_at_once_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_request_that_dies_with_its_only_service_is_answered_long_before_its_deadline() {
+async fn a_request_whose_only_service_is_killed_fails_long_before_its_deadline() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let mesh_client = MeshClient::new(&mesh);
@@ -140,7 +140,7 @@ async fn a_request_that_dies_with_its_only_service_is_answered_long_before_its_d
 }
 
 #[tokio::test]
-async fn the_query_of_a_client_that_goes_away_is_cancelled() {
+async fn the_query_of_a_client_that_disconnects_is_cancelled() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
     let locked = TableLock::acquire(&database, TABLE).await;
@@ -167,7 +167,7 @@ async fn the_query_of_a_client_that_goes_away_is_cancelled() {
 }
 
 #[tokio::test]
-async fn services_that_start_before_database_and_bus_are_ready_once_these_come() {
+async fn services_started_before_database_and_bus_become_ready_with_them() {
     let database = fixture::database().await;
     let to_database = ProxiedServer::start_cut(database.url()).await;
     let to_bus = ProxiedServer::start_cut(bus().await.url()).await;
@@ -188,7 +188,7 @@ async fn services_that_start_before_database_and_bus_are_ready_once_these_come()
 }
 
 #[tokio::test]
-async fn a_service_says_all_mistakes_of_its_configuration_and_leaves_with_64() {
+async fn a_service_reports_all_configuration_errors_and_exits_with_64() {
     for (name, variables, mentioned) in [
         ("query", vec![("MESH_PAGE_MAX", "many"), ("MESH_QUERY_TIMEOUT_MS", "0")], "MESH_DATABASE_URL"),
         (

@@ -56,7 +56,7 @@ async fn until_served(mesh: &Mesh, from: u8) -> Connection {
 }
 
 #[tokio::test]
-async fn a_connection_too_many_is_told_so_and_one_address_does_not_take_all() {
+async fn connections_above_the_limit_get_503_and_one_address_cannot_take_all() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_EDGE_CONNECTIONS", "8").start().await;
     let mut greedy = Vec::new();
@@ -101,7 +101,7 @@ fn with_files(folder: &Path, files: u32) {
 }
 
 #[tokio::test]
-async fn with_few_files_new_ones_are_refused_open_ones_served_and_nothing_spins() {
+async fn with_few_file_descriptors_new_connections_are_refused_and_open_ones_served_without_a_busy_loop() {
     let (database, folder) = (fixture::database().await, tempfile::tempdir().unwrap());
     with_files(folder.path(), 256);
     let mesh = Mesh::configure(&database)
@@ -147,7 +147,7 @@ fn files(pid: u32) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn without_any_file_left_a_connection_is_refused_all_the_same() {
+async fn without_a_free_file_descriptor_a_connection_is_still_refused_properly() {
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let mut open = connect(&mesh, 2).await;

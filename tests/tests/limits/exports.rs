@@ -47,7 +47,7 @@ async fn until_waiting(mesh_client: &MeshClient) -> JoinHandle<Answer> {
 }
 
 #[tokio::test]
-async fn one_download_more_than_allowed_is_refused_until_another_is_over_or_its_reader_gone() {
+async fn a_download_above_the_limit_is_refused_until_another_ends_or_its_client_disconnects() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database)
         .env("MESH_EDGE_EXPORTS_PER_ADDRESS", "2")

@@ -64,7 +64,7 @@ async fn vital_is_answered(mesh: &Mesh, mesh_client: &MeshClient, client: &str) 
 }
 
 #[tokio::test]
-async fn an_operation_that_became_slow_leaves_room_for_the_others() {
+async fn a_slow_operation_leaves_permits_for_the_others() {
     let database = fixture::database().await;
     let mesh = narrow(Mesh::configure(&database)).start().await;
     let mesh_client = MeshClient::new(&mesh);
@@ -87,7 +87,7 @@ async fn an_operation_that_became_slow_leaves_room_for_the_others() {
 }
 
 #[tokio::test]
-async fn one_client_leaves_room_for_the_others() {
+async fn one_client_leaves_permits_for_the_others() {
     let database = fixture::database().await;
     let mesh = narrow(Mesh::configure(&database)).start().await;
     let (mesh_client, greedy) = (MeshClient::new(&mesh), "203.0.113.9");
@@ -112,7 +112,7 @@ async fn one_client_leaves_room_for_the_others() {
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_wants_takes_no_place_while_it_comes() {
+async fn an_ignored_body_takes_no_permit_while_it_arrives() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_EDGE_IN_FLIGHT", "1").start().await;
     let mut slow = Vec::new();

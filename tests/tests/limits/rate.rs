@@ -44,7 +44,7 @@ async fn use_up(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_is_refused_told_when_to_come_again_and_not_banned() {
+async fn a_client_above_the_rate_limit_gets_429_with_retry_after_and_is_not_banned() {
     let database = fixture::database().await;
     let mesh = limited(Mesh::configure(&database)).start().await;
     let mesh_client = MeshClient::new(&mesh);
@@ -124,7 +124,7 @@ async fn over_grpc_the_limit_is_the_same_one_and_health_is_answered() {
 }
 
 #[tokio::test]
-async fn clients_behind_a_trusted_proxy_are_told_apart_and_cannot_choose_who_they_are() {
+async fn clients_behind_a_trusted_proxy_are_distinguished_and_cannot_forge_their_address() {
     let database = fixture::database().await;
     let mesh = limited(Mesh::configure(&database))
         .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8,10.0.0.0/8")
@@ -158,7 +158,7 @@ async fn clients_behind_a_trusted_proxy_are_told_apart_and_cannot_choose_who_the
 }
 
 #[tokio::test]
-async fn without_a_limit_nobody_is_refused_or_told() {
+async fn without_a_rate_limit_no_request_is_refused_and_no_header_sent() {
     let mesh_client = MeshClient::fixture().await;
     for _ in 0..2 * BURST {
         let answer = mesh_client.get(HOT).await;

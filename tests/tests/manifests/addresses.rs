@@ -71,7 +71,7 @@ fn fault_of_server(overlay: &Overlay, service: &Value, certified: &BTreeSet<&str
 }
 
 #[test]
-fn whatever_is_one_address_outlives_its_pod() {
+fn every_single_address_outlives_its_pod() {
     for overlay in overlays() {
         assert_eq!(faults(overlay), Vec::<String>::new(), "{}", overlay.name);
         let requested_hosts = hosts(overlay);
@@ -85,7 +85,7 @@ fn whatever_is_one_address_outlives_its_pod() {
 }
 
 #[test]
-fn an_address_that_goes_with_its_pod_is_found() {
+fn an_address_that_ends_with_its_pod_is_found() {
     for overlay in overlays() {
         let bus = if overlay.name == "dev" { "nats" } else { "nats-2" };
         for (name, path, value) in [
@@ -111,7 +111,7 @@ fn an_address_that_goes_with_its_pod_is_found() {
 /// A bus server of a cluster moves its clients to the others before it ends; for a single one that would only
 /// make its restart longer.
 #[test]
-fn a_bus_server_leaves_as_a_lame_duck_where_there_are_others() {
+fn a_bus_server_of_a_cluster_stops_in_lame_duck_mode() {
     for overlay in overlays() {
         let replicas = overlay.find("StatefulSet", "nats").unwrap()["spec"]["replicas"].as_u64().unwrap();
         let container = &overlay.pod("nats")["spec"]["containers"][0];

@@ -42,7 +42,7 @@ fn faults(compose: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_file_is_what_the_schema_of_compose_says() {
+fn the_file_conforms_to_the_schema_of_compose() {
     let mut compose = compose();
     assert_eq!(faults(&compose), Vec::<String>::new());
     compose["services"]["edge"]["healtcheck"] = json!({});
@@ -50,7 +50,7 @@ fn the_file_is_what_the_schema_of_compose_says() {
 }
 
 #[test]
-fn every_block_is_closed() {
+fn every_block_is_restricted() {
     let compose = compose();
     for (name, block) in blocks(&compose) {
         assert_eq!(block["read_only"], true, "{name}");
@@ -83,7 +83,7 @@ fn every_block_is_closed() {
 }
 
 #[test]
-fn a_service_is_set_as_in_the_cluster() {
+fn a_service_is_configured_as_in_the_cluster() {
     let compose = compose();
     for name in SERVICES {
         let block = &compose["services"][name];
@@ -124,7 +124,7 @@ fn images() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn images_are_of_the_same_versions_as_in_the_cluster() {
+fn images_have_the_same_versions_as_in_the_cluster() {
     let (compose, dockerfile) = (compose(), read("Dockerfile"));
     let versions = images();
     let mut named = BTreeSet::new();
@@ -151,7 +151,7 @@ fn images_are_of_the_same_versions_as_in_the_cluster() {
 
 /// The script creates exactly the passwords that the blocks and the bus server's users need.
 #[test]
-fn the_passwords_that_are_made_are_those_of_the_users() {
+fn the_generated_passwords_are_those_of_the_users() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("secrets.sh");
     fs::copy(path("compose/secrets.sh"), &script).unwrap();

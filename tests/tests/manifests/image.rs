@@ -56,7 +56,7 @@ fn sent_to_a_builder(to: &Path) {
 }
 
 #[test]
-fn what_is_sent_to_a_builder_is_a_workspace_whose_programs_are_built_from_new_sources() {
+fn the_build_context_is_a_complete_workspace_and_changed_sources_are_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     let (source, root) = (folder.path().join("src"), folder.path().join("root"));
     sent_to_a_builder(&source);

@@ -198,7 +198,7 @@ fn expected(overlay: &Overlay) -> BTreeSet<String> {
 }
 
 #[test]
-fn exactly_the_pairs_that_talk_may() {
+fn exactly_the_intended_connections_are_allowed() {
     for overlay in overlays() {
         let (talks, expected) = (talks(overlay), expected(overlay));
         let surplus: Vec<_> = talks.difference(&expected).collect();
@@ -212,7 +212,7 @@ fn exactly_the_pairs_that_talk_may() {
 }
 
 #[test]
-fn a_policy_that_goes_or_comes_is_seen() {
+fn a_removed_or_added_policy_is_found() {
     for overlay in overlays() {
         let policies =
             overlay.of_kind("NetworkPolicy").map(|policy| text(policy, "/metadata/name").to_owned());

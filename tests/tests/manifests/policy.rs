@@ -253,7 +253,7 @@ fn faults_of_ports(overlay: &Overlay, name: &str) -> Vec<String> {
 
 /// A violation of each rule is found.
 #[test]
-fn what_is_not_restricted_is_found() {
+fn unrestricted_pods_are_found() {
     let Some(overlay) = overlays().first() else { return };
     for (place, value, complaint) in [
         ("/spec/automountServiceAccountToken", json!(true), "no token"),
@@ -305,7 +305,7 @@ fn what_is_not_restricted_is_found() {
 /// Config maps, secrets and claims that a pod refers to exist, or are listed where operators are told what to
 /// create.
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_resolves() {
     let guide = crate::manifests::read("docs/operations/kubernetes.md");
     for overlay in overlays() {
         let mut secrets = BTreeSet::new();

@@ -32,7 +32,7 @@ fn faults_by(validator: &Validator, object: &Value) -> Vec<String> {
 }
 
 #[test]
-fn every_object_is_what_its_schema_says() {
+fn every_object_conforms_to_its_schema() {
     for overlay in overlays() {
         assert!(overlay.objects.len() > 40, "{} has {} objects", overlay.name, overlay.objects.len());
         let mut validators = BTreeMap::new();
@@ -49,7 +49,7 @@ fn every_object_is_what_its_schema_says() {
 
 /// An unknown field is found in a built-in kind and in each custom one.
 #[test]
-fn what_is_not_in_a_schema_is_found() {
+fn unknown_fields_are_found() {
     let Some(production) = overlays().iter().find(|overlay| overlay.name == "production") else { return };
     for (kind, name, pointer, wrong) in [
         ("Deployment", "edge", "/spec/template/spec/containers/0", json!({"readinesProbe": {}})),

@@ -70,7 +70,7 @@ async fn address(node: &mut Child) -> String {
 }
 
 #[tokio::test]
-async fn an_empty_database_becomes_a_mesh_that_says_when_it_is_ready() {
+async fn an_empty_database_is_migrated_and_a_service_becomes_ready() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::empty().await;
     let (url, file, password) = apart(database.url(), folder.path());
@@ -151,7 +151,7 @@ async fn stopped(process: &mut Child) -> ExitStatus {
 
 /// The configuration of `MESH_CONSENSUS=cometbft`.
 #[tokio::test]
-async fn a_real_node_goes_on_where_the_demo_network_ends() {
+async fn cometbft_continues_from_the_demo_networks_last_block() {
     let Some(cometbft) = find_cometbft() else { return say("skipped, CometBFT is not on the PATH") };
     let folder = tempfile::tempdir().unwrap();
     let database = Database::fresh().await;
@@ -179,7 +179,7 @@ async fn a_real_node_goes_on_where_the_demo_network_ends() {
 }
 
 #[tokio::test]
-async fn an_argument_that_is_not_known_is_refused() {
+async fn an_unknown_argument_is_refused() {
     for service in crate::manifests::SERVICES {
         let mut wrong = program(service, &[]);
         wrong.arg("--port=1");

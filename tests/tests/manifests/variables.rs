@@ -89,7 +89,7 @@ pub(crate) fn may_be_set(name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_variable_in_a_manifest_is_one_that_somebody_reads() {
+fn every_variable_in_a_manifest_is_read_by_its_program() {
     for overlay in overlays() {
         for name in SERVICES.into_iter().chain(["migrate", "node"]) {
             if !overlay.templates().any(|(of, _)| of == name) {
@@ -108,7 +108,7 @@ fn every_variable_in_a_manifest_is_one_that_somebody_reads() {
 }
 
 #[test]
-fn every_variable_that_is_read_is_told_and_no_other() {
+fn the_documented_variables_are_those_that_are_read() {
     for service in SERVICES {
         let documented_names: BTreeSet<_> = documented(service)
             .into_keys()
@@ -155,7 +155,7 @@ fn every_file_that_a_variable_names_is_mounted() {
 }
 
 #[test]
-fn production_speaks_tls_with_bus_and_database() {
+fn production_uses_tls_for_bus_and_database() {
     let Some(production) = overlays().iter().find(|overlay| overlay.name == "production") else { return };
     for name in SERVICES.into_iter().chain(["migrate"]) {
         let variables = production.variables(name);

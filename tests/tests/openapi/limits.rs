@@ -6,7 +6,7 @@ use mesh_tests::{client::MeshClient, fixture};
 use crate::openapi::document::Document;
 
 #[tokio::test]
-async fn limits_that_are_set_are_told_and_hold() {
+async fn configured_limits_are_shown_and_enforced() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database)
         .env("MESH_PAGE_DEFAULT", "1")

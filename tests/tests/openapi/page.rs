@@ -23,7 +23,7 @@ fn named<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn everything_that_the_page_loads_is_here() {
+async fn everything_that_the_page_loads_comes_from_the_gateway() {
     let mesh_client = MeshClient::fixture().await;
     let page = mesh_client.get("/docs").await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
@@ -59,7 +59,7 @@ async fn everything_that_the_page_loads_is_here() {
 }
 
 #[tokio::test]
-async fn the_page_may_ask_this_gateway_alone_and_runs_no_script_of_its_own_text() {
+async fn the_policy_allows_requests_to_this_gateway_only_and_no_inline_script() {
     let mesh_client = MeshClient::fixture().await;
     let page = mesh_client.get("/docs").await;
     let policy = page.header("content-security-policy").unwrap();

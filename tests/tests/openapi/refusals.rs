@@ -22,7 +22,7 @@ async fn wrong(
 }
 
 #[tokio::test]
-async fn what_is_refused_for_its_parameters_is_refused_as_documented() {
+async fn invalid_parameters_are_refused_as_documented() {
     let mesh_client = MeshClient::fixture().await;
     let document = Document::fetch(&mesh_client).await;
     let values = Values::read(&fixture::database().await).await;
@@ -98,7 +98,7 @@ async fn bodies_are_answered_as_documented() {
 }
 
 #[tokio::test]
-async fn services_that_are_away_are_told_of_as_documented() {
+async fn stopped_services_are_reported_as_documented() {
     let database = fixture::database().await;
     let mesh =
         Mesh::configure(&database).without("query").without("node-info").without("export").start().await;
@@ -118,7 +118,7 @@ async fn services_that_are_away_are_told_of_as_documented() {
 }
 
 #[tokio::test]
-async fn what_the_document_does_not_tell_is_seen() {
+async fn undocumented_answers_are_found() {
     let mesh_client = MeshClient::fixture().await;
     let document = Document::fetch(&mesh_client).await;
     let operation = document.operation("GetWithdrawal");

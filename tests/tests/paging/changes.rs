@@ -87,7 +87,7 @@ async fn walk(mesh: &MeshClient, churn: &mut Churn, size: usize, backwards: bool
 }
 
 #[tokio::test]
-async fn p7_rows_that_come_and_go_while_walking_hide_no_other_row_and_repeat_none() {
+async fn p7_rows_inserted_and_deleted_during_a_walk_hide_or_repeat_no_other_row() {
     let database = Database::fresh().await;
     let mesh = Mesh::start(&database).await;
     let mesh = MeshClient::new(&mesh);
@@ -109,7 +109,7 @@ async fn p7_rows_that_come_and_go_while_walking_hide_no_other_row_and_repeat_non
 /// The store alternates between two contents, each change in one transaction. A page read from both would
 /// have flags that do not fit its edges.
 #[tokio::test]
-async fn p11_edges_and_flags_of_a_page_are_of_one_moment() {
+async fn p11_edges_and_flags_of_a_page_are_from_one_snapshot() {
     let database = Database::fresh().await;
     let mesh = Mesh::start(&database).await;
     let mesh = MeshClient::new(&mesh);

@@ -68,7 +68,7 @@ async fn p7_a_cursor_stays_valid_over_a_restart_and_on_another_replica() {
 /// A cursor of the client's own may lie between two rows, also between two times that the store can
 /// distinguish.
 #[tokio::test]
-async fn p7_a_position_between_two_rows_is_a_place_like_any_other() {
+async fn p7_a_position_between_two_rows_is_valid() {
     let (mesh, views) = seven().await;
     for view in &views {
         let list = view.list;
@@ -152,7 +152,7 @@ async fn p8_the_standard_alphabet_and_padding_are_taken() {
 }
 
 #[tokio::test]
-async fn p6_what_is_no_cursor_of_this_list_is_refused() {
+async fn p6_an_invalid_cursor_or_one_of_another_list_is_refused() {
     let (mesh, views) = seven().await;
     for view in &views {
         let list = view.list;

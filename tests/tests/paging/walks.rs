@@ -70,7 +70,7 @@ async fn delegations_are_walked_each_once() {
 /// Pages from positions between, before and behind all rows, also with filters that the position's row does
 /// not pass (P12).
 #[tokio::test]
-async fn any_position_is_a_place_in_any_view() {
+async fn any_position_is_valid_in_any_view() {
     for lists in RandomLists::all().await {
         let mesh = lists.mesh_client();
         for list in LISTS {

@@ -28,7 +28,7 @@ fn number(variable: &str, default: usize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_requests_are_refused_in_form_and_harm_nothing() {
+async fn hostile_requests_are_refused_in_the_contracts_form_and_harm_nothing() {
     let requests = number("MESH_TEST_HOSTILE_REQUESTS", 10_000);
     let seed = number("MESH_TEST_SEED", 20_230_620) as u64;
     let database = fixture::database().await;

@@ -79,7 +79,7 @@ async fn await_line(mesh: &Mesh, service: &str, line: &str) {
 }
 
 #[tokio::test]
-async fn what_is_served_is_what_is_listed() {
+async fn the_served_metrics_are_the_documented_ones() {
     let (node, database) = tokio::join!(DevNode::start(), fixture::database());
     let mesh = Mesh::configure(&database)
         .env("MESH_NODE_URL", node.url())

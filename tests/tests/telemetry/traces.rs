@@ -85,7 +85,7 @@ async fn a_read_is_one_trace_from_the_edge_to_the_database() {
 }
 
 #[tokio::test]
-async fn a_client_that_wants_no_record_leaves_none_and_a_failure_is_told() {
+async fn an_unsampled_trace_is_not_recorded_and_a_failure_is_marked() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
     let setup = with_collector(Mesh::configure(&database), &collector).env(NO_CACHE.0, NO_CACHE.1);
     let mesh = setup.without("node-info").start().await;
@@ -129,7 +129,7 @@ async fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not()
 }
 
 #[tokio::test]
-async fn a_call_over_grpc_is_told_by_its_method() {
+async fn a_grpc_call_is_named_by_its_method() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
     let mesh = with_collector(Mesh::configure(&database), &collector).start().await;
     let called = Call::from_path("/accounts").unwrap();

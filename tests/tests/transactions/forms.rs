@@ -15,9 +15,9 @@ use crate::transactions::{Environment, body, hash, raw};
 on_both_nodes!(
     a_transaction_is_taken_refused_followed_and_found,
     a_check_submits_nothing,
-    a_full_mempool_is_429_and_a_node_that_is_away_503_with_a_time_to_come_back,
+    a_full_mempool_is_429_and_a_stopped_node_503_with_retry_after,
     the_height_is_the_nodes,
-    what_is_signed_with_the_answer_of_this_moment_is_taken,
+    a_transaction_made_from_the_current_height_answer_is_accepted,
 );
 
 async fn a_transaction_is_taken_refused_followed_and_found(kind: NodeKind) {
@@ -72,7 +72,7 @@ async fn a_check_submits_nothing(kind: NodeKind) {
     assert_eq!((answer.status, answer.json()["success"].clone()), (200, json!(true)), "{answer:?}");
 }
 
-async fn a_full_mempool_is_429_and_a_node_that_is_away_503_with_a_time_to_come_back(kind: NodeKind) {
+async fn a_full_mempool_is_429_and_a_stopped_node_503_with_retry_after(kind: NodeKind) {
     let limits = Limits { mempool_txs: 1, ..Limits::default() };
     let mut environment = Environment::start_with(kind, DevNode::configure().limits(limits)).await;
     let first = environment.node.transaction(1, "1").await;
@@ -104,7 +104,7 @@ async fn the_height_is_the_nodes(kind: NodeKind) {
     assert_eq!((answer.status, answer.json()), (200, expected));
 }
 
-async fn what_is_signed_with_the_answer_of_this_moment_is_taken(kind: NodeKind) {
+async fn a_transaction_made_from_the_current_height_answer_is_accepted(kind: NodeKind) {
     let environment =
         Environment::start_with(kind, DevNode::configure().every(Duration::from_millis(100))).await;
     let (mut heights, key) = (std::collections::BTreeSet::new(), Key::from_seed(&[3; 32]));
