@@ -6,7 +6,7 @@ use mesh_testbed::{Mesh, retry};
 use serde_json::Value;
 
 /// Time limit for a line to be written.
-const SOON: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// All access log lines so far.
 pub fn lines(mesh: &Mesh) -> Vec<Value> {
@@ -20,7 +20,7 @@ pub fn lines(mesh: &Mesh) -> Vec<Value> {
 /// # Panics
 /// When there is none within 10 s, or more than one.
 pub async fn line_with(mesh: &Mesh, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-    retry(SOON, async || {
+    retry(TIME_LIMIT, async || {
         let mut found: Vec<Value> = lines(mesh).into_iter().filter(&is_it).collect();
         assert!(found.len() < 2, "{what} is logged more than once: {found:?}");
         found.pop().ok_or_else(|| format!("{what} is not logged: {}", mesh.service("edge").log()))

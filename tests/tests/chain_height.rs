@@ -25,17 +25,17 @@ use tokio_postgres::Client;
 
 const READERS: usize = 8;
 /// Blocks before and after each recorded change.
-const AROUND: u64 = 3;
+const BLOCKS_AROUND: u64 = 3;
 /// Number of generated blocks; every other one changes all parameters.
-const MADE: u64 = 24;
+const GENERATED_BLOCKS: u64 = 24;
 /// Number of answers to wait for between a write to the store and one to the node.
 const ANSWERS: u64 = READERS as u64;
 /// Time limit for an answer to show a change.
-const SOON: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Whether the node or the store gets a block first.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum First {
+enum FirstWriter {
     Store,
     Node,
 }
@@ -47,7 +47,7 @@ struct Step {
     hash: String,
     time: String,
     changes: BTreeMap<String, String>,
-    first: First,
+    first_writer: FirstWriter,
 }
 
 /// The blocks around the recorded changes; the first one sets all parameters that were in force before it.
@@ -71,8 +71,9 @@ fn recorded() -> Option<Vec<Step>> {
         .map(height)
         .filter(|height| *height > 1)
         .collect();
-    let is_near =
-        |block: &&csv::StringRecord| changing.iter().any(|near| near.abs_diff(height(block)) <= AROUND);
+    let is_near = |block: &&csv::StringRecord| {
+        changing.iter().any(|near| near.abs_diff(height(block)) <= BLOCKS_AROUND)
+    };
     let mut near: Vec<&csv::StringRecord> = blocks.iter().filter(is_near).collect();
     near.sort_by_key(|block| height(block));
     let mut steps: Vec<Step> = near
@@ -82,7 +83,7 @@ fn recorded() -> Option<Vec<Step>> {
             hash: block[2].to_owned(),
             time: block[0].to_owned(),
             changes: changed.get(&block[0]).cloned().unwrap_or_default(),
-            first: First::Store,
+            first_writer: FirstWriter::Store,
         })
         .collect();
     assert_eq!(
@@ -97,7 +98,7 @@ fn recorded() -> Option<Vec<Step>> {
 
 /// Generated blocks; every other one changes all parameters at once.
 fn generated(after: u64) -> impl Iterator<Item = Step> {
-    (1..=MADE).map(move |number| {
+    (1..=GENERATED_BLOCKS).map(move |number| {
         let value = |key: &str, value: u64| (format!("spam.pow.{key}"), value.to_string());
         let all = [
             value("difficulty", number),
@@ -110,7 +111,7 @@ fn generated(after: u64) -> impl Iterator<Item = Step> {
             hash: format!("{number:064x}"),
             time: format!("2024-01-01 00:{:02}:{:02}+00", number / 60, number % 60),
             changes: if number % 2 == 1 { all.into() } else { BTreeMap::new() },
-            first: First::Node,
+            first_writer: FirstWriter::Node,
         }
     })
 }
@@ -131,7 +132,7 @@ fn answer(block: &Step, parameters: &BTreeMap<String, String>) -> Value {
 }
 
 /// The steps, and what the readers have observed of them.
-struct Play {
+struct Scenario {
     steps: Vec<Step>,
     /// The parameters in force after each step.
     parameters: Vec<BTreeMap<String, String>>,
@@ -146,11 +147,12 @@ struct Play {
     mesh: Mesh,
 }
 
-impl Play {
+impl Scenario {
     /// The correct answers while the node is at a step, one for each step that the store may be at meanwhile.
     fn correct_answers(&self, node: usize) -> impl Iterator<Item = (usize, Value)> {
-        let before = (self.steps[node].first == First::Node).then(|| node.saturating_sub(1));
-        let behind = self.steps.get(node + 1).filter(|next| next.first == First::Store).map(|_| node + 1);
+        let before = (self.steps[node].first_writer == FirstWriter::Node).then(|| node.saturating_sub(1));
+        let behind =
+            self.steps.get(node + 1).filter(|next| next.first_writer == FirstWriter::Store).map(|_| node + 1);
         let stores = before.into_iter().chain([node]).chain(behind);
         stores.map(move |store| (store, answer(&self.steps[node], &self.parameters[store])))
     }
@@ -193,25 +195,25 @@ impl Play {
     /// Waits until the service has received a block of the node.
     async fn node_height_reached(&self, height: u64) {
         let metric_line = format!("mesh_node_height {height}\n");
-        eventually(SOON, "the service does not hear of the node's block", async || {
+        eventually(TIME_LIMIT, "the service does not hear of the node's block", async || {
             self.mesh.service("node-info").admin("/metrics").await.text().contains(&metric_line)
         })
         .await;
     }
 
     async fn until(&self, otherwise: &str, is_so: impl Fn() -> bool) {
-        eventually(SOON, otherwise, async || is_so()).await;
+        eventually(TIME_LIMIT, otherwise, async || is_so()).await;
     }
 
     async fn write(&self, store: &mut Client, node: &Chain) {
         for (number, step) in self.steps.iter().enumerate().skip(1) {
-            match step.first {
-                First::Store => {
+            match step.first_writer {
+                FirstWriter::Store => {
                     to_store(store, step).await;
                     self.more_answers().await;
                     to_node(node, step).await;
                 }
-                First::Node => {
+                FirstWriter::Node => {
                     to_node(node, step).await;
                     self.node_height_reached(step.height).await;
                     // Three blocks at once, while requests that began before them are in flight.
@@ -274,7 +276,7 @@ async fn every_answer_is_consistent_while_the_parameters_change() {
     to_node(node.chain(), &steps[0]).await;
     let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url());
     let mesh = mesh.without("export").without("query").without("tx-relay").start().await;
-    let play = Arc::new(Play {
+    let scenario = Arc::new(Scenario {
         steps,
         parameters,
         done: AtomicUsize::new(1),
@@ -286,8 +288,8 @@ async fn every_answer_is_consistent_while_the_parameters_change() {
     });
     let mut readers = JoinSet::new();
     for _ in 0..READERS {
-        let play = Arc::clone(&play);
-        readers.spawn(async move { play.read().await });
+        let scenario = Arc::clone(&scenario);
+        readers.spawn(async move { scenario.read().await });
     }
     let reading = async {
         let mut answers = 0;
@@ -298,6 +300,6 @@ async fn every_answer_is_consistent_while_the_parameters_change() {
         answers
     };
     // Awaited together: if a reader fails, the writer would wait for answers without end.
-    let (answers, ()) = tokio::join!(reading, play.write(&mut store, node.chain()));
-    say(&format!("{answers} answers over {} blocks, none torn", play.steps.len()));
+    let (answers, ()) = tokio::join!(reading, scenario.write(&mut store, node.chain()));
+    say(&format!("{answers} answers over {} blocks, none torn", scenario.steps.len()));
 }

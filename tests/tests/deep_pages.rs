@@ -19,7 +19,7 @@ const PAGE: i64 = 100;
 /// Number of the deepest page that is read: the last one of a million rows.
 const DEEPEST: i64 = 10_000;
 /// Most buffers that a page may read when no row passes its filter: some index descents.
-const NEXT_TO_NOTHING: i64 = 40;
+const MAX_EMPTY_PAGE_BUFFERS: i64 = 40;
 
 /// A list and its SQL statement. Arguments are SQL literals.
 struct List {
@@ -91,9 +91,10 @@ impl List {
     async fn read(&self, client: &Client, descending: bool, position: &[String]) -> (i64, i64) {
         let (before, after) = self.filters;
         let walk = format!("{descending}, {}, {}", PAGE + 1, position.join(", "));
-        let given: Vec<_> = [before, &walk, after].into_iter().filter(|part| !part.is_empty()).collect();
+        let arguments: Vec<_> = [before, &walk, after].into_iter().filter(|part| !part.is_empty()).collect();
         client.batch_execute(&format!("DEALLOCATE ALL; PREPARE page AS {}", self.sql)).await.unwrap();
-        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page({})", given.join(", "));
+        let explain =
+            format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page({})", arguments.join(", "));
         let plan: Value = client.query_one(&explain, &[]).await.unwrap().get(0);
         let plan = &plan[0]["Plan"];
         assert_walks_indexes(plan, self.name);
@@ -128,7 +129,7 @@ impl List {
                 let position = unfiltered.position(client, descending, page).await;
                 let (rows, buffers) = self.read(client, descending, &position).await;
                 assert_eq!(rows, 1, "{}: one row that holds the head alone", self.name);
-                assert!(buffers <= NEXT_TO_NOTHING, "{}: {buffers} buffers", self.name);
+                assert!(buffers <= MAX_EMPTY_PAGE_BUFFERS, "{}: {buffers} buffers", self.name);
             }
         }
     }

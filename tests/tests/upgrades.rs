@@ -91,11 +91,11 @@ impl Network {
 
     /// Heights of the upgrades that rows of their own block or of earlier ones approve.
     async fn approved(&self) -> BTreeSet<u64> {
-        let told = "SELECT upgrade_block_height, network_release_tag, status::text, height
+        let approvals = "SELECT upgrade_block_height, network_release_tag, status::text, height
             FROM protocol_upgrade_proposals JOIN blocks USING (block_time) ORDER BY block_time";
-        let told = self.database.connect().await.query(told, &[]).await.unwrap();
+        let approvals = self.database.connect().await.query(approvals, &[]).await.unwrap();
         let mut approved = BTreeSet::new();
-        for row in told {
+        for row in approvals {
             let (height, tag, status): (i64, String, String) = (row.get(0), row.get(1), row.get(2));
             if row.get::<_, i64>(3) <= height {
                 match status.strip_prefix("PROTOCOL_UPGRADE_PROPOSAL_STATUS_").unwrap() {
@@ -108,19 +108,19 @@ impl Network {
     }
 
     /// A database that holds all blocks up to a height.
-    async fn up_to(&self, height: u64) -> Database {
+    async fn database_up_to(&self, height: u64) -> Database {
         let (from, part) = (self.database.connect().await, Database::fresh().await);
         let mut to = part.connect().await;
         let chain = copied(&from, "SELECT * FROM chain").await;
         let transaction = to.transaction().await.unwrap();
         insert(&transaction, "chain", chain).await;
         transaction.commit().await.unwrap();
-        self.give(&mut to, &format!("height <= {height}")).await;
+        self.write_blocks(&mut to, &format!("height <= {height}")).await;
         part
     }
 
     /// Writes all rows of the blocks that a SQL condition selects, in one transaction (W1).
-    async fn give(&self, to: &mut Client, which: &str) {
+    async fn write_blocks(&self, to: &mut Client, which: &str) {
         let from = self.database.connect().await;
         let transaction = to.transaction().await.unwrap();
         for table in tables(&from).await {
@@ -163,7 +163,7 @@ async fn networks() -> Vec<Network> {
     [Some(demo), recorded, upgraded].into_iter().flatten().collect()
 }
 
-fn told(spans: &[(u64, u64)]) -> String {
+fn spans_text(spans: &[(u64, u64)]) -> String {
     spans.iter().map(|(from, to)| format!("{from}-{to}")).collect::<Vec<_>>().join(" ")
 }
 
@@ -209,7 +209,7 @@ async fn every_segment_of_both_data_sets_ends_where_the_rule_says() {
             let mesh_client = MeshClient::new(&mesh);
             mesh_client.until_sealed(&spans).await;
             assert!(!is_ready(&mesh_client).await, "{}: its upgrade is long over", network.name);
-            say(&format!("{}, every {interval} blocks: {}", network.name, told(&spans)));
+            say(&format!("{}, every {interval} blocks: {}", network.name, spans_text(&spans)));
         }
     }
 }
@@ -218,23 +218,25 @@ async fn every_segment_of_both_data_sets_ends_where_the_rule_says() {
 async fn an_upgrade_is_ready_from_its_own_block_to_the_next() {
     for network in networks().await {
         let Some(height) = network.upgrade else { continue };
-        let database = network.up_to(height - 1).await;
+        let database = network.database_up_to(height - 1).await;
         let mut writer = database.connect().await;
         let mesh = mesh(&database, 1000).await;
         let mesh_client = MeshClient::new(&mesh);
         mesh_client.until_sealed(&network.spans(1000, height - 1).await).await;
         assert!(!is_ready(&mesh_client).await, "{}: block {height} is still to come", network.name);
 
-        network.give(&mut writer, &format!("height = {height}")).await;
+        network.write_blocks(&mut writer, &format!("height = {height}")).await;
         until_ready(&mesh_client, true).await;
         assert_eq!(newest_end(&mesh_client).await, height.to_string(), "{}: sealed first", network.name);
         mesh_client.until_sealed(&network.spans(1000, height).await).await;
         assert!(is_ready(&mesh_client).await, "{}: the next block is still to come", network.name);
 
-        network.give(&mut writer, &format!("height = {}", height + 1)).await;
+        network.write_blocks(&mut writer, &format!("height = {}", height + 1)).await;
         until_ready(&mesh_client, false).await;
         assert_eq!(newest_end(&mesh_client).await, height.to_string(), "{}", network.name);
-        network.give(&mut writer, &format!("height BETWEEN {} AND {}", height + 2, height + 30)).await;
+        network
+            .write_blocks(&mut writer, &format!("height BETWEEN {} AND {}", height + 2, height + 30))
+            .await;
         until_height(&mesh_client, height + 30).await;
         assert!(!is_ready(&mesh_client).await, "{}: a release makes blocks", network.name);
         say(&format!(

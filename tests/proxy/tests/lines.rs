@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-const SOON: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Long enough for bytes that are not delayed.
 const MOMENT: Duration = Duration::from_millis(150);
 
@@ -25,7 +25,7 @@ async fn listener_and_proxy() -> (TcpListener, Proxy) {
 /// Both ends of a connection through the proxy.
 async fn connected(listener: &TcpListener, proxy: &Proxy) -> (TcpStream, TcpStream) {
     let client = TcpStream::connect(proxy.address()).await.unwrap();
-    let (server, _) = timeout(SOON, listener.accept()).await.unwrap().unwrap();
+    let (server, _) = timeout(TIME_LIMIT, listener.accept()).await.unwrap().unwrap();
     (client, server)
 }
 
@@ -53,7 +53,8 @@ async fn there_and_back(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
         to.write_all(bytes).await.unwrap();
         to.shutdown().await.unwrap();
     };
-    let (_, read) = timeout(SOON, async { tokio::join!(sent, from.read_to_end(&mut back)) }).await.unwrap();
+    let (_, read) =
+        timeout(TIME_LIMIT, async { tokio::join!(sent, from.read_to_end(&mut back)) }).await.unwrap();
     read.unwrap();
     back
 }
@@ -70,7 +71,7 @@ async fn is_silent(stream: &mut TcpStream) -> bool {
 }
 
 async fn byte(stream: &mut TcpStream) -> u8 {
-    timeout(SOON, stream.read_u8()).await.unwrap().unwrap()
+    timeout(TIME_LIMIT, stream.read_u8()).await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -123,7 +124,7 @@ async fn a_slow_line_is_as_slow_as_asked() {
     let begun = Instant::now();
     client.write_all(&[0; 30_000]).await.unwrap();
     let mut all = vec![0; 30_000];
-    timeout(SOON, server.read_exact(&mut all)).await.unwrap().unwrap();
+    timeout(TIME_LIMIT, server.read_exact(&mut all)).await.unwrap().unwrap();
     // The last portion is written without a wait after it.
     assert!(begun.elapsed() >= Duration::from_millis(240), "{:?}", begun.elapsed());
 }
@@ -144,9 +145,9 @@ async fn a_stalled_line_loses_nothing_and_forwards_nothing() {
         assert!(sent < 64 << 20, "{sent}");
     }
     proxy.set(Line::default());
-    timeout(SOON, listener.accept()).await.unwrap().unwrap();
+    timeout(TIME_LIMIT, listener.accept()).await.unwrap().unwrap();
     let mut received = vec![0; sent + 1];
-    timeout(SOON, server.read_exact(&mut received)).await.unwrap().unwrap();
+    timeout(TIME_LIMIT, server.read_exact(&mut received)).await.unwrap().unwrap();
     assert!(received.iter().all(|byte| *byte == 1) && is_silent(&mut server).await);
     drop(newcomer);
 }
@@ -160,14 +161,14 @@ async fn both_ends_notice_a_cut_and_the_next_connection_works() {
         assert_eq!(byte(&mut server).await, 1);
         assert_eq!(proxy.cut(how), 1);
         for end in [&mut client, &mut server] {
-            let ended = timeout(SOON, end.read(&mut [0])).await.unwrap();
+            let ended = timeout(TIME_LIMIT, end.read(&mut [0])).await.unwrap();
             match how {
                 Cut::Reset => assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset),
                 Cut::Close => assert_eq!(ended.unwrap(), 0),
             }
         }
         drop((client, server));
-        timeout(SOON, async {
+        timeout(TIME_LIMIT, async {
             while proxy.open() > 0 {
                 sleep(Duration::from_millis(5)).await;
             }
@@ -186,19 +187,19 @@ async fn an_end_of_file_or_a_reset_is_forwarded_as_such() {
     // After the end of one direction the other one still works.
     let (mut client, mut server) = connected(&listener, &proxy).await;
     client.shutdown().await.unwrap();
-    assert_eq!(timeout(SOON, server.read(&mut [0])).await.unwrap().unwrap(), 0);
+    assert_eq!(timeout(TIME_LIMIT, server.read(&mut [0])).await.unwrap().unwrap(), 0);
     server.write_u8(3).await.unwrap();
     assert_eq!(byte(&mut client).await, 3);
     // A reset on one side is a reset on the other.
     let (client, mut server) = connected(&listener, &proxy).await;
     client.set_zero_linger().unwrap();
     drop(client);
-    let ended = timeout(SOON, server.read(&mut [0])).await.unwrap();
+    let ended = timeout(TIME_LIMIT, server.read(&mut [0])).await.unwrap();
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset);
     // Without a listening server there is no connection.
     drop(listener);
     let mut client = TcpStream::connect(proxy.address()).await.unwrap();
-    timeout(SOON, client.read(&mut [0])).await.unwrap().unwrap_err();
+    timeout(TIME_LIMIT, client.read(&mut [0])).await.unwrap().unwrap_err();
 }
 
 #[tokio::test]
@@ -210,7 +211,7 @@ async fn a_refusing_line_resets_new_connections_and_keeps_open_ones() {
         let mut newcomer = TcpStream::connect(proxy.address()).await?;
         newcomer.read_u8().await
     };
-    timeout(SOON, refused).await.unwrap().unwrap_err();
+    timeout(TIME_LIMIT, refused).await.unwrap().unwrap_err();
     client.write_u8(4).await.unwrap();
     assert_eq!(byte(&mut server).await, 4);
 }
@@ -222,7 +223,7 @@ async fn dropping_a_proxy_ends_its_connections() {
     let address = proxy.address();
     drop(proxy);
     for end in [&mut client, &mut server] {
-        assert!(timeout(SOON, end.read(&mut [0])).await.unwrap().map_or(true, |read| read == 0));
+        assert!(timeout(TIME_LIMIT, end.read(&mut [0])).await.unwrap().map_or(true, |read| read == 0));
     }
     TcpStream::connect(address).await.unwrap_err();
 }

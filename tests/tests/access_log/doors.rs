@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::access_log::mesh;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-const SOON: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// The values of these members of a log line.
 fn values_of<const N: usize>(line: &Value, names: [&str; N]) -> [Value; N] {
@@ -145,7 +145,7 @@ async fn a_grpc_call_is_logged_with_its_status() {
 async fn refused(mesh: &Mesh, bytes: &[u8]) -> u16 {
     let mut connection = Connection::open(&mesh.url()).await.unwrap();
     let _ = connection.send(bytes).await;
-    timeout(SOON, connection.answer(false)).await.expect("it is answered").unwrap().unwrap().status
+    timeout(TIME_LIMIT, connection.answer(false)).await.expect("it is answered").unwrap().unwrap().status
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn a_client_that_disconnects_before_its_answer_is_logged() {
         fixture::UNKNOWN_ID
     );
     connection.send(request_head.as_bytes()).await.unwrap();
-    locked.await_queries("query", 1, SOON).await;
+    locked.await_queries("query", 1, TIME_LIMIT).await;
     drop(connection);
     let line = line(&mesh, "left-1").await;
     assert_eq!(

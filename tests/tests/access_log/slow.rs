@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 const REQUESTS: usize = 4000;
 
 /// Links the services' binaries into a folder; the edge there writes its log into a pipe that is never read.
-fn unread(folder: &Path) {
+fn link_with_unread_log(folder: &Path) {
     let built = std::env::current_exe().unwrap().ancestors().nth(2).map(Path::to_path_buf).unwrap();
     for service in SERVICES {
         std::os::unix::fs::symlink(built.join(service.name), folder.join(service.name)).unwrap();
@@ -30,7 +30,7 @@ fn unread(folder: &Path) {
 #[tokio::test]
 async fn an_unread_log_delays_no_request() {
     let (database, folder) = (fixture::database().await, tempfile::tempdir().unwrap());
-    unread(folder.path());
+    link_with_unread_log(folder.path());
     let setup = Mesh::configure(&database).binaries(folder.path());
     let mesh = setup.env("MESH_EDGE_ACCESS_LOG", "all").start().await;
     let mesh_client = MeshClient::new(&mesh);

@@ -17,10 +17,14 @@ use crate::bus::checks::{answers_everything, database, download};
 const READERS: u64 = 6;
 /// Reads that must be answered before and after each kill.
 const READS: u64 = 200;
-const SOON: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Reads until `stop` is set, counts the reads in `read` and returns the answers other than 200.
-async fn read_on(mesh_client: MeshClient, stop: Arc<AtomicBool>, read: Arc<AtomicU64>) -> Vec<String> {
+async fn read_until_stopped(
+    mesh_client: MeshClient,
+    stop: Arc<AtomicBool>,
+    read: Arc<AtomicU64>,
+) -> Vec<String> {
     let mut failed = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         for path in ["/accounts", "/api/v2/delegations"] {
@@ -44,20 +48,21 @@ async fn every_server_of_a_cluster_may_die_under_load_and_no_read_fails_nor_a_do
         .env(NO_CACHE.0, NO_CACHE.1)
         .start()
         .await;
-    let (mut others, history) = (Vec::new(), tempfile::tempdir().expect("a folder"));
+    let (mut extra_services, history) = (Vec::new(), tempfile::tempdir().expect("a folder"));
     let history = history.path().to_str().expect("its path is text");
     for name in ["query", "export"] {
-        let other = Service::configure(name).database(&database).bus(&network.bus());
-        let other = other.env(prefix.0, &prefix.1).env("MESH_HISTORY_URL", history);
-        others.push(other.start().await);
+        let service = Service::configure(name).database(&database).bus(&network.bus());
+        let service = service.env(prefix.0, &prefix.1).env("MESH_HISTORY_URL", history);
+        extra_services.push(service.start().await);
     }
     answers_everything(&mesh).await;
     let mesh_client = MeshClient::new(&mesh);
     let whole = download(&mesh_client).await;
 
     let (stop, read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let readers = (0..READERS)
-        .map(|_| tokio::spawn(read_on(MeshClient::new(&mesh), Arc::clone(&stop), Arc::clone(&read))));
+    let readers = (0..READERS).map(|_| {
+        tokio::spawn(read_until_stopped(MeshClient::new(&mesh), Arc::clone(&stop), Arc::clone(&read)))
+    });
     let readers: Vec<_> = readers.collect();
     let downloads = {
         let (mesh_client, stop, whole) = (MeshClient::new(&mesh), Arc::clone(&stop), whole.clone());
@@ -72,7 +77,8 @@ async fn every_server_of_a_cluster_may_die_under_load_and_no_read_fails_nor_a_do
     };
     let more_reads = async || {
         let enough = read.load(Ordering::Relaxed) + READS;
-        eventually(SOON, "no reads are answered", async || read.load(Ordering::Relaxed) >= enough).await;
+        eventually(TIME_LIMIT, "no reads are answered", async || read.load(Ordering::Relaxed) >= enough)
+            .await;
     };
     for server in 0..3 {
         more_reads().await;

@@ -27,14 +27,14 @@ async fn open(page: &Page<'_>, view: &str, behaviour: &str) {
 }
 
 /// Waits for the file that the browser saved.
-async fn saved(page: &Page<'_>, folder: &Path) -> Vec<u8> {
+async fn saved_file(page: &Page<'_>, folder: &Path) -> Vec<u8> {
     let done = page.protocol.until("Browser.downloadProgress", |event| event["state"] == "completed").await;
     let guid = done["guid"].clone();
     let begun = page.protocol.until("Browser.downloadWillBegin", |event| event["guid"] == guid).await;
     std::fs::read(folder.join(begun["suggestedFilename"].as_str().unwrap())).unwrap()
 }
 
-fn spelled(bytes: &[u8]) -> String {
+fn base64_crc(bytes: &[u8]) -> String {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     STANDARD.encode(crc32c(bytes).to_be_bytes())
 }
@@ -45,7 +45,7 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
     let mut console_mesh = ConsoleMesh::sealed().await;
     let path = "/api/v2/networkhistory/export?fromBlock=1&toBlock=500&table=TABLE_ORDERS";
     let whole = console_mesh.mesh_client.get(path).await.body;
-    let digest = spelled(&whole);
+    let digest = base64_crc(&whole);
     let edge = console_mesh.mesh_client.url().trim_start_matches("http://").parse().unwrap();
     let proxy = Proxy::start(edge, 1).await.unwrap();
     let url = format!("http://{}", proxy.address());
@@ -90,7 +90,7 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
                     .then(file => file.arrayBuffer()).then(buffer => Array.from(new Uint8Array(buffer)))";
                 page.eval::<Vec<u8>>(read).await
             }
-            _ => saved(&page, &browser.downloads).await,
+            _ => saved_file(&page, &browser.downloads).await,
         };
         assert!(file == whole, "{} bytes are another file than these {}", file.len(), whole.len());
         page.assert_quiet_but_for_failed_answers();
@@ -133,8 +133,8 @@ async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
         .get(&format!("/api/v2/ledgerentry/export?partyId=network&assetId={ASSET}"))
         .await
         .body;
-    assert!(saved(&page, &browser.downloads).await == expected_file);
+    assert!(saved_file(&page, &browser.downloads).await == expected_file);
     let shown: String = page.eval("document.querySelector('[data-checksum]').dataset.checksum").await;
-    assert_eq!(shown, spelled(&expected_file));
+    assert_eq!(shown, base64_crc(&expected_file));
     page.assert_quiet();
 }

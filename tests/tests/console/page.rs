@@ -189,17 +189,17 @@ impl<'a> Page<'a> {
         let complaints = self.complaints();
         let is_busy =
             |message: &&String| message.contains(r#""source":"network""#) && message.contains("503 (Service");
-        let others: Vec<_> = complaints.iter().filter(|message| !is_busy(message)).collect();
-        assert!(others.is_empty(), "{others:?}");
+        let unexpected: Vec<_> = complaints.iter().filter(|message| !is_busy(message)).collect();
+        assert!(unexpected.is_empty(), "{unexpected:?}");
     }
 
     /// The same where services were stopped: ignores the console's messages about answers with these
     /// statuses.
     pub(crate) fn assert_quiet_but_for_failed_answers(&self) {
         let complaints = self.complaints();
-        let others: Vec<_> =
+        let unexpected: Vec<_> =
             complaints.iter().filter(|message| !message.contains(r#""source":"network""#)).collect();
-        assert!(others.is_empty(), "{others:?}");
+        assert!(unexpected.is_empty(), "{unexpected:?}");
     }
 }
 

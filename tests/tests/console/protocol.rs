@@ -101,8 +101,9 @@ impl Protocol {
                 event_arrived.as_mut().enable();
                 let event = {
                     let events = self.shared.events.lock().unwrap();
-                    let is_it = |event: &&Value| event["method"] == method && matches_event(&event["params"]);
-                    events.iter().find(is_it).map(|event| event["params"].clone())
+                    let matches =
+                        |event: &&Value| event["method"] == method && matches_event(&event["params"]);
+                    events.iter().find(matches).map(|event| event["params"].clone())
                 };
                 if let Some(event) = event {
                     return event;

@@ -13,7 +13,7 @@ use mesh_tests::{
 };
 
 /// Time limit for an `Unavailable` answer.
-const SOON: Duration = Duration::from_millis(1500);
+const TIME_LIMIT: Duration = Duration::from_millis(1500);
 
 /// An operation, its application number for a failed query, and a table that it reads.
 fn reads() -> Vec<(String, i64, &'static str)> {
@@ -82,7 +82,7 @@ async fn without_the_database_reads_are_unavailable_and_recover_with_it() {
     }
     proxied_server.cut();
     for (path, ..) in reads() {
-        assert_problem(&promptly(&mesh_client, &path, SOON).await, 503, 14, 10000);
+        assert_problem(&promptly(&mesh_client, &path, TIME_LIMIT).await, 503, 14, 10000);
     }
     assert_eq!(mesh_client.get("/api/v2/info").await.status, 200, "Info is answered without the database");
     assert_eq!(mesh.service("query").admin("/readyz").await.status, 503);
@@ -108,7 +108,7 @@ async fn a_stalled_database_gives_deadline_exceeded_and_then_unavailable() {
     proxied_server.stall();
     let mut is_away = false;
     for (path, ..) in reads() {
-        let answer = promptly(&mesh_client, &path, SOON).await;
+        let answer = promptly(&mesh_client, &path, TIME_LIMIT).await;
         is_away |= answer.status == 503;
         let (status, code) = if is_away { (503, 14) } else { (504, 4) };
         assert_problem(&answer, status, code, 10000);
@@ -127,7 +127,7 @@ async fn a_slow_query_gives_deadline_exceeded() {
     let mesh_client = MeshClient::new(&mesh);
     for (path, _, table) in reads() {
         let locked = TableLock::acquire(&database, table).await;
-        assert_problem(&promptly(&mesh_client, &path, SOON).await, 504, 4, 10000);
+        assert_problem(&promptly(&mesh_client, &path, TIME_LIMIT).await, 504, 4, 10000);
         locked.release().await;
         mesh_client.await_status(&path, 200).await;
     }
@@ -141,7 +141,7 @@ async fn a_frozen_service_gives_deadline_exceeded_and_answers_when_resumed() {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         mesh.service("query").signal(Signal::STOP);
-        let answer = promptly(&mesh_client, "/accounts", SOON).await;
+        let answer = promptly(&mesh_client, "/accounts", TIME_LIMIT).await;
         mesh.service("query").signal(Signal::CONT);
         mesh_client.await_status("/accounts", 200).await;
         // An edge that has no announcement of a service answers `Unavailable`, not `DeadlineExceeded`. Woken,
@@ -167,8 +167,8 @@ async fn without_the_bus_everything_is_unavailable_at_once_and_recovers_with_it(
     let mesh_client = MeshClient::new(&mesh);
     proxied_server.cut();
     mesh_client.await_status("/accounts", 503).await;
-    assert_problem(&promptly(&mesh_client, "/accounts", SOON).await, 503, 14, 10000);
-    assert_problem(&promptly(&mesh_client, "/api/v2/info", SOON).await, 503, 14, 10000);
+    assert_problem(&promptly(&mesh_client, "/accounts", TIME_LIMIT).await, 503, 14, 10000);
+    assert_problem(&promptly(&mesh_client, "/api/v2/info", TIME_LIMIT).await, 503, 14, 10000);
     assert_problem(&mesh_client.get("/accounts?party=x").await, 400, 3, 10013);
     assert_eq!(mesh.service("edge").admin("/readyz").await.status, 503);
     proxied_server.restore();

@@ -10,7 +10,7 @@ use mesh_tests::{
 use proto_msgs::{Contract, Method, Segment};
 
 /// Greatest body, bytes (contract section 7).
-const BODY_AT_MOST: usize = 2 << 20;
+const MAX_BODY_BYTES: usize = 2 << 20;
 
 #[tokio::test]
 async fn an_unknown_path_is_not_found() {
@@ -98,7 +98,7 @@ async fn a_client_that_sends_all_of_a_refused_body_still_reads_its_answer_and_ke
     let mesh = MeshClient::fixture().await;
     let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
     for (path, status) in [("/nowhere", 404), ("/accounts", 405), ("/transaction", 413), ("/nowhere", 404)] {
-        let body = " ".repeat(2 * BODY_AT_MOST);
+        let body = " ".repeat(2 * MAX_BODY_BYTES);
         let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
         connection.send(head.as_bytes()).await.expect("the edge reads");
         connection.send(body.as_bytes()).await.expect("the edge reads on");
@@ -114,7 +114,7 @@ async fn expect_100_continue_is_answered_with_100_or_the_refusal() {
     let ask = |path: &str, length: usize| {
         format!("POST {path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n")
     };
-    for (path, length, status) in [("/transaction", BODY_AT_MOST + 1, "413"), ("/nowhere", 2, "404")] {
+    for (path, length, status) in [("/transaction", MAX_BODY_BYTES + 1, "413"), ("/nowhere", 2, "404")] {
         let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
         connection.send(ask(path, length).as_bytes()).await.expect("the edge reads");
         let received = connection.rest().await.expect("the connection is closed behind the refusal");

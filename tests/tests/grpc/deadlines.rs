@@ -11,7 +11,7 @@ use mesh_tests::{
 };
 use tonic::Request;
 
-use crate::grpc::SOON;
+use crate::grpc::TIME_LIMIT;
 
 /// The list that these tests make slow by a lock on its table.
 const LIST: &str = "/api/v2/delegations";
@@ -35,11 +35,11 @@ async fn a_call_ends_at_its_deadline_and_so_does_its_query() {
     let (called, request) = list(Duration::from_secs(2));
     let began = Instant::now();
     let (answered, ()) =
-        tokio::join!(rpc.call_with(&called, request), locked.await_queries("query", 1, SOON));
+        tokio::join!(rpc.call_with(&called, request), locked.await_queries("query", 1, TIME_LIMIT));
     let took = began.elapsed();
     assert!((Duration::from_millis(1900)..Duration::from_secs(30)).contains(&took), "after {took:?}");
     assert_refused(answered, 4, 10_000);
-    locked.await_queries("query", 0, SOON).await;
+    locked.await_queries("query", 0, TIME_LIMIT).await;
     locked.release().await;
     rpc.call(&called).await.expect("it is answered again");
 }
@@ -56,7 +56,7 @@ async fn a_call_that_shares_a_request_with_a_shorter_deadline_is_still_answered(
         tokio::spawn(async move { rpc.call_with(&called, request).await })
     };
     let hasty = call(Duration::from_secs(2));
-    locked.await_queries("query", 1, SOON).await;
+    locked.await_queries("query", 1, TIME_LIMIT).await;
     let patient = [call(Duration::from_secs(20)), call(Duration::from_secs(20))];
     assert!(hasty.await.unwrap().is_err(), "its time is over");
     locked.release().await;
@@ -80,11 +80,11 @@ async fn the_query_of_a_cancelled_call_is_cancelled() {
             let rpc = rpc.clone();
             async move { rpc.call(&called).await.is_ok() }
         });
-        locked.await_queries("query", 1, SOON).await;
+        locked.await_queries("query", 1, TIME_LIMIT).await;
         // Only the call is reset; the connection stays open.
         let taken_back = Instant::now();
         call.abort();
-        locked.await_queries("query", 0, SOON).await;
+        locked.await_queries("query", 0, TIME_LIMIT).await;
         took.push(taken_back.elapsed());
     }
     took.sort_unstable();

@@ -10,10 +10,10 @@ use prost_reflect::prost::Message;
 use proto_msgs::{google::api::HttpBody, v2::ExportInfo};
 use tonic::{Code, Request};
 
-use crate::grpc::SOON;
+use crate::grpc::TIME_LIMIT;
 
 /// Downloads over both protocols and compares.
-async fn same(rpc: &Rpc, mesh_client: &MeshClient, path: &str) -> Vec<HttpBody> {
+async fn assert_same_download(rpc: &Rpc, mesh_client: &MeshClient, path: &str) -> Vec<HttpBody> {
     let over_http = mesh_client.get(path).await;
     assert_eq!(over_http.status, 200, "{over_http:?}");
     let messages = rpc.download(&Call::from_path(path).unwrap()).await.unwrap();
@@ -41,12 +41,12 @@ async fn a_download_has_the_bytes_that_it_has_over_http() {
     let rpc = Rpc::connect(&fixture::sealed_mesh().await.mesh).await;
     for table in ["TABLE_TRADES", "TABLE_BLOCKS", "TABLE_LEDGER"] {
         let path = format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table={table}");
-        same(&rpc, &mesh_client, &path).await;
+        assert_same_download(&rpc, &mesh_client, &path).await;
     }
     let ledger =
         |party: &str| format!("/api/v2/ledgerentry/export?partyId={party}&assetId={}", fixture::ASSET);
-    same(&rpc, &mesh_client, &ledger(fixture::PARTY)).await;
-    let empty = same(&rpc, &mesh_client, &ledger(fixture::UNKNOWN_ID)).await;
+    assert_same_download(&rpc, &mesh_client, &ledger(fixture::PARTY)).await;
+    let empty = assert_same_download(&rpc, &mesh_client, &ledger(fixture::UNKNOWN_ID)).await;
     assert_eq!(empty.len(), 1, "a header line");
 
     let history = "/api/v2/networkhistory/export?fromBlock=1";
@@ -77,6 +77,6 @@ async fn a_download_that_exceeds_its_deadline_ends_with_deadline_exceeded() {
     };
     assert_eq!(refused.expect_err("its time is over").code(), Code::DeadlineExceeded);
     // The edge cancels its pulls, which ends their SQL statements.
-    locked.await_queries("export", 0, SOON).await;
+    locked.await_queries("export", 0, TIME_LIMIT).await;
     locked.release().await;
 }

@@ -28,7 +28,7 @@ use tonic_reflection::pb::{
     v1alpha::{self, server_reflection_client::ServerReflectionClient as OldClient},
 };
 
-use crate::grpc::SOON;
+use crate::grpc::TIME_LIMIT;
 
 async fn check(client: &mut HealthClient<Connection>, service: &str) -> Result<ServingStatus, Code> {
     let request = HealthCheckRequest { service: service.to_owned() };
@@ -37,7 +37,10 @@ async fn check(client: &mut HealthClient<Connection>, service: &str) -> Result<S
 }
 
 /// Waits for a status other than this one.
-async fn other_than(watched: &mut Streaming<HealthCheckResponse>, status: ServingStatus) -> ServingStatus {
+async fn await_other_status(
+    watched: &mut Streaming<HealthCheckResponse>,
+    status: ServingStatus,
+) -> ServingStatus {
     let changed = async {
         loop {
             let told = watched.message().await.expect("it goes on").expect("it goes on").status();
@@ -46,7 +49,7 @@ async fn other_than(watched: &mut Streaming<HealthCheckResponse>, status: Servin
             }
         }
     };
-    timeout(SOON, changed).await.expect("it changes")
+    timeout(TIME_LIMIT, changed).await.expect("it changes")
 }
 
 #[tokio::test]
@@ -59,7 +62,7 @@ async fn health_is_serving_while_a_workload_has_a_replica() {
     let mut query = client.watch(request).await.unwrap().into_inner();
     let first = query.message().await.unwrap().unwrap().status();
     if first != ServingStatus::Serving {
-        assert_eq!(other_than(&mut query, first).await, ServingStatus::Serving);
+        assert_eq!(await_other_status(&mut query, first).await, ServingStatus::Serving);
     }
     for service in ["", "api.v2.Query"] {
         assert_eq!(check(&mut client, service).await, Ok(ServingStatus::Serving), "{service}");
@@ -68,19 +71,22 @@ async fn health_is_serving_while_a_workload_has_a_replica() {
     assert_eq!(check(&mut client, "api.v2.Nobody").await, Err(Code::NotFound));
 
     mesh.service("query").kill().await;
-    assert_eq!(other_than(&mut query, ServingStatus::Serving).await, ServingStatus::NotServing);
+    assert_eq!(await_other_status(&mut query, ServingStatus::Serving).await, ServingStatus::NotServing);
     assert_eq!(check(&mut client, "api.v2.Query").await, Ok(ServingStatus::NotServing));
     assert_eq!(check(&mut client, "").await, Ok(ServingStatus::Serving), "the edge itself is there");
     mesh.service_mut("query").restart().await;
-    assert_eq!(other_than(&mut query, ServingStatus::NotServing).await, ServingStatus::Serving);
+    assert_eq!(await_other_status(&mut query, ServingStatus::NotServing).await, ServingStatus::Serving);
 
     let request = HealthCheckRequest { service: String::new() };
-    let mut whole = client.watch(request).await.unwrap().into_inner();
-    assert_eq!(whole.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+    let mut mesh_health = client.watch(request).await.unwrap().into_inner();
+    assert_eq!(mesh_health.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
     let began = std::time::Instant::now();
     let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
-        assert_eq!(other_than(&mut whole, ServingStatus::Serving).await, ServingStatus::NotServing);
-        let ended = timeout(SOON, whole.message()).await.expect("it ends");
+        assert_eq!(
+            await_other_status(&mut mesh_health, ServingStatus::Serving).await,
+            ServingStatus::NotServing
+        );
+        let ended = timeout(TIME_LIMIT, mesh_health.message()).await.expect("it ends");
         assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
     });
     // Open streams do not delay a stop: the testbed kills after 5 s.

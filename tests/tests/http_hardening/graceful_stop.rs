@@ -6,7 +6,7 @@ use mesh_testbed::Mesh;
 use mesh_tests::fixture;
 use tokio::time::sleep;
 
-use crate::http_hardening::{SOUND, answer, connect, rest};
+use crate::http_hardening::{VALID_REQUEST, answer, connect, rest};
 
 #[tokio::test]
 async fn a_keep_alive_connection_gets_connection_close_with_its_next_answer_after_a_stop() {
@@ -15,7 +15,7 @@ async fn a_keep_alive_connection_gets_connection_close_with_its_next_answer_afte
     let mut connections = Vec::new();
     for _ in 0..20 {
         let mut connection = connect(&mesh.url()).await;
-        connection.send(SOUND.as_bytes()).await.expect("the edge reads");
+        connection.send(VALID_REQUEST.as_bytes()).await.expect("the edge reads");
         let answer = answer(&mut connection).await;
         assert_eq!((answer.status, answer.closes()), (200, false));
         connections.push(connection);
@@ -25,7 +25,7 @@ async fn a_keep_alive_connection_gets_connection_close_with_its_next_answer_afte
             // Requests are spread over the time in which clients learn of the stop.
             sleep(Duration::from_millis(50)).await;
             let requests = if at % 2 == 0 { 1 } else { 3 };
-            connection.send(SOUND.repeat(requests).as_bytes()).await.expect("the connection is kept");
+            connection.send(VALID_REQUEST.repeat(requests).as_bytes()).await.expect("the connection is kept");
             for left in (0..requests).rev() {
                 let answer = answer(connection).await;
                 assert_eq!(answer.status, 200, "{at}: {answer:?}");

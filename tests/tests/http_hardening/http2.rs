@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::http_hardening::SOON;
+use crate::http_hardening::TIME_LIMIT;
 
 /// Frame types.
 const HEADERS: u8 = 1;
@@ -20,7 +20,7 @@ const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 
 /// Flags: END_STREAM with END_HEADERS; ACK.
-const WHOLE: u8 = 5;
+const END_STREAM_AND_HEADERS: u8 = 5;
 const ACK: u8 = 1;
 
 /// `GET http://x/`, by HPACK's static table.
@@ -60,7 +60,7 @@ impl Client {
     /// The next frame, or `None` when the edge has closed.
     async fn frame(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
-        let read = timeout(SOON, self.0.read_exact(&mut head)).await.expect("the edge says something");
+        let read = timeout(TIME_LIMIT, self.0.read_exact(&mut head)).await.expect("the edge says something");
         read.ok()?;
         let mut payload =
             vec![0; usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2])];
@@ -102,7 +102,7 @@ async fn an_http_2_connection_announces_its_limits_and_answers() {
     // Twice the limit: HTTP/2 adds an overhead per header, and slightly larger heads get a proper refusal.
     assert_eq!(setting(6), Some(32 << 10), "bytes of a head: {settings:?}");
     for stream in [1, 3] {
-        client.send(HEADERS, WHOLE, stream, GET).await;
+        client.send(HEADERS, END_STREAM_AND_HEADERS, stream, GET).await;
         let answer = client.next(HEADERS).await.expect("the edge answers");
         assert_eq!(answer.stream, stream);
     }
@@ -137,7 +137,7 @@ async fn an_http_2_request_with_an_invalid_host_is_refused_and_others_on_its_con
             fields("/health", &[(AUTHORITY, "x"), (HOST, authority)]),
             called,
         ] {
-            client.send(HEADERS, WHOLE, stream, &block).await;
+            client.send(HEADERS, END_STREAM_AND_HEADERS, stream, &block).await;
             let refused = loop {
                 let frame = client.frame().await.expect("the connection is kept");
                 if frame.stream == stream {
@@ -157,7 +157,7 @@ async fn an_http_2_request_with_an_invalid_host_is_refused_and_others_on_its_con
         fields("/health", &[(HOST, "x")]),
     ];
     for block in sound {
-        client.send(HEADERS, WHOLE, stream, &block).await;
+        client.send(HEADERS, END_STREAM_AND_HEADERS, stream, &block).await;
         let answer = client.next(HEADERS).await.expect("the edge answers");
         // `:status: 200` in HPACK's static table.
         assert_eq!((answer.stream, answer.payload[0]), (stream, 0x88), "{answer:?}");
@@ -176,7 +176,9 @@ async fn a_client_that_keeps_resetting_its_streams_is_disconnected() {
     let mut client = Client::connect(mesh.url()).await;
     let mut burst = Vec::new();
     for stream in (1..20_001_u32).step_by(2) {
-        for (kind, flags, payload) in [(HEADERS, WHOLE, GET), (RST_STREAM, 0, &[0, 0, 0, 8][..])] {
+        for (kind, flags, payload) in
+            [(HEADERS, END_STREAM_AND_HEADERS, GET), (RST_STREAM, 0, &[0, 0, 0, 8][..])]
+        {
             burst.extend([0, 0, u8::try_from(payload.len()).expect("a short frame"), kind, flags]);
             burst.extend(stream.to_be_bytes());
             burst.extend_from_slice(payload);
@@ -194,13 +196,13 @@ async fn an_http_2_connection_gets_goaway_at_a_stop_and_pending_requests_are_ans
     let database = fixture::database().await;
     let mesh = Mesh::start(&database).await;
     let mut client = Client::connect(&mesh.url()).await;
-    client.send(HEADERS, WHOLE, 1, GET).await;
+    client.send(HEADERS, END_STREAM_AND_HEADERS, 1, GET).await;
     client.next(HEADERS).await.expect("the edge answers");
     let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
         let goaway =
             timeout(Duration::from_secs(1), client.next(GOAWAY)).await.expect("it hears of it at once");
         assert!(goaway.is_some());
-        client.send(HEADERS, WHOLE, 3, GET).await;
+        client.send(HEADERS, END_STREAM_AND_HEADERS, 3, GET).await;
         let answer = client.next(HEADERS).await.expect("what crossed the goodbye is answered");
         assert_eq!(answer.stream, 3);
         while client.frame().await.is_some() {}

@@ -15,10 +15,10 @@ use mesh_tests::raw::{Connection, RawAnswer};
 use tokio::time::timeout;
 
 /// Time limit for what must happen at once.
-const SOON: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// A small valid request.
-const SOUND: &str = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+const VALID_REQUEST: &str = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
 
 async fn connect(url: &str) -> Connection {
     Connection::open(url).await.expect("the edge listens")
@@ -26,12 +26,12 @@ async fn connect(url: &str) -> Connection {
 
 /// The next answer of a connection.
 async fn answer(connection: &mut Connection) -> RawAnswer {
-    let answer = timeout(SOON, connection.answer(false)).await.expect("the edge answers in time");
+    let answer = timeout(TIME_LIMIT, connection.answer(false)).await.expect("the edge answers in time");
     answer.expect("the edge answers HTTP").expect("the edge answers")
 }
 
 /// The remaining bytes until the edge closes the connection; a reset fails the test.
 async fn rest(connection: &mut Connection) -> Vec<u8> {
-    let rest = timeout(SOON, connection.rest()).await.expect("the edge closes in time");
+    let rest = timeout(TIME_LIMIT, connection.rest()).await.expect("the edge closes in time");
     rest.expect("the edge closes and does not reset")
 }

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::http_hardening::{answer, connect, traffic::Traffic};
 
 /// Greatest body, URL and header block, bytes; most headers, and most elements of a list.
-const BODY_AT_MOST: usize = 2 << 20;
-const URL_AT_MOST: usize = 8 << 10;
-const HEAD_AT_MOST: usize = 16 << 10;
-const HEADERS_AT_MOST: usize = 100;
-const ELEMENTS_AT_MOST: usize = 50;
+const MAX_BODY_BYTES: usize = 2 << 20;
+const MAX_URL_BYTES: usize = 8 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
+const MAX_HEADERS: usize = 100;
+const MAX_ELEMENTS: usize = 50;
 
 async fn answer_to(url: &str, request: &str) -> RawAnswer {
     let mut connection = connect(url).await;
@@ -41,9 +41,9 @@ fn urls() -> Vec<(String, String, u16)> {
         (format!("a URL of {length}"), format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n"), status)
     };
     vec![
-        row("/accounts?x=", URL_AT_MOST, 200),
-        row("/accounts?x=", URL_AT_MOST + 1, 414),
-        row("/", URL_AT_MOST + 1, 414),
+        row("/accounts?x=", MAX_URL_BYTES, 200),
+        row("/accounts?x=", MAX_URL_BYTES + 1, 414),
+        row("/", MAX_URL_BYTES + 1, 414),
         row("/accounts?x=", 40_000, 414),
     ]
 }
@@ -64,12 +64,12 @@ fn header_blocks() -> Vec<(String, String, u16)> {
         (format!("{count} headers"), request(&headers), status)
     };
     vec![
-        one(HEAD_AT_MOST, 200),
-        one(HEAD_AT_MOST + 1, 431),
+        one(MAX_HEAD_BYTES, 200),
+        one(MAX_HEAD_BYTES + 1, 431),
         one(40_000, 431),
-        sixteen(HEAD_AT_MOST - 512, 200),
-        sixteen(HEAD_AT_MOST, 431),
-        many(HEADERS_AT_MOST, 200),
+        sixteen(MAX_HEAD_BYTES - 512, 200),
+        sixteen(MAX_HEAD_BYTES, 431),
+        many(MAX_HEADERS, 200),
     ]
 }
 
@@ -78,8 +78,8 @@ fn header_blocks() -> Vec<(String, String, u16)> {
 fn bodies() -> Vec<(String, String, u16)> {
     let mut rows = Vec::new();
     for (head, fits) in [("POST /transaction", 400), ("GET /accounts", 200)] {
-        for (length, status) in [(BODY_AT_MOST, fits), (BODY_AT_MOST + 1, 413), (1 << 30, 413)] {
-            let body = " ".repeat(length.min(BODY_AT_MOST));
+        for (length, status) in [(MAX_BODY_BYTES, fits), (MAX_BODY_BYTES + 1, 413), (1 << 30, 413)] {
+            let body = " ".repeat(length.min(MAX_BODY_BYTES));
             let announced = format!("{head} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}");
             rows.push((format!("{head} with {length}"), announced, status));
             let end = if status == 413 { " \r\n" } else { "\r\n0\r\n\r\n" };
@@ -89,15 +89,15 @@ fn bodies() -> Vec<(String, String, u16)> {
         }
     }
     let head = "POST /transaction HTTP/1.1\r\nHost: x\r\n";
-    let only = format!("{head}Content-Length: {}\r\n\r\n", BODY_AT_MOST + 1);
+    let only = format!("{head}Content-Length: {}\r\n\r\n", MAX_BODY_BYTES + 1);
     rows.push(("a body that is announced too large and does not come".to_owned(), only, 413));
-    let chunks = format!("10000\r\n{}\r\n", " ".repeat(0x10000)).repeat(BODY_AT_MOST / 0x10000);
+    let chunks = format!("10000\r\n{}\r\n", " ".repeat(0x10000)).repeat(MAX_BODY_BYTES / 0x10000);
     for (more, status) in [("0\r\n\r\n", 400), ("1\r\n \r\n0\r\n\r\n", 413)] {
         let request = format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}{more}");
         rows.push(("a body that grows by small chunks".to_owned(), request, status));
     }
-    let json = format!("{{{}}}", " ".repeat(BODY_AT_MOST - 2));
-    let request = format!("{head}Content-Length: {BODY_AT_MOST}\r\n\r\n{json}");
+    let json = format!("{{{}}}", " ".repeat(MAX_BODY_BYTES - 2));
+    let request = format!("{head}Content-Length: {MAX_BODY_BYTES}\r\n\r\n{json}");
     // A mesh without a node runs no tx-relay.
     rows.push(("a whole body of the greatest size".to_owned(), request, 503));
     rows
@@ -112,7 +112,7 @@ async fn a_head_above_the_parsers_limits_is_refused() {
         ("y".repeat(70_000), String::new()),
         (String::new(), format!("X: {}\r\n", "y".repeat(100_000))),
         (String::new(), (0..16).map(|at| format!("X-{at}: {}\r\n", "y".repeat(6250))).collect()),
-        (String::new(), many(HEADERS_AT_MOST + 1)),
+        (String::new(), many(MAX_HEADERS + 1)),
         (String::new(), many(500)),
         (String::new(), many(5000)),
     ] {
@@ -135,7 +135,7 @@ async fn oversized_requests_get_413_414_or_431_and_those_at_the_limit_are_answer
 #[tokio::test]
 async fn a_list_has_at_most_fifty_elements() {
     let mesh = MeshClient::fixture().await;
-    for (elements, status) in [(ELEMENTS_AT_MOST, 200), (ELEMENTS_AT_MOST + 1, 400)] {
+    for (elements, status) in [(MAX_ELEMENTS, 200), (MAX_ELEMENTS + 1, 400)] {
         let assets = "filter.assetIds=VOTE&".repeat(elements);
         assert_eq!(mesh.get(&format!("/api/v2/rewards/epoch/summaries?{assets}")).await.status, status);
     }
@@ -145,11 +145,11 @@ async fn a_list_has_at_most_fifty_elements() {
 async fn the_request_limits_are_the_published_ones() {
     let limits = MeshClient::fixture().await.get("/limits").await.json();
     for (name, value) in [
-        ("bodyBytes", BODY_AT_MOST),
-        ("urlBytes", URL_AT_MOST),
-        ("headBytes", HEAD_AT_MOST),
-        ("headers", HEADERS_AT_MOST),
-        ("listElements", ELEMENTS_AT_MOST),
+        ("bodyBytes", MAX_BODY_BYTES),
+        ("urlBytes", MAX_URL_BYTES),
+        ("headBytes", MAX_HEAD_BYTES),
+        ("headers", MAX_HEADERS),
+        ("listElements", MAX_ELEMENTS),
     ] {
         assert_eq!(limits["request"][name], json!(value), "{name}");
     }

@@ -3,7 +3,7 @@
 
 use mesh_tests::client::MeshClient;
 
-use crate::http_hardening::{SOUND, answer, connect, rest, traffic::Traffic};
+use crate::http_hardening::{VALID_REQUEST, answer, connect, rest, traffic::Traffic};
 
 /// The smuggled request, which must never be answered.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -100,8 +100,8 @@ const CARRIERS: [&str; 5] =
     ["POST /transaction", "GET /accounts", "GET /health", "POST /nowhere", "OPTIONS /accounts"];
 
 /// Sends a request that must be refused after `behind` valid ones, at once or in two pieces.
-async fn is_refused(url: &str, refused: &str, behind: usize, cut: Option<usize>) {
-    let stream = format!("{}{refused}{SMUGGLED}", SOUND.repeat(behind));
+async fn assert_refused_after_valid(url: &str, refused: &str, behind: usize, cut: Option<usize>) {
+    let stream = format!("{}{refused}{SMUGGLED}", VALID_REQUEST.repeat(behind));
     let shown = stream.escape_default();
     let mut connection = connect(url).await;
     let (first, second) = stream.as_bytes().split_at(cut.unwrap_or(stream.len()));
@@ -121,13 +121,13 @@ async fn is_refused(url: &str, refused: &str, behind: usize, cut: Option<usize>)
     assert_eq!(rest(&mut connection).await, b"", "{shown}");
 }
 
-async fn is_refused_alone_and_behind_others(url: &str, refused: &str) {
+async fn assert_refused_alone_and_after_others(url: &str, refused: &str) {
     for behind in [0, 1, 3] {
-        is_refused(url, refused, behind, None).await;
+        assert_refused_after_valid(url, refused, behind, None).await;
     }
-    let length = SOUND.len() + refused.len();
-    for cut in [SOUND.len() + 1, length - refused.len() / 2, length - 1] {
-        is_refused(url, refused, 1, Some(cut)).await;
+    let length = VALID_REQUEST.len() + refused.len();
+    for cut in [VALID_REQUEST.len() + 1, length - refused.len() / 2, length - 1] {
+        assert_refused_after_valid(url, refused, 1, Some(cut)).await;
     }
 }
 
@@ -136,7 +136,7 @@ async fn ambiguous_heads_are_refused_and_closed_and_valid_requests_before_them_a
     let mesh = MeshClient::fixture().await;
     let traffic = Traffic::start(&mesh);
     for head in HEADS {
-        is_refused_alone_and_behind_others(mesh.url(), head).await;
+        assert_refused_alone_and_after_others(mesh.url(), head).await;
     }
     traffic.end().await;
 }
@@ -149,7 +149,7 @@ async fn ambiguous_bodies_are_refused_and_closed_even_when_no_body_is_expected()
         for body in BODIES {
             let refused =
                 format!("{carrier} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
-            is_refused_alone_and_behind_others(mesh.url(), &refused).await;
+            assert_refused_alone_and_after_others(mesh.url(), &refused).await;
         }
     }
     traffic.end().await;
@@ -176,7 +176,7 @@ async fn valid_pipelined_requests_are_answered_in_order() {
     let traffic = Traffic::start(&mesh);
     let chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n\r\n";
     let requests = [
-        (200, SOUND.to_owned()),
+        (200, VALID_REQUEST.to_owned()),
         (404, format!("POST /nowhere HTTP/1.1\r\n{chunked}2\r\n\r\n\r\n0\r\n\r\n")),
         (
             200,
@@ -191,7 +191,7 @@ async fn valid_pipelined_requests_are_answered_in_order() {
             204,
             "OPTIONS /accounts HTTP/1.1\r\nHost: my_service.a%20b:\r\nX-Odd: a:b;c, d\te\r\n\r\n".to_owned(),
         ),
-        (200, SOUND.to_owned()),
+        (200, VALID_REQUEST.to_owned()),
     ];
     let stream: String = requests.iter().map(|(_, request)| request.as_str()).collect();
     for piece in [1, 7, stream.len()] {

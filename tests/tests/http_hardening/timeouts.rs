@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::http_hardening::{connect, traffic::Traffic};
 
 /// Configured timeout of a head, and between two pieces of a body.
-const LATE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Most additional time until the connection is closed.
 const SLACK: Duration = Duration::from_secs(2);
@@ -34,10 +34,14 @@ async fn late_head(url: &str, begun: &str) {
     let started = Instant::now();
     let mut connection = connect(url).await;
     connection.send(begun.as_bytes()).await.expect("the edge reads");
-    let rest = timeout(LATE + SLACK, connection.rest()).await;
+    let rest = timeout(TIMEOUT + SLACK, connection.rest()).await;
     let received = rest.unwrap_or_else(|_| panic!("{begun:?} is kept")).expect("the edge closes properly");
     assert_eq!(received.escape_ascii().to_string(), "", "{begun:?}");
-    assert!(started.elapsed() + Duration::from_millis(50) >= LATE, "{begun:?} after {:?}", started.elapsed());
+    assert!(
+        started.elapsed() + Duration::from_millis(50) >= TIMEOUT,
+        "{begun:?} after {:?}",
+        started.elapsed()
+    );
 }
 
 /// A head that arrives byte by byte has the same timeout.
@@ -48,8 +52,8 @@ async fn dripping_head(url: &str) {
         if connection.send(&[byte]).await.is_err() {
             return;
         }
-        assert!(started.elapsed() < LATE + SLACK, "a dripping head is still read");
-        sleep(LATE / 10).await;
+        assert!(started.elapsed() < TIMEOUT + SLACK, "a dripping head is still read");
+        sleep(TIMEOUT / 10).await;
     }
     panic!("a dripping head was read to its end");
 }
@@ -57,7 +61,7 @@ async fn dripping_head(url: &str) {
 /// The second head of a connection has the same timeout, counted from its first byte.
 async fn late_second_head(url: &str) {
     let mut connection = connect(url).await;
-    connection.send(crate::http_hardening::SOUND.as_bytes()).await.expect("the edge reads");
+    connection.send(crate::http_hardening::VALID_REQUEST.as_bytes()).await.expect("the edge reads");
     assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 200);
     late_rest(connection, "GET /acc").await;
 }
@@ -66,7 +70,7 @@ async fn late_second_head(url: &str) {
 async fn late_head_in_a_pipeline(url: &str) {
     let mut connection = connect(url).await;
     connection
-        .send(format!("{}GET /acc", crate::http_hardening::SOUND).as_bytes())
+        .send(format!("{}GET /acc", crate::http_hardening::VALID_REQUEST).as_bytes())
         .await
         .expect("the edge reads");
     assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 200);
@@ -75,7 +79,7 @@ async fn late_head_in_a_pipeline(url: &str) {
 
 async fn late_rest(mut connection: mesh_tests::raw::Connection, begun: &str) {
     connection.send(begun.as_bytes()).await.expect("the edge reads");
-    let rest = timeout(LATE + SLACK, connection.rest()).await.expect("the connection is given up");
+    let rest = timeout(TIMEOUT + SLACK, connection.rest()).await.expect("the connection is given up");
     assert_eq!(rest.expect("the edge closes properly"), b"");
 }
 
@@ -84,12 +88,12 @@ async fn late_body(url: &str, head: &str, begun: &str) {
     let started = Instant::now();
     let mut connection = connect(url).await;
     connection.send(format!("{head}\r\n{begun}").as_bytes()).await.expect("the edge reads");
-    let answer = timeout(LATE + SLACK, connection.answer(false)).await.expect("the edge gives up in time");
+    let answer = timeout(TIMEOUT + SLACK, connection.answer(false)).await.expect("the edge gives up in time");
     let answer = answer.expect("the edge answers HTTP").expect("the edge answers");
     let refusal = problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body);
     let refusal = refusal.unwrap_or_else(|wrong| panic!("{head:?}: {wrong}: {answer:?}"));
     assert_eq!((answer.status, refusal.code, refusal.number), (408, 4, 10000), "{head:?}");
-    assert!(started.elapsed() >= LATE, "{head:?} after {:?}", started.elapsed());
+    assert!(started.elapsed() >= TIMEOUT, "{head:?} after {:?}", started.elapsed());
     assert_eq!(crate::http_hardening::rest(&mut connection).await, b"", "{head:?}");
 }
 
@@ -99,7 +103,7 @@ async fn slow_body(url: &str) {
     let head = "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n";
     connection.send(head.as_bytes()).await.expect("the edge reads");
     for piece in ["{\"", "tx", "\":", "1}"] {
-        sleep(LATE * 3 / 10).await;
+        sleep(TIMEOUT * 3 / 10).await;
         connection.send(piece.as_bytes()).await.expect("the edge still reads");
     }
     assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 400, "the body was read whole");
@@ -108,9 +112,12 @@ async fn slow_body(url: &str) {
 /// A keep-alive connection may be idle for longer than the timeout of a head.
 async fn idle_connection(url: &str) {
     let mut connection = connect(url).await;
-    for pause in [Duration::ZERO, LATE + SLACK / 2] {
+    for pause in [Duration::ZERO, TIMEOUT + SLACK / 2] {
         sleep(pause).await;
-        connection.send(crate::http_hardening::SOUND.as_bytes()).await.expect("the connection is kept");
+        connection
+            .send(crate::http_hardening::VALID_REQUEST.as_bytes())
+            .await
+            .expect("the connection is kept");
         assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 200);
     }
 }
@@ -118,7 +125,7 @@ async fn idle_connection(url: &str) {
 #[tokio::test]
 async fn late_heads_are_closed_late_bodies_answered_and_other_clients_unaffected() {
     let database = mesh_tests::fixture::database().await;
-    let late = LATE.as_millis().to_string();
+    let late = TIMEOUT.as_millis().to_string();
     let mesh = Mesh::configure(&database)
         .env("MESH_EDGE_HEAD_TIMEOUT_MS", &late)
         .env("MESH_EDGE_BODY_IDLE_MS", &late)

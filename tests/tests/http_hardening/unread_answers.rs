@@ -7,7 +7,7 @@ use mesh_testbed::eventually;
 use mesh_tests::{client::MeshClient, raw::Connection};
 use tokio::time::{Instant, sleep};
 
-use crate::http_hardening::{SOON, connect, traffic::Traffic};
+use crate::http_hardening::{TIME_LIMIT, connect, traffic::Traffic};
 
 /// The edge's limit of unsent bytes on a connection: `TCP_NOTSENT_LOWAT`.
 const UNSENT_BYTES: usize = 128 << 10;
@@ -17,10 +17,10 @@ const OVERSHOOT: usize = 64 << 10;
 
 /// An answer of some hundred kilobytes; the requested total, bytes, exceeds any kernel buffer.
 const LARGE: &str = "/openapi.json";
-const ASKED: usize = 24 << 20;
+const REQUESTED_BYTES: usize = 24 << 20;
 
 /// How long the number of unsent bytes is sampled.
-const WATCHED: Duration = Duration::from_millis(500);
+const SAMPLING_TIME: Duration = Duration::from_millis(500);
 
 /// Bytes that the edge has written to a connection and that are not acknowledged (`tx_queue` of
 /// `/proc/net/tcp`), by the two ports. The client's receive window is closed, so these are the unsent ones.
@@ -45,16 +45,16 @@ async fn unread_answers_do_not_fill_the_kernels_send_buffer() {
     let length = mesh.get(LARGE).await.body.len();
     let mut greedy = Connection::open_narrow(mesh.url(), 16 << 10).await.expect("the edge listens");
     let request = format!("GET {LARGE} HTTP/1.1\r\nHost: x\r\n\r\n");
-    greedy.send(request.repeat(ASKED / length + 1).as_bytes()).await.expect("the edge reads");
+    greedy.send(request.repeat(REQUESTED_BYTES / length + 1).as_bytes()).await.expect("the edge reads");
     let (head, stream) = greedy.head_then_stream().await.expect("the edge answers");
     assert_eq!(head.status, 200);
     let ports = (stream.peer_addr().expect("a port").port(), stream.local_addr().expect("a port").port());
 
-    eventually(SOON, "nothing waits for the client", async || {
+    eventually(TIME_LIMIT, "nothing waits for the client", async || {
         tx_queue_bytes(ports.0, ports.1) >= UNSENT_BYTES / 2
     })
     .await;
-    let (watched, mut most) = (Instant::now() + WATCHED, 0);
+    let (watched, mut most) = (Instant::now() + SAMPLING_TIME, 0);
     while Instant::now() < watched {
         most = most.max(tx_queue_bytes(ports.0, ports.1));
         sleep(Duration::from_millis(5)).await;

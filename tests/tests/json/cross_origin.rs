@@ -14,7 +14,7 @@ const EXPOSED_HEADERS: &str = "ETag, Content-Length, Content-Range, Content-Disp
     X-Request-Id, X-Total-Rows";
 
 /// The headers without those that differ from one answer to the next.
-fn lasting(answer: &Answer) -> BTreeMap<String, String> {
+fn stable_headers(answer: &Answer) -> BTreeMap<String, String> {
     let headers = answer.headers.iter().filter(|(name, _)| !matches!(name.as_str(), "date" | "x-request-id"));
     headers
         .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
@@ -36,7 +36,7 @@ async fn j14_head_is_answered_as_get_without_the_body() {
                 Answer::to(mesh.request(Method::HEAD, &path).header("accept-encoding", encoding)).await;
             assert_eq!(head.status, get.status, "{path}");
             assert_eq!(head.body.len(), 0, "{path}");
-            assert_eq!(lasting(&head), lasting(&get), "{path}, {encoding}");
+            assert_eq!(stable_headers(&head), stable_headers(&get), "{path}, {encoding}");
             assert_eq!(get.header("content-length"), Some(get.body.len().to_string().as_str()), "{path}");
         }
     }

@@ -22,7 +22,7 @@ async fn assert_same(mesh: &MeshClient, paths: &[String]) {
 }
 
 /// Asserts that bodies pass the gateway's checks: the answer is 503, since no tx-relay runs.
-async fn assert_taken(mesh: &MeshClient, path: &str, bodies: &[&str]) {
+async fn assert_accepted(mesh: &MeshClient, path: &str, bodies: &[&str]) {
     for body in bodies {
         let answer = mesh.post(path, body).await;
         assert_eq!(answer.status, 503, "{body}: {answer:?}");
@@ -62,7 +62,7 @@ async fn j2_body_fields_are_taken_in_both_spellings() {
     let mesh = MeshClient::fixture().await;
     let bodies =
         [r#"{"tx":{"inputData":"AQI=","pubKey":"ab"}}"#, r#"{"tx":{"input_data":"AQI=","pub_key":"ab"}}"#];
-    assert_taken(&mesh, "/transaction", &bodies).await;
+    assert_accepted(&mesh, "/transaction", &bodies).await;
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn j3_integers_of_a_body_are_taken_as_text_or_number() {
         r#"{"tx":{"pow":{"nonce":18446744073709551615},"signature":{"version":"1"}}}"#,
         r#"{"tx":{"pow":{"nonce":1e3},"signature":{"version":1.0}}}"#,
     ];
-    assert_taken(&mesh, "/transaction", &bodies).await;
+    assert_accepted(&mesh, "/transaction", &bodies).await;
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn j5_enums_are_taken_by_name_and_by_number() {
     assert_same(&mesh, &[list("PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED"), list("3")]).await;
     assert_same(&mesh, &[list("PROTOCOL_UPGRADE_PROPOSAL_STATUS_UNSPECIFIED"), list("0"), list("")]).await;
     let bodies = [r#"{"type":"TYPE_COMMIT"}"#, r#"{"type":3}"#, r#"{"type":"3"}"#, r#"{"tx":{"version":2}}"#];
-    assert_taken(&mesh, "/transaction", &bodies).await;
+    assert_accepted(&mesh, "/transaction", &bodies).await;
     assert_problem(&mesh.post("/transaction", r#"{"type":"TYPE_FOO"}"#).await, 400, 3, 10015);
     assert_problem(&mesh.post("/transaction", r#"{"tx":{"version":"TX_VERSION_V1"}}"#).await, 400, 3, 10015);
 }
@@ -103,7 +103,7 @@ async fn j6_bytes_are_taken_in_every_form_of_base64() {
     let mesh = MeshClient::fixture().await;
     let bodies =
         [r#"{"tx":"+/8="}"#, r#"{"tx":"-_8="}"#, r#"{"tx":"+/8"}"#, r#"{"tx":"-_8"}"#, r#"{"tx":""}"#];
-    assert_taken(&mesh, "/transaction/raw", &bodies).await;
+    assert_accepted(&mesh, "/transaction/raw", &bodies).await;
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn j11_unknown_parameters_and_fields_are_ignored() {
     assert_same(&mesh, &["/accounts".to_owned(), format!("/accounts?{strange}")]).await;
     assert_same(&mesh, &["/api/v2/delegations".to_owned(), format!("/api/v2/delegations?{strange}")]).await;
     let body = r#"{"foo":{"bar":[1,"x",null,{"type":"TYPE_FOO"}]},"foo":1,"tx":{"more":1e999},"Type":"x"}"#;
-    assert_taken(&mesh, "/transaction", &[body, "{}"]).await;
+    assert_accepted(&mesh, "/transaction", &[body, "{}"]).await;
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn j11_an_empty_singular_parameter_counts_as_absent() {
     assert_same(&mesh, &["/api/v2/delegations".to_owned(), format!("/api/v2/delegations?{empty}")]).await;
     assert_same(&mesh, &["/accounts".to_owned(), "/accounts?party=&market".to_owned()]).await;
     let bodies = [r#"{"tx":{"pubKey":"ab","address":""}}"#, r#"{"tx":{"address":"","pubKey":"ab"}}"#];
-    assert_taken(&mesh, "/transaction", &bodies).await;
+    assert_accepted(&mesh, "/transaction", &bodies).await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::lifecycle::nats::Client;
 
 /// The replies of this mesh's services; other meshes share the bus.
-fn ours<'a>(said: &'a [Value], prefix: &str) -> Vec<&'a Value> {
+fn replies_of_mesh<'a>(said: &'a [Value], prefix: &str) -> Vec<&'a Value> {
     let is_ours = |one: &&Value| {
         let subject = one["endpoints"][0]["subject"].as_str();
         subject.is_some_and(|subject| subject.starts_with(&format!("{prefix}.")))
@@ -19,7 +19,7 @@ fn ours<'a>(said: &'a [Value], prefix: &str) -> Vec<&'a Value> {
     said.iter().filter(is_ours).collect()
 }
 
-fn has_identity(said: &Value, kind: &str) {
+fn assert_identity(said: &Value, kind: &str) {
     assert_eq!(said["type"], format!("io.nats.micro.v1.{kind}_response"), "{said}");
     for field in ["name", "id", "version"] {
         assert!(said[field].as_str().is_some_and(|text| !text.is_empty()), "no {field}: {said}");
@@ -39,11 +39,11 @@ async fn every_service_publishes_its_identity_and_operations() {
     let _mesh = mesh.env("MESH_NODE_URL", node.url()).start().await;
     let Some(mut bus) = Client::connect().await else { return };
     let said = bus.question("$SRV.INFO").await;
-    let infos = ours(&said, "told");
+    let infos = replies_of_mesh(&said, "told");
     let names: BTreeSet<&str> = infos.iter().filter_map(|info| info["name"].as_str()).collect();
     assert_eq!(names, BTreeSet::from(["export", "node-info", "query", "tx-relay"]));
     for info in infos {
-        has_identity(info, "info");
+        assert_identity(info, "info");
         assert!(info["description"].is_string(), "{info}");
         let workload = info["name"].as_str().expect("a name");
         let listed: BTreeSet<(String, String)> = info["endpoints"]
@@ -65,7 +65,7 @@ async fn every_service_publishes_its_identity_and_operations() {
         for verb in ["PING", "INFO", "STATS"] {
             let alone = bus.question(&format!("$SRV.{verb}.{workload}.{id}")).await;
             assert_eq!(alone.len(), 1, "one replica has this id: {alone:?}");
-            has_identity(&alone[0], &verb.to_lowercase());
+            assert_identity(&alone[0], &verb.to_lowercase());
             assert_eq!(alone[0]["id"], id);
             for subject in [format!("$SRV.{verb}"), format!("$SRV.{verb}.{workload}")] {
                 let all = bus.question(&subject).await;
@@ -89,7 +89,7 @@ async fn requests_and_failures_are_counted_by_operation() {
 
     let Some(mut bus) = Client::connect().await else { return };
     let said = bus.question("$SRV.STATS.query").await;
-    let stats = ours(&said, "counted");
+    let stats = replies_of_mesh(&said, "counted");
     assert_eq!(stats.len(), 1);
     assert!(
         stats[0]["started"].as_str().is_some_and(|time| time.contains('T') && time.ends_with('Z')),

@@ -22,10 +22,10 @@ const LIST: &str = "/api/v2/delegations";
 const TABLE: &str = "delegations_current";
 
 /// Time limit for what must happen at once.
-const SOON: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Time limit for a start; meshes of other tests may start first.
-const STARTED: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_stopping_service_accepts_no_requests_and_answers_pending_ones() {
@@ -37,7 +37,7 @@ async fn a_stopping_service_accepts_no_requests_and_answers_pending_ones() {
         let mesh_client = mesh_client.clone();
         async move { mesh_client.get(LIST).await }
     });
-    locked.await_queries("query", 1, SOON).await;
+    locked.await_queries("query", 1, TIME_LIMIT).await;
 
     let query = mesh.service("query");
     let (status, ()) = tokio::join!(query.stop(), async {
@@ -58,7 +58,7 @@ async fn an_endless_query_does_not_delay_a_stop_beyond_its_grace() {
     let mesh_client = MeshClient::new(&mesh);
     let locked = TableLock::acquire(&database, TABLE).await;
     let slow = tokio::spawn(async move { mesh_client.get(LIST).await });
-    locked.await_queries("query", 1, SOON).await;
+    locked.await_queries("query", 1, TIME_LIMIT).await;
     let started = Instant::now();
     let status = mesh.service("query").stop().await;
     assert!(
@@ -79,7 +79,7 @@ async fn a_stopping_edge_answers_pending_requests_and_closes() {
     idle.send(b"GET /accounts HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("the edge reads");
     idle.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
     busy.send(format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.expect("the edge reads");
-    locked.await_queries("query", 1, SOON).await;
+    locked.await_queries("query", 1, TIME_LIMIT).await;
 
     let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
         assert!(idle.rest().await.expect("an idle connection is closed properly").is_empty());
@@ -99,7 +99,7 @@ async fn a_submission_that_waits_for_a_block_is_answered_before_its_edge_ends() 
     let mesh = setup.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519").env("MESH_STOP_GRACE_S", "2").start().await;
     let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_COMMIT"}).to_string();
     let waiting = tokio::spawn(Answer::to(mesh.request(Method::POST, "/transaction").body(body)));
-    eventually(SOON, "the node gets no transaction", async || !node.received().is_empty()).await;
+    eventually(TIME_LIMIT, "the node gets no transaction", async || !node.received().is_empty()).await;
     let status = mesh.service("edge").stop().await;
     assert!(status.success(), "{status}");
     assert_problem(&waiting.await.expect("it is answered"), 504, 4, 10000);
@@ -131,7 +131,7 @@ async fn a_request_whose_only_service_is_killed_fails_long_before_its_deadline()
     let locked = TableLock::acquire(&database, TABLE).await;
     let slow = tokio::spawn(async move { (mesh_client.get(LIST).await, Instant::now()) });
     // A read is sent up to this many times; only a lack of replies shows that its service is gone.
-    locked.await_queries("query", 3, SOON).await;
+    locked.await_queries("query", 3, TIME_LIMIT).await;
     mesh.service("query").kill().await;
     let killed = Instant::now();
     let (answer, answered) = slow.await.expect("the client does not panic");
@@ -152,10 +152,10 @@ async fn the_query_of_a_client_that_disconnects_is_cancelled() {
             .send(format!("GET {LIST}?pagination.first={size} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
             .await
             .expect("it reads");
-        locked.await_queries("query", 1, SOON).await;
+        locked.await_queries("query", 1, TIME_LIMIT).await;
         drop(connection);
         // Long before its own deadline; `mesh rig reads` measures that it takes less than a second.
-        locked.await_queries("query", 0, SOON).await;
+        locked.await_queries("query", 0, TIME_LIMIT).await;
     }
     locked.release().await;
     assert_eq!(MeshClient::new(&mesh).get(LIST).await.status, 200);
@@ -176,9 +176,9 @@ async fn services_started_before_database_and_bus_become_ready_with_them() {
         .env("MESH_BUS_URL", to_bus.url());
     let (mesh, ()) = tokio::join!(setup.start(), async {
         // All five services need the bus, three of them the database as well.
-        eventually(STARTED, "the bus is not tried", async || to_bus.refused() >= 10).await;
+        eventually(START_LIMIT, "the bus is not tried", async || to_bus.refused() >= 10).await;
         to_bus.restore();
-        eventually(STARTED, "the database is not tried", async || to_database.refused() >= 6).await;
+        eventually(START_LIMIT, "the database is not tried", async || to_database.refused() >= 6).await;
         to_database.restore();
     });
     for (_, path) in mesh_tests::cases::answered() {

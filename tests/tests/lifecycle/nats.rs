@@ -16,7 +16,7 @@ use tokio::{
 };
 
 /// Time limit for the first reply; on a busy machine it may be late.
-const FIRST: Duration = Duration::from_secs(10);
+const FIRST_REPLY_LIMIT: Duration = Duration::from_secs(10);
 
 /// Time without a reply after which no more are expected.
 const QUIET: Duration = Duration::from_millis(250);
@@ -67,7 +67,7 @@ impl Client {
     pub(crate) async fn ask(&mut self, subject: &str, payload: &[u8]) -> Vec<Reply> {
         let head = format!("PUB {subject} {} {}\r\n", self.replies, payload.len());
         self.writer.write_all(&[head.as_bytes(), payload, b"\r\n"].concat()).await.expect("the bus reads");
-        let (mut replies, mut limit) = (Vec::new(), FIRST);
+        let (mut replies, mut limit) = (Vec::new(), FIRST_REPLY_LIMIT);
         while let Ok(reply) = timeout(limit, self.reply()).await {
             replies.push(reply);
             limit = QUIET;

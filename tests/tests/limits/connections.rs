@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::limits::metric;
 
-const SOON: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
 
 async fn connect(mesh: &Mesh, from: u8) -> Connection {
@@ -27,13 +27,13 @@ async fn connect(mesh: &Mesh, from: u8) -> Connection {
 async fn send_request(connection: &mut Connection) -> Option<u16> {
     // The edge may have closed already.
     let _ = connection.send(HEALTH.as_bytes()).await;
-    let answer = timeout(SOON, connection.answer(false)).await.expect("it is answered or closed");
+    let answer = timeout(TIME_LIMIT, connection.answer(false)).await.expect("it is answered or closed");
     answer.ok().flatten().map(|answer| answer.status)
 }
 
 /// Asserts that a connection gets the 503 of a rejected one.
-async fn is_turned_away(mut connection: Connection) {
-    let answer = timeout(SOON, connection.answer(false)).await.expect("it is told at once, unasked");
+async fn assert_rejected(mut connection: Connection) {
+    let answer = timeout(TIME_LIMIT, connection.answer(false)).await.expect("it is told at once, unasked");
     let answer = answer.unwrap().unwrap();
     let refusal =
         problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body).unwrap();
@@ -42,12 +42,12 @@ async fn is_turned_away(mut connection: Connection) {
         (503, 14, "too many connections are open")
     );
     assert_eq!((answer.header("retry-after"), answer.closes()), (Some("1"), true));
-    assert_eq!(timeout(SOON, connection.rest()).await.expect("it is closed").unwrap(), b"");
+    assert_eq!(timeout(TIME_LIMIT, connection.rest()).await.expect("it is closed").unwrap(), b"");
 }
 
 /// Connects until a connection is not rejected.
-async fn until_served(mesh: &Mesh, from: u8) -> Connection {
-    retry(SOON, async || {
+async fn connect_until_served(mesh: &Mesh, from: u8) -> Connection {
+    retry(TIME_LIMIT, async || {
         let mut connection = connect(mesh, from).await;
         let is_served = send_request(&mut connection).await == Some(200);
         if is_served { Ok(connection) } else { Err("the place of a closed connection is not free") }
@@ -65,14 +65,14 @@ async fn connections_above_the_limit_get_503_and_one_address_cannot_take_all() {
         assert_eq!(send_request(&mut connection).await, Some(200));
         greedy.push(connection);
     }
-    is_turned_away(connect(&mesh, 2).await).await;
+    assert_rejected(connect(&mesh, 2).await).await;
     let mut others = Vec::new();
     for from in 3..7 {
         let mut connection = connect(&mesh, from).await;
         assert_eq!(send_request(&mut connection).await, Some(200), "127.0.0.{from}");
         others.push(connection);
     }
-    is_turned_away(connect(&mesh, 7).await).await;
+    assert_rejected(connect(&mesh, 7).await).await;
     let refused = async |reason| {
         metric(&mesh, &format!("mesh_edge_connections_refused_total{{reason={reason:?}}}")).await
     };
@@ -81,11 +81,11 @@ async fn connections_above_the_limit_get_503_and_one_address_cannot_take_all() {
         assert_eq!(send_request(connection).await, Some(200), "those that are open are served");
     }
     others.pop();
-    until_served(&mesh, 7).await;
+    connect_until_served(&mesh, 7).await;
 }
 
 /// Links the services' binaries into a folder; the edge there runs with this limit of file descriptors.
-fn with_files(folder: &Path, files: u32) {
+fn link_with_file_limit(folder: &Path, open_files: u32) {
     let built =
         std::env::current_exe().unwrap().parent().and_then(Path::parent).map(Path::to_path_buf).unwrap();
     for service in SERVICES {
@@ -93,7 +93,7 @@ fn with_files(folder: &Path, files: u32) {
     }
     let edge = folder.join("edge");
     fs::remove_file(&edge).unwrap();
-    let run = format!("#!/bin/sh\nulimit -n {files}\nexec {:?}\n", built.join("edge"));
+    let run = format!("#!/bin/sh\nulimit -n {open_files}\nexec {:?}\n", built.join("edge"));
     // Written by a child process: if this process had the file open for writing while another test forks,
     // running it would fail with "text file busy".
     let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
@@ -103,7 +103,7 @@ fn with_files(folder: &Path, files: u32) {
 #[tokio::test]
 async fn with_few_file_descriptors_new_connections_are_refused_and_open_ones_served_without_a_busy_loop() {
     let (database, folder) = (fixture::database().await, tempfile::tempdir().unwrap());
-    with_files(folder.path(), 256);
+    link_with_file_limit(folder.path(), 256);
     let mesh = Mesh::configure(&database)
         .binaries(folder.path())
         .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8")
@@ -137,11 +137,11 @@ async fn with_few_file_descriptors_new_connections_are_refused_and_open_ones_ser
     }
     assert_eq!(mesh.service("edge").admin("/livez").await.status, 200);
     drop(open);
-    until_served(&mesh, 2).await;
+    connect_until_served(&mesh, 2).await;
 }
 
 /// The open file descriptors of a process.
-fn files(pid: u32) -> Vec<u64> {
+fn open_files(pid: u32) -> Vec<u64> {
     let entries = fs::read_dir(PathBuf::from(format!("/proc/{pid}/fd"))).unwrap();
     entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).collect()
 }
@@ -153,7 +153,7 @@ async fn without_a_free_file_descriptor_a_connection_is_still_refused_properly()
     let mut open = connect(&mesh, 2).await;
     assert_eq!(send_request(&mut open).await, Some(200));
     let pid = mesh.service("edge").pid();
-    let most = files(pid).into_iter().max().unwrap() + 1;
+    let most = open_files(pid).into_iter().max().unwrap() + 1;
     let set = |current| {
         // The soft limit of this process is inherited by its children.
         let limit = Rlimit { current: Some(current), maximum: getrlimit(Resource::Nofile).maximum };
@@ -171,10 +171,10 @@ async fn without_a_free_file_descriptor_a_connection_is_still_refused_properly()
     }
     assert!(others.len() < most as usize, "it has more files than it may");
     for _ in 0..20 {
-        is_turned_away(connect(&mesh, 2).await).await;
+        assert_rejected(connect(&mesh, 2).await).await;
     }
     assert_eq!(send_request(&mut open).await, Some(200));
     set(before);
-    until_served(&mesh, 2).await;
+    connect_until_served(&mesh, 2).await;
     assert!(metric(&mesh, "mesh_edge_connections_refused_total{reason=\"files\"}").await >= 20);
 }

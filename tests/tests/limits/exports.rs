@@ -14,16 +14,16 @@ use tonic::Request;
 
 use crate::limits::{get_for, metric};
 
-const SOON: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 fn path() -> String {
     format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET)
 }
 
 /// Repeats a download until it is not refused for the concurrent ones.
-async fn until_taken(mesh_client: &MeshClient) -> Answer {
-    retry(SOON, async || {
-        let answer = timeout(SOON, mesh_client.get(&path())).await.expect("it is answered");
+async fn download_until_accepted(mesh_client: &MeshClient) -> Answer {
+    retry(TIME_LIMIT, async || {
+        let answer = timeout(TIME_LIMIT, mesh_client.get(&path())).await.expect("it is answered");
         if answer.status == 429 {
             Err("the place of a download that is over is not free")
         } else {
@@ -35,8 +35,8 @@ async fn until_taken(mesh_client: &MeshClient) -> Answer {
 
 /// Repeats a download of a locked table until it is not refused for the concurrent ones but waits for the
 /// lock.
-async fn until_waiting(mesh_client: &MeshClient) -> JoinHandle<Answer> {
-    retry(SOON, async || {
+async fn download_until_blocked(mesh_client: &MeshClient) -> JoinHandle<Answer> {
+    retry(TIME_LIMIT, async || {
         let mesh_client = mesh_client.clone();
         let mut download = tokio::spawn(async move { mesh_client.get(&path()).await });
         let Ok(refused) = timeout(Duration::from_secs(1), &mut download).await else { return Ok(download) };
@@ -69,10 +69,10 @@ async fn a_download_above_the_limit_is_refused_until_another_ends_or_its_client_
         let (rpc, called) = (rpc.clone(), called.clone());
         async move { rpc.download(&called).await }
     });
-    locked.await_queries("export", 2, SOON).await;
-    let refused = timeout(SOON, mesh_client.get(&path())).await.expect("a refusal does not wait");
+    locked.await_queries("export", 2, TIME_LIMIT).await;
+    let refused = timeout(TIME_LIMIT, mesh_client.get(&path())).await.expect("a refusal does not wait");
     assert_eq!(assert_problem(&refused, 429, 8, 10_000).inner, "at most 2 at the same time");
-    let refused = timeout(SOON, rpc.stream(&called, Request::new(called.message.clone()))).await;
+    let refused = timeout(TIME_LIMIT, rpc.stream(&called, Request::new(called.message.clone()))).await;
     assert_refused(refused.expect("a refusal does not wait").map(drop), 8, 10_000);
     assert_eq!(metric(&mesh, "mesh_edge_requests_limited_total{limit=\"exports\"}").await, 2);
     assert_eq!(mesh_client.get("/accounts").await.status, 200, "other requests are not downloads");
@@ -80,18 +80,18 @@ async fn a_download_above_the_limit_is_refused_until_another_ends_or_its_client_
         let mesh_client = mesh_client.clone();
         async move { get_for(&mesh_client, "203.0.113.9", &path()).await }
     });
-    locked.await_queries("export", 3, SOON).await;
+    locked.await_queries("export", 3, TIME_LIMIT).await;
 
     // A client that disconnects frees its permit at once, while the table is still locked.
     over_http.abort();
-    let next = until_waiting(&mesh_client).await;
+    let next = download_until_blocked(&mesh_client).await;
     locked.release().await;
     assert_eq!(next.await.unwrap().status, 200);
     assert_eq!(other.await.unwrap().status, 200);
     assert!(over_grpc.await.unwrap().is_ok());
     // Both permits are free again.
     for _ in 0..4 {
-        assert_eq!(until_taken(&mesh_client).await.status, 200);
+        assert_eq!(download_until_accepted(&mesh_client).await.status, 200);
         rpc.download(&called).await.expect("the one before is over");
     }
 }

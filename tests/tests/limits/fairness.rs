@@ -18,11 +18,11 @@ use tokio::{
 
 use crate::limits::{HOT, get_for, metric};
 
-const SOON: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// Eight permits at the edge, of which one owner gets at most half. The query service has enough connections
 /// for all that the edge sends, repeated reads included.
-fn narrow(setup: MeshSetup<'_>) -> MeshSetup<'_> {
+fn small_limits(setup: MeshSetup<'_>) -> MeshSetup<'_> {
     setup
         .env("MESH_EDGE_IN_FLIGHT", "8")
         .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
@@ -30,34 +30,36 @@ fn narrow(setup: MeshSetup<'_>) -> MeshSetup<'_> {
 }
 
 /// A read of the locked table, with another query for each number.
-fn slow(at: usize) -> String {
+fn blocked_path(at: usize) -> String {
     format!("{HOT}?pagination.first={}", at + 1)
 }
 
 /// Sends four reads that wait for the lock.
-async fn four_wait(
+async fn send_four_blocked(
     mesh: &Mesh,
     mesh_client: &MeshClient,
     client: impl Fn(usize) -> String,
 ) -> Vec<JoinHandle<Answer>> {
     let ask = |at: usize| {
         let (mesh_client, client) = (mesh_client.clone(), client(at));
-        tokio::spawn(async move { get_for(&mesh_client, &client, &slow(at)).await })
+        tokio::spawn(async move { get_for(&mesh_client, &client, &blocked_path(at)).await })
     };
     let waiting = (0..4).map(ask).collect();
-    eventually(SOON, "they do not wait", async || metric(mesh, "http_server_active_requests").await >= 4)
-        .await;
+    eventually(TIME_LIMIT, "they do not wait", async || {
+        metric(mesh, "http_server_active_requests").await >= 4
+    })
+    .await;
     waiting
 }
 
-async fn at_once(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
-    timeout(SOON, get_for(mesh_client, client, path)).await.expect("it does not wait")
+async fn get_promptly(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
+    timeout(TIME_LIMIT, get_for(mesh_client, client, path)).await.expect("it does not wait")
 }
 
 /// Requests that are answered whatever else waits.
-async fn vital_is_answered(mesh: &Mesh, mesh_client: &MeshClient, client: &str) {
-    assert_eq!(at_once(mesh_client, client, "/health").await.status, 200);
-    assert_eq!(at_once(mesh_client, client, "/limits").await.status, 200);
+async fn assert_exempt_answered(mesh: &Mesh, mesh_client: &MeshClient, client: &str) {
+    assert_eq!(get_promptly(mesh_client, client, "/health").await.status, 200);
+    assert_eq!(get_promptly(mesh_client, client, "/limits").await.status, 200);
     for page in ["/livez", "/readyz"] {
         assert_eq!(mesh.service("edge").admin(page).await.status, 200, "{page}");
     }
@@ -66,45 +68,53 @@ async fn vital_is_answered(mesh: &Mesh, mesh_client: &MeshClient, client: &str) 
 #[tokio::test]
 async fn a_slow_operation_leaves_permits_for_the_others() {
     let database = fixture::database().await;
-    let mesh = narrow(Mesh::configure(&database)).start().await;
+    let mesh = small_limits(Mesh::configure(&database)).start().await;
     let mesh_client = MeshClient::new(&mesh);
     let locked = TableLock::acquire(&database, "delegations_current").await;
-    let waiting = four_wait(&mesh, &mesh_client, |at| format!("203.0.113.{at}")).await;
-    let refused = at_once(&mesh_client, "203.0.113.9", &slow(9)).await;
+    let waiting = send_four_blocked(&mesh, &mesh_client, |at| format!("203.0.113.{at}")).await;
+    let refused = get_promptly(&mesh_client, "203.0.113.9", &blocked_path(9)).await;
     assert_eq!(
         assert_problem(&refused, 503, 14, 10_000).message,
         "too many requests of this kind are being answered"
     );
-    assert_refused(Rpc::connect(&mesh).await.call(&Call::from_path(&slow(9)).unwrap()).await, 14, 10_000);
+    assert_refused(
+        Rpc::connect(&mesh).await.call(&Call::from_path(&blocked_path(9)).unwrap()).await,
+        14,
+        10_000,
+    );
     assert_eq!(metric(&mesh, "mesh_edge_requests_shed_total{reason=\"operation\"}").await, 2);
-    assert_eq!(at_once(&mesh_client, "203.0.113.9", "/accounts").await.status, 200, "another operation");
-    vital_is_answered(&mesh, &mesh_client, "203.0.113.9").await;
+    assert_eq!(get_promptly(&mesh_client, "203.0.113.9", "/accounts").await.status, 200, "another operation");
+    assert_exempt_answered(&mesh, &mesh_client, "203.0.113.9").await;
     locked.release().await;
     for answer in waiting {
         assert_eq!(answer.await.unwrap().status, 200);
     }
-    assert_eq!(at_once(&mesh_client, "203.0.113.9", &slow(9)).await.status, 200);
+    assert_eq!(get_promptly(&mesh_client, "203.0.113.9", &blocked_path(9)).await.status, 200);
 }
 
 #[tokio::test]
 async fn one_client_leaves_permits_for_the_others() {
     let database = fixture::database().await;
-    let mesh = narrow(Mesh::configure(&database)).start().await;
+    let mesh = small_limits(Mesh::configure(&database)).start().await;
     let (mesh_client, greedy) = (MeshClient::new(&mesh), "203.0.113.9");
     let locked = TableLock::acquire(&database, "delegations_current").await;
-    let waiting = four_wait(&mesh, &mesh_client, |_| greedy.to_owned()).await;
-    let refused = at_once(&mesh_client, greedy, "/accounts").await;
+    let waiting = send_four_blocked(&mesh, &mesh_client, |_| greedy.to_owned()).await;
+    let refused = get_promptly(&mesh_client, greedy, "/accounts").await;
     let reason = "too many requests of this address are being answered";
     assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
     assert_eq!(metric(&mesh, "mesh_edge_requests_shed_total{reason=\"address\"}").await, 1);
-    assert_eq!(at_once(&mesh_client, "203.0.113.10", "/accounts").await.status, 200, "another client");
+    assert_eq!(get_promptly(&mesh_client, "203.0.113.10", "/accounts").await.status, 200, "another client");
     // A cached answer needs no permit; it is fresh for a second.
-    let deadline = Instant::now() + SOON;
-    while at_once(&mesh_client, greedy, "/accounts").await.status != 200 {
+    let deadline = Instant::now() + TIME_LIMIT;
+    while get_promptly(&mesh_client, greedy, "/accounts").await.status != 200 {
         assert!(Instant::now() < deadline, "what is in memory is refused");
-        assert_eq!(at_once(&mesh_client, "203.0.113.10", "/accounts").await.status, 200, "another client");
+        assert_eq!(
+            get_promptly(&mesh_client, "203.0.113.10", "/accounts").await.status,
+            200,
+            "another client"
+        );
     }
-    vital_is_answered(&mesh, &mesh_client, greedy).await;
+    assert_exempt_answered(&mesh, &mesh_client, greedy).await;
     locked.release().await;
     for answer in waiting {
         assert_eq!(answer.await.unwrap().status, 200);
@@ -115,15 +125,15 @@ async fn one_client_leaves_permits_for_the_others() {
 async fn an_ignored_body_takes_no_permit_while_it_arrives() {
     let database = fixture::database().await;
     let mesh = Mesh::configure(&database).env("MESH_EDGE_IN_FLIGHT", "1").start().await;
-    let mut slow = Vec::new();
+    let mut slow_connections = Vec::new();
     for _ in 0..3 {
         let mut connection = Connection::open(&mesh.url()).await.unwrap();
         let request = "GET /accounts HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{";
         connection.send(request.as_bytes()).await.unwrap();
-        slow.push(connection);
+        slow_connections.push(connection);
     }
-    assert_eq!(at_once(&MeshClient::new(&mesh), "", HOT).await.status, 200);
-    for mut connection in slow {
+    assert_eq!(get_promptly(&MeshClient::new(&mesh), "", HOT).await.status, 200);
+    for mut connection in slow_connections {
         connection.send(b"}").await.unwrap();
         assert_eq!(connection.answer(false).await.unwrap().unwrap().status, 200);
     }

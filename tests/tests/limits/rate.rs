@@ -18,7 +18,7 @@ use crate::limits::{HOT, get_for, metric};
 const BURST: u64 = 8;
 const MANY: u64 = 200;
 
-const SOON: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 fn limited(setup: MeshSetup<'_>) -> MeshSetup<'_> {
     setup.env("MESH_EDGE_RATE_PER_S", "1").env("MESH_EDGE_RATE_BURST", BURST.to_string())
@@ -33,7 +33,7 @@ fn rate_headers(answer: &Answer) -> [u64; 3] {
 }
 
 /// Sends requests until one is refused.
-async fn use_up(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
+async fn use_up_burst(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
     for _ in 0..MANY {
         let answer = get_for(mesh_client, client, path).await;
         if answer.status == 429 {
@@ -59,7 +59,7 @@ async fn a_client_above_the_rate_limit_gets_429_with_retry_after_and_is_not_bann
         assert_eq!(answer.status, status, "{answer:?}");
         assert!(rate_headers(&answer)[1] < BURST - 1, "{answer:?}");
     }
-    let refused = use_up(&mesh_client, "", HOT).await;
+    let refused = use_up_burst(&mesh_client, "", HOT).await;
     assert_problem(&refused, 429, 8, 400_001);
     let [limit, remaining, reset] = rate_headers(&refused);
     assert_eq!((limit, remaining, refused.header("retry-after")), (BURST, 0, Some("1")));
@@ -85,7 +85,7 @@ async fn a_client_above_the_rate_limit_gets_429_with_retry_after_and_is_not_bann
     }
 
     // A second later one request is allowed again, however many were refused.
-    eventually(SOON, "a client that was refused is banned", async || {
+    eventually(TIME_LIMIT, "a client that was refused is banned", async || {
         mesh_client.get(HOT).await.status != 429
     })
     .await;
@@ -95,7 +95,7 @@ async fn a_client_above_the_rate_limit_gets_429_with_retry_after_and_is_not_bann
 async fn over_grpc_the_limit_is_the_same_one_and_health_is_answered() {
     let database = fixture::database().await;
     let mesh = limited(Mesh::configure(&database)).start().await;
-    use_up(&MeshClient::new(&mesh), "", "/limits").await;
+    use_up_burst(&MeshClient::new(&mesh), "", "/limits").await;
     let rpc = Rpc::connect(&mesh).await;
     let called = Call::from_path(HOT).unwrap();
     let mut refused = rpc.call(&called).await;
@@ -131,7 +131,7 @@ async fn clients_behind_a_trusted_proxy_are_distinguished_and_cannot_forge_their
         .start()
         .await;
     let mesh_client = MeshClient::new(&mesh);
-    use_up(&mesh_client, "203.0.113.9, 10.0.0.1", HOT).await;
+    use_up_burst(&mesh_client, "203.0.113.9, 10.0.0.1", HOT).await;
     assert_eq!(get_for(&mesh_client, "203.0.113.10, 10.0.0.1", HOT).await.status, 200, "another client");
     let remaining = rate_headers(&get_for(&mesh_client, "203.0.113.9", HOT).await)[1];
     assert_eq!(remaining, 0, "over another proxy it is the same client");

@@ -177,9 +177,9 @@ fn the_generated_passwords_are_those_of_the_users() {
     let permissions = read("k8s/base/nats/permissions.conf");
     let expected_names: BTreeSet<_> =
         permissions.lines().filter_map(|line| line.trim().strip_prefix("password: $")).collect();
-    let given: BTreeSet<_> =
+    let actual_names: BTreeSet<_> =
         generated_files["nats.env"].lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
-    assert_eq!(given, expected_names);
+    assert_eq!(actual_names, expected_names);
     let users =
         permissions.lines().filter_map(|line| line.trim().strip_prefix("user: \"")?.strip_suffix('"'));
     for user in users {

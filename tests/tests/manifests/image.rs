@@ -10,7 +10,7 @@ use std::{
 use crate::manifests::{path, read};
 
 /// Folders at the root of the builder's image that the steps use.
-const AT_THE_ROOT: [&str; 5] = ["/target", "/programs", "/root-of", "/home-of", "/tmp/program"];
+const ROOT_FOLDERS: [&str; 5] = ["/target", "/programs", "/root-of", "/home-of", "/tmp/program"];
 
 /// A cargo that prints its arguments and creates the files that a build would.
 const CARGO: &str = "#!/bin/sh
@@ -35,7 +35,7 @@ fn steps(stage: &str) -> Vec<String> {
 /// Runs a step in `source`; folders at the root of the image are in `root`.
 fn run(step: &str, source: &Path, root: &Path) {
     let mut step = step.to_owned();
-    for folder_at_root in AT_THE_ROOT {
+    for folder_at_root in ROOT_FOLDERS {
         step = step.replace(folder_at_root, &format!("{}{folder_at_root}", root.display()));
     }
     let path = format!("{}:{}", root.join("bin").display(), std::env::var("PATH").unwrap());
@@ -44,7 +44,7 @@ fn run(step: &str, source: &Path, root: &Path) {
 }
 
 /// Copies the build context: `.dockerignore` excludes everything but its `!` lines.
-fn sent_to_a_builder(to: &Path) {
+fn copy_build_context(to: &Path) {
     let ignore = read(".dockerignore");
     assert!(ignore.lines().any(|line| line == "*"), "everything is left out that is not named");
     for named in ignore.lines().filter_map(|line| line.strip_prefix('!')) {
@@ -59,7 +59,7 @@ fn sent_to_a_builder(to: &Path) {
 fn the_build_context_is_a_complete_workspace_and_changed_sources_are_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     let (source, root) = (folder.path().join("src"), folder.path().join("root"));
-    sent_to_a_builder(&source);
+    copy_build_context(&source);
     let mut metadata = Command::new(env!("CARGO"));
     metadata.args(["metadata", "--locked", "--no-deps", "--format-version=1"]).current_dir(&source);
     let metadata_output = metadata.output().unwrap();
@@ -109,12 +109,15 @@ fn built_programs(folder: &Path, source: &Path, root: &Path) -> Vec<String> {
     let installed = Command::new("install").arg("-m755").arg(&script).arg(root.join("bin/cargo")).status();
     assert!(installed.unwrap().success());
     let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-    let ours = source.join("services/query/src/main.rs");
-    fs::File::options().append(true).open(&ours).unwrap().set_modified(old).unwrap();
+    let changed_source = source.join("services/query/src/main.rs");
+    fs::File::options().append(true).open(&changed_source).unwrap().set_modified(old).unwrap();
     for step in steps("build") {
         run(&step, source, root);
     }
-    assert!(fs::metadata(&ours).unwrap().modified().unwrap() > old, "an older build would be taken");
+    assert!(
+        fs::metadata(&changed_source).unwrap().modified().unwrap() > old,
+        "an older build would be taken"
+    );
 
     let called = fs::read_to_string(called).unwrap();
     called

@@ -14,7 +14,7 @@ struct Actor {
     labels: BTreeMap<String, String>,
 }
 
-const HERE: &str = "tradewind";
+const NAMESPACE: &str = "tradewind";
 
 /// All ports that any program listens on.
 const PORTS: [u16; 13] = [53, 443, 4222, 4318, 5432, 6222, 6443, 8000, 8080, 8222, 9090, 9100, 26657];
@@ -101,7 +101,7 @@ fn is_peer(peer: &Value, actor: &Actor) -> bool {
     let namespace = [("kubernetes.io/metadata.name".to_owned(), actor.namespace.to_owned())].into();
     let in_namespace = match peer.get("namespaceSelector") {
         Some(selector) => selects(selector, &namespace),
-        None => actor.namespace == HERE,
+        None => actor.namespace == NAMESPACE,
     };
     in_namespace && peer.get("podSelector").is_none_or(|selector| selects(selector, &actor.labels))
 }
@@ -123,13 +123,13 @@ impl<'a> Side<'a> {
         let policies: Vec<_> = overlay.of_kind("NetworkPolicy").filter(says).collect();
         let rules = format!("/spec/{}", direction.to_lowercase());
         Self {
-            is_open: actor.namespace != HERE || policies.is_empty(),
+            is_open: actor.namespace != NAMESPACE || policies.is_empty(),
             rules: policies.iter().flat_map(|policy| parts(policy, &rules)).collect(),
             peers,
         }
     }
 
-    fn lets(&self, with: &Actor, port: u16) -> bool {
+    fn allows(&self, with: &Actor, port: u16) -> bool {
         self.is_open
             || self.rules.iter().any(|rule| {
                 let peers = rule.get(self.peers).and_then(Value::as_array);
@@ -145,14 +145,19 @@ fn actors(overlay: &Overlay) -> Vec<Actor> {
     let owned = |labels: &[(&str, &str)]| {
         labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
-    let here = |name: &str, labels| Actor { name: name.to_owned(), namespace: HERE, labels };
-    let mut actors: Vec<_> =
-        overlay.templates().map(|(name, template)| here(name, texts(template, "/metadata/labels"))).collect();
+    let actor_here = |name: &str, labels| Actor { name: name.to_owned(), namespace: NAMESPACE, labels };
+    let mut actors: Vec<_> = overlay
+        .templates()
+        .map(|(name, template)| actor_here(name, texts(template, "/metadata/labels")))
+        .collect();
     for cluster in overlay.of_kind("Cluster") {
-        actors.push(here(text(cluster, "/metadata/name"), texts(cluster, "/spec/inheritedMetadata/labels")));
+        actors.push(actor_here(
+            text(cluster, "/metadata/name"),
+            texts(cluster, "/spec/inheritedMetadata/labels"),
+        ));
     }
-    actors.push(here("writer", owned(&[("tradewind", "writer")])));
-    actors.push(here("stranger", BTreeMap::new()));
+    actors.push(actor_here("writer", owned(&[("tradewind", "writer")])));
+    actors.push(actor_here("stranger", BTreeMap::new()));
     actors.extend(OUTSIDE.map(|(name, labels)| Actor {
         name: name.to_owned(),
         namespace: name,
@@ -163,7 +168,7 @@ fn actors(overlay: &Overlay) -> Vec<Actor> {
 
 /// The allowed connections as rows of the table. What is allowed to or from every actor is listed for
 /// `anywhere` alone.
-fn talks(overlay: &Overlay) -> BTreeSet<String> {
+fn connections_allowed(overlay: &Overlay) -> BTreeSet<String> {
     let sides = actors(overlay).into_iter().map(|actor| {
         let (out, into) =
             (Side::new(overlay, &actor, "Egress", "to"), Side::new(overlay, &actor, "Ingress", "from"));
@@ -173,10 +178,10 @@ fn talks(overlay: &Overlay) -> BTreeSet<String> {
     let mut rows = BTreeSet::new();
     for (from, out, _) in &sides {
         for (to, _, into) in &sides {
-            if from.namespace != HERE && to.namespace != HERE {
+            if from.namespace != NAMESPACE && to.namespace != NAMESPACE {
                 continue;
             }
-            let passing = PORTS.iter().filter(|port| out.lets(to, **port) && into.lets(from, **port));
+            let passing = PORTS.iter().filter(|port| out.allows(to, **port) && into.allows(from, **port));
             rows.extend(passing.map(|port| format!("{} -> {}:{port}", from.name, to.name)));
         }
     }
@@ -192,7 +197,7 @@ fn talks(overlay: &Overlay) -> BTreeSet<String> {
 
 fn expected(overlay: &Overlay) -> BTreeSet<String> {
     let own = if overlay.name == "dev" { DEV } else { PRODUCTION };
-    let names = actors(overlay).into_iter().filter(|actor| actor.namespace == HERE);
+    let names = actors(overlay).into_iter().filter(|actor| actor.namespace == NAMESPACE);
     let names = names.map(|actor| format!("{} -> kube-system:53", actor.name));
     table(PAIRS).into_iter().chain(table(own)).chain(names).collect()
 }
@@ -200,9 +205,9 @@ fn expected(overlay: &Overlay) -> BTreeSet<String> {
 #[test]
 fn exactly_the_intended_connections_are_allowed() {
     for overlay in overlays() {
-        let (talks, expected) = (talks(overlay), expected(overlay));
-        let surplus: Vec<_> = talks.difference(&expected).collect();
-        let missing: Vec<_> = expected.difference(&talks).collect();
+        let (connections_allowed, expected) = (connections_allowed(overlay), expected(overlay));
+        let surplus: Vec<_> = connections_allowed.difference(&expected).collect();
+        let missing: Vec<_> = expected.difference(&connections_allowed).collect();
         assert!(
             surplus.is_empty() && missing.is_empty(),
             "{}: too much {surplus:#?}, too little {missing:#?}",
@@ -221,7 +226,12 @@ fn a_removed_or_added_policy_is_found() {
             without
                 .objects
                 .retain(|object| object["kind"] != "NetworkPolicy" || object["metadata"]["name"] != *policy);
-            assert_ne!(talks(&without), expected(overlay), "{}: without {policy}", overlay.name);
+            assert_ne!(
+                connections_allowed(&without),
+                expected(overlay),
+                "{}: without {policy}",
+                overlay.name
+            );
         }
     }
 }

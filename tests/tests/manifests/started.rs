@@ -21,7 +21,7 @@ use tokio::{
 use crate::manifests::rendered::text;
 
 /// Time limit of a start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// A command for a program in the test's target folder, with these variables alone.
 fn program(name: &str, variables: &[(&str, &str)]) -> Command {
@@ -32,7 +32,7 @@ fn program(name: &str, variables: &[(&str, &str)]) -> Command {
 }
 
 /// An address without its password, a file with the password, and the password.
-fn apart(url: &str, folder: &Path) -> (String, PathBuf, String) {
+fn split_password(url: &str, folder: &Path) -> (String, PathBuf, String) {
     let (scheme, rest) = url.split_once("://").unwrap();
     let (user_part, host_part) = rest.rsplit_once('@').unwrap();
     let (user, password) = user_part.split_once(':').unwrap();
@@ -43,7 +43,7 @@ fn apart(url: &str, folder: &Path) -> (String, PathBuf, String) {
 
 /// Runs a command to its end; asserts that its output does not contain the password.
 async fn run(mut command: Command, password: &str) -> (ExitStatus, String) {
-    let run = timeout(PATIENCE, command.output()).await.unwrap().unwrap();
+    let run = timeout(START_LIMIT, command.output()).await.unwrap().unwrap();
     let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
     assert!(!printed.contains(password), "a password is shown");
     (run.status, printed)
@@ -63,7 +63,7 @@ async fn address(node: &mut Child) -> String {
         }
         panic!("the node ended: {before}");
     };
-    let url = timeout(PATIENCE, read).await.unwrap();
+    let url = timeout(START_LIMIT, read).await.unwrap();
     // Reads on, since a process whose output is not read blocks at a full pipe.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     url
@@ -73,7 +73,7 @@ async fn address(node: &mut Child) -> String {
 async fn an_empty_database_is_migrated_and_a_service_becomes_ready() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::empty().await;
-    let (url, file, password) = apart(database.url(), folder.path());
+    let (url, file, password) = split_password(database.url(), folder.path());
     let file = file.to_str().unwrap();
     let of_database = [("MESH_DATABASE_URL", url.as_str()), ("MESH_DATABASE_PASSWORD_FILE", file)];
 
@@ -99,7 +99,7 @@ async fn an_empty_database_is_migrated_and_a_service_becomes_ready() {
     assert!(http_client().get(format!("{rpc}/health")).send().await.unwrap().status().is_success());
 
     // The service's own database user, which the migration granted its rights.
-    let (url, file, query_password) = apart(&database.url_of("query"), folder.path());
+    let (url, file, query_password) = split_password(&database.url_of("query"), folder.path());
     assert!(url.contains("://query@"), "{url}");
     let query = Service::configure("query").env("MESH_DATABASE_URL", url);
     let query = query.env("MESH_DATABASE_PASSWORD_FILE", file.to_str().unwrap()).start().await;
@@ -125,7 +125,7 @@ async fn an_empty_database_is_migrated_and_a_service_becomes_ready() {
     let (status, printed) = ready().await;
     assert!(!status.success() && printed.contains("does not answer"), "{printed}");
 
-    assert!(stopped(&mut node).await.success());
+    assert!(terminate(&mut node).await.success());
 }
 
 /// KEDA parses the older Prometheus text format only, and stops at the first metric type that is not in it.
@@ -143,10 +143,10 @@ fn is_read_by_autoscalers(page: &str) {
 }
 
 /// Stops a process with SIGTERM, as container runtimes do.
-async fn stopped(process: &mut Child) -> ExitStatus {
+async fn terminate(process: &mut Child) -> ExitStatus {
     let pid = rustix::process::Pid::from_raw(process.id().unwrap().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    timeout(PATIENCE, process.wait()).await.unwrap().unwrap()
+    timeout(START_LIMIT, process.wait()).await.unwrap().unwrap()
 }
 
 /// The configuration of `MESH_CONSENSUS=cometbft`.
@@ -155,7 +155,7 @@ async fn cometbft_continues_from_the_demo_networks_last_block() {
     let Some(cometbft) = find_cometbft() else { return say("skipped, CometBFT is not on the PATH") };
     let folder = tempfile::tempdir().unwrap();
     let database = Database::fresh().await;
-    let (url, file, _) = apart(database.url(), folder.path());
+    let (url, file, _) = split_password(database.url(), folder.path());
     let mut node = program(
         "mesh",
         &[
@@ -169,12 +169,12 @@ async fn cometbft_continues_from_the_demo_networks_last_block() {
     node.arg(format!("--listen={listen}")).arg("--home").arg(folder.path().join("home"));
     let mut node = node.spawn().unwrap();
     mesh_chassis::install_tls_provider();
-    eventually(PATIENCE, "the node makes no blocks", async || {
+    eventually(START_LIMIT, "the node makes no blocks", async || {
         assert!(node.try_wait().unwrap().is_none(), "the node ended");
         cometbft_height(listen).await.is_some_and(|height| height > 60)
     })
     .await;
-    assert!(stopped(&mut node).await.success());
+    assert!(terminate(&mut node).await.success());
     assert_eq!(cometbft_height(listen).await, None, "nobody is left behind");
 }
 

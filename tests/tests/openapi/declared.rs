@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::openapi::document::{Document, escaped};
 
 /// Operations that the edge answers itself.
-const OF_THE_EDGE: [(&str, &str); 4] =
+const EDGE_OPERATIONS: [(&str, &str); 4] =
     [("/health", "Health"), ("/limits", "Limits"), ("/openapi.json", "OpenApi"), ("/docs", "Docs")];
 
 fn path(operation: &OperationInfo) -> String {
@@ -34,7 +34,7 @@ async fn the_document_has_every_operation_of_the_contract_and_nothing_else() {
             expected.insert(("HEAD".to_owned(), path(row), format!("Head{}", row.name)));
         }
     }
-    for (path, id) in OF_THE_EDGE {
+    for (path, id) in EDGE_OPERATIONS {
         expected.insert(("GET".to_owned(), path.to_owned(), id.to_owned()));
     }
     let operations = document.operations();
@@ -99,7 +99,7 @@ async fn every_message_enum_and_number_of_the_contract_that_a_client_meets_is_de
         assert!(row.streaming || named(&row.reply), "{}", row.reply.name());
         assert!(row.method == Method::Get || named(&row.request), "{}", row.request.name());
         let body = &document.operation(&row.name).json["responses"]["400"];
-        let body = document.pointed(body).map_or(body, |(_, body)| body);
+        let body = document.resolve(body).map_or(body, |(_, body)| body);
         let numbers = body
             .pointer("/content/application~1json/schema/properties/details/items/properties/code/enum")
             .and_then(Value::as_array);
@@ -150,7 +150,7 @@ async fn every_example_is_one() {
     let operations = document.operations().into_iter();
     let with_json = operations.filter(|operation| {
         operation.json.pointer("/responses/200/content/application~1json").is_some()
-            && !OF_THE_EDGE.iter().any(|(_, id)| *id == operation.id)
+            && !EDGE_OPERATIONS.iter().any(|(_, id)| *id == operation.id)
     });
     for operation in with_json {
         let shown = operation.json.pointer("/responses/200/content/application~1json/examples");

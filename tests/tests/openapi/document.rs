@@ -73,7 +73,7 @@ impl Document {
     pub(crate) fn parameters<'a>(&'a self, operation: &Operation<'a>) -> Vec<Parameter<'a>> {
         let listed = operation.json["parameters"].as_array().into_iter().flatten();
         let read = |parameter: &'a Value| {
-            let json = self.pointed(parameter).map_or(parameter, |(_, json)| json);
+            let json = self.resolve(parameter).map_or(parameter, |(_, json)| json);
             let text = |name: &str| json[name].as_str().unwrap();
             let is_required = json["required"] == true;
             Parameter { name: text("name"), place: text("in"), is_required, json }
@@ -87,7 +87,7 @@ impl Document {
         let Some(response) = self.json.pointer(&pointer) else {
             return Some(format!("the status {} is not listed", answer.status));
         };
-        let (pointer, response) = self.pointed(response).unwrap_or((pointer, response));
+        let (pointer, response) = self.resolve(response).unwrap_or((pointer, response));
         let shared = self.json["components"]["headers"].as_object().unwrap();
         if let Some(name) = shared
             .keys()
@@ -131,7 +131,7 @@ impl Document {
     }
 
     /// The value that a reference points to, and its JSON pointer.
-    pub(crate) fn pointed(&self, value: &Value) -> Option<(String, &Value)> {
+    pub(crate) fn resolve(&self, value: &Value) -> Option<(String, &Value)> {
         let pointer = value["$ref"].as_str()?.strip_prefix('#')?;
         Some((pointer.to_owned(), self.json.pointer(pointer)?))
     }

@@ -4,7 +4,7 @@
 use mesh_tests::client::MeshClient;
 
 /// Hosts from which such pages often load fonts, scripts and pictures.
-const ELSEWHERE: [&str; 8] = [
+const FOREIGN_HOSTS: [&str; 8] = [
     "fonts.googleapis",
     "fonts.gstatic",
     "cdn.jsdelivr",
@@ -16,7 +16,7 @@ const ELSEWHERE: [&str; 8] = [
 ];
 
 /// All values of an attribute in the page.
-fn named<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
+fn attribute_values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
     let opening = format!("{attribute}=\"");
     let parts = html.split(opening.as_str()).skip(1);
     parts.map(|part| part.split('"').next().unwrap()).collect()
@@ -27,8 +27,10 @@ async fn everything_that_the_page_loads_comes_from_the_gateway() {
     let mesh_client = MeshClient::fixture().await;
     let page = mesh_client.get("/docs").await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
-    let mut loaded = named(page.text(), "src");
-    loaded.extend(named(page.text(), "href").into_iter().filter(|target| !target.starts_with("data:")));
+    let mut loaded = attribute_values(page.text(), "src");
+    loaded.extend(
+        attribute_values(page.text(), "href").into_iter().filter(|target| !target.starts_with("data:")),
+    );
     assert!(loaded.len() >= 5, "{loaded:?}");
     let mut texts = vec![("/docs".to_owned(), page.text().to_owned())];
     for target in loaded {
@@ -45,7 +47,7 @@ async fn everything_that_the_page_loads_comes_from_the_gateway() {
         texts.push((target.to_owned(), answer.text().to_owned()));
     }
     for (name, text) in texts {
-        for host in ELSEWHERE {
+        for host in FOREIGN_HOSTS {
             assert!(!text.contains(host), "{name} knows {host}");
         }
         for reference in ["@import", "url(http", "url(\"http", "url('http", "url(//"] {

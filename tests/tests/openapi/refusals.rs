@@ -10,7 +10,7 @@ use crate::openapi::{
 };
 
 /// Sends a request; returns the differences of its answer from the document.
-async fn wrong(
+async fn check_request(
     document: &Document,
     operation: &Operation<'_>,
     request: reqwest::RequestBuilder,
@@ -55,10 +55,10 @@ async fn invalid_parameters_are_refused_as_documented() {
         let large = mesh_client
             .request(operation.method.parse().unwrap(), &base)
             .header("x-large", "x".repeat(20_000));
-        complaints.extend(wrong(&document, &operation, large, "with large headers").await);
+        complaints.extend(check_request(&document, &operation, large, "with large headers").await);
         let unwanted =
             mesh_client.request(operation.method.parse().unwrap(), &base).body(vec![b' '; 3 << 20]);
-        complaints.extend(wrong(&document, &operation, unwanted, "with a large body").await);
+        complaints.extend(check_request(&document, &operation, unwanted, "with a large body").await);
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     assert!(refused > 200, "only {refused} requests were refused");
@@ -91,7 +91,7 @@ async fn bodies_are_answered_as_documented() {
             let what = body[..body.len().min(100)].to_owned();
             let request = mesh_client.request(reqwest::Method::POST, operation.path);
             let request = request.header("content-type", "application/json").body(body);
-            complaints.extend(wrong(&document, &operation, request, &what).await);
+            complaints.extend(check_request(&document, &operation, request, &what).await);
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));

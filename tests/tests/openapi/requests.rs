@@ -58,7 +58,7 @@ impl Values {
         }
         let schema = &parameter.json["schema"];
         let schema = schema.get("items").unwrap_or(schema);
-        let schema = document.pointed(schema).map_or(schema, |(_, schema)| schema);
+        let schema = document.resolve(schema).map_or(schema, |(_, schema)| schema);
         if let Some(names) = schema["enum"].as_array() {
             return names.iter().map(|name| name.as_str().unwrap().to_owned()).collect();
         }

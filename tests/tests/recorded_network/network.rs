@@ -60,8 +60,9 @@ fn no_upgrade_was_recorded_so_none_is_ready_and_none_is_proposed() {
         let statuses = ["UNSPECIFIED", "PENDING", "APPROVED", "REJECTED"]
             .map(|status| format!("status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_{status}"));
         let numbers = (0..4).map(|number| format!("status={number}"));
-        let others = ["", "approvedBy=somebody", "status=1&approvedBy=somebody"].map(str::to_owned);
-        for filter in statuses.into_iter().chain(numbers).chain(others) {
+        let non_matching_filters =
+            ["", "approvedBy=somebody", "status=1&approvedBy=somebody"].map(str::to_owned);
+        for filter in statuses.into_iter().chain(numbers).chain(non_matching_filters) {
             let path = format!("/api/v2/upgrade/proposals?{filter}");
             none.compare(&mut check, &path).await;
             none.walk(&mut check, &path, 10).await;

@@ -16,7 +16,7 @@ use crate::request_fuzzing::requests::{self, FuzzedRequest};
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Stop after this many faults.
-const FAULTS_AT_MOST: usize = 5;
+const MAX_FAULTS: usize = 5;
 
 /// What a client observed.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl Attack {
 
     /// Whether there are enough faults to stop.
     pub(crate) fn has_enough_faults(&self) -> bool {
-        self.observations.faults.len() >= FAULTS_AT_MOST
+        self.observations.faults.len() >= MAX_FAULTS
     }
 
     /// Sends the request of a turn, which depends on seed and turn alone, and checks its answer.

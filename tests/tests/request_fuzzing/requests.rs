@@ -119,7 +119,7 @@ pub(crate) fn fuzzed(dice: &mut SmallRng) -> FuzzedRequest {
         0..700 => read(dice),
         700..960 => submission(dice),
         960..975 => noise(dice),
-        _ => torn(dice),
+        _ => malformed(dice),
     }
 }
 
@@ -161,7 +161,7 @@ fn noise(dice: &mut SmallRng) -> FuzzedRequest {
 }
 
 /// A request that is truncated, mutated, or has a wrong length.
-fn torn(dice: &mut SmallRng) -> FuzzedRequest {
+fn malformed(dice: &mut SmallRng) -> FuzzedRequest {
     let method = values::pick(dice, &["GET", "POST"]);
     let mut bytes = head(dice, method, b"/transaction");
     let lie = values::pick(

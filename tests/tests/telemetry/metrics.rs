@@ -47,7 +47,7 @@ fn is_served_by(metric: &Metric, service: &str) -> bool {
 }
 
 /// Does everything once that is counted.
-async fn be_busy(mesh: &Mesh, node: &DevNode) {
+async fn do_everything(mesh: &Mesh, node: &DevNode) {
     let mesh_client = MeshClient::new(mesh);
     mesh_client.until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
     let paths = [
@@ -87,7 +87,7 @@ async fn the_served_metrics_are_the_documented_ones() {
         .env("MESH_RELAY_SIGNATURE_ALGO", "ed25519")
         .start()
         .await;
-    be_busy(&mesh, &node).await;
+    do_everything(&mesh, &node).await;
     let shown = [
         ("query", format!("{} 0", list::MAILBOX_DEPTH.sample())),
         ("edge", format!("{} 0", list::HTTP_SERVER_ACTIVE_REQUESTS.sample())),

@@ -16,10 +16,10 @@ use crate::transactions::Environment;
 on_both_nodes!(the_encoding_is_that_of_pythons_protobuf, the_hash_is_the_nodes_own);
 
 /// Number of transactions; `MESH_TEST_ENCODINGS` sets another one.
-const USUAL: usize = 300;
+const DEFAULT_COUNT: usize = 300;
 
 fn count() -> usize {
-    std::env::var("MESH_TEST_ENCODINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(USUAL)
+    std::env::var("MESH_TEST_ENCODINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_COUNT)
 }
 
 async fn the_encoding_is_that_of_pythons_protobuf(kind: NodeKind) {
