@@ -119,7 +119,7 @@ async fn p11_edges_and_flags_of_a_page_are_from_one_snapshot() {
         client.batch_execute(&list.insert(&low)).await.unwrap();
         let view = View::numbered(list, &low);
         let other = View::numbered(list, &high);
-        let ask = PageRequest::first(5).from_position(list, &list.key(5));
+        let ask = PageRequest::first(5).at_position(list, &list.key(5));
         let allowed = [view.expected(&ask), other.expected(&ask)];
         assert_ne!(allowed[0], allowed[1]);
         let swap = |away: [i64; 3], here: [i64; 3]| {

@@ -34,7 +34,7 @@ async fn p7_a_cursor_may_be_used_with_any_size_direction_and_order() {
                     for ask in [PageRequest::first(size), PageRequest::last(size)] {
                         for oldest_first in [false, true] {
                             let ask = ask.clone().in_order(oldest_first);
-                            let expected = view.expected(&ask.clone().from_position(view.list, key));
+                            let expected = view.expected(&ask.clone().at_position(view.list, key));
                             assert_eq!(view.answer(&mesh, &ask.cursor(text)).await, expected);
                         }
                     }
@@ -58,7 +58,7 @@ async fn p7_a_cursor_stays_valid_over_a_restart_and_on_another_replica() {
     let other = Mesh::start(&database).await;
     let other = MeshClient::new(&other);
     for (view, cursor) in views.iter().zip(&cursors) {
-        let expected = view.expected(&PageRequest::first(2).from_position(view.list, &view.list.key(6)));
+        let expected = view.expected(&PageRequest::first(2).at_position(view.list, &view.list.key(6)));
         for mesh in [&mesh_client, &other] {
             assert_eq!(view.answer(mesh, &PageRequest::first(2).cursor(cursor)).await, expected);
         }
@@ -88,7 +88,7 @@ async fn p7_a_position_between_two_rows_is_valid() {
         for position in &positions {
             for ask in [PageRequest::first(2), PageRequest::last(2)] {
                 for oldest_first in [false, true] {
-                    view.get(&mesh, &ask.clone().in_order(oldest_first).from_position(list, position)).await;
+                    view.get(&mesh, &ask.clone().in_order(oldest_first).at_position(list, position)).await;
                 }
             }
         }
@@ -223,7 +223,7 @@ async fn p8_a_cursor_has_at_most_1024_characters() {
             .find(|key| cursor(List::Proposals, key).len() == characters)
     };
     let longest = of_length(1024).unwrap();
-    view.get(&mesh, &PageRequest::first(9).from_position(List::Proposals, &longest)).await;
+    view.get(&mesh, &PageRequest::first(9).at_position(List::Proposals, &longest)).await;
     let too_long = cursor(List::Proposals, &of_length(1026).unwrap());
     let answer = ask_with(&mesh, &view, "after", &too_long).await;
     assert_eq!((answer.status, &answer.json()["details"][0]["code"]), (400, &10028.into()));
@@ -273,7 +273,7 @@ async fn p12_filters_may_change_under_a_cursor() {
                     PageRequest::first(2).oldest_first(),
                     PageRequest::last(2).oldest_first(),
                 ] {
-                    let expected = other.expected(&ask.clone().from_position(list, &list.key(number)));
+                    let expected = other.expected(&ask.clone().at_position(list, &list.key(number)));
                     assert_eq!(
                         other.answer(&mesh, &ask.cursor(text)).await,
                         expected,

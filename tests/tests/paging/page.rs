@@ -26,7 +26,7 @@ impl PageRequest {
     }
 
     /// Starts at a position, with a cursor that the test encodes itself.
-    pub(crate) fn from_position(self, list: List, key: &[Part]) -> Self {
+    pub(crate) fn at_position(self, list: List, key: &[Part]) -> Self {
         Self { position: Some(key.to_vec()), cursor: Some(cursor(list, key)), ..self }
     }
 

@@ -50,10 +50,10 @@ async fn p4_a_page_without_a_size_has_1000_rows_and_p5_a_larger_one_is_cut_to_50
         let oldest = page_of(&mesh, view, "&pagination.newestFirst=false").await;
         assert_eq!(oldest, view.expected(&PageRequest::first(1000).oldest_first()));
         let after = format!("&pagination.after={}", cursor(list, &list.key(1002)));
-        let expected = view.expected(&PageRequest::first(1000).from_position(list, &list.key(1002)));
+        let expected = view.expected(&PageRequest::first(1000).at_position(list, &list.key(1002)));
         assert_eq!(page_of(&mesh, view, &after).await, expected);
         let before = format!("&pagination.before={}", cursor(list, &list.key(2)));
-        let expected = view.expected(&PageRequest::last(1000).from_position(list, &list.key(2)));
+        let expected = view.expected(&PageRequest::last(1000).at_position(list, &list.key(2)));
         assert_eq!(page_of(&mesh, view, &before).await, expected);
 
         for size in [5001, 1_000_000, 2_147_483_647] {

@@ -26,7 +26,7 @@ async fn walk(mesh: &MeshClient, view: &View, size: usize, backwards: bool, olde
             pages.push(page);
         }
         let Some(row) = end.filter(|_| more).and_then(|end| view.row_of(&end)) else { break };
-        next = ask.clone().from_position(view.list, &row.key);
+        next = ask.clone().at_position(view.list, &row.key);
     }
     let walked: Vec<_> = pages.iter().flat_map(|page| page.nodes()).collect();
     let whole: Vec<_> = view.displayed(oldest_first).into_iter().map(|row| &row.node).collect();
@@ -80,7 +80,7 @@ async fn any_position_is_valid_in_any_view() {
                     for ask in [PageRequest::first(3), PageRequest::last(3)] {
                         for oldest_first in [false, true] {
                             let ask = ask.clone().in_order(oldest_first);
-                            view.get(&mesh, &ask.from_position(view.list, &row.key)).await;
+                            view.get(&mesh, &ask.at_position(view.list, &row.key)).await;
                         }
                     }
                 }

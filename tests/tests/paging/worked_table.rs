@@ -27,11 +27,11 @@ async fn expect(
 }
 
 fn after(size: usize, number: i64) -> impl Fn(List) -> PageRequest {
-    move |list| PageRequest::first(size).from_position(list, &list.key(number))
+    move |list| PageRequest::first(size).at_position(list, &list.key(number))
 }
 
 fn before(size: usize, number: i64) -> impl Fn(List) -> PageRequest {
-    move |list| PageRequest::last(size).from_position(list, &list.key(number))
+    move |list| PageRequest::last(size).at_position(list, &list.key(number))
 }
 
 #[tokio::test]
