@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::problem::Problem;
 
 /// Time limit for an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
 #[derive(Debug, Clone)]
@@ -125,7 +125,7 @@ impl Rpc {
         path: PathAndQuery,
         request: Request<Bytes>,
     ) -> Result<Response<Bytes>, Status> {
-        let answered = tokio::time::timeout(PATIENCE, self.0.unary(path, request));
+        let answered = tokio::time::timeout(TIME_LIMIT, self.0.unary(path, request));
         answered.await.unwrap_or_else(|_| panic!("there is no answer"))
     }
 

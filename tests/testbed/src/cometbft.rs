@@ -21,10 +21,10 @@ use tokio::{
 
 use crate::node_setup::{NodeSetup, call, stop, threads, transaction};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 /// Block interval when there should be only one block.
-const NO_TEST_TAKES_SO_LONG: Duration = Duration::from_secs(24 * 3600);
+const BLOCK_INTERVAL_NEVER: Duration = Duration::from_secs(24 * 3600);
 const END_WITHIN: Duration = Duration::from_secs(2);
 /// Time limit of a start, including the first block.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -70,7 +70,7 @@ impl Cometbft {
         let (address, env) = (rpc.address(), variables(&settings.limits));
         let spec =
             |pause| node.spec(&log, &CometbftSettings { rpc: address, application, pause, env: env.clone() });
-        let pause = every.unwrap_or(NO_TEST_TAKES_SO_LONG);
+        let pause = every.unwrap_or(BLOCK_INTERVAL_NEVER);
         let (first, later) = (spec(pause.min(FIRST_PAUSE)), spec(pause));
         let (application, process) = (None, None);
         let mut node = Self { settings, rules, spec: first, rpc, socket, application, process, folder };
@@ -116,7 +116,7 @@ impl Cometbft {
     pub async fn block(&self) {
         let (height, _) = self.newest().await;
         let (mut heights, target_height) = (self.application().heights(), height + 2);
-        let reached = timeout(PATIENCE, heights.wait_for(|height| *height >= target_height)).await;
+        let reached = timeout(TIME_LIMIT, heights.wait_for(|height| *height >= target_height)).await;
         reached
             .unwrap_or_else(|_| panic!("no block {target_height}, see {}", self.end_of_log()))
             .unwrap_or_else(|error| panic!("the application is gone: {error}"));
@@ -125,7 +125,7 @@ impl Cometbft {
                 sleep(PAUSE).await;
             }
         };
-        timeout(PATIENCE, indexed).await.unwrap_or_else(|_| panic!("block {target_height} is not told of"));
+        timeout(TIME_LIMIT, indexed).await.unwrap_or_else(|_| panic!("block {target_height} is not told of"));
     }
 
     async fn results(&self, height: u64) -> Value {
@@ -177,7 +177,7 @@ impl Cometbft {
             }
         };
         let begun = tokio::select! {
-            begun = timeout(PATIENCE, serving) => begun.is_ok(),
+            begun = timeout(TIME_LIMIT, serving) => begun.is_ok(),
             _ = process.wait() => false,
         };
         assert!(begun, "CometBFT does not serve: {}", self.end_of_log());

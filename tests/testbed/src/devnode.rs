@@ -33,7 +33,7 @@ struct Running {
 impl DevNode {
     /// Begins the configuration of a node.
     pub fn configure() -> NodeSetup {
-        NodeSetup::usual()
+        NodeSetup::standard()
     }
 
     /// Starts a node with all checks that makes blocks on request only.

@@ -14,7 +14,7 @@ use crate::{
     node_setup::{NodeSetup, call},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl NodeSetup {
@@ -131,7 +131,7 @@ impl Node {
                 sleep(PAUSE).await;
             }
         };
-        timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("no block has {hash}"))
+        timeout(TIME_LIMIT, found).await.unwrap_or_else(|_| panic!("no block has {hash}"))
     }
 }
 

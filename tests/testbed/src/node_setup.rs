@@ -27,7 +27,7 @@ pub struct NodeSetup {
 }
 
 impl NodeSetup {
-    pub(crate) fn usual() -> Self {
+    pub(crate) fn standard() -> Self {
         let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder for a node: {error}"));
         let network = Network {
             chain_id: "test-net".to_owned(),

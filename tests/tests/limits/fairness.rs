@@ -44,12 +44,12 @@ async fn send_four_blocked(
         let (mesh_client, client) = (mesh_client.clone(), client(at));
         tokio::spawn(async move { get_for(&mesh_client, &client, &blocked_path(at)).await })
     };
-    let waiting = (0..4).map(ask).collect();
+    let blocked_reads = (0..4).map(ask).collect();
     eventually(TIME_LIMIT, "they do not wait", async || {
         metric(mesh, "http_server_active_requests").await >= 4
     })
     .await;
-    waiting
+    blocked_reads
 }
 
 async fn get_promptly(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
@@ -71,7 +71,7 @@ async fn a_slow_operation_leaves_permits_for_the_others() {
     let mesh = small_limits(Mesh::configure(&database)).start().await;
     let mesh_client = MeshClient::new(&mesh);
     let locked = TableLock::acquire(&database, "delegations_current").await;
-    let waiting = send_four_blocked(&mesh, &mesh_client, |at| format!("203.0.113.{at}")).await;
+    let blocked_reads = send_four_blocked(&mesh, &mesh_client, |at| format!("203.0.113.{at}")).await;
     let refused = get_promptly(&mesh_client, "203.0.113.9", &blocked_path(9)).await;
     assert_eq!(
         assert_problem(&refused, 503, 14, 10_000).message,
@@ -86,7 +86,7 @@ async fn a_slow_operation_leaves_permits_for_the_others() {
     assert_eq!(get_promptly(&mesh_client, "203.0.113.9", "/accounts").await.status, 200, "another operation");
     assert_exempt_answered(&mesh, &mesh_client, "203.0.113.9").await;
     locked.release().await;
-    for answer in waiting {
+    for answer in blocked_reads {
         assert_eq!(answer.await.unwrap().status, 200);
     }
     assert_eq!(get_promptly(&mesh_client, "203.0.113.9", &blocked_path(9)).await.status, 200);
@@ -98,7 +98,7 @@ async fn one_client_leaves_permits_for_the_others() {
     let mesh = small_limits(Mesh::configure(&database)).start().await;
     let (mesh_client, greedy) = (MeshClient::new(&mesh), "203.0.113.9");
     let locked = TableLock::acquire(&database, "delegations_current").await;
-    let waiting = send_four_blocked(&mesh, &mesh_client, |_| greedy.to_owned()).await;
+    let blocked_reads = send_four_blocked(&mesh, &mesh_client, |_| greedy.to_owned()).await;
     let refused = get_promptly(&mesh_client, greedy, "/accounts").await;
     let reason = "too many requests of this address are being answered";
     assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
@@ -116,7 +116,7 @@ async fn one_client_leaves_permits_for_the_others() {
     }
     assert_exempt_answered(&mesh, &mesh_client, greedy).await;
     locked.release().await;
-    for answer in waiting {
+    for answer in blocked_reads {
         assert_eq!(answer.await.unwrap().status, 200);
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::request_fuzzing::requests::{self, FuzzedRequest};
 
 /// Time limit of a request and its answer.
-const PATIENCE: Duration = Duration::from_secs(8);
+const TIME_LIMIT: Duration = Duration::from_secs(8);
 
 /// Stop after this many faults.
 const MAX_FAULTS: usize = 5;
@@ -65,7 +65,7 @@ impl Attack {
     pub(crate) async fn turn(&mut self, turn: usize) {
         let mut dice = SmallRng::seed_from_u64(self.seed.wrapping_add(turn as u64));
         let fuzzed = requests::fuzzed(&mut dice);
-        let (status, fault) = match timeout(PATIENCE, self.send(&fuzzed)).await {
+        let (status, fault) = match timeout(TIME_LIMIT, self.send(&fuzzed)).await {
             Err(_) => (0, Some("no answer in time".to_owned())),
             Ok(Err(error)) if fuzzed.is_sound => (0, Some(format!("no answer: {error}"))),
             Ok(Err(_)) => (0, None),

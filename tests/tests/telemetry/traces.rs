@@ -89,8 +89,8 @@ async fn an_unsampled_trace_is_not_recorded_and_a_failure_is_marked() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
     let setup = with_collector(Mesh::configure(&database), &collector).env(NO_CACHE.0, NO_CACHE.1);
     let mesh = setup.without("node-info").start().await;
-    const UNWANTED: &str = "11111111111111111111111111111111";
-    get(&mesh, "/accounts", &traceparent(UNWANTED, false)).await;
+    const UNSAMPLED_TRACE: &str = "11111111111111111111111111111111";
+    get(&mesh, "/accounts", &traceparent(UNSAMPLED_TRACE, false)).await;
     assert_eq!(mesh.get("/accounts").await.status, 200);
     let missing = get(&mesh, "/api/v2/network/limits", &traceparent(TRACE, true)).await;
     assert_eq!(missing.status, 503);
@@ -109,10 +109,10 @@ async fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not()
     let mesh = with_collector(Mesh::configure(&database), &collector).start().await;
     let broken = "ALTER TABLE delegations_current RENAME TO elsewhere";
     database.connect().await.batch_execute(broken).await.unwrap();
-    const UNWANTED: &str = "22222222222222222222222222222222";
-    for (trace, is_wanted, id) in [(TRACE, true, "first"), (UNWANTED, false, "second")] {
+    const UNSAMPLED_TRACE: &str = "22222222222222222222222222222222";
+    for (trace, is_sampled, id) in [(TRACE, true, "first"), (UNSAMPLED_TRACE, false, "second")] {
         let request = mesh.request(Method::GET, "/api/v2/delegations").header("x-request-id", id);
-        let failed = Answer::to(request.header("traceparent", traceparent(trace, is_wanted))).await;
+        let failed = Answer::to(request.header("traceparent", traceparent(trace, is_sampled))).await;
         assert_eq!(failed.status, 500, "{failed:?}");
         let log = mesh.service("query").log();
         let line = log.lines().find(|line| line.contains(&format!("\"request_id\":\"{id}\"")));
