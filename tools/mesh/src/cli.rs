@@ -1,4 +1,5 @@
-//! The forms of the command line, as data. Outside checks drive the project through them, so they stay.
+//! Commands and options of `mesh`. They are a stable interface: acceptance tests outside this repository use
+//! them.
 
 mod database;
 mod history;
@@ -89,7 +90,7 @@ pub(crate) struct HomeArgs {
 }
 
 impl HomeArgs {
-    /// The home meant.
+    /// The home of `--home`, or the default one.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         let home = match &self.home {
             Some(place) => Home::at(place),
@@ -299,7 +300,7 @@ impl CompletionsArgs {
     pub(crate) fn print(&self) {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "mesh", &mut text);
-        // Whoever closed the pipe has read enough.
+        // A closed pipe is no failure: its reader has read enough.
         let _ = io::stdout().write_all(&text);
     }
 }

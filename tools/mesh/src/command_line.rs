@@ -1,4 +1,4 @@
-//! Reading a command line, for all programs of the project in the same way.
+//! Parses the command line of any program of the project, with one-line errors.
 
 use clap::{
     Parser,
@@ -7,11 +7,11 @@ use clap::{
 
 use crate::failure::Failure;
 
-/// Reads the arguments of this process. Asking for help is not a failure: then there is nothing left to do.
+/// Parses the arguments of this process. `None` after `--help` or `--version`, which is printed here.
 ///
 /// # Errors
 ///
-/// The arguments are none of the forms.
+/// The arguments do not parse; exit code 2.
 pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
     let error = match C::try_parse() {
         Ok(cli) => return Ok(Some(cli)),
@@ -19,7 +19,7 @@ pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
     };
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Whoever closed the pipe has read enough.
+            // A closed pipe is no failure: its reader has read enough.
             let _ = error.print();
             Ok(None)
         }

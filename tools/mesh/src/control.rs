@@ -29,24 +29,24 @@ pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
     } else {
         table(&rows)
     };
-    // Whoever closed the pipe has read enough.
+    // A closed pipe is no failure: its reader has read enough.
     let _ = io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
-/// Holds processes down.
+/// Stops processes until `start`.
 pub(crate) async fn stop(args: ControlArgs) -> Result<(), Failure> {
     let request = Request::Stop { name: args.target.name, replica: args.target.replica };
     order(&args.home.home()?, &request).await
 }
 
-/// Brings processes back.
+/// Starts processes that `stop` stopped.
 pub(crate) async fn start(args: ControlArgs) -> Result<(), Failure> {
     let request = Request::Start { name: args.target.name, replica: args.target.replica };
     order(&args.home.home()?, &request).await
 }
 
-/// Replaces the replicas of a service.
+/// Replaces the replicas of a service, one after the other.
 pub(crate) async fn restart(args: RestartArgs) -> Result<(), Failure> {
     order(&args.home.home()?, &Request::Restart { name: args.service }).await
 }
@@ -75,7 +75,7 @@ fn unexpected(answer: &Answer) -> Failure {
     Failure::failed(format!("the mesh answered something else ({answer:?}); use the `mesh` that runs it"))
 }
 
-/// The rows under their headings, each column as wide as its widest value.
+/// Renders the rows with a header line, each column as wide as its widest value.
 fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();

@@ -6,36 +6,36 @@ use mesh_history::HistoryError;
 use mesh_problem::error_chain;
 use mesh_store::error::StoreError;
 
-/// Why a command failed.
+/// The failure of a command: its message and its exit code.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code, one of the few that the command line promises.
+    /// The exit code: 1 failed, 2 wrong usage, 64 wrong configuration, 69 a server is missing.
     pub code: u8,
     message: String,
 }
 
 impl Failure {
-    /// Failed or refused.
+    /// Failed or refused: exit code 1.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { code: 1, message: message.into() }
     }
 
-    /// Wrong usage of the command line.
+    /// Wrong usage of the command line: exit code 2.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { code: 2, message: message.into() }
     }
 
-    /// Wrong configuration.
+    /// Wrong configuration: exit code 64.
     pub fn configuration(message: impl Into<String>) -> Self {
         Self { code: 64, message: message.into() }
     }
 
-    /// A needed server is not there and cannot be installed.
+    /// A needed server is not installed and cannot be installed: exit code 69.
     pub fn missing(message: impl Into<String>) -> Self {
         Self { code: 69, message: message.into() }
     }
 
-    /// The same, and something more that its reader wants to know.
+    /// Appends a clause to the message.
     #[must_use]
     pub fn and(mut self, more: &str) -> Self {
         self.message.push_str("; ");
@@ -45,7 +45,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// Says on standard error how a command failed, if it did, and gives the exit code of the process.
+    /// Writes a failure to standard error and returns the exit code of the process.
     pub fn exit(outcome: Result<(), Failure>) -> ExitCode {
         match outcome {
             Ok(()) => ExitCode::SUCCESS,
@@ -70,19 +70,19 @@ impl From<HistoryError> for Failure {
 }
 
 impl fmt::Display for Failure {
-    /// One line, whatever the causes said.
+    /// One line: line breaks and runs of spaces in the message become one space.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<&str> = self.message.split_whitespace().collect();
         f.write_str(&as_typed(&words.join(" ")))
     }
 }
 
-/// Says which step failed.
+/// A failure `cannot STEP: CAUSES`, exit code 1.
 pub fn cannot(step: &str, error: &dyn Error) -> Failure {
     Failure::failed(format!("cannot {step}: {}", error_chain(error)))
 }
 
-/// Names commands as the reader types them: in a checkout the program is reached through cargo.
+/// Replaces `` `mesh `` by `` `cargo mesh `` when this program runs from a checkout's target folder.
 pub fn as_typed(text: &str) -> String {
     let in_checkout = std::env::current_exe()
         .is_ok_and(|program| mesh_launcher::workspace::build_location(&program).is_some());

@@ -1,17 +1,17 @@
-//! A step done by another program, such as cargo: run to its end, or stopped with all its children.
+//! Runs another program, such as cargo, in a process group, so that it can be stopped with all its children.
 
 use std::{io, process::ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// Runs a command in a process group of its own. When the future is dropped, the whole group is asked to
-/// stop: a compiler would otherwise go on without its cargo.
+/// Runs a command in a process group of its own. Dropping the future sends SIGTERM to the whole group: a
+/// compiler would otherwise go on after its cargo has ended.
 pub(crate) async fn run(command: Command) -> io::Result<ExitStatus> {
     run_with(command, async |_| ()).await.map(|(status, ())| status)
 }
 
-/// The same, and meanwhile something with the child.
+/// Like [`run`], with a future over the child that is awaited before the child's end.
 pub(crate) async fn run_with<T>(
     mut command: Command,
     meanwhile: impl AsyncFnOnce(&mut Child) -> T,
@@ -33,7 +33,7 @@ struct Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.leader {
-            // It fails only when the group has ended by itself.
+            // Fails only when the group has ended already.
             let _ = kill_process_group(leader, Signal::TERM);
         }
     }

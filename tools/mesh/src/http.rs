@@ -2,7 +2,7 @@
 
 use reqwest::{Client, ClientBuilder, Url};
 
-/// Begins a client for this address. The system's certificates are read only where TLS needs them.
+/// A client builder for this address. The system's certificates are read for `https` only.
 pub(crate) fn client_for(url: &Url) -> ClientBuilder {
     match url.scheme() {
         "https" => Client::builder(),
@@ -10,7 +10,7 @@ pub(crate) fn client_for(url: &Url) -> ClientBuilder {
     }
 }
 
-/// Begins a client for processes of this machine, which it asks past any proxy.
+/// A client builder for processes of this machine: no proxy, no certificates.
 pub(crate) fn local_client() -> ClientBuilder {
     Client::builder().no_proxy().tls_certs_only([])
 }

@@ -1,5 +1,5 @@
-//! The one command line: starts a mesh, drives it, loads and downloads data, runs what CI runs. What it is
-//! made of is a library, because the laboratory (drills and benchmarks) starts servers in the same way.
+//! The command line `mesh`: starts a mesh, controls it, loads and downloads data, runs the steps of CI. It is
+//! a library, because the laboratory (drills and benchmarks) starts servers with the same code.
 
 mod cli;
 mod command_line;
@@ -37,11 +37,11 @@ pub fn run() -> ExitCode {
     )
 }
 
-/// Runs the work of a process to its end, on a runtime of two threads.
+/// Runs a future to its end on a new tokio runtime with two worker threads.
 ///
 /// # Errors
 ///
-/// The runtime cannot start, or what is run fails.
+/// The runtime cannot start, or the future fails.
 pub fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     mesh_chassis::install_tls_provider();
     let runtime =

@@ -1,4 +1,4 @@
-//! Loading a folder of CSV files: the command, and the words in which a load is told.
+//! `mesh load`: loads a folder of CSV files into a database and prints a report.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) async fn load(args: &LoadArgs) -> Result<(), Failure> {
     load_into(&args.postgres, &args.folder).await
 }
 
-/// Loads a folder into a migrated database, saying each step and what was left out.
+/// Loads a folder into a migrated database; prints each table and the files and columns left out.
 pub(crate) async fn load_into(url: &str, folder: &Path) -> Result<(), Failure> {
     let progress =
         |number, all, table: &str| print_line(&format!("loading {number} of {all} tables ({table})"));

@@ -1,4 +1,4 @@
-//! The one command line: see the library.
+//! The program `mesh`: see the library.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! Migrating a database that may have a history: the running span is sealed before its tables change (H7).
+//! `mesh migrate`: migrates a database. One with a history has its running span sealed before tables of
+//! exports change (H7).
 
 use mesh_export::{Sealing, Until};
 use mesh_history::Segment;
@@ -12,7 +13,7 @@ use crate::{
     up::backing::reach_postgres,
 };
 
-/// Migrates alone: a job of its own before the services of a new release, which find everything done.
+/// Runs `mesh migrate`, the job that precedes the services of a new release.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
     let url = args.database.url()?;
     reach_postgres(&url).await?;
@@ -21,15 +22,15 @@ pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Brings the database at `url` to the newest schema. `closing` are the variables of whoever seals it, when
-/// it has a history.
-pub(crate) async fn migrate(url: &str, closing: Option<Vec<(String, String)>>) -> Result<(), Failure> {
+/// Brings the database at `url` to the newest schema. `sealing_variables` configure the sealer when the
+/// database has a history.
+pub(crate) async fn migrate(url: &str, sealing_variables: Option<Vec<(String, String)>>) -> Result<(), Failure> {
     let before = async |_: &_| {
-        let Some(variables) = closing else { return Ok(()) };
+        let Some(variables) = sealing_variables else { return Ok(()) };
         print_line("sealing up to the newest block, because the tables of exports are about to change");
         let sealing = Sealing::configured(variables).map_err(Failure::configuration)?;
-        let mut told = |segment: &Segment| print_line(&format!("sealed {}", segment.name));
-        seal_in_turn(&sealing, Until::Newest, &mut told).await
+        let mut on_sealed = |segment: &Segment| print_line(&format!("sealed {}", segment.name));
+        seal_in_turn(&sealing, Until::Newest, &mut on_sealed).await
     };
     migrate_after(url, before).await.map(|_| ())
 }

@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises it as far as it goes: thousands of clients need thousands of open files, and what this process may
-/// have, its children may have.
+/// Raises the soft limit to the hard limit, because thousands of clients need thousands of open files.
+/// Children inherit it. A failure is logged only.
 pub fn raise() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

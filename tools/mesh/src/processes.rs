@@ -1,4 +1,4 @@
-//! The names of the processes of a mesh that are no services, as the command line calls them.
+//! The names of the processes of a mesh other than services, as `ps`, `stop` and `start` spell them.
 
 /// The private database server.
 pub const POSTGRES: &str = "postgres";

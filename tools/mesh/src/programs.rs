@@ -1,4 +1,4 @@
-//! The programs of the project, which lie in one folder: that of the program that runs.
+//! Finds the programs of the project, which are installed in one folder with the running program.
 
 use std::path::PathBuf;
 
@@ -6,11 +6,11 @@ use mesh_launcher::services::SERVICES;
 
 use crate::failure::{Failure, cannot};
 
-/// A program beside the one that runs.
+/// The path of a program in the folder of the running program.
 ///
 /// # Errors
 ///
-/// It is not there.
+/// There is no such file.
 pub fn beside(name: &str) -> Result<PathBuf, Failure> {
     let running = std::env::current_exe().map_err(|error| cannot("tell where this program lies", &error))?;
     let program = running.with_file_name(name);
@@ -24,11 +24,11 @@ pub fn beside(name: &str) -> Result<PathBuf, Failure> {
     )))
 }
 
-/// The folder of all services.
+/// The folder with the programs of all services.
 ///
 /// # Errors
 ///
-/// One of them is not there.
+/// One of them is missing.
 pub fn services() -> Result<PathBuf, Failure> {
     let mut folder = PathBuf::new();
     for service in SERVICES {

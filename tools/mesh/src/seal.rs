@@ -1,7 +1,7 @@
-//! `mesh seal`: what the replicas of `export` do as blocks arrive, done now and here.
+//! `mesh seal`: seals complete segments now, as the replicas of `export` do when blocks arrive.
 //!
-//! A mesh that runs says with what variables its replicas are started; without one the home's own database
-//! server runs for the time.
+//! The configuration is that of the running mesh's `export` replicas. When no mesh runs, the home's private
+//! database server is started for the duration of the command.
 
 use std::{
     io::{self, Write as _},
@@ -28,14 +28,14 @@ use crate::{
     up::backing,
 };
 
-/// How long another writer may be at it before one gives up.
+/// How long to wait for another process that is sealing.
 const OTHER_WRITER_LIMIT: Duration = Duration::from_secs(600);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 const DATABASE: &str = "MESH_DATABASE_URL";
 const HISTORY: &str = "MESH_HISTORY_URL";
 
-/// A sealed segment as it is told.
+/// A sealed segment, as `--json` prints it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SealedSegment {
@@ -47,7 +47,7 @@ struct SealedSegment {
     bytes: u64,
 }
 
-/// Seals what is complete.
+/// Seals every complete span that is not sealed yet.
 pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
     if let Some(url) = &args.postgres {
@@ -68,7 +68,7 @@ pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
     }
 }
 
-/// With the database server of a home in which no mesh runs.
+/// Starts the database server of a home in which no mesh runs, and seals.
 async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<(), Failure> {
     let place = home.root().display();
     if !home.postgres().exists() {
@@ -117,9 +117,9 @@ async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<()
     }
     let sealing = Sealing::configured(variables).map_err(Failure::configuration)?;
     let until = if args.newest { Until::Newest } else { Until::Complete };
-    let mut all = Vec::new();
-    let mut tell = |segment: &Segment| {
-        let told = SealedSegment {
+    let mut rows = Vec::new();
+    let mut on_sealed = |segment: &Segment| {
+        let row = SealedSegment {
             segment: segment.name.to_string(),
             id: segment.id.to_string(),
             height_from: segment.height_from,
@@ -128,29 +128,30 @@ async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<()
             bytes: segment.length,
         };
         if !args.json {
-            print(&format!("sealed {}: {} rows, id {}", told.segment, told.rows, told.id));
+            print(&format!("sealed {}: {} rows, id {}", row.segment, row.rows, row.id));
         }
-        all.push(told);
+        rows.push(row);
     };
-    let sealed = seal_in_turn(&sealing, until, &mut tell).await;
+    let sealed = seal_in_turn(&sealing, until, &mut on_sealed).await;
     if args.json {
-        print(&serde_json::to_string(&all).map_err(|error| Failure::failed(error.to_string()))?);
-    } else if all.is_empty() && sealed.is_ok() {
+        print(&serde_json::to_string(&rows).map_err(|error| Failure::failed(error.to_string()))?);
+    } else if rows.is_empty() && sealed.is_ok() {
         print("nothing to seal");
     }
     sealed
 }
 
-/// Seals, and while another writer is at it waits for its end.
+/// Seals, retrying for up to [`OTHER_WRITER_LIMIT`] while another process is sealing. `on_sealed` is called
+/// for each sealed segment.
 pub(crate) async fn seal_in_turn(
     sealing: &Sealing,
     until: Until,
-    told: &mut (dyn FnMut(&Segment) + Send),
+    on_sealed: &mut (dyn FnMut(&Segment) + Send),
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + OTHER_WRITER_LIMIT;
     let mut is_waiting = false;
     loop {
-        match sealing.run_telling(until, told).await {
+        match sealing.run_telling(until, on_sealed).await {
             Ok(Sealed::Here(_)) => return Ok(()),
             Ok(Sealed::Elsewhere) if Instant::now() >= deadline => {
                 return Err(Failure::failed("another writer is still sealing; try again when it is done"));
@@ -166,9 +167,9 @@ pub(crate) async fn seal_in_turn(
     }
 }
 
-/// Seals every complete span of a database, with the variables of a replica of `export`, and says how far it
-/// is. History that cannot be sealed is no reason not to start: reads go on without it, and the replicas try
-/// again and log why not.
+/// Seals every complete span of a database with the variables of an `export` replica, and prints progress. A
+/// failure is printed only, because a mesh can start without: reads do not need the history, and the replicas
+/// retry and log the cause.
 pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, String)>) {
     let sealed = async {
         let sealing = Sealing::configured(variables).map_err(Failure::configuration)?;
@@ -176,31 +177,31 @@ pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, St
         let newest = client.query_one("SELECT max(height) FROM blocks", &[]).await;
         let newest: Option<i64> =
             newest.map_err(|error| cannot("see how long the history is", &error))?.get(0);
-        let mut tell = |segment: &Segment| {
+        let mut on_sealed = |segment: &Segment| {
             print_line(&format!(
                 "sealing the history: block {} of {}",
                 segment.height_to,
                 newest.unwrap_or_default()
             ));
         };
-        seal_in_turn(&sealing, Until::Complete, &mut tell).await
+        seal_in_turn(&sealing, Until::Complete, &mut on_sealed).await
     };
     if let Err(failure) = sealed.await {
         print_line(&format!("the history is not sealed yet: {failure}"));
     }
 }
 
-/// The variables of this process as a replica of `export` would take them, with this database and history.
+/// The `MESH_*` variables of this process with this database and history: an `export` replica's environment.
 pub(crate) fn variables(url: &str, root: &str) -> Vec<(String, String)> {
     let own = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        // The address here is whole.
+        // `url` contains the password already.
         .filter(|(name, _)| name.starts_with("MESH_") && name != "MESH_DATABASE_PASSWORD_FILE");
     own.chain([(DATABASE.to_owned(), url.to_owned()), (HISTORY.to_owned(), root.to_owned())]).collect()
 }
 
-/// A line of what the command is for.
+/// Writes a line of the command's result to standard output.
 pub(crate) fn print(line: &str) {
-    // Whoever closed the pipe has read enough.
+    // A closed pipe is no failure: its reader has read enough.
     let _ = writeln!(io::stdout(), "{line}");
 }

@@ -1,23 +1,23 @@
-//! The wish to stop, as it comes from a terminal or from the system.
+//! The signals that ask a command to stop: SIGINT, SIGTERM and SIGHUP.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// Watches for the signals that ask a command to stop. From its making on they do not kill the process.
+/// Handlers of the stop signals. Once it exists, these signals no longer kill the process.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// Not watched where it is ignored, as under nohup.
+    /// `None` where the process ignores SIGHUP, as under nohup.
     hang_up: Option<Signal>,
 }
 
 impl Signals {
-    /// Begins to watch.
+    /// Installs the handlers.
     ///
     /// # Errors
     ///
-    /// The system does not let it.
+    /// The system refuses a handler.
     pub fn watch() -> Result<Self, Failure> {
         let watch = |kind| {
             signal(kind)
@@ -30,7 +30,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the wish to stop.
+    /// Resolves at the next stop signal.
     pub async fn stop(&mut self) {
         let hang_up = async {
             match &mut self.hang_up {

@@ -1,9 +1,8 @@
-//! What is written on standard error for people: lines that stay, and one line at a terminal that is kept
-//! fresh.
+//! Output for people on standard error: permanent lines, and at a terminal one line that is overwritten.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// Writes a line that stays.
+/// Writes a permanent line.
 pub fn print_line(line: &str) {
     eprintln!("{line}");
 }
@@ -13,10 +12,10 @@ pub fn is_interactive() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Shows a line in place of the one shown before; nothing where there is no terminal.
+/// Replaces the line shown before by this one; does nothing without a terminal.
 pub(crate) fn overwrite(line: &str) {
     if is_interactive() {
-        // A terminal that went away says so by a signal.
+        // A closed terminal sends SIGHUP, which is handled elsewhere.
         let _ = write!(io::stderr(), "\r\x1b[2K{line}");
     }
 }

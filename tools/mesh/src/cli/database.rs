@@ -1,5 +1,4 @@
-//! The forms of the commands that work on a database of somebody else's: in a container, beside services that
-//! run.
+//! Options of the commands that work on a database outside the home, such as in a container next to services.
 
 use std::{net::SocketAddr, path::PathBuf};
 

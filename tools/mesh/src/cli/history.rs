@@ -1,4 +1,4 @@
-//! The forms of the commands about sealed history.
+//! Options of the commands about sealed history.
 
 use std::path::PathBuf;
 

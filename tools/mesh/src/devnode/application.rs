@@ -9,7 +9,7 @@ use tokio::{net::TcpListener, sync::watch};
 use super::{config::Config, follow, grow};
 use crate::{failure::Failure, signals::Signals};
 
-/// Runs until asked to stop. A database that went away is waited for; the node goes on meanwhile.
+/// Runs until a stop signal. Retries while the database is unreachable; the node goes on meanwhile.
 pub(super) async fn run(
     config: &Config,
     listener: TcpListener,

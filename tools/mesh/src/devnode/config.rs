@@ -1,4 +1,4 @@
-//! What the development node is told, by variables; the table is in the README.
+//! Configuration of the development node, from environment variables; the table is in the README.
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
@@ -25,7 +25,7 @@ const BLOCK_PERIOD_MS: u64 = 1000;
 #[derive(Debug)]
 pub(super) struct Config {
     pub(super) database_url: String,
-    /// The demo network to keep living, if there is one, and the file of its state.
+    /// The plan of the demo network to continue, if there is one, and its state file.
     pub(super) demo: Option<(Plan, PathBuf)>,
     pub(super) block_period: Duration,
     pub(super) listen: SocketAddr,
@@ -45,14 +45,14 @@ impl Config {
         Self::from(|name| std::env::var(name).ok())
     }
 
-    /// Reads the environment beneath these variables.
+    /// Reads these variables, and from the environment those that are not among them.
     pub(super) fn with_variables(variables: &[(String, String)]) -> Result<Self, Failure> {
         let told =
             |name: &str| variables.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
         Self::from(|name| told(name).or_else(|| std::env::var(name).ok()))
     }
 
-    /// Reads variables, and says everything that is wrong with them at once.
+    /// Parses variables and reports all mistakes together.
     fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let mut given = Given { variable: &variable, mistakes: Vec::new() };
@@ -102,7 +102,7 @@ impl Config {
     }
 }
 
-/// The variables, and what is wrong with them.
+/// The variables, and the mistakes found in them so far.
 struct Given<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     mistakes: Vec<String>,

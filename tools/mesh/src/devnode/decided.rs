@@ -1,4 +1,4 @@
-//! The blocks that a consensus node decides, as its application has them.
+//! The blocks that a consensus node has decided, as its application stores them.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -8,10 +8,10 @@ use mesh_problem::error_chain;
 use mesh_transaction::Block;
 use tokio::time::sleep;
 
-/// Before a block that could not be read is read again.
+/// Pause before a failed read of a block is repeated.
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
-/// Decides the blocks of the demo network as the node does.
+/// Decides the blocks of the demo network by those of the consensus node.
 pub(super) struct DecidedBlocks(pub(super) Application);
 
 impl Decisions for DecidedBlocks {
@@ -35,7 +35,7 @@ pub(super) async fn decided_block(application: &Application, height: u64) -> Blo
                 return std::future::pending().await;
             }
             Ok(None) => {
-                // The other end lives as long as the application.
+                // An error is impossible: the sender lives as long as the application.
                 let _ = heights.changed().await;
             }
             Err(error) => {

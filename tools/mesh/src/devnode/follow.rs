@@ -1,5 +1,5 @@
-//! The node's RPC over the blocks of the store: each block that the store has got is given to the chain, with
-//! the rules that the store has at that moment. An application is told the rules alone.
+//! The node's RPC over the blocks of the store: each new block of the store is appended to the chain, with
+//! the spam rules of the store at that moment. An application receives the rules only.
 
 use std::{
     collections::HashMap,
@@ -20,19 +20,19 @@ use super::config::Config;
 use crate::failure::Failure;
 
 const NEW_BLOCKS: &str = include_str!("../../sql/new_blocks.sql");
-/// As many as the statement gives.
+/// The LIMIT of `new_blocks.sql`.
 const MOST_BLOCKS: usize = 500;
-/// Nothing that is asked here takes longer, unless the database is gone or frozen.
+/// Timeout of one query; a database that takes longer is gone or frozen.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// A block that somebody else has written is seen after this time.
+/// Poll interval for blocks that another process writes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Answers the RPC for ever. Fails when the store turns out to be another one than before, and when the node
-/// cannot be started.
+/// Serves the RPC for ever. Fails when the node cannot start and when the store was replaced by another one.
+/// `seen` signals that this process has written a block.
 pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Failure {
     let StoreState { chain_id, blocks, rules } = read_store(config).await;
     let network =
@@ -80,15 +80,15 @@ pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Fa
     }
 }
 
-/// What the store holds when a node begins.
+/// The content of the store when a node starts.
 pub(super) struct StoreState {
     pub(super) chain_id: String,
-    /// The newest ones, in rising height.
+    /// The newest blocks, in rising height.
     pub(super) blocks: Vec<Block>,
     pub(super) rules: SpamRules,
 }
 
-/// Reads it, and waits for a store that is away.
+/// Reads the state of the store; retries while the store is unreachable.
 pub(super) async fn read_store(config: &Config) -> StoreState {
     retry(|| async {
         let store = Store::connect(&config.database_url).await?;
@@ -99,7 +99,7 @@ pub(super) async fn read_store(config: &Config) -> StoreState {
     .await
 }
 
-/// Tells an application for ever which rules the store has since which block.
+/// Passes the spam rules of the store, and the block since which they hold, to an application for ever.
 pub(super) async fn follow_rules(
     config: &Config,
     application: &Application,
@@ -141,13 +141,13 @@ async fn amend(
     Ok(())
 }
 
-/// How a look at the store ended.
+/// The outcome of one read of the store.
 enum Advance {
     Done,
     OtherStore,
 }
 
-/// Gives the chain what the store has more.
+/// Appends the blocks to the chain that the store has and the chain has not.
 async fn advance(node: &DevNode, config: &Config, store: &mut Option<Store>) -> Result<Advance, AnyError> {
     let store = match store {
         Some(store) => store,
@@ -179,7 +179,7 @@ impl Store {
         Ok(Self { client })
     }
 
-    /// The chain's id; empty in a store that does not know it.
+    /// The chain's id; empty when the store has none.
     async fn chain_id(&self) -> Result<String, AnyError> {
         let asked = self.client.query_opt("SELECT id FROM chain", &[]);
         Ok(timeout(DEADLINE, asked).await??.map_or_else(String::new, |row| row.get(0)))
@@ -215,7 +215,7 @@ fn rules_of(row: &Row) -> Result<SpamRules, AnyError> {
     Ok(rules)
 }
 
-/// Tries again until it works: a database that is away comes back.
+/// Retries without limit, with growing pauses: an unreachable database is assumed to come back.
 async fn retry<T>(mut attempt: impl AsyncFnMut() -> Result<T, AnyError>) -> T {
     let mut pause = FIRST_PAUSE;
     loop {

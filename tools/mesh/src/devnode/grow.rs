@@ -1,5 +1,5 @@
-//! Writes blocks into the store: those of the demo network, or empty ones; at times of its own, or those that
-//! a consensus node has decided.
+//! Writes blocks into the store, those of the demo network or empty ones: at a fixed period, or the blocks
+//! that a consensus node has decided.
 
 use std::{
     convert::Infallible,
@@ -21,15 +21,15 @@ use super::{
 };
 use crate::{failure::Failure, signals::Signals};
 
-/// A database that takes longer for one block is gone or frozen; a new connection finds out which.
+/// Timeout of writing one block. A database that takes longer is gone or frozen, so the connection is renewed.
 const BLOCK_DEADLINE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const NEXT_BLOCK: &str = include_str!("../../sql/next_block.sql");
 const DECIDED_BLOCK: &str = include_str!("../../sql/decided_block.sql");
 
-/// Writes blocks until asked to stop, and says each time that one is stored. With an application they are
-/// those of its node.
+/// Writes blocks until the future is dropped and signals each stored one on `written`. With an application
+/// they are the blocks of its consensus node.
 pub(super) async fn write(
     config: &Config,
     application: Option<&Application>,
@@ -51,7 +51,7 @@ pub(super) async fn write(
         };
         match outcome {
             Ok(()) => return Ok(()),
-            // An older release made this history: it can be continued, only not as the network that it was.
+            // A history of an older release: only empty blocks can follow it.
             Err(error @ DemoError::Foreign(_)) => {
                 tracing::warn!(
                     error = error_chain(&error),
@@ -117,7 +117,7 @@ async fn write_blocks(
     }
 }
 
-/// Writes the next block of the node when there is one; no second time what is there.
+/// Writes the next block of the node when there is one; a stored block is not written twice.
 async fn write_decided(client: &Client, application: &Application) -> Result<(), Box<dyn std::error::Error>> {
     let newest = client.query_opt("SELECT height FROM last_block", &[]);
     let newest: i64 = timeout(BLOCK_DEADLINE, newest).await??.map_or(0, |row| row.get(0));
@@ -137,7 +137,7 @@ mod tests {
     async fn empty_blocks_follow_each_other_in_height_time_and_hash() {
         let database = Database::fresh().await;
         let client = database.connect().await;
-        // A block from the future must not bring the order of times out of step.
+        // Block times must stay in rising order after a block with a time in the future.
         client
             .execute("INSERT INTO blocks VALUES (now() + interval '1 hour', 41, repeat('a', 64))", &[])
             .await

@@ -1,10 +1,10 @@
-//! The development node: a process of its own that keeps the chain of a mesh growing, a block about every
-//! second, and answers as a consensus node does.
+//! The development node: a process that adds a block to the chain of a mesh about every second and serves a
+//! consensus node's RPC.
 //!
-//! Comes in: where the database is, and what lives in it, by variables; transactions over its RPC. Goes out:
-//! new blocks; on the demo network with everything that happens in them, otherwise empty ones.
+//! Comes in: the database and its content (demo network or loaded data), by variables; transactions over the
+//! RPC. Goes out: new blocks, with all rows of a block on the demo network, else empty.
 //!
-//! With a real consensus node there is its application instead, which does the same with the blocks of that.
+//! With a real consensus node its application runs instead, which writes the blocks that the node decides.
 
 mod application;
 mod config;
@@ -39,11 +39,11 @@ use crate::{
     signals::Signals,
 };
 
-/// How long it has to end by itself.
+/// How long the process has to end after SIGTERM, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How it is started and kept: this program again, at work on a database. It answers on `listen`, else on any
-/// free port; `more` is for what only some give it.
+/// The supervised process: this program with a hidden command, working on a database. It answers on `listen`,
+/// else on any free port; `more` are further variables.
 pub fn group(
     program: impl Into<PathBuf>,
     home: &Home,
@@ -60,8 +60,8 @@ pub fn group(
     one(DEVNODE, Tier::Node, ReplicaSpec { spec, ready })
 }
 
-/// The same of the application of a real node, which comes over an inherited socket and keeps its blocks in a
-/// file.
+/// The supervised process of a real node's application. The node connects over an inherited socket, and the
+/// blocks are stored in a file.
 pub(crate) fn application_group(
     program: impl Into<PathBuf>,
     home: &Home,
@@ -108,13 +108,13 @@ async fn answers(listen: SocketAddr) -> bool {
     asked.is_ok_and(|answer| answer.status().is_success())
 }
 
-/// Runs until asked to stop. A database that went away is waited for.
+/// Runs until a stop signal. Retries while the database is unreachable.
 pub(crate) async fn run() -> Result<(), Failure> {
     init_log();
     run_with(&Config::read()?).await
 }
 
-/// The same in this process, for a home; `variables` are further ones.
+/// Runs the node in this process for a home, with further `variables`.
 pub(crate) async fn run_here(
     database_url: &str,
     listen: SocketAddr,
@@ -131,7 +131,7 @@ pub(crate) async fn run_here(
 
 async fn run_with(config: &Config) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
-    // Says that the store has got a block.
+    // Signals each block that is stored.
     let written = watch::Sender::new(());
     let seen = written.subscribe();
     tokio::select! {
@@ -140,7 +140,7 @@ async fn run_with(config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// Runs an application in the same way.
+/// Runs the application of a real node until a stop signal.
 pub(crate) async fn run_application() -> Result<(), Failure> {
     init_log();
     let mut signals = Signals::watch()?;

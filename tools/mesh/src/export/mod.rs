@@ -147,6 +147,6 @@ fn summary(downloaded: &Downloaded, file: &str, seconds: f64) -> String {
 }
 
 fn print(line: &str) {
-    // Whoever closed the pipe has read enough.
+    // A closed pipe is no failure: its reader has read enough.
     let _ = writeln!(io::stdout(), "{line}");
 }

@@ -60,7 +60,7 @@ async fn pass_on(
                 line = line.replace(secret.as_str(), HIDDEN);
             }
         }
-        // Whoever closed the pipe has read enough.
+        // A closed pipe is no failure: its reader has read enough.
         let _ = writeln!(to, "{line}");
     }
 }

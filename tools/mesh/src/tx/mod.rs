@@ -211,6 +211,6 @@ fn unreachable(missed: Missed, url: &Url) -> Failure {
 }
 
 fn print(line: &str) {
-    // Whoever closed the pipe has read enough.
+    // A closed pipe is no failure: its reader has read enough.
     let _ = writeln!(io::stdout(), "{line}");
 }
