@@ -1,8 +1,7 @@
-//! `mesh test`: everything that CI runs, step by step, stopping at the first that fails.
+//! `mesh test`: runs the steps of CI and stops at the first step that fails.
 //!
-//! Comes in: the checkout. Goes out: the words of cargo itself, with a heading and the time of each step. The
-//! tests share one private PostgreSQL and one private nats-server, started for the run and thrown away after
-//! it.
+//! Comes in: the checkout. Goes out: the output of cargo, with a heading and the duration of each step. The
+//! tests share one private PostgreSQL and one private nats-server, which exist for the run only.
 
 mod cometbft;
 mod deny;
@@ -30,9 +29,9 @@ use tokio::process::Command;
 use crate::{failure::Failure, group, signals::Signals, terminal::print_line, up::backing::failure};
 
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
-/// Whatever mesh, as the permissions of the bus have it.
+/// Any mesh, as a NATS wildcard in the permissions of the bus.
 const ANY_MESH: &str = "*";
-/// Real data that some tests compare answers with, beside the checkout.
+/// Real data next to the checkout, with which some tests compare answers.
 const REAL_DATA: &str = "../shared/data";
 
 /// Runs all steps.
@@ -70,11 +69,11 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     if let Ok(program) = &cometbft {
         variables.push(cometbft::on_path(program));
     }
-    // One run names all that fails.
+    // Continues after a failure, so that one run names all failing tests.
     let tests = ["test", "--workspace", "--no-fail-fast"];
     let tested = searched_step(root, "tests", &tests, &variables, &servers.secrets()).await;
     servers.stop().await;
-    // Where the database could not live in the folder itself, a link in it leads to its data.
+    // When the database's data cannot be in this folder, a link there leads to it.
     if let Ok(elsewhere) = std::fs::read_link(folder.path().join("postgres")) {
         let _ = std::fs::remove_dir_all(elsewhere);
     }
@@ -93,12 +92,12 @@ async fn step(root: &Path, name: &str, args: &[&str], env: &[(String, String)]) 
     searched_step(root, name, args, env, &[]).await
 }
 
-/// How many tests of a program run at the same time: most of them wait for services more than they compute.
+/// The number of tests that a test program runs in parallel: most wait for services more than they compute.
 fn test_threads() -> usize {
     2 * std::thread::available_parallelism().map_or(2, NonZeroUsize::get)
 }
 
-/// A step that fails, too, when its words show one of these secrets.
+/// Runs a step, which also fails when its output contains one of these secrets.
 async fn searched_step(
     root: &Path,
     name: &str,
@@ -136,7 +135,7 @@ fn seconds(begun: Instant) -> String {
     format!("{:.1} s", begun.elapsed().as_secs_f64())
 }
 
-/// What a complete run has and this machine has not.
+/// What this run leaves out because this machine lacks it.
 fn skipped(root: &Path, without_cometbft: Option<String>) -> Vec<String> {
     let mut skipped = Vec::new();
     skipped.extend(without_cometbft.map(|why| format!("the tests with CometBFT, because {why}")));
@@ -146,7 +145,7 @@ fn skipped(root: &Path, without_cometbft: Option<String>) -> Vec<String> {
     skipped
 }
 
-/// A folder that the owner of the database can enter too; it goes away with the value.
+/// A temporary folder that the database's system user can enter, too; removed on drop.
 fn temporary_folder() -> Result<TempDir, Failure> {
     tempfile::Builder::new()
         .prefix("mesh-test-")
@@ -205,7 +204,7 @@ impl Servers {
         ]
     }
 
-    /// Their credentials, which nothing may show.
+    /// Their credentials, which no output may contain.
     fn secrets(&self) -> Vec<String> {
         let of_nats = permissions::users(ANY_MESH).into_iter().filter_map(|user| {
             let credentials = std::fs::read_to_string(self.nats_users.join(user.name)).ok()?;
@@ -218,7 +217,7 @@ impl Servers {
     }
 
     async fn stop(&self) {
-        // Their data is thrown away, and dropping them kills what did not stop.
+        // Errors do not matter: the data is temporary, and dropping kills what did not stop.
         let _ = tokio::join!(self.postgres.stop(), self.nats.stop());
     }
 }

@@ -31,10 +31,10 @@ pub(super) async fn run(
     })?;
     tracing::info!(height = *application.heights().borrow(), "the application answers");
     let written = watch::Sender::new(());
-    let seen = written.subscribe();
+    let new_blocks = written.subscribe();
     tokio::select! {
         never = serve_application(listener, application.clone()) => match never {},
-        never = follow::follow_rules(config, &application, seen) => match never {},
+        never = follow::follow_rules(config, &application, new_blocks) => match never {},
         outcome = grow::write(config, Some(&application), signals, &written) => outcome,
     }
 }

@@ -47,9 +47,9 @@ impl Config {
 
     /// Reads these variables, and from the environment those that are not among them.
     pub(super) fn with_variables(variables: &[(String, String)]) -> Result<Self, Failure> {
-        let told =
+        let value_of =
             |name: &str| variables.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-        Self::from(|name| told(name).or_else(|| std::env::var(name).ok()))
+        Self::from(|name| value_of(name).or_else(|| std::env::var(name).ok()))
     }
 
     /// Parses variables and reports all mistakes together.
@@ -173,7 +173,7 @@ mod tests {
         ];
         let failure = read(&wrong).unwrap_err();
         assert_eq!(failure.code, 64);
-        let said = failure.to_string();
-        assert!(wrong.iter().all(|(name, _)| said.contains(name)), "{said}");
+        let message = failure.to_string();
+        assert!(wrong.iter().all(|(name, _)| message.contains(name)), "{message}");
     }
 }

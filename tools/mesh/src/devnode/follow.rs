@@ -32,8 +32,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Serves the RPC for ever. Fails when the node cannot start and when the store was replaced by another one.
-/// `seen` signals that this process has written a block.
-pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Failure {
+/// `written` signals that this process has written a block.
+pub(super) async fn answer(config: &Config, mut written: watch::Receiver<()>) -> Failure {
     let StoreState { chain_id, blocks, rules } = read_store(config).await;
     let network =
         Network { chain_id, algorithm: config.algorithm.clone(), pow_prefix: config.pow_prefix.clone() };
@@ -75,8 +75,8 @@ pub(super) async fn answer(config: &Config, mut seen: watch::Receiver<()>) -> Fa
                 continue;
             }
         }
-        // The writer lives as long as this; without it there is nothing to hear.
-        let _ = timeout(POLL_INTERVAL, seen.changed()).await;
+        // An error is impossible: the sender lives as long as this future.
+        let _ = timeout(POLL_INTERVAL, written.changed()).await;
     }
 }
 
@@ -103,14 +103,14 @@ pub(super) async fn read_store(config: &Config) -> StoreState {
 pub(super) async fn follow_rules(
     config: &Config,
     application: &Application,
-    mut seen: watch::Receiver<()>,
+    mut written: watch::Receiver<()>,
 ) -> Infallible {
     let (mut store, mut last_height) = (None, 0);
     loop {
         match timeout(DEADLINE, amend(config, application, &mut store, &mut last_height)).await {
             Ok(Ok(())) => {
-                // The writer lives as long as this; without it there is nothing to hear.
-                let _ = timeout(POLL_INTERVAL, seen.changed()).await;
+                // An error is impossible: the sender lives as long as this future.
+                let _ = timeout(POLL_INTERVAL, written.changed()).await;
                 continue;
             }
             Ok(Err(error)) => {
@@ -181,8 +181,8 @@ impl Store {
 
     /// The chain's id; empty when the store has none.
     async fn chain_id(&self) -> Result<String, AnyError> {
-        let asked = self.client.query_opt("SELECT id FROM chain", &[]);
-        Ok(timeout(DEADLINE, asked).await??.map_or_else(String::new, |row| row.get(0)))
+        let query = self.client.query_opt("SELECT id FROM chain", &[]);
+        Ok(timeout(DEADLINE, query).await??.map_or_else(String::new, |row| row.get(0)))
     }
 
     /// The blocks from a height on, at most the newest 500, in rising order, and the rules since the newest.

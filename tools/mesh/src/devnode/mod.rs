@@ -104,8 +104,8 @@ pub(crate) fn one(name: &str, tier: Tier, replica_spec: ReplicaSpec) -> Group {
 /// Whether the RPC answers.
 async fn answers(listen: SocketAddr) -> bool {
     let Ok(client) = local_client().build() else { return false };
-    let asked = client.get(format!("http://{listen}/health")).send().await;
-    asked.is_ok_and(|answer| answer.status().is_success())
+    let response = client.get(format!("http://{listen}/health")).send().await;
+    response.is_ok_and(|answer| answer.status().is_success())
 }
 
 /// Runs until a stop signal. Retries while the database is unreachable.
@@ -133,10 +133,10 @@ async fn run_with(config: &Config) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
     // Signals each block that is stored.
     let written = watch::Sender::new(());
-    let seen = written.subscribe();
+    let new_blocks = written.subscribe();
     tokio::select! {
         outcome = grow::write(config, None, &mut signals, &written) => outcome,
-        failure = follow::answer(config, seen) => Err(failure),
+        failure = follow::answer(config, new_blocks) => Err(failure),
     }
 }
 

@@ -1,29 +1,29 @@
-//! What the doctor finds, as a line for people and as JSON.
+//! Findings of the doctor, as lines for people and as JSON.
 
 use serde::Serialize;
 
-/// How it stands with one thing.
+/// The outcome of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
     /// As it should be.
     Fine,
-    /// It works, for now or not for everything.
+    /// It works for now, or with limits.
     Warning,
-    /// A mesh cannot work like that.
+    /// A mesh cannot work in this state.
     Wrong,
 }
 
-/// One thing that was looked at.
+/// The finding of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// What was looked at, in a word.
+    /// The subject of the check, in a word.
     pub(super) check: &'static str,
-    /// How it stands.
+    /// The outcome.
     pub(super) state: State,
     /// What was found.
     pub(super) says: String,
-    /// What to do about it; absent where all is fine.
+    /// What to do about it; absent when the state is fine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next: Option<String>,
 }
@@ -34,19 +34,19 @@ impl Finding {
         Self { check, state: State::Fine, says: says.into(), next: None }
     }
 
-    /// Something to know about.
+    /// Works for now, or with limits.
     pub(super) fn warning(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
         Self { check, state: State::Warning, says: says.into(), next: Some(next.into()) }
     }
 
-    /// Something to do.
+    /// Has to be corrected before a mesh can work.
     pub(super) fn wrong(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
         Self { check, state: State::Wrong, says: says.into(), next: Some(next.into()) }
     }
 }
 
-/// The findings as lines, what to do below each.
-pub(super) fn told(findings: &[Finding]) -> String {
+/// Renders one line per finding, and below it the line with what to do.
+pub(super) fn render(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.check.len()).max().unwrap_or(0);
     let mut text = String::new();
     for Finding { check, state, says, next } in findings {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn what_to_do_stands_below_what_is_wrong() {
         let text =
-            told(&[Finding::fine("disk", "9 GB free"), Finding::wrong("port 1", "taken", "take another")]);
+            render(&[Finding::fine("disk", "9 GB free"), Finding::wrong("port 1", "taken", "take another")]);
         assert_eq!(
             text,
             "fine     disk    9 GB free\nWRONG    port 1  taken\n                 -> take another\n"

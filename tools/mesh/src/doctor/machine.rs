@@ -1,4 +1,4 @@
-//! What a mesh needs of the machine it runs on: programs, a home that can be written, room on the disk.
+//! Checks of the machine that a mesh runs on: programs, a writable home, free space on the disk.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,9 +15,9 @@ use mesh_launcher::{
 
 use super::{Running, finding::Finding};
 
-/// Less than this, and a mesh soon stops: the database alone keeps up to 2 GB of its log.
+/// Free bytes below which the state is wrong: the database alone stores up to 2 GB of write-ahead log.
 const DISK_AT_LEAST: u64 = 500 << 20;
-/// Less than this is not much.
+/// Free bytes below which there is a warning.
 const DISK_ENOUGH: u64 = 5 << 30;
 
 /// The database server.
@@ -47,25 +47,25 @@ pub(super) fn nats_server() -> Finding {
          install nats-server` on macOS"
     );
     let Some(program) = find_nats() else { return Finding::wrong(CHECK, "there is no nats-server", install) };
-    let place = program.display();
-    let said = Command::new(&program).arg("--version").output();
-    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    let said = said.unwrap_or_else(|error| error.to_string());
-    match version(&said) {
-        Some(found) if found >= OLDEST_NATS => Finding::fine(CHECK, format!("{said} ({place})")),
-        Some(_) => Finding::wrong(CHECK, format!("{place} is too old ({said})"), install),
-        None => Finding::wrong(CHECK, format!("{place} does not say its version ({said})"), install),
+    let path = program.display();
+    let release = Command::new(&program).arg("--version").output();
+    let release = release.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let release = release.unwrap_or_else(|error| error.to_string());
+    match version(&release) {
+        Some(found) if found >= OLDEST_NATS => Finding::fine(CHECK, format!("{release} ({path})")),
+        Some(_) => Finding::wrong(CHECK, format!("{path} is too old ({release})"), install),
+        None => Finding::wrong(CHECK, format!("{path} does not say its version ({release})"), install),
     }
 }
 
-/// Reads `nats-server: v2.9.10`, also a version alone.
-pub(super) fn version(said: &str) -> Option<(u32, u32)> {
-    let word = said.split_whitespace().last()?.trim_start_matches('v');
+/// Parses major and minor version of `nats-server: v2.9.10` or `2.9.10`.
+pub(super) fn version(text: &str) -> Option<(u32, u32)> {
+    let word = text.split_whitespace().last()?.trim_start_matches('v');
     let mut numbers = word.split('.').map(|number| number.parse().ok());
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// The real consensus node, which few need.
+/// The real consensus node, which is optional.
 pub(super) fn cometbft() -> Finding {
     const CHECK: &str = "cometbft";
     match find_cometbft() {
@@ -77,7 +77,7 @@ pub(super) fn cometbft() -> Finding {
     }
 }
 
-/// The home, and what an earlier mesh may have left in it.
+/// The home, and leftovers of an earlier mesh in it.
 pub(super) fn home(home: &Home, running: &Running) -> Finding {
     const CHECK: &str = "home";
     let place = home.root().display();
@@ -162,7 +162,7 @@ pub(super) fn segments(home: &Home, running: &Running) -> Finding {
     }
 }
 
-/// Room on the disk of the home.
+/// Free space on the disk of the home.
 pub(super) fn disk(home: &Home) -> Finding {
     let place = existing(home.root());
     match rustix::fs::statvfs(&place) {
@@ -184,7 +184,7 @@ fn of_disk(place: &Path, free: u64) -> Finding {
     }
 }
 
-/// The folder, or the nearest above it that is there.
+/// The folder, or its nearest ancestor that exists.
 fn existing(folder: &Path) -> PathBuf {
     let mut above = folder.ancestors();
     above.find(|folder| folder.exists()).unwrap_or(Path::new("/")).to_owned()

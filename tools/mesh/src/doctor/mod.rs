@@ -1,7 +1,7 @@
 //! `mesh doctor`: what is missing or wrong on this machine or in a running mesh, and what to do.
 //!
 //! Comes in: a home, ports, and the addresses of servers that are not the mesh's own. Goes out: one finding
-//! per thing looked at. It starts nothing, changes nothing and waits for nobody longer than some seconds.
+//! per check. It starts nothing, changes nothing, and every wait ends within seconds.
 
 mod finding;
 mod machine;
@@ -10,7 +10,7 @@ mod servers;
 
 use std::io::{self, Write as _};
 
-use finding::{State, told};
+use finding::{State, render};
 use mesh_launcher::{
     control::{Answer, ControlError, Request, Row, ask},
     home::Home,
@@ -21,10 +21,10 @@ use crate::{
     failure::{Failure, as_typed},
 };
 
-/// Looks at everything, and fails when something is wrong.
+/// Runs all checks and prints the findings; exit code 1 when something is wrong.
 pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
     let home = args.home.home()?;
-    let running = Running::of(&home).await;
+    let running = Running::query(&home).await;
     let mut findings = vec![machine::postgres(), machine::nats_server(), machine::cometbft()];
     findings.extend([
         machine::home(&home, &running),
@@ -37,7 +37,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
 
     let text = match args.json {
         true => serde_json::to_string(&findings).map_err(|error| Failure::failed(error.to_string()))? + "\n",
-        false => as_typed(&told(&findings)),
+        false => as_typed(&render(&findings)),
     };
     // A closed pipe is no failure: its reader has read enough.
     let _ = io::stdout().write_all(text.as_bytes());
@@ -54,7 +54,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
 #[derive(Default)]
 struct Running {
     rows: Vec<Row>,
-    /// The variables of a service that reads the database, of the one that seals, and of the one that asks
+    /// The variables of a service that reads the database, of the one that seals, and of the one that uses
     /// the node.
     variables: Vec<(String, String)>,
     /// Why a mesh that seems to run does not answer.
@@ -62,7 +62,7 @@ struct Running {
 }
 
 impl Running {
-    async fn of(home: &Home) -> Self {
+    async fn query(home: &Home) -> Self {
         let rows = match ask(home, &Request::Ps).await {
             Ok(Answer::Rows { rows }) => rows,
             Err(ControlError::NotRunning(_)) => return Self::default(),
@@ -71,8 +71,8 @@ impl Running {
         };
         let mut running = Self { rows, ..Self::default() };
         for service in ["query", "export", "node-info"] {
-            let asked = ask(home, &Request::Environment { name: service.to_owned() }).await;
-            if let Ok(Answer::Environment { variables }) = asked {
+            let answer = ask(home, &Request::Environment { name: service.to_owned() }).await;
+            if let Ok(Answer::Environment { variables }) = answer {
                 running.variables.extend(variables);
             }
         }
@@ -83,7 +83,7 @@ impl Running {
         !self.rows.is_empty()
     }
 
-    /// What its services are given.
+    /// The value of a variable of its services.
     fn variable(&self, name: &str) -> Option<&str> {
         self.variables.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }

@@ -1,4 +1,4 @@
-//! Whether the ports of the edge are free, and who has them.
+//! Checks that the ports of the edge are free, and names the processes that listen on them.
 
 use std::{
     collections::BTreeSet,
@@ -8,7 +8,7 @@ use std::{
 
 use super::{Running, finding::Finding};
 
-/// A port that `mesh up` would open.
+/// Checks one port that `mesh up` would open.
 pub(super) fn free(host: IpAddr, port: u16, running: &Running) -> Finding {
     const CHECK: &str = "port";
     let error = match TcpListener::bind((host, port)) {
@@ -26,16 +26,16 @@ pub(super) fn free(host: IpAddr, port: u16, running: &Running) -> Finding {
     if running.rows.iter().any(|row| holders.contains(&row.pid)) {
         return Finding::fine(CHECK, format!("{host}:{port} is served by the mesh that runs"));
     }
-    let by: Vec<String> = holders.iter().map(|pid| format!("process {pid}{}", name_of(*pid))).collect();
-    let by = if by.is_empty() { "a process of somebody else".to_owned() } else { by.join(", ") };
+    let names: Vec<String> = holders.iter().map(|pid| format!("process {pid}{}", name_of(*pid))).collect();
+    let names = if names.is_empty() { "a process of somebody else".to_owned() } else { names.join(", ") };
     Finding::wrong(
         CHECK,
-        format!("{host}:{port} is taken by {by}"),
+        format!("{host}:{port} is taken by {names}"),
         "stop that, or give another port with --port and --grpc-port",
     )
 }
 
-/// The processes that listen on a port, as far as this user may see them. Where there is no `/proc`: none.
+/// The ids of processes that listen on a port, as far as this user may see them; empty without `/proc`.
 fn holders(port: u16) -> BTreeSet<u32> {
     let sockets: BTreeSet<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
@@ -52,7 +52,7 @@ fn holders(port: u16) -> BTreeSet<u32> {
     .collect()
 }
 
-/// The socket of a line of the kernel's table, as links to it are written, when it listens on the port.
+/// The link text (`socket:[INODE]`) of a line of `/proc/net/tcp`, when that socket listens on the port.
 fn listening(line: &str, port: u16) -> Option<String> {
     const LISTENS: &str = "0A";
     let mut fields = line.split_whitespace();

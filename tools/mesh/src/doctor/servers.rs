@@ -1,6 +1,6 @@
-//! The servers that a mesh leans on, those that were named or those of the mesh that runs: whether they
-//! answer, let us in and are what is needed; what time they have; and whether each service says that it is
-//! ready.
+//! Checks of the servers that a mesh uses, those named or those of the running mesh: whether they answer,
+//! accept the credentials and have the right version; the difference of their clocks; readiness of each
+//! service.
 
 use std::{
     path::PathBuf,
@@ -24,25 +24,25 @@ use crate::{
     up::backing::parts_of_bus,
 };
 
-/// What a server may take to answer.
+/// Timeout of one answer.
 const WITHIN: Duration = Duration::from_secs(5);
-/// Clocks that differ by less are the same.
+/// Tolerated difference of two clocks, seconds.
 const CLOCKS_DIFFER: f64 = 5.0;
-/// A store that is so far behind its node is told about.
+/// Number of blocks by which the store may be behind its node without a warning.
 const BEHIND: i64 = 50;
 
-/// What is known of the chain's head, and of the time at the servers.
+/// The chain's head in the store and at the node, and the servers' clocks.
 #[derive(Default)]
 struct Heads {
     store: Option<i64>,
     node: Option<i64>,
-    /// Whose clock, and how many seconds it is ahead of this machine's.
+    /// Name of the server and the seconds its clock is ahead of this machine's.
     clocks: Vec<(&'static str, f64)>,
-    /// How many seconds the time of the newest stored block is ahead of this machine's.
+    /// Seconds by which the time of the newest stored block is ahead of this machine's clock.
     newest: Option<f64>,
 }
 
-/// Everything that was named or that the running mesh uses.
+/// Checks every server that was named or that the running mesh uses.
 pub(super) async fn all(args: &DoctorArgs, running: &Running) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut heads = Heads::default();
@@ -77,7 +77,7 @@ async fn database(url: &str, heads: &mut Heads) -> Vec<Finding> {
             )];
         }
     };
-    let schema = match timeout(WITHIN, look(&client, heads)).await {
+    let schema = match timeout(WITHIN, read_schema(&client, heads)).await {
         Ok(Ok(schema)) => schema,
         Ok(Err(why)) => {
             Finding::wrong("schema", format!("it cannot be read ({why})"), "look at the database's log")
@@ -123,8 +123,8 @@ fn unreached(error: &StoreError) -> Finding {
     }
 }
 
-/// The schema, the newest block and the server's clock.
-async fn look(client: &Client, heads: &mut Heads) -> Result<Finding, String> {
+/// Checks the schema, and reads the newest block and the server's clock into `heads`.
+async fn read_schema(client: &Client, heads: &mut Heads) -> Result<Finding, String> {
     const CHECK: &str = "schema";
     let state = migrate::state(client).await.map_err(|error| error_chain(&error))?;
     let failed = |error: tokio_postgres::Error| error_chain(&error);
@@ -202,12 +202,14 @@ async fn bus(url: &str, file: Option<PathBuf>) -> Finding {
         }
         Err(_) => return Finding::wrong(CHECK, "it does not answer", "start it, or correct its address"),
     };
-    let said = client.server_info().version;
-    match version(&said) {
-        Some(found) if found >= OLDEST_NATS => Finding::fine(CHECK, format!("nats-server {said} lets us in")),
+    let release = client.server_info().version;
+    match version(&release) {
+        Some(found) if found >= OLDEST_NATS => {
+            Finding::fine(CHECK, format!("nats-server {release} lets us in"))
+        }
         _ => Finding::wrong(
             CHECK,
-            format!("nats-server {said} is too old"),
+            format!("nats-server {release} is too old"),
             format!("run {}.{} or later", OLDEST_NATS.0, OLDEST_NATS.1),
         ),
     }
@@ -222,19 +224,19 @@ async fn node(url: &str, heads: &mut Heads) -> Finding {
             "start it, or correct the address of its RPC",
         )
     };
-    // Several addresses may be given to the services; the first is the one that they prefer.
+    // Services may have several addresses; they prefer the first.
     let url = url.split(',').next().unwrap_or(url).trim();
     if let Err(why) = node_url(url) {
         return away(why);
     }
-    let asked = async {
+    let request = async {
         let client = local_client().timeout(WITHIN).build()?;
         let answer = client.get(format!("{}/status", url.trim_end_matches('/'))).send().await?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok()?.parse().ok());
         let clock = date.and_then(|date: String| seconds_of_http(&date));
         Ok::<_, reqwest::Error>((clock, answer.json::<Value>().await?))
     };
-    let (clock, answer) = match asked.await {
+    let (clock, answer) = match request.await {
         Ok(answered) => answered,
         Err(error) => return away(error_chain(&error)),
     };
@@ -254,7 +256,7 @@ async fn node(url: &str, heads: &mut Heads) -> Finding {
     Finding::fine(CHECK, format!("at block {height}"))
 }
 
-/// Seconds since 1970 of a `Date` header; the header has no parts of seconds.
+/// Seconds since 1970 of a `Date` header, which has a resolution of one second.
 fn seconds_of_http(date: &str) -> Option<f64> {
     let time = jiff::fmt::rfc2822::parse(date).ok()?;
     Some(time.timestamp().as_second() as f64)
@@ -264,7 +266,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// Whether the clocks of all agree, as far as anybody told one.
+/// Checks that all clocks agree; `None` when no clock is known.
 fn clock(heads: &Heads) -> Option<Finding> {
     const CHECK: &str = "clock";
     let next = "set the clocks by NTP (`timedatectl set-ntp true`): deadlines, ages and limits go by them";
@@ -282,7 +284,7 @@ fn clock(heads: &Heads) -> Option<Finding> {
     (!heads.clocks.is_empty()).then(|| Finding::fine(CHECK, "all clocks agree"))
 }
 
-/// Whether the store keeps up with the node.
+/// Checks that the store is not far behind the node.
 fn lag(heads: &Heads) -> Option<Finding> {
     const CHECK: &str = "lag";
     let behind = heads.node? - heads.store?;
@@ -298,19 +300,19 @@ fn lag(heads: &Heads) -> Option<Finding> {
     })
 }
 
-/// Whether a service says that it is ready; those without an admin port are not services.
+/// Checks a service's readiness; `None` for processes without an admin port, which are no services.
 async fn service(row: &Row) -> Option<Finding> {
     const CHECK: &str = "service";
     let admin = row.admin.as_ref()?;
     let name = format!("{}-{}", row.service, row.replica);
-    let asked = async {
+    let response = async {
         let client = local_client().timeout(WITHIN).build()?;
         let answer = client.get(format!("{admin}/readyz")).send().await?;
         let status = answer.status();
         Ok::<_, reqwest::Error>((status, answer.text().await?))
     };
     let next = format!("look at its log, logs/{name}.log in the home");
-    Some(match asked.await {
+    Some(match response.await {
         Ok((status, _)) if status.is_success() => Finding::fine(CHECK, format!("{name} is ready")),
         Ok((_, why)) => Finding::wrong(CHECK, format!("{name} is not ready: {}", why.trim()), next),
         Err(error) => {

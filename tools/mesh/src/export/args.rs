@@ -1,4 +1,4 @@
-//! What `mesh export` is asked for, as it is typed.
+//! Command-line options of `mesh export`.
 
 use std::{path::PathBuf, str::FromStr, sync::LazyLock};
 
@@ -48,14 +48,14 @@ pub(crate) struct ExportArgs {
     pub(crate) json: bool,
 }
 
-/// A height, or the end of what is held.
+/// A height, or one of the two ends of the sealed history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Height {
     /// This one.
     At(u64),
-    /// The first of all.
+    /// The first block of the sealed history.
     First,
-    /// The last of all.
+    /// The last block of the sealed history.
     Last,
 }
 

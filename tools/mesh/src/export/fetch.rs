@@ -1,5 +1,5 @@
-//! The download itself: asks, writes, and asks again from where it is until the file is whole and its
-//! checksum right.
+//! The download loop: requests the file, writes it, and resumes from the bytes present until the file is
+//! complete and its checksum is right.
 
 use std::{cell::RefCell, path::PathBuf, time::Duration};
 
@@ -14,18 +14,18 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// What would be left if it ended now, for whoever has to say so.
+/// The `.part` file with its present and final length, for the message of an interrupted download.
 #[derive(Debug, Default)]
 pub(super) struct PartialDownload(RefCell<Option<(PathBuf, u64, u64)>>);
 
-/// A whole file.
+/// A completed download.
 #[derive(Debug)]
 pub(super) struct Downloaded {
-    /// Where it lies, unless it went to standard output.
+    /// The path of the file; `None` for standard output.
     pub(super) file: Option<PathBuf>,
-    /// What it is.
+    /// The gateway's description of the file.
     pub(super) info: FileInfo,
-    /// Bytes that an earlier call had left.
+    /// Number of bytes that an earlier call had written.
     pub(super) resumed_from: u64,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct Fetch<'a> {
     source: &'a Source,
     retry: RetryPolicy,
     progress: Progress,
-    kept: &'a PartialDownload,
+    partial: &'a PartialDownload,
 }
 
 impl PartialDownload {
-    /// A failure, and what is left to go on from.
+    /// Appends the path and length of the `.part` file to a failure.
     pub(super) fn add_to(&self, failure: Failure) -> Failure {
         match &*self.0.borrow() {
             Some((part, position, bytes)) if *position > 0 => failure.and(&format!(
@@ -54,12 +54,12 @@ impl PartialDownload {
 }
 
 impl<'a> Fetch<'a> {
-    /// A download that gives up after so many failures in a row.
-    pub(super) fn new(source: &'a Source, retries: u32, kept: &'a PartialDownload) -> Self {
-        Self { source, retry: RetryPolicy::new(retries), progress: Progress::new(), kept }
+    /// A download that gives up after `retries` failures in a row without progress.
+    pub(super) fn new(source: &'a Source, retries: u32, partial: &'a PartialDownload) -> Self {
+        Self { source, retry: RetryPolicy::new(retries), progress: Progress::new(), partial }
     }
 
-    /// The segments that are held.
+    /// The sealed segments, with retries.
     pub(super) async fn segments(&mut self) -> Result<Vec<HistorySegment>, Failure> {
         loop {
             match self.source.segments().await {
@@ -69,18 +69,18 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// Brings the file to the place that belongs to the name offered; nothing is standard output.
+    /// Downloads the file. `paths_for` maps the gateway's file name to paths; `None` is standard output.
     pub(super) async fn run(
         mut self,
         request: &Request,
-        place: impl FnOnce(Option<&str>) -> Result<Option<Paths>, Failure>,
+        paths_for: impl FnOnce(Option<&str>) -> Result<Option<Paths>, Failure>,
         may_replace: bool,
     ) -> Result<Downloaded, Failure> {
         let url = self.source.url(request);
-        // Only the answer says what the file is called, and so whether there is a part of it.
+        // The file name, and so whether there is a part of it, is known from the answer only.
         let first = self.ask(request, None).await?;
         let mut info = first.info.clone();
-        let paths = place(info.name.as_deref())?;
+        let paths = paths_for(info.name.as_deref())?;
         let mut sink = match &paths {
             None => Sink::out(),
             Some(paths) => self.open(paths, &info, &url).await?,
@@ -96,10 +96,10 @@ impl<'a> Fetch<'a> {
                 self.wrong(&mut sink, &info, &url, was_wrong)?;
                 was_wrong = true;
             }
-            let held = (sink.position > 0).then_some((sink.position, info.etag.as_str()));
+            let part_held = (sink.position > 0).then_some((sink.position, info.etag.as_str()));
             let mut got = match answer.take() {
                 Some(answer) => answer,
-                None => match self.source.file(request, held).await {
+                None => match self.source.file(request, part_held).await {
                     Ok(answer) => answer,
                     Err(FetchError::NoSuchPart) => {
                         self.restart(&mut sink, &info, &url, "the gateway has no such part of the file")?;
@@ -131,9 +131,9 @@ impl<'a> Fetch<'a> {
         Ok(Downloaded { file: paths.map(|paths| paths.whole), info, resumed_from })
     }
 
-    async fn ask(&mut self, request: &Request, held: Option<(u64, &str)>) -> Result<Answer, Failure> {
+    async fn ask(&mut self, request: &Request, part_held: Option<(u64, &str)>) -> Result<Answer, Failure> {
         loop {
-            match self.source.file(request, held).await {
+            match self.source.file(request, part_held).await {
                 Ok(answer) => return Ok(answer),
                 Err(error_from) => self.wait(error_from).await?,
             }
@@ -156,11 +156,11 @@ impl<'a> Fetch<'a> {
                 part.display()
             )),
         }
-        *self.kept.0.borrow_mut() = Some((part, sink.position, bytes));
+        *self.partial.0.borrow_mut() = Some((part, sink.position, bytes));
         Ok(sink)
     }
 
-    /// Writes what comes. Inside is why it ended before the end.
+    /// Writes the body. The inner error is the reason why it ended early, after which a retry makes sense.
     async fn write_body(
         &mut self,
         answer: &mut Answer,
@@ -169,13 +169,13 @@ impl<'a> Fetch<'a> {
     ) -> Result<Result<(), String>, Failure> {
         let patience = self.source.patience();
         let mut deadline = Instant::now() + patience;
-        let mut look = interval(PERIOD);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut progress_tick = interval(PERIOD);
+        progress_tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let piece = tokio::select! {
                 piece = answer.next() => piece,
                 () = sleep_until(deadline) => Err(format!("nothing came for {} s", patience.as_secs())),
-                _ = look.tick() => {
+                _ = progress_tick.tick() => {
                     self.progress.show(sink.position, info.bytes);
                     continue;
                 }
@@ -198,8 +198,8 @@ impl<'a> Fetch<'a> {
 
     fn reached(&mut self, position: u64) {
         self.retry.reached(position);
-        if let Some((_, kept, _)) = &mut *self.kept.0.borrow_mut() {
-            *kept = position;
+        if let Some((_, length, _)) = &mut *self.partial.0.borrow_mut() {
+            *length = position;
         }
     }
 
@@ -207,18 +207,18 @@ impl<'a> Fetch<'a> {
         if sink.position > 0 {
             self.progress.note(&format!("{why}; starting again"));
         }
-        if let Some((_, kept, bytes)) = &mut *self.kept.0.borrow_mut() {
-            (*kept, *bytes) = (0, info.bytes);
+        if let Some((_, length, bytes)) = &mut *self.partial.0.borrow_mut() {
+            (*length, *bytes) = (0, info.bytes);
         }
         if sink.is_file() || sink.position > 0 { sink.restart(info, url) } else { Ok(()) }
     }
 
-    /// The file is as long as it should be and something else.
+    /// Handles a complete file with a wrong checksum: starts again, the second time fails.
     fn wrong(&self, sink: &mut Sink, info: &FileInfo, url: &str, is_second: bool) -> Result<(), Failure> {
         let figures = format!("its checksum is {:08x} instead of {:08x}", sink.crc32c, info.crc32c);
         if !sink.is_file() || is_second {
-            if let Some((_, kept, _)) = &mut *self.kept.0.borrow_mut() {
-                *kept = 0;
+            if let Some((_, length, _)) = &mut *self.partial.0.borrow_mut() {
+                *length = 0;
             }
             sink.remove();
             return Err(Failure::failed(format!(
@@ -228,7 +228,7 @@ impl<'a> Fetch<'a> {
         self.restart(sink, info, url, &format!("the file came wrong ({figures})"))
     }
 
-    /// Pauses before the next try, or says that there is none.
+    /// Pauses before the next try; fails when there is none left.
     async fn wait(&mut self, error_from: FetchError) -> Result<(), Failure> {
         let (why, retry_after): (String, Option<Duration>) = match error_from {
             FetchError::Refused(why) => return Err(Failure::failed(why)),

@@ -1,5 +1,5 @@
-//! `mesh export`: downloads a table of the sealed history. What is downloaded lies in a `.part` file until
-//! length and checksum are right; a later call goes on where this one ends.
+//! `mesh export`: downloads a table of the sealed history. The download is written to a `.part` file, renamed
+//! when length and checksum are right; a later call resumes it.
 
 pub(crate) mod args;
 mod fetch;
@@ -27,7 +27,7 @@ use self::{
 };
 use crate::{failure::Failure, signals::Signals, terminal::print_line};
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Outcome<'a> {
     file: &'a Path,
@@ -35,44 +35,44 @@ struct Outcome<'a> {
     from_block: u64,
     to_block: u64,
     bytes: u64,
-    /// When the gateway tells.
+    /// Rows of the table, when the gateway says so.
     rows: Option<u64>,
     etag: &'a str,
     /// Eight hex digits.
     crc32c: String,
     seconds: f64,
-    /// Bytes that an earlier call had left and that were of use.
+    /// Number of bytes that an earlier call had written and that were reused.
     resumed_from: u64,
 }
 
 /// Downloads a table.
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
-    let kept = PartialDownload::default();
+    let partial = PartialDownload::default();
     let outcome = tokio::select! {
-        outcome = download(&args, &kept) => outcome,
+        outcome = download(&args, &partial) => outcome,
         () = signals.stop() => Err(Failure::failed("stopped")),
     };
-    outcome.map_err(|failure| kept.add_to(failure))
+    outcome.map_err(|failure| partial.add_to(failure))
 }
 
-async fn download(args: &ExportArgs, kept: &PartialDownload) -> Result<(), Failure> {
+async fn download(args: &ExportArgs, partial: &PartialDownload) -> Result<(), Failure> {
     let start = Instant::now();
     let out = args.output.as_deref() == Some(Path::new("-"));
     if out && args.json {
         return Err(Failure::usage("--json has no room beside the file; name a file with -o"));
     }
     if let Some(file) = args.output.as_deref().filter(|output| !out && !is_folder(output)) {
-        Paths::of(file.to_owned(), args.force)?;
+        Paths::new(file.to_owned(), args.force)?;
     }
     let source = Source::new(&args.url, Duration::from_secs(args.patience.into()))?;
-    let mut fetch = Fetch::new(&source, args.retries, kept);
+    let mut fetch = Fetch::new(&source, args.retries, partial);
     let request = request(args, &mut fetch).await?;
-    let place = |offered: Option<&str>| match out {
+    let paths_for = |offered: Option<&str>| match out {
         true => Ok(None),
-        false => Paths::of(place(args, &request, offered), args.force).map(Some),
+        false => Paths::new(output_path(args, &request, offered), args.force).map(Some),
     };
-    let downloaded = fetch.run(&request, place, args.force).await?;
+    let downloaded = fetch.run(&request, paths_for, args.force).await?;
     let seconds = start.elapsed().as_secs_f64();
     match &downloaded.file {
         Some(file) if args.json => print(&json(&request, &downloaded, file, seconds)?),
@@ -82,27 +82,30 @@ async fn download(args: &ExportArgs, kept: &PartialDownload) -> Result<(), Failu
     Ok(())
 }
 
-/// The blocks meant. Only names and `--snap` need the list of segments.
+/// Resolves the range of blocks. Only `first`, `last` and `--snap` need the list of segments.
 async fn request(args: &ExportArgs, fetch: &mut Fetch<'_>) -> Result<Request, Failure> {
     let is_number = |height| matches!(height, Height::At(_));
     let plain = is_number(args.from_block) && is_number(args.to_block) && !args.snap;
-    let held = if plain { Vec::new() } else { fetch.segments().await? };
-    let asked = resolve_heights(args.from_block, args.to_block, &held).map_err(Failure::failed)?;
-    if asked.0 > asked.1 {
-        let (from, to) = asked;
+    let segments = if plain { Vec::new() } else { fetch.segments().await? };
+    let requested = resolve_heights(args.from_block, args.to_block, &segments).map_err(Failure::failed)?;
+    if requested.0 > requested.1 {
+        let (from, to) = requested;
         return Err(Failure::usage(format!(
             "--from-block {from} is greater than --to-block {to}; swap them"
         )));
     }
-    let taken = if args.snap { snap_to_segments(asked, &held) } else { asked };
-    if taken != asked {
-        print_line(&format!("taking blocks {}-{} instead of {}-{}", taken.0, taken.1, asked.0, asked.1));
+    let span = if args.snap { snap_to_segments(requested, &segments) } else { requested };
+    if span != requested {
+        print_line(&format!(
+            "taking blocks {}-{} instead of {}-{}",
+            span.0, span.1, requested.0, requested.1
+        ));
     }
-    Ok(Request { table: args.table, from: taken.0, to: taken.1 })
+    Ok(Request { table: args.table, from: span.0, to: span.1 })
 }
 
-/// The file's name: as asked for, else in the folder asked for, as the gateway calls it.
-fn place(args: &ExportArgs, request: &Request, offered: Option<&str>) -> PathBuf {
+/// The path of the file: `--output`, or below that folder the name that the gateway offers.
+fn output_path(args: &ExportArgs, request: &Request, offered: Option<&str>) -> PathBuf {
     let name = || {
         let own =
             || format!("{}-{}-{}.zip", args::short(request.table.as_str_name()), request.from, request.to);

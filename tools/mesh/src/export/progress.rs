@@ -1,5 +1,4 @@
-//! How far a download is, as one line for somebody at a terminal and nobody else; and figures as people read
-//! them.
+//! The progress line of a download, at a terminal only, and the formatting of sizes and times.
 
 use std::{
     collections::VecDeque,
@@ -8,13 +7,13 @@ use std::{
 
 use crate::terminal::{self, is_interactive, print_line};
 
-/// How often the line is written.
+/// Update interval of the line.
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
-/// The speed is that of the last ten seconds.
+/// Number of samples of which the speed is the average: ten seconds.
 const SAMPLES: usize = 40;
 const BAR: u64 = 24;
 
-/// The line.
+/// The progress line.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_watched: bool,
@@ -27,13 +26,13 @@ impl Progress {
         Self { is_watched: is_interactive(), samples: VecDeque::new() }
     }
 
-    /// Shows how far the download is.
+    /// Shows the progress; both arguments are bytes.
     pub(super) fn show(&mut self, position: u64, bytes: u64) {
         if !self.is_watched {
             return;
         }
         let now = Instant::now();
-        // What was taken back is no speed.
+        // The download was restarted: older samples would give a negative speed.
         if self.samples.back().is_some_and(|(_, last)| position < *last) {
             self.samples.clear();
         }
@@ -48,13 +47,13 @@ impl Progress {
         terminal::overwrite(&line(position, bytes, speed));
     }
 
-    /// Says something that stays.
+    /// Writes a permanent line.
     pub(super) fn note(&self, text: &str) {
         self.leave();
         print_line(text);
     }
 
-    /// Leaves the line.
+    /// Removes the line.
     pub(super) fn leave(&self) {
         if self.is_watched {
             terminal::clear();
@@ -68,7 +67,7 @@ impl Drop for Progress {
     }
 }
 
-/// Short enough for the narrowest terminal: a line that wraps could not be written over.
+/// The text of the line, short because a wrapped line cannot be overwritten.
 fn line(position: u64, bytes: u64, speed: f64) -> String {
     let share = |of: u64| {
         if bytes == 0 { of } else { (u128::from(position) * u128::from(of) / u128::from(bytes)) as u64 }
@@ -86,7 +85,7 @@ fn line(position: u64, bytes: u64, speed: f64) -> String {
     format!("[{bar}] {:>3} % of {}, {}/s{left}", share(100), size(bytes as f64), size(speed))
 }
 
-/// Bytes, with three figures or more.
+/// A number of bytes with a unit, at least three digits.
 pub(super) fn size(bytes: f64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     match units.iter().find(|(unit, _)| bytes >= *unit) {

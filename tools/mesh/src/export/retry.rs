@@ -1,4 +1,4 @@
-//! How long a download is tried for: pauses that grow, and an end after so many tries that brought nothing.
+//! The retry policy of a download: exponential pauses with jitter, and a limit of tries without progress.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use rand::Rng as _;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A gateway that wants to be left alone for longer is asked again nevertheless.
+/// Upper bound of a gateway's Retry-After.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The tries of one download.
+/// The retry state of one download.
 #[derive(Debug)]
 pub(super) struct RetryPolicy {
     most: u32,
@@ -18,12 +18,12 @@ pub(super) struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Gives up after so many tries in a row that brought nothing.
+    /// A policy that gives up after `most` tries in a row without progress.
     pub(super) fn new(most: u32) -> Self {
         Self { most, failures: 0, furthest: 0 }
     }
 
-    /// The download is so far. Further than ever before, it is worth all tries again.
+    /// Reports progress in bytes. A new maximum resets the count of tries.
     pub(super) fn reached(&mut self, position: u64) {
         if position > self.furthest {
             self.furthest = position;
@@ -31,15 +31,15 @@ impl RetryPolicy {
         }
     }
 
-    /// A try has failed: the pause before the next one, or nothing when it was the last. The gateway may have
-    /// said when it wants to be asked again.
+    /// Reports a failed try. Returns the pause before the next one, `None` after the last. `retry_after` is
+    /// the gateway's.
     pub(super) fn pause(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
         if self.failures >= self.most {
             return None;
         }
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
         self.failures += 1;
-        // Many clients that broke off together shall not come back together.
+        // Jitter: clients that failed at the same moment shall not retry at the same moment.
         let mixed = |pause: Duration| pause.mul_f64(rand::rng().random_range(0.5..1.0));
         Some(match retry_after {
             Some(retry_after) => retry_after.min(LONGEST_RETRY_AFTER) + mixed(FIRST_PAUSE),
@@ -47,7 +47,7 @@ impl RetryPolicy {
         })
     }
 
-    /// The tries that are given.
+    /// The limit of tries in a row without progress.
     pub(super) fn most(&self) -> u32 {
         self.most
     }

@@ -1,5 +1,5 @@
-//! Where a download goes: a `.part` file next to its later name, with a note next to it of what it is part
-//! of, or standard output. Knows how far it is and the checksum of that.
+//! The destination of a download: standard output, or a `.part` file and a note (JSON) that identifies the
+//! file it belongs to. Tracks the length and the checksum of the bytes written.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -20,11 +20,11 @@ use crate::failure::Failure;
 
 const READ_BYTES: usize = 1 << 20;
 
-/// Where a download goes.
+/// The destination of a download.
 #[derive(Debug)]
 pub(super) struct Sink {
     target: Target,
-    /// Bytes of the file that are there.
+    /// Number of bytes written so far.
     pub(super) position: u64,
     /// Their checksum.
     pub(super) crc32c: u32,
@@ -36,48 +36,49 @@ enum Target {
     File(Part),
 }
 
-/// An unfinished file. Its lock keeps a second download of the same file away.
+/// An unfinished file. Its lock excludes a second download of the same file.
 #[derive(Debug)]
 struct Part {
     file: File,
     paths: Paths,
 }
 
-/// The names of a file.
+/// The paths of a download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Paths {
-    /// When it is whole.
+    /// The complete file.
     pub(super) whole: PathBuf,
-    /// Until then.
+    /// The unfinished file.
     pub(super) part: PathBuf,
-    /// What it is part of.
+    /// The note of the unfinished file.
     note: PathBuf,
 }
 
-/// What a part is part of. Equal figures mean equal bytes, from whichever gateway.
+/// Identifies the file that a part belongs to. Equal tag, length and checksum mean equal bytes, also from
+/// another gateway.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PartNote {
-    /// Where it comes from, for the reader.
+    /// The address it comes from; informative only.
     url: String,
     etag: String,
     bytes: u64,
     crc32c: u32,
 }
 
-/// What was there when a sink was opened.
+/// The state of the part when a sink was opened.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PartState {
-    /// Nothing of use.
+    /// No usable part.
     Nothing,
     /// The beginning of this file.
     Beginning,
-    /// The beginning of another one, which is gone now.
+    /// The beginning of another file, now removed.
     Other,
 }
 
 impl Paths {
-    /// The names of a file that is called so when it is whole; refuses what is there and may not be replaced.
-    pub(super) fn of(whole: PathBuf, may_replace: bool) -> Result<Self, Failure> {
+    /// The paths for a complete file `whole`; fails when it exists and may not be replaced.
+    pub(super) fn new(whole: PathBuf, may_replace: bool) -> Result<Self, Failure> {
         let with_ending = |ending: &str| {
             let mut name = whole.clone().into_os_string();
             name.push(ending);
@@ -106,9 +107,9 @@ impl Sink {
         Self { target: Target::Out, position: 0, crc32c: 0 }
     }
 
-    /// Opens the part of a file. One that belongs to the same file is kept and read for its checksum.
+    /// Opens the part of a file. One that belongs to the same file is kept, and read to compute its checksum.
     pub(super) async fn open(paths: Paths, info: &FileInfo, url: &str) -> Result<(Self, PartState), Failure> {
-        let note = PartNote::of(info, url);
+        let note = PartNote::new(info, url);
         let opened = spawn_blocking(move || Self::open_now(paths, &note)).await;
         opened.map_err(|_| Failure::failed("the part of an earlier call cannot be read; remove it"))?
     }
@@ -117,7 +118,7 @@ impl Sink {
         let failed = |error: io::Error| cannot_write(&paths.part, &error);
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
         let mut file = options.open(&paths.part).map_err(failed)?;
-        // Whoever finished it a moment ago has given it its name: then this is no part any more.
+        // Another download may have finished and renamed it a moment ago: then it is no part any more.
         let is_named = |file: &File| -> io::Result<bool> {
             Ok(file.metadata()?.ino() == fs::metadata(&paths.part)?.ino())
         };
@@ -127,12 +128,12 @@ impl Sink {
                 paths.part.display()
             )));
         }
-        let held = file.metadata().map_err(failed)?.len();
+        let part_bytes = file.metadata().map_err(failed)?.len();
         let is_same = fs::read(&paths.note)
             .ok()
             .and_then(|text| serde_json::from_slice::<PartNote>(&text).ok())
             .is_some_and(|old| old.is_same(note));
-        if is_same && (1..=note.bytes).contains(&held) {
+        if is_same && (1..=note.bytes).contains(&part_bytes) {
             let (position, crc32c) = checksum(&mut file).map_err(failed)?;
             return Ok((
                 Self { target: Target::File(Part { file, paths }), position, crc32c },
@@ -141,24 +142,24 @@ impl Sink {
         }
         let mut sink = Self { target: Target::File(Part { file, paths }), position: 0, crc32c: 0 };
         sink.begin(note)?;
-        Ok((sink, if held > 0 { PartState::Other } else { PartState::Nothing }))
+        Ok((sink, if part_bytes > 0 { PartState::Other } else { PartState::Nothing }))
     }
 
-    /// Whether what was written can be taken back.
+    /// Whether this is a file, whose bytes can be discarded, and not standard output.
     pub(super) fn is_file(&self) -> bool {
         matches!(self.target, Target::File(_))
     }
 
-    /// Empties the file, which will be this one from now on.
+    /// Empties the file and writes the note of the file that follows.
     pub(super) fn restart(&mut self, info: &FileInfo, url: &str) -> Result<(), Failure> {
-        self.begin(&PartNote::of(info, url))
+        self.begin(&PartNote::new(info, url))
     }
 
     fn begin(&mut self, note: &PartNote) -> Result<(), Failure> {
         let Target::File(part) = &mut self.target else {
             return Err(Failure::failed("what went to standard output cannot be taken back; start again"));
         };
-        // The bytes go before the note changes: never are there bytes under another file's note.
+        // Emptied before the note changes, so that a note never describes bytes of another file.
         let emptied = part.file.set_len(0).and_then(|()| part.file.rewind());
         emptied.map_err(|error| cannot_write(&part.paths.part, &error))?;
         let text = serde_json::to_vec(note).map_err(|error| Failure::failed(error.to_string()))?;
@@ -174,7 +175,7 @@ impl Sink {
                 part.file.write_all(bytes).map_err(|error| cannot_write(&part.paths.part, &error))?;
             }
             Target::Out => {
-                // Whoever reads may take as long as they like, and a wish to stop is heeded meanwhile.
+                // On a blocking thread, because a slow reader may block the write for any time.
                 let piece = bytes.to_vec();
                 let written = spawn_blocking(move || {
                     let mut out = io::stdout().lock();
@@ -190,16 +191,16 @@ impl Sink {
         Ok(())
     }
 
-    /// Removes a part that is of no use.
+    /// Removes an unusable part.
     pub(super) fn remove(&mut self) {
         if let Target::File(part) = &self.target {
-            // The lock goes last, with the open file. What cannot be removed is written over next time.
+            // The lock is released last, with the open file. A part that cannot be removed is overwritten later.
             let _ = fs::remove_file(&part.paths.part);
             let _ = fs::remove_file(&part.paths.note);
         }
     }
 
-    /// Brings a whole file to the disk and gives it its name.
+    /// Syncs a complete file to the disk and renames it.
     pub(super) async fn finish(self, may_replace: bool) -> Result<(), Failure> {
         let Target::File(part) = self.target else { return Ok(()) };
         let finished = spawn_blocking(move || part.finish(may_replace)).await;
@@ -213,7 +214,7 @@ impl Part {
         file.sync_all().map_err(|error| cannot_write(&part, &error))?;
         let flags = if may_replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         let renamed = match renameat_with(CWD, &part, CWD, &whole, flags) {
-            // Not every file system can tell.
+            // Not every file system supports RENAME_NOREPLACE.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if !whole.exists() => {
                 rustix::fs::rename(&part, &whole)
             }
@@ -224,19 +225,19 @@ impl Part {
             Err(Errno::EXIST) => return Err(exists(&whole)),
             renamed => renamed.map_err(|error| cannot_write(&whole, &error.into()))?,
         }
-        // The name lasts when its folder is on the disk.
+        // The new name is durable once its folder is synced.
         let folder = whole.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(|error| cannot_write(&whole, &error))?;
-        // Without its part the note says nothing.
+        // A note that cannot be removed does no harm.
         let _ = fs::remove_file(note);
         Ok(())
     }
 }
 
 impl PartNote {
-    fn of(info: &FileInfo, url: &str) -> Self {
+    fn new(info: &FileInfo, url: &str) -> Self {
         Self { url: url.to_owned(), etag: info.etag.clone(), bytes: info.bytes, crc32c: info.crc32c }
     }
 
@@ -245,7 +246,7 @@ impl PartNote {
     }
 }
 
-/// Length and checksum of a file; the next write goes to its end.
+/// Length and checksum of a file; leaves the file offset at the end.
 fn checksum(file: &mut File) -> io::Result<(u64, u32)> {
     let (mut length, mut crc32c) = (0, 0);
     let mut buffer = vec![0; READ_BYTES];
@@ -263,8 +264,7 @@ fn checksum(file: &mut File) -> io::Result<(u64, u32)> {
     }
 }
 
-/// A name that is safe in any folder, from one that somebody else chose: its last part, plain characters
-/// only.
+/// Makes a file name from the gateway's, safe in any folder: its last path component, plain characters only.
 pub(super) fn plain_name(given: &str) -> Option<String> {
     const LONGEST: usize = 200;
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     async fn open(folder: &Path, info: &FileInfo) -> Result<(Sink, PartState), Failure> {
-        Sink::open(Paths::of(folder.join("f.zip"), false)?, info, "http://h").await
+        Sink::open(Paths::new(folder.join("f.zip"), false)?, info, "http://h").await
     }
 
     #[tokio::test]

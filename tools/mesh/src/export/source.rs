@@ -1,5 +1,5 @@
-//! The gateway as a source of downloads: asks for the list of segments and for files, and reads what the
-//! answers say of themselves. What may be otherwise next time is told apart from what stays refused.
+//! The gateway as a source of downloads: requests the list of segments and files, and parses the headers of
+//! the answers. Errors are split into those worth a retry and permanent ones.
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ use tokio::time::timeout;
 use crate::{failure::Failure, http::client_for};
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// More of an error or of a list of segments is not read.
+/// Limit of the body of an error or of a list of segments, bytes.
 const LONGEST_BODY: usize = 64 << 20;
 
-/// The application numbers of heights off the boundaries of segments, and of blocks that are not held.
+/// Application error numbers: heights off the boundaries of segments, and blocks that are not sealed.
 const OFF_BOUNDARY: u32 = 240_012;
 const NOT_HELD: u32 = 240_013;
 
-/// What is to be downloaded.
+/// The table and heights to download.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// The table.
@@ -41,27 +41,27 @@ pub(super) struct Request {
     pub(super) to: u64,
 }
 
-/// What an answer says of the whole file.
+/// The description of the complete file, from the headers of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileInfo {
-    /// The name that the gateway gives it, as it stands in the header.
+    /// The file name in Content-Disposition, unchecked.
     pub(super) name: Option<String>,
     /// The strong entity tag with its quotes.
     pub(super) etag: String,
-    /// Length.
+    /// Length of the complete file.
     pub(super) bytes: u64,
-    /// Checksum.
+    /// Checksum of the complete file.
     pub(super) crc32c: u32,
-    /// Rows of the table, when told.
+    /// Rows of the table, when the header is there.
     pub(super) rows: Option<u64>,
 }
 
-/// The file or its end, on its way.
+/// An answer with the file or its rest as a body.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// What it says of the whole file.
+    /// The description of the complete file.
     pub(super) info: FileInfo,
-    /// Where in the file the body begins.
+    /// The offset in the file at which the body begins.
     pub(super) from_byte: u64,
     response: Response,
 }
@@ -69,16 +69,16 @@ pub(super) struct Answer {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum FetchError {
-    /// It may be otherwise next time.
+    /// A temporary failure, worth a retry.
     Passing {
-        /// In a few words.
+        /// The cause, in a few words.
         why: String,
-        /// When to ask again, as the gateway says.
+        /// The gateway's Retry-After.
         wait: Option<Duration>,
     },
-    /// The file is shorter than the part that is held of it.
+    /// HTTP 416: the file is shorter than the local part.
     NoSuchPart,
-    /// It stays so: one sentence with what to do.
+    /// A permanent failure: one sentence with what to do.
     Refused(String),
 }
 
@@ -91,28 +91,28 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// A gateway whose answers are waited for so long.
+    /// A gateway with a timeout for its answers.
     pub(super) fn new(base: &Url, patience: Duration) -> Result<Self, Failure> {
-        // A packed answer has no length, and a ZIP gains nothing by it.
+        // A gzip answer has no Content-Length, and a ZIP gains nothing by it.
         let client = client_for(base).no_gzip().connect_timeout(CONNECT).build();
         let client = client
             .map_err(|error| Failure::failed(format!("cannot make requests ({})", error_chain(&error))))?;
         Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience })
     }
 
-    /// How long nothing may come.
+    /// The timeout for an answer and between two pieces of a body.
     pub(super) fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Where a download is found.
+    /// The URL of a download.
     pub(super) fn url(&self, request: &Request) -> String {
         let path = path_of(ExportNetworkHistoryRequest::NAME);
         let Request { table, from, to } = request;
         format!("{}{path}?fromBlock={from}&toBlock={to}&table={}", self.base, table.as_str_name())
     }
 
-    /// The segments that are held, newest first.
+    /// The sealed segments, newest first.
     pub(super) async fn segments(&self) -> Result<Vec<HistorySegment>, FetchError> {
         let path = path_of(ListAllNetworkHistorySegmentsRequest::NAME);
         let url = format!("{}{path}", self.base);
@@ -125,22 +125,22 @@ impl Source {
         reply.map(|reply| reply.segments).map_err(|_| foreign(&url))
     }
 
-    /// The whole file, or what follows a part that is held of it: so many bytes under this tag.
+    /// Requests the complete file, or the rest after a local part, given by its length and entity tag.
     pub(super) async fn file(
         &self,
         request: &Request,
-        held: Option<(u64, &str)>,
+        part_held: Option<(u64, &str)>,
     ) -> Result<Answer, FetchError> {
         let url = self.url(request);
         let mut request = self.client.get(&url);
-        if let Some((bytes, etag)) = held {
+        if let Some((bytes, etag)) = part_held {
             request = request.header(RANGE, format!("bytes={bytes}-")).header(IF_RANGE, etag);
         }
         let response = self.send(request).await?;
         let read = match response.status() {
             StatusCode::OK => whole(response.headers()).map(|info| (info, 0)),
-            StatusCode::PARTIAL_CONTENT if held.is_some() => part(response.headers()),
-            StatusCode::RANGE_NOT_SATISFIABLE if held.is_some() => return Err(FetchError::NoSuchPart),
+            StatusCode::PARTIAL_CONTENT if part_held.is_some() => part(response.headers()),
+            StatusCode::RANGE_NOT_SATISFIABLE if part_held.is_some() => return Err(FetchError::NoSuchPart),
             _ => return Err(self.error_from(response).await),
         };
         let (info, from_byte) = read.ok_or_else(|| foreign(&url))?;
@@ -169,7 +169,7 @@ impl Source {
         }
     }
 
-    /// Reads an answer that is an error.
+    /// Turns an error answer into an error.
     async fn error_from(&self, response: Response) -> FetchError {
         let status = response.status();
         let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -177,14 +177,14 @@ impl Source {
             Ok(body) => serde_json::from_slice(&body).ok(),
             Err(_) => None,
         };
-        let said = problem.as_ref().map_or_else(|| format!("HTTP {status}"), error_text);
+        let message = problem.as_ref().map_or_else(|| format!("HTTP {status}"), error_text);
         match status {
             StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT
             | StatusCode::BAD_GATEWAY
             | StatusCode::REQUEST_TIMEOUT
             | StatusCode::TOO_MANY_REQUESTS => {
-                FetchError::Passing { why: said, wait: after.map(Duration::from_secs) }
+                FetchError::Passing { why: message, wait: after.map(Duration::from_secs) }
             }
             _ => {
                 let next = match problem.map(|problem| problem.number()) {
@@ -194,26 +194,26 @@ impl Source {
                     Some(NOT_MAPPED) | None => "check --url",
                     Some(_) => "ask for something else",
                 };
-                FetchError::Refused(format!("refused: {said}; {next}"))
+                FetchError::Refused(format!("refused: {message}; {next}"))
             }
         }
     }
 }
 
 impl Answer {
-    /// The next bytes of the body; nothing at its end.
+    /// The next bytes of the body; `None` at its end.
     pub(super) async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, String> {
         self.response.chunk().await.map_err(|error| root_of(&error))
     }
 }
 
-/// The path of an operation, which the contract has.
+/// The HTTP path of an operation of the contract.
 pub(crate) fn path_of(operation: &str) -> String {
     let mut operations = Contract::get().operations().iter();
     operations.find(|row| row.name == operation).map(|row| row.template()).unwrap_or_default()
 }
 
-/// What a problem says in detail.
+/// The message of a problem with its details.
 pub(crate) fn error_text(problem: &Problem) -> String {
     let detail = problem.details.first().cloned().unwrap_or_default();
     match detail.inner.as_str() {
@@ -230,18 +230,18 @@ fn foreign(url: &str) -> FetchError {
     FetchError::Refused(format!("{url} answers without what a download must tell of itself; check --url"))
 }
 
-/// The innermost cause: what the system or the protocol says.
+/// The innermost cause of an error: that of the system or the protocol.
 pub(crate) fn root_of(error: &reqwest::Error) -> String {
     sources(error).last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// What the answer with a whole file says of it.
+/// Parses the headers of a 200 answer.
 fn whole(headers: &HeaderMap) -> Option<FileInfo> {
     let bytes = text(headers, CONTENT_LENGTH.as_str())?.parse().ok()?;
     info(headers, bytes)
 }
 
-/// What the answer with the end of a file says: the file, and where the end begins.
+/// Parses the headers of a 206 answer: the file, and the offset at which the body begins.
 fn part(headers: &HeaderMap) -> Option<(FileInfo, u64)> {
     let (range, bytes) = text(headers, CONTENT_RANGE.as_str())?.strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.split_once('-')?;
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_of_its_file() {
+    fn an_answer_describes_its_file() {
         let info = FileInfo {
             name: Some("n-trades-1-2.zip".into()),
             etag: "\"abc\"".into(),

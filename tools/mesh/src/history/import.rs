@@ -1,5 +1,5 @@
-//! `mesh history import`: segments in rising order of height, each in one transaction, after their chain was
-//! checked and found to go on from what the database holds (H11).
+//! `mesh history import`: loads segments in rising order of height, each in one transaction, after checking
+//! that they form a chain and that it continues the database's blocks (H11).
 
 use std::collections::BTreeSet;
 
@@ -24,36 +24,36 @@ use crate::{
 /// Imports a folder of segments.
 pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     let segments = SegmentStore::open_folder(&args.folder, Deadlines::default())?;
-    let held = segments.list().await?;
-    check_chain(&held).map_err(|what| refused(&what))?;
+    let list = segments.list().await?;
+    check_chain(&list).map_err(|what| refused(&what))?;
     reach_postgres(&args.postgres).await?;
     migrate(&args.postgres, args.history.as_deref().map(|root| variables(&args.postgres, root))).await?;
     let mut session = ImportSession::open(&args.postgres).await?;
-    check_fit(&session.stored().await?, &held).map_err(|what| refused(&what))?;
+    check_fit(&session.stored().await?, &list).map_err(|what| refused(&what))?;
 
-    let (mut told, mut notes) = (Vec::new(), BTreeSet::new());
-    let all = held.segments.len();
-    for (number, segment) in (1..).zip(&held.segments) {
+    let (mut imported, mut notes) = (Vec::new(), BTreeSet::new());
+    let all = list.segments.len();
+    for (number, segment) in (1..).zip(&list.segments) {
         terminal::overwrite(&format!("importing {number} of {all}: {}", segment.name));
-        let imported = import_one(&segments, segment, &mut session, &mut notes).await;
+        let outcome = import_one(&segments, segment, &mut session, &mut notes).await;
         terminal::clear();
-        let rows = imported.map_err(|failure| {
+        let rows = outcome.map_err(|failure| {
             let before = number - 1;
             Failure::failed(format!("{before} of {all} segments are in the database; then: {failure}"))
         })?;
         if rows > 0 && !args.json {
             print(&format!("imported {}: {rows} rows", segment.name));
         }
-        told.push((segment.name.to_string(), rows));
+        imported.push((segment.name.to_string(), rows));
     }
     notes.iter().for_each(|note| print_line(note));
     session.finish().await?;
     if args.json {
-        let told = told.iter().map(|(segment, rows)| json!({ "segment": segment, "rows": rows }));
-        print(&serde_json::Value::from(told.collect::<Vec<_>>()).to_string());
+        let objects = imported.iter().map(|(segment, rows)| json!({ "segment": segment, "rows": rows }));
+        print(&serde_json::Value::from(objects.collect::<Vec<_>>()).to_string());
     } else {
-        let rows: u64 = told.iter().map(|(_, rows)| rows).sum();
-        let there = told.iter().filter(|(_, rows)| *rows == 0).count();
+        let rows: u64 = imported.iter().map(|(_, rows)| rows).sum();
+        let there = imported.iter().filter(|(_, rows)| *rows == 0).count();
         print(&format!("{rows} rows from {} of {all} segments, {there} were there", all - there));
     }
     Ok(())
@@ -63,23 +63,23 @@ fn refused(what: &str) -> Failure {
     Failure::failed(format!("nothing was imported: {what}"))
 }
 
-/// Refuses what is no whole chain.
-fn check_chain(held: &SegmentList) -> Result<(), String> {
-    if let Some(unreadable) = held.unreadable.first() {
+/// Refuses segments that do not form a complete chain.
+fn check_chain(list: &SegmentList) -> Result<(), String> {
+    if let Some(unreadable) = list.unreadable.first() {
         return Err(error_chain(&unreadable.error));
     }
-    if let Some(fault) = held.chain_faults().first() {
+    if let Some(fault) = list.chain_faults().first() {
         return Err(fault.to_string());
     }
-    if held.segments.is_empty() {
+    if list.segments.is_empty() {
         return Err("there is no segment in the folder; give a home or the folder of the segments".to_owned());
     }
     Ok(())
 }
 
-/// Refuses what does not go on from what is stored.
-fn check_fit(stored: &Stored, held: &SegmentList) -> Result<(), String> {
-    let Some(first) = held.segments.first() else { return Ok(()) };
+/// Refuses a chain that does not continue the stored blocks.
+fn check_fit(stored: &Stored, list: &SegmentList) -> Result<(), String> {
+    let Some(first) = list.segments.first() else { return Ok(()) };
     if let Some(chain) = stored.chain_id.as_ref().filter(|chain| **chain != first.chain_id) {
         return Err(format!(
             "the database holds the chain {chain:?}, the segments are of {:?}",
@@ -88,7 +88,7 @@ fn check_fit(stored: &Stored, held: &SegmentList) -> Result<(), String> {
     }
     let newer =
         |segment: &&std::sync::Arc<Segment>| i64::from(segment.database_version) > stored.version.into();
-    if let Some(newer) = held.segments.iter().find(newer) {
+    if let Some(newer) = list.segments.iter().find(newer) {
         return Err(format!(
             "{} is of schema version {}, this build knows {}; use a newer one",
             newer.name, newer.database_version, stored.version
@@ -113,7 +113,7 @@ fn check_fit(stored: &Stored, held: &SegmentList) -> Result<(), String> {
     }
 }
 
-/// Imports a segment and says how many rows were not there.
+/// Imports a segment and returns the number of rows that were new.
 async fn import_one(
     segments: &SegmentStore,
     segment: &Segment,
@@ -130,7 +130,7 @@ async fn import_one(
         times: (time(segment.block_time_from), time(segment.block_time_to)),
     };
     let mut members: Vec<_> = segment.members.iter().zip(&metadata.members).collect();
-    // Blocks first: when they differ, nothing else needs to be looked at.
+    // Blocks first: when they differ, the import fails before the other members are read.
     members.sort_by_key(|(member, _)| member.index.name != "history/blocks.csv");
     let mut import = session.begin(span).await?;
     let mut rows = 0;
@@ -151,7 +151,7 @@ async fn import_one(
             let piece = text.next().await?;
             Ok(piece.map(|piece| (piece, text)))
         });
-        // Large, and else part of every future above it.
+        // Boxed, because the future is large and would enlarge all its callers.
         match Box::pin(import.take(described, text)).await? {
             Taken::Rows { new, skipped_columns, defaulted_columns } => {
                 rows += new;

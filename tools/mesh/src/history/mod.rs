@@ -1,4 +1,4 @@
-//! `mesh history`: sealed segments checked, or put back into a database.
+//! `mesh history`: verifies sealed segments, or imports them into a database.
 
 mod import;
 mod verify;
@@ -8,7 +8,7 @@ use crate::{
     failure::Failure,
 };
 
-/// Does what was asked for.
+/// Runs the subcommand.
 pub(crate) async fn history(args: &HistoryArgs) -> Result<(), Failure> {
     match &args.command {
         HistoryCommand::Verify(args) => verify::verify(args).await,

@@ -1,4 +1,4 @@
-//! `mesh history verify`: a line for each thing that is wrong.
+//! `mesh history verify`: prints a line for each fault of a folder of segments.
 
 use mesh_history::{Deadlines, SegmentStore, Verification};
 use serde_json::json;

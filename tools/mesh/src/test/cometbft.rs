@@ -15,20 +15,19 @@ use tokio::{process::Command, time::timeout};
 
 use crate::{group, terminal::print_line};
 
-/// It is some minutes of work for a slow machine, and its sources have to come over the network.
+/// Timeout of the installation: minutes of compiling on a slow machine, after a download of the sources.
 const WITHIN: Duration = Duration::from_secs(8 * 60);
 /// Where Go usually is when it is not on the path.
 const USUAL_GO: &str = "/usr/local/go/bin";
 
-/// Finds the program, or installs it beneath the target folder. Otherwise says why not, as a clause of a
-/// sentence.
+/// Finds the program, or installs it below the target folder. The error is the reason, as a clause.
 pub(super) async fn find_or_install(root: &Path) -> Result<PathBuf, String> {
     if let Some(found) = find_cometbft() {
         return Ok(found);
     }
     let go = find_go().ok_or("CometBFT is not on the PATH, and there is no Go to install it with")?;
     let built = env::current_exe().ok().and_then(|program| build_location(&program));
-    let folder = cometbft_folder(&built.map_or_else(|| root.join("target"), |place| place.target));
+    let folder = cometbft_folder(&built.map_or_else(|| root.join("target"), |location| location.target));
     let program = folder.join("cometbft");
     if program.is_file() {
         return Ok(program);
@@ -51,9 +50,9 @@ pub(super) async fn find_or_install(root: &Path) -> Result<PathBuf, String> {
 /// The variable by which tests find a program.
 pub(super) fn on_path(program: &Path) -> (String, String) {
     let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
-    let given = env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(folder).chain(env::split_paths(&given));
-    let path = env::join_paths(folders).unwrap_or(given);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder).chain(env::split_paths(&path));
+    let path = env::join_paths(folders).unwrap_or(path);
     ("PATH".to_owned(), path.to_string_lossy().into_owned())
 }
 
@@ -63,7 +62,7 @@ fn find_go() -> Option<PathBuf> {
     folders.map(|folder| folder.join("go")).find(|file| file.is_file())
 }
 
-/// No path of this machine belongs into the program.
+/// Linker flags that keep paths of this machine out of the program.
 fn flags() -> OsString {
     let mut flags = env::var_os("GOFLAGS").unwrap_or_default();
     flags.push(" -trimpath");

@@ -10,7 +10,7 @@ use crate::{failure::Failure, group};
 /// Licences, sources and versions, which need no network.
 const OFFLINE: [&str; 7] = ["deny", "--all-features", "--offline", "check", "bans", "licenses", "sources"];
 
-/// Checks. Says what was left out, each a clause of a sentence.
+/// Runs the checks. Returns those left out, each as a clause.
 pub(super) async fn check(root: &Path) -> Result<Vec<String>, Failure> {
     if !succeeds(root, &["deny", "--version"]).await {
         let why = "cargo-deny is not installed (`cargo install --locked cargo-deny`)";
@@ -24,7 +24,7 @@ pub(super) async fn check(root: &Path) -> Result<Vec<String>, Failure> {
     Ok(Vec::new())
 }
 
-/// Whether cargo does this, whatever it says meanwhile.
+/// Whether this cargo command succeeds; its output is discarded.
 async fn succeeds(root: &Path, args: &[&str]) -> bool {
     let mut command = Command::from(cargo_mesh::cargo());
     command

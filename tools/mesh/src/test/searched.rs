@@ -1,4 +1,4 @@
-//! The words of a step, passed on line by line and searched for credentials, which nothing may show.
+//! Passes the output of a step on line by line, with credentials replaced.
 
 use std::{
     cell::Cell,
@@ -17,12 +17,12 @@ use tokio::{
 
 use crate::group;
 
-/// How long the streams of a command that has ended are read on.
+/// How long the output of an ended command is still read.
 const LEFT_OPEN: Duration = Duration::from_secs(2);
-/// What stands where one stood.
+/// The replacement of a credential.
 const HIDDEN: &str = "[a credential stood here]";
 
-/// Runs a command. Gives its status, and whether it showed one of these.
+/// Runs a command. Returns its status, and whether its output contained one of these secrets.
 pub(super) async fn run(mut command: Command, secrets: &[String]) -> io::Result<(ExitStatus, bool)> {
     if io::stderr().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");
@@ -35,7 +35,7 @@ pub(super) async fn run(mut command: Command, secrets: &[String]) -> io::Result<
         let mut passing = pin!(join(out, err));
         tokio::select! {
             _ = &mut passing => {}
-            // Somebody whom the command left behind may keep the streams open for ever.
+            // A process that the command left running may keep the streams open for ever.
             _ = child.wait() => drop(timeout(LEFT_OPEN, passing).await),
         }
         shown.get()
@@ -43,7 +43,7 @@ pub(super) async fn run(mut command: Command, secrets: &[String]) -> io::Result<
     .await
 }
 
-/// Passes lines on without these, and notes whether there were any.
+/// Passes lines on with secrets replaced; returns whether there were any.
 async fn pass_on(
     from: Option<impl AsyncRead + Unpin>,
     mut to: impl Write,

@@ -1,4 +1,4 @@
-//! What `mesh tx` is asked for, as it is typed.
+//! Command-line options of `mesh tx`.
 
 use std::path::PathBuf;
 

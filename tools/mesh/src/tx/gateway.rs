@@ -1,5 +1,5 @@
-//! The gateway as one that takes transactions. Nothing that submits is ever asked twice: the first time may
-//! have worked.
+//! Client of the gateway's transaction operations. A submission is never repeated, because the first one may
+//! have succeeded.
 
 use std::time::Duration;
 
@@ -22,15 +22,15 @@ use crate::{
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Longer than the gateway waits for a block.
+/// Timeout of an answer, longer than the gateway waits for a block.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// A longer answer is of something else.
+/// Limit of an answer's body, bytes.
 const LONGEST_BODY: usize = 4 << 20;
 
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Missed {
-    /// It may be otherwise next time; of a submission nobody knows whether it worked.
+    /// A failure of unknown outcome: a submission may have succeeded or not.
     Unknown(String),
     /// The gateway has refused to do it.
     Refused(String),
@@ -50,7 +50,7 @@ impl Gateway {
         Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned() })
     }
 
-    /// The newest block and what work on it takes.
+    /// The newest block and the parameters of proof of work.
     pub(super) async fn height(&self) -> Result<LastBlockHeightReply, Missed> {
         self.answer(self.client.get(self.url::<LastBlockHeightRequest>())).await
     }
@@ -63,7 +63,7 @@ impl Gateway {
         self.answer(self.client.post(self.url::<SubmitTransactionRequest>()).json(request)).await
     }
 
-    /// Asks whether it would be taken.
+    /// Asks whether the node would accept the transaction.
     pub(super) async fn check(
         &self,
         request: &CheckTransactionRequest,
@@ -71,7 +71,7 @@ impl Gateway {
         self.answer(self.client.post(self.url::<CheckTransactionRequest>()).json(request)).await
     }
 
-    /// What became of a transaction.
+    /// The status of a transaction.
     pub(super) async fn status(&self, hash: &TxHash) -> Result<GetTransactionReply, Missed> {
         let url = self.url::<GetTransactionRequest>().replace("{hash}", &hash.to_string());
         self.answer(self.client.get(url)).await
@@ -98,7 +98,7 @@ impl Gateway {
         }
         let problem: Option<Problem> = serde_json::from_slice(&body).ok();
         let text = problem.as_ref().map_or_else(|| format!("HTTP {status}"), error_text);
-        // A client's mistake, and a limit, are refusals for certain; after anything else it may have worked.
+        // 4xx answers are refusals for certain; after any other error the submission may have succeeded.
         Err(if status.is_client_error() { Missed::Refused(text) } else { Missed::Unknown(text) })
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// A longer file is no key.
+/// Limit of the length of a key file, bytes.
 const LONGEST_FILE: u64 = 4096;
 
 #[derive(Deserialize, Serialize)]
@@ -23,7 +23,7 @@ struct Written {
     secret_key: String,
 }
 
-/// Makes a key and writes it, and gives it back.
+/// Makes a key, writes it and returns it.
 pub(super) fn make(path: &Path, replace: bool) -> Result<Key, Failure> {
     let seed: [u8; 32] = rand::rng().random();
     let key = Key::from_seed(&seed);
@@ -58,7 +58,7 @@ pub(super) fn read(path: &Path) -> Result<Key, Failure> {
     key.ok_or_else(|| Failure::failed(format!("{} holds no key; `mesh tx keygen` makes one", path.display())))
 }
 
-/// Writes the whole file or nothing, whatever was there before.
+/// Writes the file atomically: on an error the previous content is unchanged.
 fn write(path: &Path, text: &str, replace: bool) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
     if !replace && path.symlink_metadata().is_ok() {

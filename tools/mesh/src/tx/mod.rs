@@ -1,4 +1,4 @@
-//! `mesh tx`: a key, a transaction signed with it, its way into a block.
+//! `mesh tx`: makes a key, signs a transaction, submits it and follows it into a block.
 
 pub(crate) mod args;
 mod gateway;
@@ -31,12 +31,12 @@ use crate::{
     terminal::{self, print_line},
 };
 
-/// What `sign` prints is at most so long: a transaction of 1 MiB in base64, and a little.
+/// Limit of the output of `sign`, bytes: a transaction of 1 MiB in base64, and a little.
 const LONGEST_BODY: u64 = 2 << 20;
-/// Between two looks at a transaction that is followed.
+/// Poll interval of a followed transaction.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
-/// Does what is asked.
+/// Runs the subcommand.
 pub(crate) async fn tx(args: TxArgs) -> Result<(), Failure> {
     match args.command {
         TxCommand::Keygen(args) => keygen(&args),
@@ -66,7 +66,7 @@ fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
 
 async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
     let tx = signed(&args.file)?;
-    // The hash is everybody's: whatever is answered, it can be looked for.
+    // Computed here, so that the transaction can be looked up after any answer.
     let hash = TxHash::of(&encode(&tx));
     let gateway = Gateway::new(&args.url)?;
     let request = SubmitTransactionRequest { tx: Some(tx), r#type: SubmissionType::from(args.r#type).into() };
@@ -113,35 +113,38 @@ fn taken(reply: &SubmitTransactionReply) -> String {
 }
 
 fn refused(code: u32, data: &str, log: &str) -> Failure {
-    let said = [data, log].into_iter().find(|text| !text.is_empty());
-    Failure::failed(format!("the node refuses it with code {code}: {}", said.unwrap_or("it says no reason")))
+    let reason = [data, log].into_iter().find(|text| !text.is_empty());
+    Failure::failed(format!(
+        "the node refuses it with code {code}: {}",
+        reason.unwrap_or("it says no reason")
+    ))
 }
 
-/// Looks at a transaction again and again until it is in a block. A gateway that is away may come back.
+/// Polls a transaction until it is in a block or the time is over. Errors of the gateway are retried.
 async fn follow(gateway: &Gateway, hash: &TxHash, args: &SubmitArgs) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_secs(args.patience.into());
-    let mut seen = "nothing was heard of it".to_owned();
+    let mut last_seen = "nothing was heard of it".to_owned();
     while Instant::now() < deadline {
         match gateway.status(hash).await {
             Ok(reply) if matches!(reply.status(), Status::Included | Status::Refused) => {
                 terminal::clear();
-                return told(&reply, args.json);
+                return print_outcome(&reply, args.json);
             }
-            Ok(reply) => seen = format!("it is {}", reply.status().as_str_name()),
-            Err(Missed::Unknown(why) | Missed::Refused(why)) => seen = why,
+            Ok(reply) => last_seen = format!("it is {}", reply.status().as_str_name()),
+            Err(Missed::Unknown(why) | Missed::Refused(why)) => last_seen = why,
         }
-        terminal::overwrite(&format!("waiting for a block: {seen}"));
+        terminal::overwrite(&format!("waiting for a block: {last_seen}"));
         sleep(LOOK_AGAIN).await;
     }
     terminal::clear();
     Err(Failure::failed(format!(
-        "not in a block after {} s ({seen}); `mesh tx status {hash}` says what becomes of it",
+        "not in a block after {} s ({last_seen}); `mesh tx status {hash}` says what becomes of it",
         args.patience
     )))
 }
 
-/// Says how a followed transaction ended.
-fn told(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failure> {
+/// Prints the final status of a followed transaction; fails when it was refused.
+fn print_outcome(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failure> {
     if as_json {
         print(&line(reply)?);
     }
@@ -178,21 +181,21 @@ async fn status(args: &StatusArgs) -> Result<(), Failure> {
         print(&line(&reply)?);
         return Ok(());
     }
-    let mut said = reply.status().as_str_name().to_owned();
+    let mut text = reply.status().as_str_name().to_owned();
     if reply.height > 0 {
-        said.push_str(&format!(" in block {}", reply.height));
+        text.push_str(&format!(" in block {}", reply.height));
     }
     if reply.code != 0 {
-        said.push_str(&format!(", code {}", reply.code));
+        text.push_str(&format!(", code {}", reply.code));
     }
     if !reply.log.is_empty() {
-        said.push_str(&format!(": {}", reply.log));
+        text.push_str(&format!(": {}", reply.log));
     }
-    print(&said);
+    print(&text);
     Ok(())
 }
 
-/// The transaction in what `sign` printed.
+/// Reads the transaction from the output of `sign`.
 fn signed(file: &Path) -> Result<Transaction, Failure> {
     let text = sign::read(file, LONGEST_BODY)?;
     let request: Option<CheckTransactionRequest> = serde_json::from_slice(&text).ok();

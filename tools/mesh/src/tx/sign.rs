@@ -1,4 +1,4 @@
-//! `mesh tx sign`: from a command to a transaction that a node takes.
+//! `mesh tx sign`: makes a signed transaction with proof of work of a command.
 
 use std::{
     io::{self, Read},
@@ -20,28 +20,28 @@ use super::{
 };
 use crate::{failure::Failure, signals::Signals, terminal::print_line};
 
-/// The only hash function there is.
+/// The only hash function that is supported.
 const HASH_FUNCTION: &str = "sha3_24_rounds";
-/// A node takes no longer transaction, and so no longer command.
+/// Limit of a command, bytes: the node's limit of a transaction.
 const LONGEST_INPUT: u64 = 1 << 20;
 
-/// Prints the body of the transaction's submission.
+/// Prints the body of the request that submits the transaction.
 pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
     let key = key::read(&args.key)?;
     let input_data = input(&args.input)?;
     let version = TxVersion::from(args.tx_version);
-    let told = tokio::select! {
-        told = ask(&args, version) => told?,
+    let head = tokio::select! {
+        head = ask(&args, version) => head?,
         () = signals.stop() => return Err(Failure::failed("stopped")),
     };
     let chain_id =
-        args.chain_id.or_else(|| told.as_ref().map(|told| told.chain_id.clone())).unwrap_or_default();
+        args.chain_id.or_else(|| head.as_ref().map(|head| head.chain_id.clone())).unwrap_or_default();
     let signature = key.sign(version, &chain_id, &input_data, &args.algorithm);
     let pow = if args.work.no_pow {
         None
     } else {
-        Some(proof(args.work, told.as_ref(), !args.json, &mut signals).await?)
+        Some(proof(args.work, head.as_ref(), !args.json, &mut signals).await?)
     };
     let tx = Transaction {
         input_data: Bytes::from(input_data),
@@ -57,43 +57,43 @@ pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks the gateway, when something is not given.
+/// Asks the gateway for the chain's id and newest block, when an option does not give them.
 async fn ask(args: &SignArgs, version: TxVersion) -> Result<Option<LastBlockHeightReply>, Failure> {
     let needs_chain = args.chain_id.is_none() && version == TxVersion::V3;
-    let given = args.work.block_hash.is_some() && args.work.difficulty.is_some();
-    if !needs_chain && (args.work.no_pow || given) {
+    let has_block_and_difficulty = args.work.block_hash.is_some() && args.work.difficulty.is_some();
+    if !needs_chain && (args.work.no_pow || has_block_and_difficulty) {
         return Ok(None);
     }
-    let told = Gateway::new(&args.url)?.height().await;
-    let told = told.map_err(|missed| unreachable(missed, &args.url))?;
-    if told.spam_pow_hash_function != HASH_FUNCTION && !args.work.no_pow {
+    let head = Gateway::new(&args.url)?.height().await;
+    let head = head.map_err(|missed| unreachable(missed, &args.url))?;
+    if head.spam_pow_hash_function != HASH_FUNCTION && !args.work.no_pow {
         return Err(Failure::failed(format!(
             "the network's proof of work uses {:?}, which this release does not know; take a newer one",
-            told.spam_pow_hash_function
+            head.spam_pow_hash_function
         )));
     }
-    Ok(Some(told))
+    Ok(Some(head))
 }
 
 async fn proof(
     args: WorkArgs,
-    told: Option<&LastBlockHeightReply>,
+    head: Option<&LastBlockHeightReply>,
     talks: bool,
     signals: &mut Signals,
 ) -> Result<ProofOfWork, Failure> {
     let block =
-        args.block_hash.or_else(|| told.map(|told| told.hash.to_ascii_lowercase())).unwrap_or_default();
-    let difficulty = args.difficulty.or(told.map(|told| told.spam_pow_difficulty)).unwrap_or_default();
+        args.block_hash.or_else(|| head.map(|head| head.hash.to_ascii_lowercase())).unwrap_or_default();
+    let difficulty = args.difficulty.or(head.map(|head| head.spam_pow_difficulty)).unwrap_or_default();
     let tid = args.tid.unwrap_or_else(|| hex::encode(rand::rng().random::<[u8; 32]>()));
     let puzzle = Puzzle::new(&args.pow_prefix, &block, &tid);
-    let found = work::find(puzzle, difficulty, signals).await?;
+    let solution = work::find(puzzle, difficulty, signals).await?;
     if talks {
         print_line(&format!(
             "proof of work of {difficulty} bits: {} tries in {:.1} s",
-            found.tries, found.seconds
+            solution.tries, solution.seconds
         ));
     }
-    Ok(ProofOfWork { tid, nonce: found.nonce })
+    Ok(ProofOfWork { tid, nonce: solution.nonce })
 }
 
 fn input(args: &InputArgs) -> Result<Vec<u8>, Failure> {

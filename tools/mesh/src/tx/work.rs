@@ -1,4 +1,4 @@
-//! The proof of work, with a line for somebody who waits for it.
+//! Proof of work, with a progress line.
 
 use std::{
     sync::Arc,
@@ -13,7 +13,7 @@ use crate::{failure::Failure, signals::Signals, terminal};
 const PERIOD: Duration = Duration::from_millis(250);
 const BAR: f64 = 24.0;
 
-/// A nonce, and what it took.
+/// A nonce, the number of tries and the time it took.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) nonce: u64,
@@ -21,7 +21,7 @@ pub(super) struct Found {
     pub(super) seconds: f64,
 }
 
-/// Finds a nonce on all cores, until asked to stop.
+/// Finds a nonce on all cores; fails at a stop signal.
 pub(super) async fn find(puzzle: Puzzle, difficulty: u32, signals: &mut Signals) -> Result<Found, Failure> {
     let begun = Instant::now();
     let effort = Arc::new(SearchControl::default());
@@ -48,7 +48,7 @@ pub(super) async fn find(puzzle: Puzzle, difficulty: u32, signals: &mut Signals)
     Ok(Found { nonce, tries: effort.tries(), seconds: begun.elapsed().as_secs_f64() })
 }
 
-/// The bar is as full as it is likely to have found one by now.
+/// The text of the progress line. The bar shows the probability of success after this number of tries.
 fn line(tries: u64, difficulty: u32, seconds: f64) -> String {
     let chance = 1.0 - (-(tries as f64) / 2f64.powi(difficulty.cast_signed())).exp();
     let done = (chance * BAR) as usize;

@@ -1,4 +1,5 @@
-//! The two servers that the services lean on: private ones under the home, or running ones that were named.
+//! The servers that the services need, PostgreSQL and NATS: private ones below the home, or running ones that
+//! were named.
 
 use std::{io, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
 
@@ -24,11 +25,11 @@ use crate::{
     terminal::print_line,
 };
 
-/// A server that recovers after a crash may take its time.
+/// Timeout of a server's start, long because it may recover after a crash.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The programs of the servers that have to be started here.
+/// The programs of the private servers; `None` for a server that runs already.
 pub struct Programs {
     /// Those of the database server.
     pub postgres: Option<PostgresPrograms>,
@@ -36,7 +37,7 @@ pub struct Programs {
     pub nats: Option<PathBuf>,
 }
 
-/// Finds or installs what is needed. One after the other: a package manager does one thing at a time.
+/// Finds or installs the programs, one after the other because a package manager locks its database.
 pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
     let log = home.log("install", 0);
     let postgres = match postgres {
@@ -50,7 +51,7 @@ pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Program
     Ok(Programs { postgres, nats })
 }
 
-/// Says what became of a server as the command line says it.
+/// The failure of the command line for an error of a server.
 pub(crate) fn failure(error: ServerError) -> Failure {
     match error {
         ServerError::Missing(_) => Failure::missing(error.to_string()),
@@ -59,7 +60,7 @@ pub(crate) fn failure(error: ServerError) -> Failure {
     }
 }
 
-/// Starts a private database server and returns where it is once it answers and knows its users.
+/// Starts a private database server. Returns its addresses once it answers and its users exist.
 pub async fn start_postgres(
     home: &Home,
     supervisor: &Supervisor,
@@ -81,7 +82,7 @@ pub async fn start_postgres(
     Ok(database)
 }
 
-/// Starts a private bus server for meshes whose subjects begin with `prefix`, and returns where it is once it
+/// Starts a private bus server for meshes whose subjects begin with `prefix`. Returns its address once it
 /// answers.
 pub async fn start_nats(
     home: &Home,
@@ -127,7 +128,7 @@ async fn serving(home: &Home, supervisor: &Supervisor, name: &str) -> Result<(),
     supervisor.ready(&[name], SERVER_PATIENCE).await.map_err(|error| not_ready(home, &error))
 }
 
-/// Says which process is not ready and what it said last.
+/// The failure that names the process that is not ready, with the last line of its log.
 pub fn not_ready(home: &Home, error: &NotReady) -> Failure {
     let Some(process) = error.process() else { return Failure::failed(error.to_string()) };
     let log = home.logs().join(format!("{process}.log"));
@@ -161,7 +162,7 @@ pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
     )))
 }
 
-/// The parts of a bus server's address: scheme, `user:password` if somebody is named in it, and the rest.
+/// The parts of a bus server's address: scheme, `user:password` if there is one, and the rest.
 pub(crate) fn parts_of_bus(url: &str) -> (&str, Option<&str>, &str) {
     let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
     match rest.rsplit_once('@') {

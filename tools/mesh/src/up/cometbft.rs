@@ -1,8 +1,7 @@
 //! A real CometBFT as the consensus node of a mesh, with its application.
 //!
-//! Comes in: what the store holds. Goes out: both processes. The chain of the node begins after the newest
-//! block of the store; what an earlier run left is taken up when the store has gone on with its blocks, and
-//! set aside otherwise.
+//! Comes in: the store. Goes out: both processes. The chain of the node begins after the newest block of the
+//! store. The chain of an earlier run is continued when the store contains its blocks, else renamed.
 
 use std::{
     convert::Infallible,
@@ -35,29 +34,29 @@ use crate::{
     terminal::print_line,
 };
 
-/// Between two blocks, most of it.
+/// CometBFT's commit timeout, the largest part of the time between two blocks.
 const PAUSE: Duration = Duration::from_millis(1000);
-/// Between two looks at the processes.
+/// Poll interval of the processes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// So long CometBFT may take to end when its application is gone.
+/// How long CometBFT may take to end after its application has ended.
 const END_WITHIN: Duration = Duration::from_secs(3);
 /// The longest chain id that CometBFT takes.
 const LONGEST_CHAIN_ID: usize = 50;
 
-/// Where both will answer, and the program.
+/// The program and the addresses of a node that is to be started.
 pub(super) struct CometbftNode {
     program: PathBuf,
     rpc: SocketAddr,
-    /// Keeps its port free for it, when the port is any.
+    /// Reserves the RPC port when any free one was chosen.
     _reserved: Option<ReservedPort>,
-    /// Listens for the application from the beginning, so that the node never finds it away.
+    /// The listening socket of the application, open before the node starts, so that it can always connect.
     socket: Arc<OwnedFd>,
     application: SocketAddr,
 }
 
 impl CometbftNode {
-    /// Finds the program and takes ports; without an address for the RPC, any of them.
-    pub(super) fn take(rpc: Option<SocketAddr>) -> Result<Self, Failure> {
+    /// Finds the program and reserves ports; without an address for the RPC, any free one.
+    pub(super) fn reserve(rpc: Option<SocketAddr>) -> Result<Self, Failure> {
         let program = find_cometbft().ok_or_else(|| {
             Failure::missing(format!("CometBFT is not on the PATH; {}", how_to_get_cometbft()))
         })?;
@@ -81,8 +80,8 @@ impl CometbftNode {
         format!("http://{}", self.rpc)
     }
 
-    /// Makes the node ready for what the store holds, and describes its processes: the application, then the
-    /// node. `more` is for the application alone, `env` for both.
+    /// Prepares the node's folder for the store's chain and returns its processes: the application, then the
+    /// node. `more` are variables of the application alone, `env` of both.
     pub(super) async fn groups(
         &self,
         program: &Path,
@@ -104,15 +103,15 @@ impl CometbftNode {
         let settings = CometbftSettings { rpc, application: self.application, pause: PAUSE, env };
         let mut spec = node.spec(&log, &settings);
         spec.name = format!("{COMETBFT}-0");
-        // Before its first block there is nothing to tell of.
+        // It counts as ready once it has a block.
         let ready =
             Ready::probe(move || async move { cometbft_height(rpc).await.is_some_and(|height| height > 0) });
         Ok([application, devnode::one(COMETBFT, Tier::Node, ReplicaSpec { spec, ready })])
     }
 }
 
-/// CometBFT ends when its application is gone. When that happens in the middle of a call, 0.38 may hang on
-/// its way out for ever: then it is ended here, and started again.
+/// Restarts a CometBFT that hangs. It ends when its application does; when that happens during a call, 0.38
+/// may hang at its exit for ever.
 pub(super) async fn watch(supervisor: &Supervisor) -> Infallible {
     let pids = || {
         let rows = supervisor.rows();
@@ -120,23 +119,23 @@ pub(super) async fn watch(supervisor: &Supervisor) -> Infallible {
         (pid(APPLICATION), pid(COMETBFT))
     };
     let (mut application, mut node) = pids();
-    // Since when the application of this CometBFT is gone.
-    let mut left = None;
+    // The time at which the application of this CometBFT was seen to have ended.
+    let mut application_ended = None;
     loop {
         sleep(LOOK_EVERY).await;
         let (application_now, node_now) = pids();
         if node_now != node {
-            left = None;
+            application_ended = None;
         } else if application_now != application && node.is_some() {
-            left = Some(Instant::now());
+            application_ended = Some(Instant::now());
         }
         (application, node) = (application_now, node_now);
-        if left.is_some_and(|since| since.elapsed() >= END_WITHIN) {
-            left = None;
+        if application_ended.is_some_and(|since| since.elapsed() >= END_WITHIN) {
+            application_ended = None;
             tracing::warn!("CometBFT goes on without its application, it is started again");
             let (name, replica) = (COMETBFT.to_owned(), None);
             let stopped = supervisor.answer(Request::Stop { name: name.clone(), replica }).await;
-            // Who holds it down already shall find it so.
+            // Not started when `mesh stop` had stopped it before.
             if let Answer::Done { note: None } = stopped {
                 supervisor.answer(Request::Start { name, replica }).await;
             }
@@ -144,12 +143,12 @@ pub(super) async fn watch(supervisor: &Supervisor) -> Infallible {
     }
 }
 
-/// The application's file lies with the node: one goes nowhere without the other.
+/// The application's file, in the node's folder because both are renamed together.
 fn file(folder: &Path) -> PathBuf {
     folder.join("application-blocks")
 }
 
-/// The chain that the node's folder is for, or is to be made for.
+/// The genesis of the node's folder, or of the one to be made.
 async fn genesis(folder: &Path, database_url: &str) -> Result<Genesis, Failure> {
     let client = mesh_store::connect(database_url, "mesh").await.map_err(|error| unread(&error))?;
     let store = Store::read(&client).await.map_err(|error| unread(&error))?;
@@ -180,10 +179,10 @@ async fn genesis(folder: &Path, database_url: &str) -> Result<Genesis, Failure> 
     Ok(Genesis { chain_id, initial_height: height + 1, previous_hash })
 }
 
-/// What the store holds.
+/// The head of the store.
 struct Store {
     chain_id: String,
-    /// Height and hash of the newest block, 0 and nothing without one.
+    /// Height and hash of the newest block; 0 and empty without one.
     newest: (u64, String),
 }
 
@@ -199,22 +198,23 @@ impl Store {
     }
 }
 
-/// The hash of a block of the store; empty when it has none.
+/// The hash of a block of the store; empty when there is no such block.
 async fn hash_at(client: &Client, height: u64) -> Result<String, tokio_postgres::Error> {
     let sql = "SELECT lower(hash) FROM blocks WHERE height = $1";
     let row = client.query_opt(sql, &[&height.cast_signed()]).await?;
     Ok(row.map_or_else(String::new, |row| row.get(0)))
 }
 
-/// The hash of a block that the application has kept.
+/// The hash of a block in the application's file.
 async fn application_hash(folder: &Path, chain_id: &str, height: u64) -> Option<String> {
     let network =
         Network { chain_id: chain_id.to_owned(), algorithm: ALGORITHM.to_owned(), pow_prefix: String::new() };
-    let kept = Application::open(network, &file(folder), Checks::None, SpamRules::default()).await.ok()?;
-    Some(kept.block(height).await.ok()??.hash)
+    let application =
+        Application::open(network, &file(folder), Checks::None, SpamRules::default()).await.ok()?;
+    Some(application.block(height).await.ok()??.hash)
 }
 
-/// Makes room for another chain.
+/// Renames the folder of a chain that the store does not continue.
 fn move_aside(folder: &Path) -> Result<(), Failure> {
     if !folder.exists() {
         return Ok(());
@@ -298,7 +298,7 @@ mod tests {
         assert!(!folder.exists());
     }
 
-    /// As an application of CometBFT's would have kept them.
+    /// Writes the file as an application of CometBFT would.
     #[tokio::test]
     async fn a_chain_whose_blocks_the_store_has_goes_on() {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,7 +1,7 @@
-//! What the database of a mesh holds: what is there stays, and what is empty is filled once.
+//! The content of a mesh's database: an empty one is filled once, a filled one stays as it is.
 //!
-//! Comes in: the options and what the home remembers. Goes out: a database with blocks, and what the
-//! development node has to know about it.
+//! Comes in: the options and the home's saved state. Goes out: a database with blocks, and the variables of
+//! the development node.
 
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use mesh_problem::error_chain;
 
 use crate::{cli::DemoArgs, devnode, failure::Failure, load::load_into, terminal::print_line};
 
-/// What the database holds.
+/// The content of the database.
 pub(super) enum Contents {
     /// The demo network of this plan.
     Demo(Plan),
-    /// Rows that came from elsewhere; only empty blocks follow.
+    /// Loaded rows; only empty blocks follow.
     Loaded,
 }
 
-/// With what an empty database is filled.
+/// What an empty database is filled with.
 pub(super) struct InitialData<'a> {
     /// The address of a database that is not the home's own.
     pub(super) postgres: Option<&'a str>,
@@ -28,7 +28,7 @@ pub(super) struct InitialData<'a> {
     pub(super) demo: &'a DemoArgs,
 }
 
-/// Checks what was asked for before anything is started for it.
+/// Checks the options before any process starts.
 pub(super) fn check(initial_data: &InitialData<'_>) -> Result<(), Failure> {
     if let Some(folder) = initial_data.load.filter(|folder| !folder.is_dir()) {
         return Err(Failure::failed(format!(
@@ -39,7 +39,7 @@ pub(super) fn check(initial_data: &InitialData<'_>) -> Result<(), Failure> {
     plan(initial_data.demo).check().map_err(|error| Failure::usage(format!("{error}; see `mesh up --help`")))
 }
 
-/// Fills the database when it is empty, or goes on where an earlier run was interrupted.
+/// Fills the database when it is empty, or continues after an interrupted earlier run.
 pub(super) async fn fill(
     home: &Home,
     url: &str,
@@ -73,7 +73,7 @@ pub(super) async fn fill(
     if complete { Ok(Contents::Demo(plan)) } else { store.write_demo(plan).await }
 }
 
-/// A database to fill, and the home that remembers with what.
+/// A database to fill, and the home that stores what it was filled with.
 struct Store<'a> {
     home: &'a Home,
     url: &'a str,
@@ -81,7 +81,7 @@ struct Store<'a> {
 }
 
 impl Contents {
-    /// What a node is told of it, with its state in the home.
+    /// The variables of the node for this content; the demo network's state file is in the home.
     pub(super) fn variables(&self, home: &Home) -> Result<Vec<(String, String)>, Failure> {
         let Self::Demo(plan) = self else { return Ok(Vec::new()) };
         let plan = serde_json::to_string(plan).map_err(|error| Failure::failed(error.to_string()))?;
@@ -99,15 +99,15 @@ impl Store<'_> {
         Ok(Contents::Loaded)
     }
 
-    /// Writes the history of a demo network; what an interrupted run has written stays.
+    /// Writes the history of a demo network, continuing after an interrupted run.
     async fn write_demo(&self, plan: Plan) -> Result<Contents, Failure> {
         let settings = serde_json::to_value(&plan).map_err(|error| Failure::failed(error.to_string()))?;
         self.save(Data::Demo { settings: settings.clone() }, false)?;
-        let mut told = None;
+        let mut last_tenth = None;
         let progress = |done: u64, all: u64| {
             let tenth = done * 10 / all.max(1);
-            if told != Some(tenth) {
-                told = Some(tenth);
+            if last_tenth != Some(tenth) {
+                last_tenth = Some(tenth);
                 print_line(&format!("writing the demo network: {done} of {all} blocks"));
             }
         };
@@ -144,8 +144,8 @@ async fn has_blocks(url: &str) -> Result<bool, Failure> {
         Failure::failed(format!("cannot see what the database holds: {}", error_chain(error)))
     };
     let client = mesh_store::connect(url, "mesh").await.map_err(|error| unseen(&error))?;
-    let asked = client.query_one("SELECT EXISTS (SELECT FROM blocks)", &[]).await;
-    Ok(asked.map_err(|error| unseen(&error))?.get(0))
+    let row = client.query_one("SELECT EXISTS (SELECT FROM blocks)", &[]).await;
+    Ok(row.map_err(|error| unseen(&error))?.get(0))
 }
 
 /// A database's name without its password.

@@ -1,7 +1,7 @@
-//! `mesh up`: everything for the main job on this machine, until it is asked to stop.
+//! `mesh up`: runs a whole mesh on this machine until a stop signal.
 //!
 //! Comes in: the options. Goes out: one line on standard output when every service is ready; steps and status
-//! on standard error. Whatever happens on the way, at the end nothing is left running.
+//! on standard error. On return no process is left running, also after a failure.
 
 pub mod backing;
 mod cometbft;
@@ -66,7 +66,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let control = ControlSocket::bind(&home).map_err(|error| Failure::failed(error.to_string()))?;
     let control = tokio::spawn(control.serve(supervisor.clone()));
 
-    let node = Node::of(&args)?;
+    let node = Node::from_args(&args)?;
     let mesh = Mesh { args, home, program, services, sockets, node, supervisor };
     let outcome = tokio::select! {
         outcome = mesh.run() => outcome,
@@ -79,12 +79,12 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     }
     mesh.supervisor.shutdown().await;
     control.abort();
-    // Its socket is removed when the task is gone.
+    // The task removes its socket when it ends.
     let _ = control.await;
     outcome
 }
 
-/// One mesh that is coming up or is up.
+/// A mesh that is starting or running.
 struct Mesh {
     args: UpArgs,
     home: Home,
@@ -107,11 +107,11 @@ enum Node {
 }
 
 impl Node {
-    fn of(args: &UpArgs) -> Result<Self, Failure> {
+    fn from_args(args: &UpArgs) -> Result<Self, Failure> {
         match &args.node {
             Some(url) => Ok(Self::Running(url.clone())),
             None if args.consensus == Consensus::Cometbft => {
-                cometbft::CometbftNode::take(None).map(Self::Cometbft)
+                cometbft::CometbftNode::reserve(None).map(Self::Cometbft)
             }
             None => ReservedPort::take().map(Self::Development).map_err(|error| {
                 Failure::failed(format!(
@@ -129,7 +129,7 @@ impl Node {
         }
     }
 
-    /// The processes that it is made of.
+    /// The names of its processes.
     fn names(&self) -> &'static [&'static str] {
         match self {
             Self::Development(_) => &[DEVNODE],
@@ -139,14 +139,14 @@ impl Node {
     }
 }
 
-/// What the services lean on, once it is there.
+/// The addresses of the servers that the services need.
 struct Backing {
     database: Database,
     bus: Bus,
 }
 
 impl Mesh {
-    /// Brings everything up and stays. Ends only by failing.
+    /// Starts everything, then waits. Returns only with a failure.
     async fn run(&self) -> Result<(), Failure> {
         let backing = self.start_backing().await?;
         let database_url = backing.database.url().to_owned();
@@ -154,7 +154,7 @@ impl Mesh {
         of_export.extend(self.env());
         migrate(&database_url, Some(of_export.clone())).await?;
         let data = data::fill(&self.home, &database_url, &initial_data(&self.args)).await?;
-        // Before the services start, so that each of them finds the whole history when it first looks.
+        // Before the services start, so that each finds the complete history at its first read.
         seal_complete(&database_url, of_export).await;
         self.start_services(backing)?;
         self.start_node(&database_url, &data).await?;
@@ -166,7 +166,7 @@ impl Mesh {
             .map_err(|error| backing::not_ready(&self.home, &error))?;
         let ready = format!("ready http://{} grpc://{}\n", self.sockets.http, self.sockets.grpc);
         let mut out = io::stdout();
-        // Whoever started us may not be interested.
+        // A closed standard output is no failure.
         let _ = out.write_all(ready.as_bytes()).and_then(|()| out.flush());
         let watch = async {
             match self.node {
@@ -219,8 +219,8 @@ impl Mesh {
             env: self.env(),
         });
         for service in SERVICES {
-            let wanted = self.args.replicas.iter().rfind(|count| count.service == service.name);
-            let replicas = wanted.map_or(1, |count| count.replicas);
+            let count = self.args.replicas.iter().rfind(|count| count.service == service.name);
+            let replicas = count.map_or(1, |count| count.replicas);
             self.add(around.group(service), replicas)?;
         }
         Ok(())
@@ -253,12 +253,12 @@ impl Mesh {
     }
 }
 
-/// With what an empty database is filled.
+/// What an empty database is filled with, from the options.
 fn initial_data(args: &UpArgs) -> data::InitialData<'_> {
     data::InitialData { postgres: args.postgres.as_deref(), load: args.load.as_deref(), demo: &args.demo }
 }
 
-/// First token of the subjects that services with these variables use.
+/// The first token of the subjects of services with these variables.
 fn bus_prefix(env: &[(String, String)]) -> String {
     let given = env.iter().rfind(|(name, _)| name == "MESH_BUS_PREFIX").map(|(_, prefix)| prefix.clone());
     let given = given.or_else(|| std::env::var("MESH_BUS_PREFIX").ok());
@@ -271,13 +271,13 @@ fn taken(address: SocketAddr, error: &io::Error) -> Failure {
     ))
 }
 
-/// Writes what the launcher itself does into the home, beside the logs of the processes.
+/// Opens the launcher's own log file, next to those of the processes.
 fn init_log(home: &Home) {
     let path = home.log("mesh", 0);
     match std::fs::OpenOptions::new().create(true).append(true).open(&path) {
         Ok(file) => {
             let log = tracing_subscriber::fmt().json().with_writer(std::sync::Mutex::new(file));
-            // A subscriber that is there already, as in a test, stays.
+            // Fails when a subscriber is installed already, as in a test; that one stays.
             let _ = log.with_max_level(tracing::Level::INFO).try_init();
         }
         Err(error) => {

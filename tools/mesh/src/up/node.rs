@@ -1,9 +1,9 @@
 //! `mesh node`: the consensus node of a mesh whose services run elsewhere, with what it needs in the
 //! database.
 //!
-//! Comes in: a database that is migrated by somebody else and may be empty. Goes out: a node that answers,
-//! and its blocks in the database. What the development node says goes to standard error; CometBFT and its
-//! application have their logs in the home.
+//! Comes in: a database that another job migrates and that may be empty. Goes out: a node that answers, and
+//! its blocks in the database. The development node logs to standard error; CometBFT and its application log
+//! into the home.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use crate::{
     terminal::print_line,
 };
 
-/// As long as a migration may take that seals before.
+/// Timeout of the migration, which may seal history first.
 const MIGRATED_WITHIN: Duration = Duration::from_secs(3600);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Runs until it is asked to stop.
+/// Runs until a stop signal.
 pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
     let url = args.database.url()?;
@@ -35,25 +35,25 @@ pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
     let home = args.home.home()?;
     home.create().map_err(|error| Failure::failed(error.to_string()))?;
     let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
-    let held = async {
+    let filling = async {
         until_migrated(&url).await?;
         data::fill(&home, &url, &initial_data).await?.variables(&home)
     };
-    let told = tokio::select! {
-        told = held => told?,
+    let variables = tokio::select! {
+        variables = filling => variables?,
         () = signals.stop() => return Ok(()),
     };
     match args.consensus {
         Consensus::Devnode => {
-            // Watches signals itself.
+            // The development node installs its own handlers.
             drop(signals);
-            devnode::run_here(&url, args.listen, &home, told).await
+            devnode::run_here(&url, args.listen, &home, variables).await
         }
-        Consensus::Cometbft => run_cometbft(&args, &url, &home, told, &mut signals).await,
+        Consensus::Cometbft => run_cometbft(&args, &url, &home, variables, &mut signals).await,
     }
 }
 
-/// Waits for the newest schema. `mesh migrate` brings it, which seals the history before it changes it.
+/// Waits for the newest schema, which `mesh migrate` applies, possibly after sealing the history.
 async fn until_migrated(url: &str) -> Result<(), Failure> {
     let mut is_told = false;
     let waiting = async {
@@ -78,17 +78,17 @@ async fn run_cometbft(
     args: &NodeArgs,
     url: &str,
     home: &Home,
-    told: Vec<(String, String)>,
+    variables: Vec<(String, String)>,
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
     })?;
-    let place = cometbft::CometbftNode::take(Some(args.listen))?;
+    let node = cometbft::CometbftNode::reserve(Some(args.listen))?;
     let supervisor = Supervisor::new(RestartRule::default())
         .map_err(|error| Failure::failed(format!("cannot watch processes ({})", error_chain(&error))))?;
     let run = async {
-        for group in place.groups(&program, home, url, told, Vec::new()).await? {
+        for group in node.groups(&program, home, url, variables, Vec::new()).await? {
             supervisor.add(group, 1).map_err(|error| Failure::failed(error.to_string()))?;
         }
         print_line(&format!("CometBFT answers on {}", args.listen));

@@ -1,4 +1,4 @@
-//! The short status of a mesh that is up: one line, kept fresh, for somebody at a terminal and nobody else.
+//! The status of a running mesh: one line that is overwritten, at a terminal only.
 
 use std::time::Duration;
 
