@@ -1,4 +1,4 @@
-//! Where the bus is and how each of its users is let in.
+//! The address of the bus and the credentials of each of its users.
 
 use std::{
     io,
@@ -7,23 +7,23 @@ use std::{
 
 use mesh_bus::{BusConfig, Credentials};
 
-/// A bus as services are told of it.
+/// Address, credentials and trust of a bus, as services are configured with it.
 #[derive(Clone, Debug)]
 pub struct Bus {
     /// One or several server addresses, separated by commas.
     pub url: String,
-    /// The files with `user:password`; absent = it lets everybody in.
+    /// The files with `user:password`; absent = no authentication.
     pub credentials: Option<BusCredentials>,
-    /// The file with the certificates (PEM) by which it proves itself; absent = without TLS.
+    /// The file with the certificates (PEM) of the authority to trust; absent = without TLS.
     pub tls_ca: Option<PathBuf>,
 }
 
 /// The files with `user:password` of a bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusCredentials {
-    /// A folder in which every user has a file of its name.
+    /// A folder with a file per user, named after the user.
     Each(PathBuf),
-    /// A file for everybody: what a bus that is not ours may want.
+    /// One file for all users, for a bus that is not the mesh's own.
     Shared(PathBuf),
 }
 
@@ -38,12 +38,12 @@ impl BusCredentials {
 }
 
 impl Bus {
-    /// The file of a user, unless the bus lets everybody in.
+    /// The file of a user; `None` without authentication.
     pub fn credentials_of(&self, user: &str) -> Option<PathBuf> {
         self.credentials.as_ref().map(|credentials| credentials.of(user))
     }
 
-    /// How this user connects; `prefix` is the first token of the subjects.
+    /// The connection settings of a user; `prefix` is the first token of the subjects.
     pub fn config(&self, user: &str, prefix: &str) -> io::Result<BusConfig> {
         Ok(BusConfig {
             url: self.url.clone(),
@@ -55,7 +55,7 @@ impl Bus {
         })
     }
 
-    /// What a service is told, as this user.
+    /// The environment variables of a service that connects as this user.
     pub fn variables(&self, user: &str) -> Vec<(String, String)> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let mut variables = vec![("MESH_BUS_URL".to_owned(), self.url.clone())];

@@ -1,8 +1,8 @@
-//! How a second command line talks to a running mesh: one JSON line asks, one JSON line answers, over a
-//! Unix socket in the home.
+//! The control protocol between a command line and a running mesh: one JSON line as a request, one as the
+//! answer, over a Unix socket in the home.
 //!
-//! Comes in: requests of the command line. Goes out: what the supervisor answers. The socket may be used by
-//! whoever may write in the home, nobody else.
+//! Comes in: requests of the command line. Goes out: the supervisor's answers. Access to the socket is limited
+//! by the permissions of the home.
 
 pub(crate) mod protocol;
 
@@ -25,17 +25,17 @@ use tokio::{
 use crate::{home::Home, supervisor::Supervisor};
 
 const SOCKET: &str = "control.sock";
-/// The length that fits into a socket address everywhere, its final zero not counted.
+/// The longest path, bytes, that fits into a Unix socket address on all systems, without its final zero.
 const LONGEST_ADDRESS: usize = 103;
 const LONGEST_LINE: u64 = 1 << 20;
 const LINE_DEADLINE: Duration = Duration::from_secs(5);
-/// A rolling restart of many replicas may take minutes, and nothing takes longer.
+/// Timeout of an answer: a rolling restart of many replicas, the slowest request, takes minutes.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(600);
 
-/// Why no answer came.
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nobody listens.
+    /// No process listens on the socket.
     #[error("no mesh runs in {0}; start one with `mesh up --home {0}`")]
     NotRunning(PathBuf),
     /// The socket cannot be used.
@@ -46,7 +46,7 @@ pub enum ControlError {
         /// Why not.
         source: io::Error,
     },
-    /// The mesh did not answer in time, or went away before it answered.
+    /// The mesh did not answer in time, or ended before it answered.
     #[error("the mesh in {0} gave no answer; look at {1} for what it was doing")]
     NoAnswer(PathBuf, PathBuf),
 }
@@ -59,7 +59,7 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Opens the socket of a home whose lock the caller holds; what an earlier run left there is removed.
+    /// Opens the socket of a home whose lock the caller holds; removes the socket of an earlier run.
     pub fn bind(home: &Home) -> Result<Self, ControlError> {
         let path = home.run().join(SOCKET);
         let failed = |source| ControlError::Socket { folder: home.run(), source };
@@ -95,7 +95,7 @@ impl ControlSocket {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        // The folder may be gone already, and a socket nobody listens on does no harm.
+        // The folder may be gone already, and a stale socket does no harm.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -117,7 +117,7 @@ async fn answer_one(stream: UnixStream, supervisor: &Supervisor) -> io::Result<(
     writer.shutdown().await
 }
 
-/// Asks the mesh that runs in a home.
+/// Sends a request to the mesh that runs in a home and returns its answer.
 pub async fn ask(home: &Home, request: &Request) -> Result<Answer, ControlError> {
     let path = home.run().join(SOCKET);
     let failed = |source| ControlError::Socket { folder: home.run(), source };
@@ -143,8 +143,7 @@ pub async fn ask(home: &Home, request: &Request) -> Result<Answer, ControlError>
     serde_json::from_slice(&line).map_err(|_| no_answer())
 }
 
-/// A path that fits into a socket address. A long one goes through an open folder, whose name among this
-/// process's files is short.
+/// A path that fits into a socket address. A long one is replaced by `/proc/self/fd/N/…` of its open folder.
 struct Address {
     path: PathBuf,
     _folder: Option<File>,

@@ -1,6 +1,6 @@
-//! Where the database is and as whom each service logs in.
+//! The address of the database and the database user of each service.
 
-/// A database as services are told of it. Its addresses hold passwords.
+/// A database with its owner and its other users. Its addresses contain passwords.
 #[derive(Clone)]
 pub struct Database {
     url: String,
@@ -8,22 +8,22 @@ pub struct Database {
 }
 
 impl Database {
-    /// A database that has one user for everybody: what one that is not ours may have.
+    /// A database with one user for all services, for one that is not the mesh's own.
     pub fn shared(url: &str) -> Self {
         Self::of(url, Vec::new())
     }
 
     /// A database by the address of its owner, and the passwords of its other users.
-    pub fn of(url: &str, passwords: Vec<(String, String)>) -> Self {
+    pub fn new(url: &str, passwords: Vec<(String, String)>) -> Self {
         Self { url: url.to_owned(), passwords }
     }
 
-    /// The address for its owner, who migrates, loads and writes.
+    /// The address for its owner, used to migrate, load and write.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The address for a user; that of the owner where there is no such user.
+    /// The address for a user; that of the owner when there is no such user.
     pub fn url_of(&self, user: &str) -> String {
         let password = self.passwords.iter().find(|(name, _)| name == user).map(|(_, password)| password);
         match (password, self.url.split_once("://")) {
@@ -35,7 +35,7 @@ impl Database {
         }
     }
 
-    /// Its users beside the owner, with their passwords.
+    /// Its users except the owner, with their passwords.
     pub fn passwords(&self) -> &[(String, String)] {
         &self.passwords
     }
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn each_user_has_an_address_of_its_own() {
-        let database = Database::of("postgres://me:p@ss@h:1/d?x=y", vec![("query".into(), "q".into())]);
+        let database = Database::new("postgres://me:p@ss@h:1/d?x=y", vec![("query".into(), "q".into())]);
         assert_eq!(database.url_of("query"), "postgres://query:q@h:1/d?x=y");
         assert_eq!(database.url_of("somebody"), database.url());
         assert_eq!(Database::shared("postgres://h/d").url_of("query"), "postgres://h/d");

@@ -1,7 +1,7 @@
-//! The folder in which one mesh lives: who owns it, where each thing lies in it, and what data it holds.
+//! The folder of one mesh: its paths, its lock and its state file.
 //!
-//! Comes in: the folder given with `--home`. Goes out: paths, the lock that keeps a second launcher away,
-//! and the small state file by which a second `up` picks up its data.
+//! Comes in: the folder given with `--home`. Goes out: paths, the lock that excludes a second launcher, and
+//! the state file by which a later `up` continues with the same data.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -12,10 +12,10 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-/// The name of the folder used when nothing else is said.
+/// The default name of the folder.
 pub const DEFAULT_HOME: &str = ".mesh";
 
-/// What can go wrong with a home. Each message says what to do next.
+/// An error of a home. Each message says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
     /// Another launcher owns the folder.
@@ -55,14 +55,14 @@ pub enum Data {
     },
 }
 
-/// What a home remembers between two runs.
+/// The content of a home's state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedState {
-    /// Which database it is about; the private one has no name.
+    /// The database's address without its password; `None` for the private one.
     pub database: Option<String>,
-    /// What the database holds, or nothing yet.
+    /// What the database was filled with; `None` before.
     pub data: Option<Data>,
-    /// Whether the filling ended; a run that was interrupted half way leaves this false.
+    /// Whether the filling is complete; false after an interrupted run.
     pub complete: bool,
 }
 
@@ -72,8 +72,7 @@ pub struct Home {
     root: PathBuf,
 }
 
-/// The right to run a mesh in a home. Held as long as this value lives, and given back by the kernel when
-/// the process dies in any way.
+/// The exclusive lock of a home, released on drop and by the kernel when the process dies.
 #[derive(Debug)]
 pub struct HomeLock {
     file: File,
@@ -81,14 +80,13 @@ pub struct HomeLock {
 
 impl Drop for HomeLock {
     fn drop(&mut self) {
-        // Closing would not be enough: a child that another thread is just starting holds the file, too,
-        // until it has become its program.
+        // Closing is not enough: a child that another thread is forking has the file open until its exec.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
 impl Home {
-    /// Names a home without touching the disk. A relative path counts from the current folder.
+    /// A home at a path, without touching the disk. A relative path is resolved against the current folder.
     pub fn at(root: impl AsRef<Path>) -> io::Result<Self> {
         Ok(Self { root: std::path::absolute(root)? })
     }
@@ -102,7 +100,7 @@ impl Home {
         Self::at(base.join(DEFAULT_HOME))
     }
 
-    /// Makes the folders that every mesh needs.
+    /// Creates the folders that every mesh needs.
     pub fn create(&self) -> Result<(), HomeError> {
         for folder in [self.root.clone(), self.node(), self.logs(), self.run()] {
             fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
@@ -110,7 +108,7 @@ impl Home {
         Ok(())
     }
 
-    /// Takes the home for this process, or says that another launcher has it.
+    /// Locks the home for this process; fails when another launcher has it.
     pub fn lock(&self) -> Result<HomeLock, HomeError> {
         let path = self.run().join("lock");
         let file = OpenOptions::new()
@@ -126,7 +124,7 @@ impl Home {
         }
     }
 
-    /// Removes what an earlier run left for its own time; only for whoever holds the lock.
+    /// Removes the run-time files of an earlier run. The caller must hold the lock.
     pub fn clear_run(&self) -> Result<(), HomeError> {
         let run = self.run();
         let entries = fs::read_dir(&run).map_err(|source| unusable(&run, source))?;
@@ -168,7 +166,7 @@ impl Home {
         self.root.join("logs")
     }
 
-    /// Files that mean something only while the mesh runs.
+    /// The folder of files that are valid only while the mesh runs.
     pub fn run(&self) -> PathBuf {
         self.root.join("run")
     }
@@ -178,7 +176,7 @@ impl Home {
         self.logs().join(format!("{service}-{replica}.log"))
     }
 
-    /// The file into which one life of a service writes its admin address.
+    /// The file into which a service writes its admin address; `life` counts the starts of a replica.
     pub fn admin_address(&self, service: &str, replica: u32, life: u64) -> PathBuf {
         let name = if life == 0 {
             format!("{service}-{replica}.admin")
@@ -188,7 +186,7 @@ impl Home {
         self.run().join(name)
     }
 
-    /// Reads what the home remembers; a new home remembers nothing.
+    /// Reads the state file; the default value for a new home.
     pub fn saved_state(&self) -> Result<SavedState, HomeError> {
         let path = self.state_file();
         match fs::read(&path) {
@@ -199,7 +197,7 @@ impl Home {
         }
     }
 
-    /// Writes the state file, so that a crash at any moment leaves the old state or the new one.
+    /// Replaces the state file atomically: a crash leaves the old state or the new one.
     pub fn save_state(&self, state: &SavedState) -> Result<(), HomeError> {
         let path = self.state_file();
         let text = serde_json::to_vec(state)
@@ -212,7 +210,7 @@ impl Home {
     }
 }
 
-/// Replaces a file in one step.
+/// Replaces a file atomically by a rename.
 fn write_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
     let fresh = path.with_extension("fresh");
     let mut file = File::create(&fresh)?;

@@ -1,9 +1,9 @@
 //! Starts and supervises the servers and services of one machine.
 //!
-//! [`home`] says where things lie, [`process`] is one child, [`servers`] finds PostgreSQL and nats-server,
-//! [`bus`] and [`database`] are how services are let in there, [`services`] is the table of our own
-//! workloads, [`supervisor`] keeps all of them alive, and [`control`] is how a second command line talks to a
-//! mesh that runs.
+//! [`home`] has the paths, [`process`] is one child, [`servers`] finds PostgreSQL and nats-server, [`bus`] and
+//! [`database`] have their addresses and credentials, [`services`] is the table of the workloads,
+//! [`supervisor`] starts, restarts and stops all of them, and [`control`] is the protocol between a command
+//! line and a running mesh.
 
 pub mod bus;
 pub mod control;

@@ -1,8 +1,7 @@
-//! One process that is kept running: started, restarted by the restart rule when it dies, held down,
-//! released, ended.
+//! One supervised process: a task starts it, restarts it by the restart rule when it dies, and stops it.
 //!
-//! Comes in: what to run, and the desired state. Goes out: the present state. Both are watched values, so
-//! that setting the same state twice has no effect and no change is missed.
+//! Comes in: the process specification and the desired state. Goes out: the present state. Both are watch
+//! channels, so that setting the same state twice has no effect and no change is missed.
 
 use std::{convert::Infallible, process::ExitStatus, time::Duration};
 
@@ -18,23 +17,23 @@ use crate::{
     restart::{Backoff, RestartRule},
 };
 
-/// What one replica runs, and how its readiness is seen.
+/// The process specification and the readiness check of one replica.
 #[derive(Clone, Debug)]
 pub struct ReplicaSpec {
     /// What to run.
     pub spec: ProcessSpec,
-    /// How one sees that it serves.
+    /// How its readiness is checked.
     pub ready: Ready,
 }
 
-/// The state that a process is to be in.
+/// The desired state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DesiredState {
     /// It runs.
     Running,
-    /// It stays down until released.
-    Held,
-    /// It ends for good, by this moment.
+    /// It stays down until the desired state changes.
+    Stopped,
+    /// It ends for ever, by this deadline.
     Gone(Instant),
 }
 
@@ -47,17 +46,17 @@ pub(crate) struct ProcessState {
     pub(crate) admin: Option<String>,
     /// Whether it has been ready since its last start.
     pub(crate) ready: bool,
-    /// Whether it is held down, and down.
-    pub(crate) held: bool,
-    /// Whether it has ended for good.
+    /// Whether it is down because [`DesiredState::Stopped`] is set.
+    pub(crate) stopped: bool,
+    /// Whether it has ended for ever.
     pub(crate) gone: bool,
-    /// How often it died without being asked to.
+    /// How often it ended without a stop.
     pub(crate) deaths: u64,
-    /// With what exit code it last died, when it had one.
+    /// The exit code of its last death; `None` when a signal killed it.
     pub(crate) last_exit: Option<i32>,
 }
 
-/// A process with the task that keeps it running. Dropping it kills the process.
+/// A process with the task that supervises it. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct ManagedProcess {
     name: String,
@@ -68,7 +67,7 @@ pub(crate) struct ManagedProcess {
 }
 
 impl ManagedProcess {
-    /// Starts the process and the task that keeps it running.
+    /// Starts the process and its task.
     pub(crate) fn start(replica_spec: ReplicaSpec, rule: RestartRule, client: reqwest::Client) -> Self {
         let (desired, desired_receiver) = watch::channel(DesiredState::Running);
         let (state_sender, state) = watch::channel(ProcessState::default());
@@ -99,12 +98,12 @@ impl ManagedProcess {
         self.state.borrow().clone()
     }
 
-    /// Whether the process is to stay down until it is released.
-    pub(crate) fn is_held(&self) -> bool {
-        *self.desired.borrow() == DesiredState::Held
+    /// Whether the desired state is [`DesiredState::Stopped`].
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.desired.borrow() == DesiredState::Stopped
     }
 
-    /// Sets the desired state. A process that is to end stays so; only the moment may come earlier.
+    /// Sets the desired state. `Gone` is final; only its deadline can become earlier.
     pub(crate) fn set_desired(&self, desired: DesiredState) {
         self.desired.send_if_modified(|current| {
             let changes = match (&current, desired) {
@@ -119,7 +118,7 @@ impl ManagedProcess {
         });
     }
 
-    /// Waits until the state passes the test. Returns false when it does not by the deadline.
+    /// Waits until the state satisfies the predicate. Returns false at the deadline.
     pub(crate) async fn wait_until(
         &self,
         deadline: Instant,
@@ -136,7 +135,7 @@ impl Drop for ManagedProcess {
     }
 }
 
-/// The task that keeps a process running.
+/// The task that supervises a process.
 struct Monitor {
     replica_spec: ReplicaSpec,
     client: reqwest::Client,
@@ -158,13 +157,13 @@ impl Monitor {
             let desired = *self.desired.borrow_and_update();
             match desired {
                 DesiredState::Gone(_) => break,
-                DesiredState::Held => {
+                DesiredState::Stopped => {
                     self.backoff = Backoff::new(self.rule);
-                    self.state.send_modify(|state| state.held = true);
+                    self.state.send_modify(|state| state.stopped = true);
                     if self.desired.changed().await.is_err() {
                         break;
                     }
-                    self.state.send_modify(|state| state.held = false);
+                    self.state.send_modify(|state| state.stopped = false);
                 }
                 DesiredState::Running => self.run_once().await,
             }
@@ -172,7 +171,7 @@ impl Monitor {
         self.state.send_modify(|state| state.gone = true);
     }
 
-    /// One run of the process and, when it ended by itself, the wait after it.
+    /// Runs the process once and, when it ended by itself, waits as the restart rule says.
     async fn run_once(&mut self) {
         let name = self.replica_spec.spec.name.clone();
         let born = Instant::now();
@@ -201,7 +200,7 @@ impl Monitor {
             state.last_exit = status.and_then(|status| status.code());
         });
         let mut desired = self.desired.clone();
-        // Ends early when the process is no longer to run.
+        // Ends early when the desired state is no longer `Running`.
         let _ = timeout(wait, until_unwanted(&mut desired)).await;
     }
 
@@ -226,19 +225,18 @@ impl Monitor {
         std::future::pending().await
     }
 
-    /// Stops the process within its own grace, or sooner when it has to be gone sooner; a more urgent wish
-    /// may still come while it stops. The stop signal is sent once: to many programs a second one means
-    /// haste.
+    /// Stops the process within its grace, or by the deadline of `Gone` when that is sooner, also when it is
+    /// set during the stop. The stop signal is sent once, because many programs abort at a second one.
     async fn stop(&self, process: &Process) {
         let own_end = Instant::now() + self.replica_spec.spec.grace;
         let mut desired = self.desired.clone();
-        // It may be ending by itself just now; the wait tells.
+        // An error means that it has just ended by itself, which the wait below sees.
         let _ =
             process.signal(self.replica_spec.spec.stop_signal).and_then(|()| process.signal(Signal::CONT));
         loop {
             let end = match *desired.borrow_and_update() {
                 DesiredState::Gone(until) => own_end.min(until),
-                DesiredState::Held | DesiredState::Running => own_end,
+                DesiredState::Stopped | DesiredState::Running => own_end,
             };
             tokio::select! {
                 _ = process.wait() => return,
@@ -259,7 +257,7 @@ fn clear_run(state: &mut ProcessState) {
     state.ready = false;
 }
 
-/// Waits until the process is no longer to run, also because its owner is gone.
+/// Waits until the desired state is no longer `Running`, or its sender is dropped.
 async fn until_unwanted(desired: &mut watch::Receiver<DesiredState>) {
     let _ = desired.wait_for(|desired| *desired != DesiredState::Running).await;
 }

@@ -1,4 +1,4 @@
-//! A child process: as data (`ProcessSpec`) and as a running thing (`Process`).
+//! A child process: its specification (`ProcessSpec`) and the running child (`Process`).
 //!
 //! Every child runs in a process group of its own, so that a Ctrl-C at the terminal reaches only the
 //! launcher, which then stops its children in order. On Linux a child is killed by the kernel when the
@@ -34,7 +34,7 @@ const FIRST_SOCKET: i32 = 3;
 /// What to run and how; the same spec can be started any number of times.
 #[derive(Clone)]
 pub struct ProcessSpec {
-    /// What people call it in logs and listings, such as `query-0`.
+    /// Its name in logs and listings, such as `query-0`.
     pub name: String,
     /// The program's file.
     pub program: PathBuf,
@@ -44,22 +44,22 @@ pub struct ProcessSpec {
     pub env: Vec<(String, String)>,
     /// Whether it inherits nothing but the basic variables (`PATH`, `HOME` and the like).
     pub clear_env: bool,
-    /// The user and group it runs as, when not ours. Needs root.
+    /// The user and group it runs as; `None` for those of this process. Needs root.
     pub user: Option<(u32, u32)>,
-    /// Its working directory, when not ours.
+    /// Its working directory; `None` for that of this process.
     pub directory: Option<PathBuf>,
     /// Listening sockets it inherits as descriptors 3 and up, named in `LISTEN_FDNAMES`.
     pub sockets: Vec<(String, Arc<OwnedFd>)>,
     /// The file to which its standard output and standard error are appended; missing folders are created.
     pub log: PathBuf,
-    /// What asks it to stop.
+    /// The signal that asks it to stop.
     pub stop_signal: Signal,
     /// How long it may take to stop before it is killed.
     pub grace: Duration,
 }
 
 impl ProcessSpec {
-    /// Describes `program` run without arguments, asked to stop by SIGTERM and given ten seconds to do so.
+    /// The specification of `program` without arguments, stopped by SIGTERM with a grace of ten seconds.
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>, log: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
@@ -155,8 +155,8 @@ pub struct Process {
     pid: Pid,
     stop_signal: Signal,
     grace: Duration,
-    /// The status once the child has ended. Signals are sent under the lock behind which the child is
-    /// reaped, so that none can reach a stranger who was given the same pid.
+    /// The status once the child has ended. Signals are sent and the child is reaped under this lock, so that
+    /// no signal reaches another process with a reused pid.
     ended: Arc<Mutex<Option<ExitStatus>>>,
     exit: watch::Receiver<Option<ExitStatus>>,
 }
@@ -187,7 +187,7 @@ impl Process {
         *self.exit.borrow()
     }
 
-    /// Waits until the child has ended. May be dropped and called again at any time.
+    /// Waits until the child has ended. Cancel safe.
     pub async fn wait(&self) -> io::Result<ExitStatus> {
         let mut exit = self.exit.clone();
         let status = exit.wait_for(Option::is_some).await.map_err(io::Error::other)?;
@@ -210,7 +210,7 @@ impl Process {
         self.stop_within(self.grace).await
     }
 
-    /// Does what [`Process::stop`] does with another grace.
+    /// Like [`Process::stop`], with another grace.
     pub async fn stop_within(&self, grace: Duration) -> io::Result<ExitStatus> {
         if self.signal(self.stop_signal).is_ok() && self.signal(Signal::CONT).is_ok() {
             match tokio::time::timeout(grace, self.wait()).await {
@@ -225,7 +225,7 @@ impl Process {
     pub fn kill_group(&self) {
         let ended = self.ended.lock();
         if ended.is_none() {
-            // Both may fail only because the child is just ending, which is what is wanted.
+            // Both fail only when the child is ending already.
             let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
             let _ = rustix::process::kill_process(self.pid, Signal::KILL);
         }
@@ -238,8 +238,12 @@ impl Drop for Process {
     }
 }
 
-/// Waits for the child without reaping it, then reaps it under the lock and tells everybody.
-fn await_end(mut child: Child, ended: &Mutex<Option<ExitStatus>>, tell: &watch::Sender<Option<ExitStatus>>) {
+/// Waits for the child without reaping it, then reaps it under the lock and sends its status.
+fn await_end(
+    mut child: Child,
+    ended: &Mutex<Option<ExitStatus>>,
+    status_sender: &watch::Sender<Option<ExitStatus>>,
+) {
     let pid = Pid::from_child(&child);
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while rustix::process::waitid(WaitId::Pid(pid), options)
@@ -249,7 +253,7 @@ fn await_end(mut child: Child, ended: &Mutex<Option<ExitStatus>>, tell: &watch::
     let status = child.wait().ok();
     *ended = status;
     drop(ended);
-    tell.send_replace(status);
+    status_sender.send_replace(status);
 }
 
 #[cfg(test)]
@@ -262,14 +266,14 @@ mod tests {
         ProcessSpec::new("shell", "/bin/sh", folder.path().join("logs/shell.log")).arg("-c").arg(script)
     }
 
-    async fn log_has(spec: &ProcessSpec, wanted: &str) -> String {
+    async fn log_has(spec: &ProcessSpec, text: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
             let log = std::fs::read_to_string(&spec.log).unwrap_or_default();
-            if log.contains(wanted) {
+            if log.contains(text) {
                 return log;
             }
-            assert!(Instant::now() < deadline, "no {wanted:?} in {log:?}");
+            assert!(Instant::now() < deadline, "no {text:?} in {log:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -330,7 +334,7 @@ mod tests {
         }
     }
 
-    /// A killed grandchild may stay a zombie where nobody adopts and reaps.
+    /// A zombie does not count: in a container a killed grandchild may never be reaped.
     fn is_running(pid: i32) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| !rest.starts_with('Z')))
@@ -366,7 +370,7 @@ mod tests {
         assert_eq!(runtime.block_on(process.wait()).unwrap().code(), Some(4));
     }
 
-    /// Plays both parts: run again by itself with the variable set, it is a launcher that waits to be killed.
+    /// Starts itself again with the variable set; that second process is the launcher that is killed.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_child_dies_with_a_launcher_that_is_killed() {

@@ -1,8 +1,7 @@
-//! How one sees that a process serves: by its admin address, by a question of its own kind, or by its mere
-//! being there.
+//! Readiness checks of a process: `/readyz` on its admin address, a probe, or that it was started.
 //!
-//! Comes in: the file into which a service writes its admin address, or a probe. Goes out: the moment at
-//! which the process is ready.
+//! Comes in: the file into which a service writes its admin address, or a probe. Goes out: a future that
+//! resolves when the process is ready.
 
 use std::{
     fmt,
@@ -15,27 +14,27 @@ use std::{
 
 use tokio::time::sleep;
 
-/// The shortest and the longest pause between two looks.
+/// The first and the longest pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 const PROBE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A question whose answer is whether the process serves.
+/// An asynchronous check that returns whether the process is ready.
 pub type Probe = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
-/// How one sees that a process serves.
+/// The readiness check of a process.
 #[derive(Clone)]
 pub enum Ready {
-    /// It serves as soon as it runs.
+    /// Ready as soon as it runs.
     Spawned,
-    /// It writes its admin address into a file, and `/readyz` there answers 200.
+    /// Ready when `/readyz` answers 200 on the admin address that it writes into this file.
     Admin(PathBuf),
-    /// The probe says so.
+    /// Ready when the probe returns true.
     Probe(Probe),
 }
 
 impl Ready {
-    /// Makes a readiness of an asynchronous question.
+    /// A readiness check of an asynchronous function.
     pub fn probe<F, Answer>(question: F) -> Self
     where
         F: Fn() -> Answer + Send + Sync + 'static,
@@ -44,7 +43,7 @@ impl Ready {
         Self::Probe(Arc::new(move || Box::pin(question())))
     }
 
-    /// Forgets what an earlier life left behind, before the next one begins.
+    /// Removes the address file of the previous run, before the next start.
     pub(crate) fn forget(&self) {
         if let Self::Admin(file) = self {
             // Usually there is none; a file that cannot be removed is replaced by the service.
@@ -52,8 +51,8 @@ impl Ready {
         }
     }
 
-    /// Waits until the process serves, telling its admin base as soon as it is known. Has no deadline: the
-    /// caller drops it when the process dies.
+    /// Waits until the process is ready; calls `set_admin` with its admin URL as soon as that is known. Has no
+    /// deadline: the caller drops the future when the process dies.
     pub(crate) async fn wait(&self, client: &reqwest::Client, set_admin: impl FnOnce(String)) {
         let mut pause = PAUSE;
         let base = match self {
@@ -92,7 +91,7 @@ impl fmt::Debug for Ready {
     }
 }
 
-/// The client with which admin addresses are asked: straight to this machine, past any proxy.
+/// The HTTP client for admin addresses, without any proxy.
 pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
         .no_proxy()

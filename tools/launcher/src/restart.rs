@@ -1,17 +1,17 @@
-//! The restart rule: how long a process that died waits before it is started again.
+//! The restart rule: the wait before a process that died is started again.
 //!
-//! Comes in: how long each life lasted. Goes out: the wait before the next one. No clock inside.
+//! Comes in: how long each run lasted. Goes out: the wait before the next one. It reads no clock.
 
 use std::time::Duration;
 
-/// The figures of the restart rule.
+/// The parameters of the restart rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartRule {
     /// The wait after the first death.
     pub first: Duration,
-    /// The longest wait; in between it doubles.
+    /// The longest wait; each wait is twice the previous one.
     pub longest: Duration,
-    /// A life of this length brings the wait back to the first.
+    /// A run of at least this length resets the wait to the first.
     pub settled: Duration,
 }
 
@@ -25,7 +25,7 @@ impl Default for RestartRule {
     }
 }
 
-/// The rule applied to one process.
+/// The state of the restart rule for one process.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     rule: RestartRule,
@@ -33,12 +33,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Begins with the shortest wait.
+    /// Starts with the first wait.
     pub fn new(rule: RestartRule) -> Self {
         Self { rule, next: rule.first }
     }
 
-    /// Gives the wait after a life of this length.
+    /// The wait after a run of this length.
     pub fn after(&mut self, life: Duration) -> Duration {
         if life >= self.rule.settled {
             self.next = self.rule.first;

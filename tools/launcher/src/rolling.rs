@@ -1,7 +1,7 @@
-//! Changes of a group while it serves: the rolling restart and the change of number.
+//! Rolling restart and scaling of a group while it serves.
 //!
 //! Comes in: the name of a group. Goes out: the same group with new processes, or more or fewer of them. As
-//! under Kubernetes, a successor serves before its predecessor is asked to leave.
+//! under Kubernetes, a successor is ready before its predecessor is stopped.
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
@@ -17,26 +17,26 @@ pub const MOST_REPLICAS: u32 = 64;
 type Outcome = Result<Option<String>, String>;
 
 impl Supervisor {
-    /// Replaces the replicas of a group one after the other. Those held down stay as they are.
+    /// Replaces the replicas of a group one after the other. Stopped ones stay as they are.
     pub(crate) async fn restart(&self, name: &str) -> Outcome {
         let (change_lock, scalable) =
             self.with_group(name, |group| (group.change_lock.clone(), group.definition.scalable))?;
         let _turn = change_lock.try_lock().map_err(|_| busy(name))?;
-        let mut held = 0;
+        let mut stopped = 0;
         for member in self.with_group(name, |group| group.serving())? {
-            if member.process.is_held() {
-                held += 1;
+            if member.process.is_stopped() {
+                stopped += 1;
             } else if scalable {
                 self.replace(name, &member).await?;
             } else {
                 restart_in_place(&member).await?;
             }
         }
-        Ok((held > 0)
-            .then(|| format!("{held} held down, left as they are; bring them back with `mesh start`")))
+        Ok((stopped > 0)
+            .then(|| format!("{stopped} held down, left as they are; bring them back with `mesh start`")))
     }
 
-    /// Brings the number of replicas to what is asked; the highest numbers leave first.
+    /// Sets the number of replicas; those with the highest numbers are stopped first.
     pub(crate) async fn scale(&self, name: &str, replicas: u32) -> Outcome {
         let (change_lock, scalable) =
             self.with_group(name, |group| (group.change_lock.clone(), group.definition.scalable))?;
@@ -70,16 +70,16 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// Starts a successor, waits until it serves, lets it take the number, and sees the old one off.
+    /// Starts a successor, waits until it is ready, gives it the replica number and stops the old one.
     async fn replace(&self, name: &str, old: &Member) -> Result<(), String> {
         let successor =
             self.start_member(name, old.replica, Role::Successor).map_err(|error| error.to_string())?;
         let deadline = Instant::now() + READY_DEADLINE;
         let serves = successor.process.wait_until(deadline, |state| state.ready || state.gone).await;
-        let takes_over = serves && !successor.process.state().gone && !old.process.is_held();
+        let takes_over = serves && !successor.process.state().gone && !old.process.is_stopped();
         if !takes_over {
             self.retire(name, &successor).await;
-            if old.process.is_held() {
+            if old.process.is_stopped() {
                 return Ok(());
             }
             return Err(format!(
@@ -92,11 +92,11 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Stops a member and takes it off the table. It stays listed as leaving meanwhile, so that a shutdown
-    /// finds it.
+    /// Stops a member and removes it from the table. Until it has ended it is listed as leaving, so that a
+    /// shutdown includes it.
     async fn retire(&self, name: &str, member: &Member) {
         let grace = member.process.grace();
-        // An error means that the mesh is being stopped, which dismisses everybody.
+        // An error means that the mesh is being stopped, which stops all members anyway.
         let _ = self.with_group(name, |group| set_role(group, member, Role::Leaving));
         member.process.set_desired(DesiredState::Gone(Instant::now() + grace));
         member.process.wait_until(Instant::now() + grace + STOP_SLACK, |state| state.gone).await;
@@ -119,11 +119,11 @@ fn same(one: &Member, other: &Member) -> bool {
     std::sync::Arc::ptr_eq(&one.process, &other.process)
 }
 
-/// Stops a process that can have no successor beside it, and starts it again.
+/// Stops a process that cannot run twice at the same time, and starts it again.
 async fn restart_in_place(member: &Member) -> Result<(), String> {
-    member.process.set_desired(DesiredState::Held);
+    member.process.set_desired(DesiredState::Stopped);
     let deadline = Instant::now() + member.process.grace() + STOP_SLACK;
-    let down = member.process.wait_until(deadline, |state| state.held || state.gone).await;
+    let down = member.process.wait_until(deadline, |state| state.stopped || state.gone).await;
     member.process.set_desired(DesiredState::Running);
     let deadline = Instant::now() + READY_DEADLINE;
     let serves = down && member.process.wait_until(deadline, |state| state.ready || state.gone).await;

@@ -1,6 +1,6 @@
-//! The workloads of the mesh and what each of them needs: one row each.
+//! The services of the mesh and what each of them needs: one row each.
 //!
-//! Comes in: where the servers are. Goes out: groups for the supervisor. A new service is one row of
+//! Comes in: the addresses of the servers. Goes out: groups for the supervisor. A new service is one row of
 //! [`SERVICES`].
 
 use std::{
@@ -21,16 +21,16 @@ use crate::{
     supervisor::{Group, Tier},
 };
 
-/// Something that a service is given.
+/// Something that a service needs, passed on as variables or sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// The bus and the file with its credentials.
     Bus,
     /// The database.
     Database,
-    /// Where history segments lie.
+    /// The store of history segments.
     History,
-    /// The consensus node's RPC; without it there is nothing to do.
+    /// The consensus node's RPC; without one the service does not run.
     Node,
     /// The consensus node's RPC, when there is one.
     NodeIfAny,
@@ -43,9 +43,9 @@ pub enum Need {
 pub struct Service {
     /// The name.
     pub name: &'static str,
-    /// When it stops.
+    /// Its tier, which orders the shutdown.
     pub tier: Tier,
-    /// What it is given.
+    /// What it needs.
     pub needs: &'static [Need],
 }
 
@@ -58,7 +58,7 @@ pub const SERVICES: &[Service] = &[
     Service { name: "export", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::History] },
 ];
 
-/// Those that can run: some only where there is a consensus node.
+/// The services that can run: some need a consensus node.
 pub fn runnable(has_node: bool) -> impl Iterator<Item = &'static Service> {
     SERVICES.iter().filter(move |service| has_node || !service.needs.contains(&Need::Node))
 }
@@ -68,18 +68,18 @@ pub fn find(name: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|service| service.name == name)
 }
 
-/// How long a service may take to end what it is doing when it is asked to stop.
+/// How long a service may take to finish running requests after SIGTERM, seconds.
 pub const GRACE_S: u64 = 10;
 
-/// The listening sockets of the edge. They belong to the launcher, so that a connection made while no replica
-/// runs waits for the next one.
+/// The listening sockets of the edge. The launcher owns them, so that a connection made while no replica runs
+/// waits in the backlog for the next one.
 #[derive(Clone, Debug)]
 pub struct Sockets {
-    /// The descriptors, by the names under which they are handed on.
+    /// The descriptors with their names in `LISTEN_FDNAMES`.
     pub inherited: Vec<(String, Arc<OwnedFd>)>,
-    /// Where HTTP is answered.
+    /// The address of HTTP.
     pub http: SocketAddr,
-    /// Where gRPC is answered.
+    /// The address of gRPC.
     pub grpc: SocketAddr,
 }
 
@@ -103,18 +103,18 @@ fn listen(address: SocketAddr) -> Result<(Arc<OwnedFd>, SocketAddr), (SocketAddr
     open().map_err(|error| (address, error))
 }
 
-/// What the services of one mesh have around them.
+/// The environment of the services of one mesh.
 #[derive(Clone, Debug)]
 pub struct ServiceEnvironment {
     /// The home of the mesh.
     pub home: Home,
     /// The folder with the services' binaries.
     pub binaries: PathBuf,
-    /// Where the bus is; every service is its own user there.
+    /// The bus; every service is its own user there.
     pub bus: Bus,
-    /// Where the database is; every service is its own user there.
+    /// The database; every service is its own user there.
     pub database: Database,
-    /// Where the RPC of the consensus node is, when there is one.
+    /// The URL of the consensus node's RPC, when there is one.
     pub node_url: Option<String>,
     /// The sockets of the edge.
     pub sockets: Sockets,
@@ -146,7 +146,7 @@ impl ServiceEnvironment {
         .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
         .env("MESH_ADMIN_ADDRESS_FILE", address_file.to_string_lossy())
         .env("MESH_STOP_GRACE_S", GRACE_S.to_string());
-        // A service ends by itself when its grace is over; the kill is for one that does not.
+        // 500 ms longer than the service's own limit, so that only a hanging one is killed.
         spec.grace = std::time::Duration::from_millis(GRACE_S * 1000 + 500);
         for need in service.needs {
             match need {
@@ -154,7 +154,7 @@ impl ServiceEnvironment {
                 Need::Database => {
                     spec = spec.env("MESH_DATABASE_URL", self.database.url_of(service.name));
                 }
-                // Segments lie in the folder `segments` of what is named here.
+                // Segments are in the folder `segments` below this root.
                 Need::History => spec = spec.env("MESH_HISTORY_URL", self.home.root().to_string_lossy()),
                 Need::Node | Need::NodeIfAny => {
                     if let Some(url) = &self.node_url {

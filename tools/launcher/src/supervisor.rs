@@ -1,7 +1,7 @@
-//! Every process of one mesh: started in order, kept alive, held down, counted up and down, stopped in order.
+//! Supervises the processes of one mesh: starts, restarts, stops and scales them; shuts down in tier order.
 //!
-//! Comes in: groups of like processes, and the requests of a command line. Goes out: rows of what runs. Each
-//! process has a task of its own; here is only the table of them, which is never locked across a wait.
+//! Comes in: groups of equal processes, and the requests of a command line. Goes out: a table of the running
+//! processes. Each process has a task of its own; this file has the table, never locked across an await.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -16,30 +16,30 @@ use crate::{
     restart::RestartRule,
 };
 
-/// How long a process may take to be ready before one says that it is not.
+/// How long a process may take to be ready before a request fails.
 pub const READY_DEADLINE: Duration = Duration::from_secs(30);
-/// How long `start` waits for readiness; what comes later comes without being waited for.
+/// How long `start` waits for readiness; a process that takes longer starts in the background.
 const START_WAIT: Duration = Duration::from_secs(10);
-/// What a stop may take beyond the grace of the process: the kill, and the reaping.
+/// How long a stop may take beyond the grace of the process, for the kill and the reaping.
 pub(crate) const STOP_SLACK: Duration = Duration::from_secs(2);
 
-/// When a group stops; a smaller one goes first.
+/// The order of a shutdown; a smaller tier stops first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// What takes requests from outside.
+    /// Takes requests from outside.
     Front,
     /// The other services.
     Service,
-    /// What decides blocks.
+    /// The consensus node.
     Node,
-    /// What a node of another make leans on.
+    /// The application of a CometBFT node.
     Application,
-    /// What the others lean on.
+    /// PostgreSQL and nats-server.
     Server,
 }
 
-/// By when each tier has to be gone, counted from the beginning of a shutdown. A front that lets a long
-/// answer end leaves less to those behind it, who by then have nobody left to answer.
+/// The deadline of each tier, counted from the beginning of a shutdown. A front that takes long to finish an
+/// answer leaves less time to the tiers behind it, which have no requests left by then.
 const SHUTDOWN_PLAN: [(Tier, Duration); 5] = [
     (Tier::Front, Duration::from_millis(10_300)),
     (Tier::Service, Duration::from_millis(11_800)),
@@ -48,19 +48,19 @@ const SHUTDOWN_PLAN: [(Tier, Duration); 5] = [
     (Tier::Server, Duration::from_millis(13_800)),
 ];
 
-/// Makes the specification of one replica in one of its generations. Two generations of a replica run side by
-/// side during a rolling restart and must not share files.
+/// Makes the specification of a replica (first argument) in a generation (second). Two generations of a
+/// replica run at the same time during a rolling restart and must not share files.
 pub type MakeReplicaSpec = Box<dyn Fn(u32, u64) -> ReplicaSpec + Send + Sync>;
 
 /// Processes of one name.
 pub struct Group {
     /// The name.
     pub name: String,
-    /// When it stops.
+    /// Its place in the order of a shutdown.
     pub tier: Tier,
-    /// Whether there may be any number of replicas, and a successor beside its predecessor.
+    /// Whether there may be any number of replicas, and a successor before its predecessor has ended.
     pub scalable: bool,
-    /// What each replica is.
+    /// Makes the specification of each replica.
     pub replica_spec: MakeReplicaSpec,
 }
 
@@ -73,13 +73,13 @@ impl fmt::Debug for Group {
 /// Why a group did not become ready.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
-    /// A process ends with the exit code of wrong configuration; starting it again would not help.
+    /// A process ends with exit code 64, wrong configuration; starting it again would not help.
     #[error("{0} refuses its configuration")]
     Misconfigured(String),
-    /// It died again and again.
+    /// It died five times before it was ready.
     #[error("{0} keeps dying before it is ready")]
     Dying(String),
-    /// The time is over.
+    /// The deadline has passed.
     #[error("{0} did not become ready within {1:?}")]
     Late(String, Duration),
     /// The mesh is being stopped.
@@ -99,10 +99,10 @@ impl NotReady {
 
 /// Exit code of a process whose configuration is wrong.
 const MISCONFIGURED: i32 = 64;
-/// As many deaths, some six seconds by the restart rule, are no hiccup.
+/// The number of deaths after which readiness is given up: some six seconds by the restart rule.
 const TOO_MANY_DEATHS: u64 = 5;
 
-/// The processes of one mesh. Clones share them; when the last clone goes, all are killed.
+/// The processes of one mesh. Clones share them; dropping the last clone kills all.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     shared: Arc<Shared>,
@@ -122,12 +122,12 @@ struct Table {
     closing: bool,
 }
 
-/// A group and who is in it.
+/// A group and its members.
 #[derive(Debug)]
 pub(crate) struct ActiveGroup {
     pub(crate) definition: Arc<Group>,
     pub(crate) members: Vec<Member>,
-    /// Held by whoever changes the members, one at a time.
+    /// Serialises changes of the members.
     pub(crate) change_lock: Arc<AsyncMutex<()>>,
     generations: u64,
 }
@@ -140,19 +140,19 @@ pub(crate) struct Member {
     pub(crate) process: Arc<ManagedProcess>,
 }
 
-/// What a member is there for.
+/// The role of a member in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It is the replica of its number.
+    /// The current replica of its number.
     Serving,
-    /// It will be, once it is ready.
+    /// Becomes the current replica once it is ready.
     Successor,
-    /// It was, and is finishing.
+    /// Was the current replica and is stopping.
     Leaving,
 }
 
 impl ActiveGroup {
-    /// The processes that count, by their number.
+    /// The members with the role [`Role::Serving`], by replica number.
     pub(crate) fn serving(&self) -> Vec<Member> {
         let mut members: Vec<Member> =
             self.members.iter().filter(|member| member.role == Role::Serving).cloned().collect();
@@ -162,14 +162,14 @@ impl ActiveGroup {
 }
 
 impl Supervisor {
-    /// Begins with no process.
+    /// A supervisor without processes.
     pub fn new(rule: RestartRule) -> Result<Self, reqwest::Error> {
         let table = Mutex::new(Table::default());
         let shutdown_asked = tokio::sync::Notify::new();
         Ok(Self { shared: Arc::new(Shared { table, rule, client: ready::client()?, shutdown_asked }) })
     }
 
-    /// Starts the replicas of a group and keeps them from now on.
+    /// Starts the replicas of a group and supervises them from now on.
     pub fn add(&self, group: Group, replicas: u32) -> Result<(), NotReady> {
         let name = group.name.clone();
         let group = ActiveGroup {
@@ -185,7 +185,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Waits until every replica of the groups has served.
+    /// Waits until every replica of the groups is ready; `limit` bounds the wait.
     pub async fn ready(&self, names: &[&str], limit: Duration) -> Result<(), NotReady> {
         let deadline = Instant::now() + limit;
         let members: Vec<Member> = {
@@ -234,7 +234,7 @@ impl Supervisor {
             .collect()
     }
 
-    /// Tells of each group how many of its replicas serve, and how many there are.
+    /// Name, number of ready replicas and number of replicas of each group.
     pub fn standing(&self) -> Vec<(String, usize, usize)> {
         let standing = |group: &ActiveGroup| {
             let members = group.serving();
@@ -244,7 +244,7 @@ impl Supervisor {
         self.table().groups.iter().map(standing).collect()
     }
 
-    /// Does what a command line asks.
+    /// Handles a request of a command line.
     pub async fn answer(&self, request: Request) -> Answer {
         let done = match request {
             Request::Ps => return Answer::Rows { rows: self.rows() },
@@ -252,8 +252,8 @@ impl Supervisor {
                 Ok(variables) => return Answer::Environment { variables },
                 Err(reason) => Err(reason),
             },
-            Request::Stop { name, replica } => self.hold(&name, replica).await,
-            Request::Start { name, replica } => self.release(&name, replica).await,
+            Request::Stop { name, replica } => self.stop_replicas(&name, replica).await,
+            Request::Start { name, replica } => self.start_replicas(&name, replica).await,
             Request::Restart { name } => self.restart(&name).await,
             Request::Scale { name, replicas } => self.scale(&name, replicas).await,
             Request::Shutdown => {
@@ -267,12 +267,12 @@ impl Supervisor {
         }
     }
 
-    /// Waits until a command line asks to stop the whole mesh.
+    /// Waits until a command line requests a shutdown.
     pub async fn shutdown_asked(&self) {
         self.shared.shutdown_asked.notified().await;
     }
 
-    /// The variables of ours that a process of this name is started with.
+    /// The `MESH_*` variables of the processes of this name.
     fn environment(&self, name: &str) -> Result<Vec<(String, String)>, String> {
         let spec = self.with_group(name, |group| (group.definition.replica_spec)(0, 0).spec)?;
         let inherited = std::env::vars_os()
@@ -281,14 +281,14 @@ impl Supervisor {
         Ok(inherited.chain(spec.env).filter(|(name, _)| name.starts_with("MESH_")).collect())
     }
 
-    /// Holds processes down until they are released.
-    async fn hold(&self, name: &str, replica: Option<u32>) -> Result<Option<String>, String> {
+    /// Stops processes until [`Self::start_replicas`].
+    async fn stop_replicas(&self, name: &str, replica: Option<u32>) -> Result<Option<String>, String> {
         let members = self.named(name, replica)?;
-        if members.iter().all(|member| member.process.is_held()) {
+        if members.iter().all(|member| member.process.is_stopped()) {
             return Ok(Some(format!("{name} is held down already")));
         }
-        members.iter().for_each(|member| member.process.set_desired(DesiredState::Held));
-        let down = |state: &ProcessState| state.held || state.gone;
+        members.iter().for_each(|member| member.process.set_desired(DesiredState::Stopped));
+        let down = |state: &ProcessState| state.stopped || state.gone;
         for member in &members {
             let deadline = Instant::now() + member.process.grace() + STOP_SLACK;
             if !member.process.wait_until(deadline, down).await {
@@ -298,10 +298,10 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// Brings back what was held down.
-    async fn release(&self, name: &str, replica: Option<u32>) -> Result<Option<String>, String> {
+    /// Starts processes that [`Self::stop_replicas`] stopped.
+    async fn start_replicas(&self, name: &str, replica: Option<u32>) -> Result<Option<String>, String> {
         let members = self.named(name, replica)?;
-        if !members.iter().any(|member| member.process.is_held()) {
+        if !members.iter().any(|member| member.process.is_stopped()) {
             return Ok(Some(format!("{name} was not held down")));
         }
         members.iter().for_each(|member| member.process.set_desired(DesiredState::Running));
@@ -314,7 +314,7 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// Stops everything in order, within some 14 seconds, and returns when nothing is left.
+    /// Stops all processes in tier order, within some 14 seconds, and returns when all have ended.
     pub async fn shutdown(&self) {
         let begun = Instant::now();
         self.table().closing = true;
@@ -347,7 +347,7 @@ impl Supervisor {
         Ok(member)
     }
 
-    /// Looks a group up, and lets the caller do something short with it.
+    /// Calls a function with a group under the table's lock; it must be short.
     pub(crate) fn with_group<T>(
         &self,
         name: &str,

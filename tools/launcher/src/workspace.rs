@@ -1,4 +1,4 @@
-//! Where this program stands: inside a checkout with its sources, or installed somewhere.
+//! Finds out whether this program runs from a checkout with its sources, or is installed.
 //!
 //! Comes in: the path of the running program and the current folder. Goes out: the root of the workspace,
 //! and the folder and profile into which its binaries are built.
@@ -26,7 +26,7 @@ pub fn root() -> Option<PathBuf> {
     [program, current].into_iter().flatten().find_map(|start| above(&start))
 }
 
-/// Says where the running program was built, or nothing when it is not in a target folder of cargo.
+/// Where the running program was built; `None` when it is not in a cargo target folder.
 pub fn build_location(program: &Path) -> Option<BuildLocation> {
     let folder = program.parent()?;
     let target = folder.parent()?;
@@ -68,10 +68,10 @@ mod tests {
         fs::create_dir_all(target.join("debug")).unwrap();
         fs::write(target.join("CACHEDIR.TAG"), "").unwrap();
         fs::write(target.join("debug/.cargo-lock"), "").unwrap();
-        let place = build_location(&target.join("debug/mesh")).unwrap();
-        assert_eq!(place.root, folder.path());
-        assert_eq!(place.target, target);
-        assert_eq!(place.profile, "dev");
+        let location = build_location(&target.join("debug/mesh")).unwrap();
+        assert_eq!(location.root, folder.path());
+        assert_eq!(location.target, target);
+        assert_eq!(location.profile, "dev");
     }
 
     #[test]

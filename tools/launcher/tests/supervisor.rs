@@ -31,9 +31,9 @@ impl Scene {
         Self::in_folder(|folder| folder.to_owned())
     }
 
-    fn in_folder(place: impl FnOnce(&Path) -> std::path::PathBuf) -> Self {
+    fn in_folder(root: impl FnOnce(&Path) -> std::path::PathBuf) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(place(folder.path())).unwrap();
+        let home = Home::at(root(folder.path())).unwrap();
         home.create().unwrap();
         mesh_chassis::install_tls_provider();
         Self { folder, home, supervisor: Supervisor::new(RULE).unwrap() }
@@ -139,7 +139,7 @@ async fn a_child_that_keeps_dying_is_started_ever_more_slowly() {
 }
 
 #[tokio::test]
-async fn what_is_held_stays_down_until_it_is_started() {
+async fn a_stopped_process_stays_down_until_it_is_started() {
     let scene = Scene::new();
     scene.add("worker", Tier::Service, 2, WAITS);
     let before = scene.rows_when(|rows| rows.len() == 2).await;

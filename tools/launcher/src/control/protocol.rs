@@ -1,21 +1,21 @@
-//! What a command line asks of a running mesh, and what the mesh answers: one JSON line each.
+//! Requests of a command line to a running mesh, and the answers: one JSON line each.
 
 use serde::{Deserialize, Serialize};
 
-/// What a command line asks of a running mesh.
+/// A request of a command line to a running mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask", deny_unknown_fields)]
 pub enum Request {
     /// Lists the processes.
     Ps,
-    /// Holds one replica down, or all replicas of a name.
+    /// Stops one replica, or all replicas of a name, until `Start`.
     Stop {
         /// The process's name.
         name: String,
         /// The replica, or all.
         replica: Option<u32>,
     },
-    /// Brings back what was held down.
+    /// Starts processes that `Stop` stopped.
     Start {
         /// The process's name.
         name: String,
@@ -31,10 +31,10 @@ pub enum Request {
     Scale {
         /// The service's name.
         name: String,
-        /// How many there shall be.
+        /// The desired number of replicas.
         replicas: u32,
     },
-    /// Asks for the variables that a service is given, so that a command does as its replicas do.
+    /// Asks for the variables of a service, so that a command can use the configuration of its replicas.
     Environment {
         /// The service's name.
         name: String,
@@ -48,15 +48,15 @@ pub enum Request {
 pub struct Row {
     /// The process's name.
     pub service: String,
-    /// Its number among its like, from 0.
+    /// Its replica number, from 0.
     pub replica: u32,
     /// Its process id.
     pub pid: u32,
-    /// The base of its admin address, when it has one and has said it.
+    /// The base URL of its admin port, when it has one and has written it.
     pub admin: Option<String>,
 }
 
-/// What a running mesh answers.
+/// An answer of a running mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum Answer {
@@ -72,7 +72,7 @@ pub enum Answer {
     },
     /// It is done.
     Done {
-        /// What a person may want to know besides.
+        /// A remark for the user.
         note: Option<String>,
     },
     /// It was not done.

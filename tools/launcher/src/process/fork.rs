@@ -1,5 +1,5 @@
-//! How children come into being so that they die with us: on Linux the kernel is asked to kill them, and the
-//! thread that forks them lives as long as this process.
+//! Forks children so that they die with this process: on Linux by the parent-death signal, sent when the
+//! forking thread ends; therefore that thread lives as long as this process.
 
 #[cfg(target_os = "linux")]
 use std::os::unix::process::CommandExt;
@@ -10,13 +10,13 @@ use std::{
     thread,
 };
 
-/// Has the kernel kill the child when this process ends, however it ends.
+/// Makes the kernel kill the child when this process ends in any way.
 #[cfg(target_os = "linux")]
 pub(super) fn die_with_parent(command: &mut Command) {
     let parent = rustix::process::getpid();
     let arm = move || {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-        // The parent may have died before the signal was armed.
+        // The parent may have died before the signal was set.
         match rustix::process::getppid() == Some(parent) {
             true => Ok(()),
             false => Err(rustix::io::Errno::SRCH.into()),
@@ -30,7 +30,7 @@ pub(super) fn die_with_parent(command: &mut Command) {
     }
 }
 
-/// Other systems have nothing of the kind.
+/// Other systems have no parent-death signal.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn die_with_parent(_: &mut Command) {}
 
@@ -50,7 +50,7 @@ pub(super) fn spawn_on_permanent_thread(command: Command) -> io::Result<Child> {
                 let _ = reply.send(command.spawn());
             }
         };
-        // Without a thread the receiver is dropped and every order is answered by the error below.
+        // When the thread cannot start, the receiver is dropped and every request gets the error below.
         let _ = thread::Builder::new().name("spawn".into()).spawn(spawn_all);
         orders
     });

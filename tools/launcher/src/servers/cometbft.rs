@@ -1,5 +1,5 @@
-//! A private CometBFT: one validator without peers over an application on this machine. Its folder, how to
-//! start it and where it stands.
+//! A private CometBFT: one validator without peers over an application on this machine. Its folder, its
+//! process specification and its height.
 
 use std::{
     ffi::OsString,
@@ -15,14 +15,14 @@ use tokio::{process::Command, time::timeout};
 use super::{ServerError, files};
 use crate::process::ProcessSpec;
 
-/// What `go install` makes the program of; any 0.38 will do.
+/// The package for `go install`; the mesh works with any 0.38.
 pub const COMETBFT_PACKAGE: &str = "github.com/cometbft/cometbft/cmd/cometbft@v0.38.19";
 
 /// The program's name.
 const NAME: &str = "cometbft";
-/// What makes the folder takes this long on a busy machine.
+/// Timeout of `cometbft init`, long enough for a busy machine.
 const INIT_WITHIN: Duration = Duration::from_secs(30);
-/// A request with a transaction of 1 MiB in base64 fits.
+/// Limit of a request, bytes: a transaction of 1 MiB in base64 fits.
 const BODY_BYTES: u32 = 2 << 20;
 const BLOCK_BYTES: u32 = 4 << 20;
 
@@ -33,43 +33,43 @@ pub struct Genesis {
     pub chain_id: String,
     /// The height of its first block.
     pub initial_height: u64,
-    /// The hash of the block before, which somebody else has made; may be empty.
+    /// The hash of the block before the first one, made by another node; may be empty.
     pub previous_hash: String,
 }
 
-/// How a node is run; may be another each time.
+/// Run-time settings of a node; they may differ between two starts.
 #[derive(Clone, Debug)]
 pub struct CometbftSettings {
-    /// Where its RPC answers. The port has to be free, or reserved by a socket that listens to nobody.
+    /// The address of its RPC. The port has to be free, or reserved by a socket that does not listen.
     pub rpc: SocketAddr,
-    /// Where its application listens.
+    /// The address of its application.
     pub application: SocketAddr,
-    /// The pause after a block, which is most of the time between two.
+    /// The commit timeout, the largest part of the time between two blocks.
     pub pause: Duration,
     /// Further variables, such as `CMT_MEMPOOL_SIZE`: each key of its configuration has one.
     pub env: Vec<(String, String)>,
 }
 
-/// A folder of CometBFT's.
+/// The home folder of a CometBFT.
 #[derive(Clone, Debug)]
 pub struct Cometbft {
     program: PathBuf,
     folder: PathBuf,
 }
 
-/// Says how to get CometBFT.
+/// The advice on how to install CometBFT.
 pub fn how_to_get_cometbft() -> String {
     format!("install it with `go install {COMETBFT_PACKAGE}` and put its folder on the PATH")
 }
 
-/// Where it is installed beneath a target folder of cargo: another release, another folder.
+/// The folder below a cargo target folder into which it is installed; its name contains the release.
 pub fn cometbft_folder(target: &Path) -> PathBuf {
     let version = COMETBFT_PACKAGE.rsplit('@').next().unwrap_or_default();
     target.join(format!("{NAME}-{version}"))
 }
 
 impl Cometbft {
-    /// The chain of a folder; nothing where there is none, or one that cannot be read.
+    /// The genesis of a folder; `None` when there is none or it cannot be read.
     pub fn chain_of(folder: &Path) -> Option<Genesis> {
         let text = std::fs::read(genesis_file(folder)).ok()?;
         let genesis: Value = serde_json::from_slice(&text).ok()?;
@@ -80,7 +80,7 @@ impl Cometbft {
         })
     }
 
-    /// Takes up the folder that is there, or makes one for a chain. It is there whole or not at all.
+    /// Uses the existing folder, or creates one for a chain, atomically by a rename.
     pub async fn prepare(
         program: &Path,
         folder: &Path,
@@ -103,7 +103,7 @@ impl Cometbft {
         Ok(cometbft)
     }
 
-    /// How to start it.
+    /// The process specification.
     pub fn spec(&self, log: &Path, settings: &CometbftSettings) -> ProcessSpec {
         let CometbftSettings { rpc, application, pause, env } = settings;
         let mut spec = ProcessSpec::new(NAME, &self.program, log)
@@ -114,7 +114,7 @@ impl Cometbft {
             .env("CMT_RPC_LADDR", format!("tcp://{rpc}"))
             .env("CMT_RPC_MAX_BODY_BYTES", BODY_BYTES.to_string())
             .env("CMT_MONIKER", "mesh")
-            // Nobody is looked for, nobody gets in.
+            // No peers: nothing is dialled and nothing can connect from outside.
             .env("CMT_P2P_LADDR", "tcp://127.0.0.1:0")
             .env("CMT_P2P_PEX", "false")
             .env("CMT_P2P_MAX_NUM_INBOUND_PEERS", "0")
@@ -131,8 +131,7 @@ impl Cometbft {
     }
 }
 
-/// Where a node stands, by its RPC: its newest height, 0 before the first block. Nothing when it does not
-/// answer.
+/// The newest height of a node by its RPC, 0 before the first block; `None` when it does not answer.
 pub async fn cometbft_height(rpc: SocketAddr) -> Option<u64> {
     let client = crate::ready::client().ok()?;
     let answer: Value = client.get(format!("http://{rpc}/status")).send().await.ok()?.json().await.ok()?;
@@ -167,7 +166,7 @@ async fn init(program: &Path, folder: &Path, log: &Path) -> Result<(), ServerErr
     }
 }
 
-/// Makes of the usual genesis that of a chain, with this node as its one validator.
+/// Rewrites the default genesis file for a chain, with this node as its only validator.
 fn write_genesis(file: &Path, genesis: &Genesis) -> std::io::Result<()> {
     let mut document: Value = serde_json::from_slice(&std::fs::read(file)?)?;
     document["chain_id"] = json!(genesis.chain_id);

@@ -1,4 +1,4 @@
-//! The small files beside a private server: its kept port, its secrets, the end of its log.
+//! The small files of a private server: its port, its secrets, the end of its log.
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,8 +12,8 @@ use rand::Rng;
 
 use super::ServerError;
 
-/// Ports that are tried first. They lie below what systems hand out to outgoing connections, so that none
-/// takes the port of a server that is being restarted.
+/// Ports that are tried first. They are below the ephemeral range, so that no outgoing connection takes the
+/// port of a server during its restart.
 const PRIVATE_PORTS: std::ops::Range<u16> = 20_000..32_000;
 const PORT_ATTEMPTS: usize = 64;
 
@@ -22,10 +22,10 @@ pub(super) fn make_folder(path: &Path) -> Result<(), ServerError> {
     fs::create_dir_all(path).map_err(ServerError::file(path))
 }
 
-/// Returns the port kept in `file` when it is still free, or chooses a free one and keeps that.
+/// Returns the port stored in `file` when it is still free, or chooses a free one and stores it.
 pub(super) fn persistent_port(file: &Path) -> Result<u16, ServerError> {
-    let kept = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
-    if let Some(port) = kept.filter(|port| is_free(*port)) {
+    let stored = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
+    if let Some(port) = stored.filter(|port| is_free(*port)) {
         return Ok(port);
     }
     let port = free_port().map_err(ServerError::file(file))?;
@@ -37,10 +37,10 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// A port that nobody has, of those that systems do not hand out themselves.
+/// A free port, if possible below the ephemeral range. Another process may take it before it is used.
 ///
 /// # Errors
-/// When this machine has none at all.
+/// This machine has no free port.
 pub fn free_port() -> std::io::Result<u16> {
     let mut random = rand::rng();
     for _ in 0..PORT_ATTEMPTS {
@@ -52,22 +52,22 @@ pub fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// Returns the secret kept in `file`, or makes one up and keeps it, readable by the owner only.
+/// Returns the secret stored in `file`, or makes one and stores it, readable by the owner only.
 pub(super) fn persistent_secret(file: &Path) -> Result<String, ServerError> {
-    let kept = fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default();
-    if !kept.is_empty() {
-        return Ok(kept);
+    let stored = fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default();
+    if !stored.is_empty() {
+        return Ok(stored);
     }
     let secret = make_secret();
     write_private(file, &format!("{secret}\n"))?;
     Ok(secret)
 }
 
-/// Returns the password in the one line `user:password` kept in `file`, or makes one up and keeps it,
-/// readable by the owner only.
+/// Returns the password in the one line `user:password` of `file`, or makes one and stores it, readable by
+/// the owner only.
 pub(super) fn persistent_credentials(file: &Path, user: &str) -> Result<String, ServerError> {
-    let kept = fs::read_to_string(file).unwrap_or_default();
-    match kept.trim().split_once(':') {
+    let stored = fs::read_to_string(file).unwrap_or_default();
+    match stored.trim().split_once(':') {
         Some((name, password)) if name == user && !password.is_empty() => Ok(password.to_owned()),
         _ => {
             let password = make_secret();
@@ -82,7 +82,7 @@ fn make_secret() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a file that only its owner may read, whole or not at all.
+/// Writes a file atomically, readable by its owner only.
 pub(super) fn write_private(file: &Path, text: &str) -> Result<(), ServerError> {
     let fresh = file.with_extension("new");
     let write = || {

@@ -1,4 +1,4 @@
-//! Where PostgreSQL and nats-server are on this machine.
+//! Finds the programs of PostgreSQL, nats-server and CometBFT on this machine.
 
 use std::{
     collections::BTreeSet,
@@ -66,7 +66,7 @@ pub fn find_nats() -> Option<PathBuf> {
         .find(|file| is_program(file))
 }
 
-/// Finds CometBFT: on the `PATH`, or where `mesh test` installs it beneath a target folder of cargo.
+/// Finds CometBFT: on the `PATH`, or where `mesh test` installs it below a cargo target folder.
 pub fn find_cometbft() -> Option<PathBuf> {
     let program = env::current_exe().unwrap_or_default();
     let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
@@ -89,8 +89,8 @@ fn installed_elsewhere() -> Vec<PostgresPrograms> {
     folders.iter().filter_map(|folder| programs_in(folder)).collect()
 }
 
-/// Takes both programs from the folder in which the server really is: links to them from elsewhere may lead
-/// to two different versions.
+/// Takes both programs from the folder of the resolved server link, because links in `folder` may lead to two
+/// different versions.
 fn programs_in(folder: &Path) -> Option<PostgresPrograms> {
     let postgres = folder.join("postgres");
     if !is_program(&postgres) {
@@ -106,9 +106,9 @@ fn programs_in(folder: &Path) -> Option<PostgresPrograms> {
     (major >= OLDEST_POSTGRES).then_some(PostgresPrograms { major, initdb, postgres })
 }
 
-/// Reads `postgres (PostgreSQL) 15.18 (Debian …)`, also `17beta1`.
-fn major_version(said: &str) -> Option<u32> {
-    let number = said.split("(PostgreSQL)").nth(1)?.trim_start();
+/// Parses the major version of `postgres (PostgreSQL) 15.18 (Debian …)`, also of `17beta1`.
+fn major_version(output: &str) -> Option<u32> {
+    let number = output.split("(PostgreSQL)").nth(1)?.trim_start();
     let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
     number[..digits].parse().ok()
 }
@@ -125,8 +125,8 @@ mod tests {
         fs::create_dir_all(folder).unwrap();
         let names: &[&str] = if with_initdb { &["postgres", "initdb"] } else { &["postgres"] };
         for name in names {
-            // A shell does the writing: were the file open in this process, a child forked by another test at
-            // that moment would make it "busy".
+            // Written by a shell: with the file open in this process, a child forked by another test could
+            // inherit it, and running it would fail with ETXTBSY.
             let write = "printf '#!/bin/sh\\necho \"postgres (PostgreSQL) %s\"\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"";
             let mut shell = Command::new("/bin/sh");
             assert!(

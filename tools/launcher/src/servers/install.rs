@@ -1,5 +1,4 @@
-//! Installing what is missing: Debian packages through apt-get, where that is possible without asking
-//! anybody.
+//! Installs missing Debian packages by apt-get, where that is possible without a password.
 
 use std::{
     fs::OpenOptions,
@@ -15,15 +14,15 @@ use super::{
 
 const INSTALL_ON_DEBIAN: &str = include_str!("install-debian.sh");
 
-/// How this process can become root for an installation.
+/// How this process gets root rights for an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rights {
     Root,
     Sudo,
 }
 
-/// Finds PostgreSQL 15 or later, installing it when it is missing. `progress` is told about steps that take
-/// time; what the package manager says goes to `log`.
+/// Finds PostgreSQL 15 or later, installing it when it is missing. `progress` is called with a message before
+/// slow steps; the output of the package manager goes to `log`.
 pub async fn find_or_install_postgres(
     log: &Path,
     progress: &(dyn Fn(&str) + Send + Sync),
@@ -50,7 +49,7 @@ pub async fn find_or_install_nats(
     find_nats().ok_or_else(|| missing("nats-server", "nats-server", failure))
 }
 
-/// The sentence that says what to do; it names both ways out.
+/// The error message, which names both alternatives: apt-get and docker compose.
 fn missing(what: &str, package: &str, failure: Option<String>) -> ServerError {
     let why = failure.unwrap_or_else(|| "what the package manager offers is too old".into());
     ServerError::Missing(format!(
@@ -60,7 +59,7 @@ fn missing(what: &str, package: &str, failure: Option<String>) -> ServerError {
     ))
 }
 
-/// Installs one package; the error says why not, as a clause of a sentence.
+/// Installs one package. The error is the reason, as a clause.
 async fn install(package: &'static str, log: &Path) -> Result<(), String> {
     let log = log.to_owned();
     tokio::task::spawn_blocking(move || install_now(package, &log)).await.map_err(|gone| gone.to_string())?
@@ -85,8 +84,8 @@ fn install_now(package: &str, log: &Path) -> Result<(), String> {
             sudo
         }
     };
-    // In a process group of its own and writing to a file, it finishes and cleans up after itself even when
-    // we are interrupted: a package manager should not be killed half way.
+    // In a process group of its own and with output to a file, so that it finishes even when this process is
+    // interrupted: a killed package manager leaves packages half installed.
     command.args(["-c", INSTALL_ON_DEBIAN, "install", package]).process_group(0);
     let status = command.stdin(Stdio::null()).stdout(output).stderr(errors).status();
     match status.map_err(|error| error.to_string())? {
@@ -113,10 +112,14 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_in_one_sentence_with_both_ways_out() {
-        let said = missing("nats-server", "nats-server", Some("there is no apt-get here".into())).to_string();
-        assert!(said.starts_with("nats-server is not on this machine"), "{said}");
-        assert!(said.contains("apt-get install nats-server") && said.contains("docker compose up"), "{said}");
-        assert!(!said.contains('\n') && !said.ends_with('.'), "{said}");
+        let message =
+            missing("nats-server", "nats-server", Some("there is no apt-get here".into())).to_string();
+        assert!(message.starts_with("nats-server is not on this machine"), "{message}");
+        assert!(
+            message.contains("apt-get install nats-server") && message.contains("docker compose up"),
+            "{message}"
+        );
+        assert!(!message.contains('\n') && !message.ends_with('.'), "{message}");
     }
 
     #[test]

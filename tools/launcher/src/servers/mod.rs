@@ -1,5 +1,5 @@
-//! The two servers that the mesh leans on, PostgreSQL and nats-server: finding or installing their programs
-//! and running private ones. And CometBFT, where one is wanted and found.
+//! The servers that the mesh needs, PostgreSQL and nats-server: finds or installs their programs and runs
+//! private ones. Also CometBFT, which is optional.
 //!
 //! Each server is prepared once (`Postgres::prepare`, `Nats::prepare`), which writes its folder and chooses
 //! its port; from then on it is a `ProcessSpec` that can be started and stopped at will, and a `ready` probe.
@@ -34,8 +34,8 @@ pub use postgres::{Durability, Postgres};
 
 use crate::process::{Process, ProcessSpec};
 
-/// How often a server that ends before it is ready is started again, and how long to wait in between. A
-/// server killed a moment ago may leave workers that hold its memory for some milliseconds.
+/// The number of starts of a server that ends before it is ready, and the pause between them. Workers of a
+/// server killed a moment ago may hold its shared memory for some milliseconds.
 const START_ATTEMPTS: u32 = 6;
 const START_PAUSE: Duration = Duration::from_millis(250);
 
@@ -50,7 +50,7 @@ pub enum ServerError {
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A program could not be started at all.
@@ -58,7 +58,7 @@ pub enum ServerError {
     Spawn {
         /// The program's name.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The server, or a program that prepares it, ended by itself.
@@ -66,7 +66,7 @@ pub enum ServerError {
     Ended {
         /// The program's name.
         name: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
         /// The whole log.
         log: PathBuf,
@@ -78,9 +78,9 @@ pub enum ServerError {
     NotReady {
         /// The server's name.
         name: &'static str,
-        /// Where it should have answered.
+        /// Its address.
         address: String,
-        /// How long it was given.
+        /// The timeout, seconds.
         waited_s: u64,
         /// The last failure.
         cause: String,

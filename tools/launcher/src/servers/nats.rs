@@ -1,4 +1,4 @@
-//! A private nats-server: its folder, its configuration, how to start it and how to know that it answers.
+//! A private nats-server: its folder, configuration, process specification and readiness probe.
 
 use std::{
     collections::HashMap,
@@ -21,14 +21,14 @@ use crate::{
 
 const PROBE_PAUSE: Duration = Duration::from_millis(20);
 
-/// What one nats-server differs in from another.
+/// The settings of a private nats-server.
 #[derive(Debug, Clone)]
 pub struct NatsSettings {
     /// First token of the subjects of the mesh that it serves; `*` for any mesh.
     pub prefix: String,
     /// The folder of its users' credentials; absent = one of its own. The servers of one bus share theirs.
     pub users: Option<PathBuf>,
-    /// With what it proves itself; absent = it speaks without TLS.
+    /// Its certificate and key; absent = without TLS.
     pub tls: Option<NatsTls>,
     /// Further configuration in its own language, such as a `cluster` block.
     pub more: String,
@@ -52,8 +52,8 @@ pub struct NatsTls {
     pub ca: PathBuf,
 }
 
-/// A private nats-server that was prepared and can be started. It lets the users of [`permissions`] in, each
-/// with a password of its own, and nobody else.
+/// A private nats-server that was prepared and can be started. It accepts only the users of [`permissions`],
+/// each with a password of its own.
 #[derive(Debug, Clone)]
 pub struct Nats {
     program: PathBuf,
@@ -65,8 +65,8 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// Writes the folder of a nats-server, or takes up the one that is there. Call it while the server is
-    /// down: the kept port changes when somebody else has taken it.
+    /// Creates the folder of a nats-server, or reuses an existing one. Call it while the server is down: the
+    /// stored port is replaced when another process listens on it.
     pub async fn prepare(
         program: &Path,
         folder: &Path,
@@ -92,15 +92,15 @@ impl Nats {
         Ok(server)
     }
 
-    /// How to start it.
+    /// The process specification.
     pub fn spec(&self) -> ProcessSpec {
         let mut spec = ProcessSpec::new("nats-server", &self.program, &self.log)
             .arg("--config")
             .arg(self.config_file().display().to_string());
         spec.directory = Some(self.folder.clone());
         spec.grace = Duration::from_secs(5);
-        // It shares the machine with those whom it serves. On few cores, passing a message from one of its
-        // threads to another costs more than it gains.
+        // It shares the machine with its clients. On few cores, passing messages between its threads costs
+        // more than parallelism gains.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         spec.env("GOMAXPROCS", (cores / 2).max(1).to_string())
     }
@@ -110,7 +110,7 @@ impl Nats {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    /// Where it is and how its users are let in.
+    /// Its address and the credentials of its users.
     pub fn bus(&self) -> Bus {
         Bus {
             url: self.url(),
@@ -199,14 +199,14 @@ mod tests {
     async fn conversation(nats: &Nats, connect: &str) -> String {
         let mut connection = TcpStream::connect(("127.0.0.1", nats.port)).await.unwrap();
         connection.write_all(format!("CONNECT {connect}\r\nPING\r\n").as_bytes()).await.unwrap();
-        let mut said = String::new();
+        let mut received = String::new();
         let mut piece = [0; 4096];
-        while !said.contains("PONG") && !said.contains("-ERR") {
+        while !received.contains("PONG") && !received.contains("-ERR") {
             let read = connection.read(&mut piece).await.unwrap();
-            assert!(read > 0, "closed after {said}");
-            said += std::str::from_utf8(&piece[..read]).unwrap();
+            assert!(read > 0, "closed after {received}");
+            received += std::str::from_utf8(&piece[..read]).unwrap();
         }
-        said
+        received
     }
 
     #[tokio::test]
@@ -239,10 +239,10 @@ mod tests {
 
         process.signal(Signal::KILL).unwrap();
         process.wait().await.unwrap();
-        let kept = std::fs::read_to_string(nats.credentials_file("query")).unwrap();
+        let credentials = std::fs::read_to_string(nats.credentials_file("query")).unwrap();
         let again = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
         assert_eq!(again.url(), nats.url());
-        assert_eq!(std::fs::read_to_string(again.credentials_file("query")).unwrap(), kept);
+        assert_eq!(std::fs::read_to_string(again.credentials_file("query")).unwrap(), credentials);
         let process = start(&again.spec(), || again.ready(LONG)).await.unwrap();
         process.stop().await.unwrap();
     }

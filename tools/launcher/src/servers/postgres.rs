@@ -1,4 +1,4 @@
-//! A private PostgreSQL: its folder, its settings, how to start it and how to know that it answers.
+//! A private PostgreSQL: its folder, settings, process specification and readiness probe.
 
 use std::{
     fs,
@@ -30,10 +30,9 @@ const PROBE_PAUSE: Duration = Duration::from_millis(30);
 /// Whether the data must survive a crash of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Every commit is on disk when it is answered.
+    /// Every commit is on disk before its answer.
     Durable,
-    /// Commits survive a kill of the server but not a crash of the machine: for tests, whose data is thrown
-    /// away.
+    /// Commits survive a kill of the server but not a crash of the machine: for tests.
     Throwaway,
 }
 
@@ -49,13 +48,13 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Makes the data of a new server in `folder`, or takes up the data that is there. Call it while the
-    /// server is down, from the one launcher that owns the folder: a server left over from a killed launcher
-    /// is stopped, and the kept port changes when somebody else has taken it.
+    /// Creates the data of a new server in `folder`, or reuses existing data. Call it while the server is
+    /// down, from the one launcher that owns the folder: a server left over from a killed launcher is stopped,
+    /// and the stored port is replaced when another process listens on it.
     ///
     /// PostgreSQL refuses to run as root. Started by root, the server and its data belong to the user
     /// `postgres` (or `nobody`), and where that user cannot reach `folder` the data goes below
-    /// `/var/lib/mesh-postgres`, with a link in the place of `folder`.
+    /// `/var/lib/mesh-postgres`, and `folder` becomes a link to it.
     pub async fn prepare(
         programs: &PostgresPrograms,
         folder: &Path,
@@ -82,18 +81,19 @@ impl Postgres {
         Ok(server)
     }
 
-    /// The major version that made the data in `folder`; none where there is no data.
+    /// The major version that made the data in `folder`; `None` without data.
     pub fn made_by(folder: &Path) -> Option<u32> {
         version_of(&folder.join("data"))
     }
 
-    /// The process of a server that a killed launcher left in `folder`, or that runs there rightly.
+    /// The process id of the server that runs on the data in `folder`, also one left by a killed launcher.
     pub fn running_in(folder: &Path) -> Option<u32> {
         let data = fs::canonicalize(folder).ok()?.join("data");
         leftovers::server_of(&data).map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
     }
 
-    /// How to start it. SIGINT is PostgreSQL's fast shutdown: sessions are cut off, the data is left clean.
+    /// The process specification. SIGINT is PostgreSQL's fast shutdown: it ends all sessions and writes a
+    /// checkpoint.
     pub fn spec(&self) -> ProcessSpec {
         let mut spec = self.program("postgres", &self.programs.postgres);
         spec.args = vec!["-D".into(), self.data.display().to_string()];
@@ -111,22 +111,22 @@ impl Postgres {
         format!("postgres://{NAME}:{}@127.0.0.1:{}/{database}", self.password, self.port)
     }
 
-    /// The database `mesh` with a password for each of these users, kept beside the data.
+    /// The database `mesh` with a password for each of these users, stored in files next to the data.
     pub fn database(&self, users: &[&str]) -> Result<Database, ServerError> {
         let folder = self.data.with_file_name("users");
         files::make_folder(&folder)?;
         let keep = |user: &&str| Ok(((*user).to_owned(), files::persistent_secret(&folder.join(user))?));
-        Ok(Database::of(&self.url(), users.iter().map(keep).collect::<Result<_, ServerError>>()?))
+        Ok(Database::new(&self.url(), users.iter().map(keep).collect::<Result<_, ServerError>>()?))
     }
 
-    /// Waits until the server answers, and makes the database `mesh` if it is not there yet.
+    /// Waits until the server answers, and creates the database `mesh` if it does not exist.
     pub async fn ready(&self, within: Duration) -> Result<(), ServerError> {
         let deadline = Instant::now() + within;
         loop {
             let cause = match timeout_at(deadline, self.probe()).await {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(error)) => match error.as_db_error() {
-                    Some(said) => said.message().to_owned(),
+                    Some(db_error) => db_error.message().to_owned(),
                     None => error.to_string(),
                 },
                 Err(_) => "it did not answer".into(),
@@ -153,15 +153,15 @@ impl Postgres {
             }
             Ok(())
         };
-        // The connection is driven here and dropped with its client, so that nothing outlives the probe.
+        // The connection is polled here and dropped with its client, so that nothing outlives the probe.
         tokio::select! {
             asked = ask => asked,
             ended = connection => ended,
         }
     }
 
-    /// Lets initdb work beside the place of the data, so that an interrupted one leaves no half of a cluster
-    /// there.
+    /// Runs initdb in a temporary folder next to that of the data and renames it, so that an interrupted one
+    /// leaves no partial data there.
     async fn make_data(
         &self,
         folder: &Path,
@@ -202,7 +202,7 @@ impl Postgres {
         let mut spec = ProcessSpec::new(name, program, &self.log);
         spec.clear_env = true;
         spec.user = self.owner.as_ref().map(Owner::ids);
-        // Ours may be one that the owner of the data cannot enter.
+        // The owner of the data may not be able to enter this process's working directory.
         spec.directory = Some(PathBuf::from("/"));
         spec
     }
@@ -299,7 +299,7 @@ mod tests {
         let process = run(&first).await;
         assert_eq!(ask(&first, "SELECT n FROM kept").await, [Some("7".to_owned())]);
 
-        // Killed with its launcher; meanwhile its process id was given to somebody else (here: this test).
+        // A stale lock file whose process id belongs to another process (here: this test).
         process.signal(Signal::KILL).unwrap();
         process.wait().await.unwrap();
         let lock = first.data.join("postmaster.pid");

@@ -1,5 +1,4 @@
-//! What a killed launcher may have left in PostgreSQL's folder: a lock file, on some systems a running
-//! server.
+//! Cleans up after a killed launcher in PostgreSQL's folder: a lock file, on some systems a running server.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -10,7 +9,7 @@ use super::ServerError;
 
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Makes sure that `postmaster.pid` does not stand in the way of a start.
+/// Stops a left-over server and removes a stale `postmaster.pid`, which would prevent a start.
 ///
 /// PostgreSQL itself removes a lock file whose process is gone. It refuses to start while any process has
 /// that id, also one that has nothing to do with it, which is common in containers, where ids begin at 1
@@ -50,14 +49,14 @@ async fn stop(pid: Pid, data: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a living process is a server of this data: its command line, readable by everybody, names the
-/// folder. Where there is no `/proc` every living process counts as one.
+/// Whether a living process is a server of this data, by the folder in its command line. Without `/proc`
+/// every living process counts as one.
 fn serves(pid: Pid, data: &Path) -> bool {
     let about = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
     if !Path::new("/proc/self").exists() {
         return test_kill_process(pid).is_ok();
     }
     let Ok(command) = fs::read(about.join("cmdline")) else { return false };
-    let wanted = data.as_os_str().as_encoded_bytes();
-    command.split(|byte| *byte == 0).any(|argument| argument == wanted)
+    let data = data.as_os_str().as_encoded_bytes();
+    command.split(|byte| *byte == 0).any(|argument| argument == data)
 }

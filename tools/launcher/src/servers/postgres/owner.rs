@@ -1,5 +1,5 @@
-//! Whose data it is: PostgreSQL refuses to run as root, so root hands its data to an ordinary user, in a
-//! place that this user can reach.
+//! The system user that owns the data. PostgreSQL refuses to run as root, so root gives the data to an
+//! ordinary user, in a folder that this user can reach.
 
 use std::{
     fs, io,
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::{ServerError, files};
 
-/// Where data goes whose own folder cannot be reached by its user.
+/// The folder for data whose own folder cannot be reached by its user.
 const REACHABLE: &str = "/var/lib/mesh-postgres";
 
 /// The users that are tried, in this order.
@@ -33,7 +33,7 @@ impl Owner {
         (self.uid, self.gid)
     }
 
-    /// Hands a file or an empty folder to this user.
+    /// Changes the owner of a file or an empty folder to this user.
     pub(super) fn take(&self, path: &Path) -> Result<(), ServerError> {
         chown(path, Some(self.uid), Some(self.gid)).map_err(ServerError::file(path))
     }
@@ -56,7 +56,7 @@ impl Owner {
     }
 }
 
-/// Makes the folder, decides to whom its data belongs and where it really lies.
+/// Creates the folder; returns its real path and the owner of its data, `None` when this is not root.
 pub(super) fn settle(folder: &Path) -> Result<(PathBuf, Option<Owner>), ServerError> {
     if !rustix::process::geteuid().is_root() {
         files::make_folder(folder)?;
@@ -82,7 +82,7 @@ fn settle_in(folder: &Path, reachable: &Path) -> Result<(PathBuf, Option<Owner>)
     Ok((real, Some(owner)))
 }
 
-/// Data that already belongs to an ordinary user stays theirs.
+/// The owner of existing data when that is an ordinary user, else the first of [`USERS`] that exists.
 fn owner_of(data: &Path) -> Result<Owner, ServerError> {
     if let Ok(found) = fs::metadata(data)
         && found.uid() != 0
@@ -101,12 +101,12 @@ fn owner_of(data: &Path) -> Result<Owner, ServerError> {
 }
 
 fn id(user: &str, which: &str) -> Option<u32> {
-    let said = Command::new("id").args([which, user]).stderr(Stdio::null()).output().ok()?;
-    String::from_utf8(said.stdout).ok()?.trim().parse().ok()
+    let output = Command::new("id").args([which, user]).stderr(Stdio::null()).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
-/// Moves a folder to where everybody can go and leaves a link. A folder of the same name from a home that has
-/// been removed since is set aside once, in case it was not removed but moved.
+/// Moves a folder below `reachable` and leaves a link. An existing folder of the same name, from an earlier
+/// home at this path, is renamed to `NAME.old`, in case that home was moved and not removed.
 fn move_within_reach(folder: &Path, real: &Path, reachable: &Path) -> Result<PathBuf, ServerError> {
     let digest = Sha256::digest(real.as_os_str().as_encoded_bytes());
     let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -151,7 +151,7 @@ mod tests {
         tempfile::Builder::new().permissions(fs::Permissions::from_mode(mode)).tempdir().unwrap()
     }
 
-    /// Only root has to hand its data to somebody else.
+    /// Only root changes the owner of the data.
     fn is_root() -> bool {
         rustix::process::geteuid().is_root()
     }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(Some((taken.uid(), taken.gid())), owner.as_ref().map(Owner::ids));
         assert_eq!(settle_in(&folder, reachable.path()).unwrap(), (real.clone(), owner));
 
-        // The home was removed and is made again: its old data is not taken up.
+        // The home was removed and is created again: its old data is not reused.
         fs::remove_file(&folder).unwrap();
         let (fresh, _) = settle_in(&folder, reachable.path()).unwrap();
         assert_eq!(fresh, real);
