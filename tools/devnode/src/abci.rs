@@ -1,5 +1,5 @@
-//! The application's side of ABCI 2.0 as CometBFT 0.38 speaks it over a socket: requests in protobuf, each
-//! after its length, answered in their order. One node comes with four connections.
+//! The server side of ABCI 2.0 over a socket, as CometBFT 0.38 uses it: length-delimited protobuf requests,
+//! answered in order. A node opens four connections.
 
 use std::{convert::Infallible, io, time::Duration};
 
@@ -28,13 +28,13 @@ use crate::{
     application::{Application, ApplicationError},
 };
 
-/// Four of a node, and those of its life before that have not ended yet.
+/// Limit of connections: four of a node, and those of its previous run that have not ended yet.
 const MOST_CONNECTIONS: usize = 16;
-/// A greater length is no length. Blocks stay far below.
+/// Limit of a request, bytes. Blocks are far smaller; a greater length means a corrupt stream.
 const LONGEST_REQUEST: u64 = 100 << 20;
-/// The longest length, in bytes.
+/// The longest encoding of a varint, bytes.
 const LONGEST_VARINT: usize = 10;
-/// A node that takes nothing for so long is given up.
+/// Timeout of a write, after which the connection is closed.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Serves an application until dropped; its connections end with it.
@@ -51,7 +51,7 @@ pub async fn serve_application(listener: TcpListener, application: Application) 
 }
 
 async fn conversation(mut stream: TcpStream, application: &Application) -> io::Result<()> {
-    // A short answer must not wait until the one before it was heard.
+    // Nagle's algorithm would delay short answers until the previous one is acknowledged.
     stream.set_nodelay(true)?;
     let (mut read, mut answers) = (BytesMut::new(), Vec::new());
     loop {
@@ -69,7 +69,7 @@ async fn conversation(mut stream: TcpStream, application: &Application) -> io::R
     }
 }
 
-/// The first request of what was read, when all of it is there.
+/// Splits the first request off the buffer; `None` while it is incomplete.
 fn next(read: &mut BytesMut) -> io::Result<Option<Request>> {
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut rest = &read[..];
@@ -90,12 +90,12 @@ fn next(read: &mut BytesMut) -> io::Result<Option<Request>> {
 }
 
 async fn answer(application: &Application, request: Request) -> AbciResponse {
-    let said = match request.value {
+    let response = match request.value {
         None => Err("an empty request".to_owned()),
         Some(request) => respond(application, request).await.map_err(|error| error.to_string()),
     };
-    said.unwrap_or_else(|error| {
-        // The node ends with this, and asks again from the last block kept when it has started anew.
+    response.unwrap_or_else(|error| {
+        // The node ends at an exception. After its restart it repeats the requests since the last stored block.
         tracing::error!(error, "the node asks what cannot be done");
         AbciResponse::Exception(ResponseException { error })
     })
@@ -151,7 +151,7 @@ async fn respond(application: &Application, request: AbciRequest) -> Result<Abci
             application.commit().await?;
             AbciResponse::Commit(ResponseCommit::default())
         }
-        // What follows is not in use: votes carry nothing, and there are no snapshots.
+        // Unused: there are no vote extensions and no snapshots.
         AbciRequest::ExtendVote(_) => AbciResponse::ExtendVote(ResponseExtendVote::default()),
         AbciRequest::VerifyVoteExtension(_) => {
             AbciResponse::VerifyVoteExtension(ResponseVerifyVoteExtension {
@@ -167,12 +167,12 @@ async fn respond(application: &Application, request: AbciRequest) -> Result<Abci
     })
 }
 
-/// The code and the data that the node passes on.
+/// The code and the data of a result, which the node passes on to clients.
 fn verdict(refusal: Option<Refusal>) -> (u32, Bytes) {
     refusal.map_or((0, Bytes::new()), |refusal| (refusal.code, refusal.reason.into()))
 }
 
-/// A block as the rules know it: its hash is the one that the node's status tells.
+/// A block for the spam rules, with the hash that the node's status shows.
 fn block(height: i64, hash: &[u8], time: Option<Timestamp>) -> Block {
     let time = time.map_or(Duration::ZERO, |time| {
         let nanoseconds = u32::try_from(time.nanos).unwrap_or_default();
@@ -181,7 +181,7 @@ fn block(height: i64, hash: &[u8], time: Option<Timestamp>) -> Block {
     Block { height: height.unsigned_abs(), hash: hex::encode(hash), time }
 }
 
-/// The first of the transactions, as many as a block may have.
+/// The first transactions, as many as fit into `most_bytes`.
 fn within(mut txs: Vec<Bytes>, most_bytes: i64) -> Vec<Bytes> {
     let (most, mut bytes) = (u64::try_from(most_bytes).unwrap_or_default(), 0);
     let fits = txs.iter().take_while(|tx| {
@@ -207,14 +207,14 @@ mod tests {
         let sent = [check.encode_length_delimited_to_vec(), flush.encode_length_delimited_to_vec()].concat();
         for cut in 0..=sent.len() {
             let mut read = BytesMut::from(&sent[..cut]);
-            let mut seen = Vec::new();
-            seen.extend(next(&mut read).unwrap());
-            seen.extend(next(&mut read).unwrap());
+            let mut requests = Vec::new();
+            requests.extend(next(&mut read).unwrap());
+            requests.extend(next(&mut read).unwrap());
             read.extend_from_slice(&sent[cut..]);
             while let Some(request) = next(&mut read).unwrap() {
-                seen.push(request);
+                requests.push(request);
             }
-            assert_eq!(seen, [check.clone(), flush.clone()], "cut at {cut}");
+            assert_eq!(requests, [check.clone(), flush.clone()], "cut at {cut}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Taking connections: so many at a time, all of them gone with whoever takes them.
+//! Accepts connections, with a limit of concurrent ones. Dropping the future closes all of them.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -9,10 +9,10 @@ use tokio::{
     time::sleep,
 };
 
-/// After a connection could not be accepted, as when there are too many open files.
+/// Pause after an error of accept, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Gives each connection to `serve`, at most `most` at a time, until dropped.
+/// Runs `serve` for each connection, at most `most` at a time, until dropped.
 pub(crate) async fn accept<F>(
     listener: TcpListener,
     most: usize,
@@ -21,11 +21,11 @@ pub(crate) async fn accept<F>(
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let room = Arc::new(Semaphore::new(most));
+    let permits = Arc::new(Semaphore::new(most));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
             return std::future::pending().await;
         };
         let stream = match listener.accept().await {

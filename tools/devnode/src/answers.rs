@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::chain::{BlockWithTxs, Delivered};
 
-/// The release whose answers these are.
+/// The CometBFT release whose answers these imitate.
 const VERSION: &str = "0.38.19";
 const BLOCK_PROTOCOL: &str = "11";
 /// SHA-256 of nothing: the hash of an empty list.
@@ -37,7 +37,7 @@ pub(crate) fn commit(hash: &TxHash, outcome: &Result<Delivered, Refusal>) -> Val
     })
 }
 
-/// `check_tx`, and what a check or a delivery gave inside other answers.
+/// `check_tx`, and the result of a check or a delivery inside other answers.
 pub(crate) fn result(refusal: Option<&Refusal>) -> Value {
     let (code, data) = refusal
         .map_or((0, Value::Null), |refusal| (refusal.code, Value::String(STANDARD.encode(&refusal.reason))));
@@ -121,17 +121,17 @@ pub(crate) fn status(
 }
 
 /// `block`.
-pub(crate) fn block(chain_id: &str, held: &BlockWithTxs) -> Value {
-    let txs: Vec<String> = held.txs.iter().map(|tx| STANDARD.encode(tx)).collect();
-    let last = id_of(held.previous.as_ref());
+pub(crate) fn block(chain_id: &str, block_with_txs: &BlockWithTxs) -> Value {
+    let txs: Vec<String> = block_with_txs.txs.iter().map(|tx| STANDARD.encode(tx)).collect();
+    let last = id_of(block_with_txs.previous.as_ref());
     json!({
-        "block_id": id_of(Some(&held.block)),
+        "block_id": id_of(Some(&block_with_txs.block)),
         "block": {
-            "header": header(chain_id, held),
+            "header": header(chain_id, block_with_txs),
             "data": {"txs": txs},
             "evidence": {"evidence": []},
             "last_commit": {
-                "height": held.block.height.saturating_sub(1).to_string(),
+                "height": block_with_txs.block.height.saturating_sub(1).to_string(),
                 "round": 0,
                 "block_id": last,
                 "signatures": [],
@@ -140,9 +140,9 @@ pub(crate) fn block(chain_id: &str, held: &BlockWithTxs) -> Value {
     })
 }
 
-/// What subscribers of `tm.event='NewBlock'` hear.
-pub(crate) fn new_block(chain_id: &str, held: &BlockWithTxs) -> Value {
-    let mut value = block(chain_id, held);
+/// The event for subscribers of `tm.event='NewBlock'`.
+pub(crate) fn new_block(chain_id: &str, block_with_txs: &BlockWithTxs) -> Value {
+    let mut value = block(chain_id, block_with_txs);
     value["result_finalize_block"] = json!({
         "events": [],
         "tx_results": null,
@@ -153,22 +153,23 @@ pub(crate) fn new_block(chain_id: &str, held: &BlockWithTxs) -> Value {
     json!({"type": "tendermint/event/NewBlock", "value": value})
 }
 
-/// What subscribers of `tm.event='NewBlockHeader'` hear.
-pub(crate) fn new_block_header(chain_id: &str, held: &BlockWithTxs) -> Value {
-    json!({"type": "tendermint/event/NewBlockHeader", "value": {"header": header(chain_id, held)}})
+/// The event for subscribers of `tm.event='NewBlockHeader'`.
+pub(crate) fn new_block_header(chain_id: &str, block_with_txs: &BlockWithTxs) -> Value {
+    json!({"type": "tendermint/event/NewBlockHeader", "value": {"header": header(chain_id, block_with_txs)}})
 }
 
-/// The header inside `block` and inside the news of one.
-fn header(chain_id: &str, held: &BlockWithTxs) -> Value {
-    // Not the root of a tree as in CometBFT, but of these transactions, too; without any it is the same.
-    let hashes = held.txs.iter().fold(Sha256::new(), |all, tx| all.chain_update(Sha256::digest(tx)));
+/// The header inside `block` and inside the events.
+fn header(chain_id: &str, block_with_txs: &BlockWithTxs) -> Value {
+    // A hash over the transactions' hashes, not a Merkle root as in CometBFT; equal when there are none.
+    let hashes =
+        block_with_txs.txs.iter().fold(Sha256::new(), |all, tx| all.chain_update(Sha256::digest(tx)));
     let data_hash = hex::encode_upper(hashes.finalize());
     json!({
         "version": {"block": BLOCK_PROTOCOL},
         "chain_id": chain_id,
-        "height": held.block.height.to_string(),
-        "time": time(Some(&held.block)),
-        "last_block_id": id_of(held.previous.as_ref()),
+        "height": block_with_txs.block.height.to_string(),
+        "time": time(Some(&block_with_txs.block)),
+        "last_block_id": id_of(block_with_txs.previous.as_ref()),
         "last_commit_hash": EMPTY,
         "data_hash": data_hash,
         "validators_hash": EMPTY,
@@ -181,7 +182,7 @@ fn header(chain_id: &str, held: &BlockWithTxs) -> Value {
     })
 }
 
-/// `net_info`: a node by itself.
+/// `net_info`: a node without peers.
 pub(crate) fn net_info() -> Value {
     json!({"listening": true, "listeners": [], "n_peers": "0", "peers": []})
 }
@@ -191,14 +192,14 @@ fn id_of(block: Option<&Block>) -> Value {
     json!({"hash": hash, "parts": {"total": u32::from(block.is_some()), "hash": hash}})
 }
 
-/// Times are in UTC, to the nanosecond where they have any; a block that is not there is of the year 1970.
+/// The time of a block in RFC 3339, UTC, with nanoseconds unless they are zero; 1970 without a block.
 fn time(block: Option<&Block>) -> String {
     let nanoseconds = block.map_or(0, |block| block.time.as_nanos());
     let time = i128::try_from(nanoseconds).ok().and_then(|time| Timestamp::from_nanosecond(time).ok());
     time.unwrap_or_default().to_string()
 }
 
-/// 20 bytes of the chain's own, lower case.
+/// The node's id, derived from the chain's id: 20 bytes as lower-case hex.
 fn node_id(chain_id: &str) -> String {
     hex::encode(Sha256::digest(format!("node of {chain_id}")))[..40].to_owned()
 }

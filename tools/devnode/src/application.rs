@@ -1,8 +1,8 @@
-//! The application behind a real consensus node: judges transactions by the network's rules and keeps the
-//! blocks that the node has decided, in the same file as a development node.
+//! The application of a real consensus node: checks transactions by the network's rules and stores the blocks
+//! that the node has decided, in the file format of the development node.
 //!
-//! Two states of the rules: that of the chain, which only blocks change, and that of the checks, which begins
-//! anew as the chain's at each block and knows, too, what waits in the node's mempool.
+//! It has two states of the spam rules: `delivered` after the chain's blocks, and `checked`, a copy of it that
+//! also counts the transactions in the node's mempool and is reset at each block.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -41,9 +41,9 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     positions: TxPositions,
-    /// What the chain's blocks have made of the rules.
+    /// The state of the spam rules after the newest block.
     delivered: SpamFilter,
-    /// The same with what the node has had checked since.
+    /// The same, with the transactions checked since that block.
     checked: SpamFilter,
     rules: SpamRules,
     hash: AppHash,
@@ -58,7 +58,7 @@ struct Blocks {
     frames: Vec<u64>,
 }
 
-/// A block that is decided and not kept yet.
+/// A block that is decided and not stored yet.
 #[derive(Clone, Debug)]
 struct Finalized {
     stored: StoredBlock,
@@ -66,18 +66,18 @@ struct Finalized {
     hash: AppHash,
 }
 
-/// What the node asks cannot be done.
+/// Why a request of the node cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
-    /// It has other blocks.
+    /// The node's block does not follow the newest stored one.
     #[error("block {height} does not follow block {newest}")]
     OutOfOrder {
         /// The block's height.
         height: u64,
-        /// The newest one's, 0 without any.
+        /// The newest stored block's height, 0 without any.
         newest: u64,
     },
-    /// It is of another chain.
+    /// The node has another chain id.
     #[error("this is the application of chain {own:?}, not of {other:?}")]
     OtherChain {
         /// The application's chain.
@@ -85,30 +85,31 @@ pub enum ApplicationError {
         /// The node's chain.
         other: String,
     },
-    /// A block is to be kept that was never decided.
+    /// Commit without FinalizeBlock.
     #[error("there is no block to commit")]
     NothingFinalized,
-    /// The file could not be written; the block is not kept.
+    /// The file could not be written; the block is not stored.
     #[error("the block could not be kept")]
     File(#[from] io::Error),
 }
 
 impl Application {
-    /// Opens the file of a chain and goes on where it ends. `rules` hold until others are told.
+    /// Opens or creates the file of a chain and continues after its blocks. `rules` hold until
+    /// [`amend`](Self::amend).
     pub async fn open(network: Network, file: &Path, checks: Checks, rules: SpamRules) -> io::Result<Self> {
         let (path, chain_id) = (file.to_owned(), network.chain_id.clone());
         let prefix = network.pow_prefix.clone();
         let opening = spawn_blocking(move || {
             let (mut hash, mut blocks) = (AppHash::new(), Blocks::default());
-            let kept = StoredChain::read(&path, &chain_id, |stored, frame| {
+            let chain = StoredChain::read(&path, &chain_id, |stored, frame| {
                 hash = digest(&hash, stored.height, stored.txs.iter().map(|tx| &tx.tx));
                 blocks.push(stored.height, frame);
             })?;
-            let kept = kept.ok_or_else(|| io::Error::other("the file of blocks is of another chain"))?;
-            Ok::<_, io::Error>((kept, hash, blocks))
+            let chain = chain.ok_or_else(|| io::Error::other("the file of blocks is of another chain"))?;
+            Ok::<_, io::Error>((chain, hash, blocks))
         });
-        let (kept, hash, blocks) = opening.await.map_err(io::Error::other)??;
-        let StoredChain { file, newest, positions } = kept;
+        let (chain, hash, blocks) = opening.await.map_err(io::Error::other)??;
+        let StoredChain { file, newest, positions } = chain;
         let mut delivered = replay(&prefix, newest);
         delivered.amend_rules(blocks.newest(), rules);
         let checked = delivered.clone();
@@ -125,12 +126,12 @@ impl Application {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Says at each block kept which one it is; 0 before the first.
+    /// The height of the newest stored block as a watch channel; 0 before the first.
     pub fn heights(&self) -> watch::Receiver<u64> {
         self.shared.heads.subscribe()
     }
 
-    /// A block that is kept.
+    /// A stored block.
     pub async fn block(&self, height: u64) -> io::Result<Option<Block>> {
         let Some(frame) = self.state().blocks.frame(height) else { return Ok(None) };
         let reader = Arc::clone(&self.shared.reader);
@@ -138,12 +139,12 @@ impl Application {
         Ok(Some(reading.await.map_err(io::Error::other)??.block()))
     }
 
-    /// The height of the first block kept; 0 without any.
+    /// The height of the first stored block; 0 without any.
     pub fn first(&self) -> u64 {
         self.state().blocks.first
     }
 
-    /// These rules hold from a block on.
+    /// Sets the rules that hold since the block of this height.
     pub fn amend(&self, height: u64, rules: SpamRules) {
         let mut state = self.state();
         let State { delivered, checked, finalized, .. } = &mut *state;
@@ -152,13 +153,13 @@ impl Application {
         state.rules = rules;
     }
 
-    /// The newest height and the hash that goes with it.
+    /// The newest height and the app hash after it.
     pub(crate) fn status(&self) -> (u64, AppHash) {
         let state = self.state();
         (state.blocks.newest(), state.hash.clone())
     }
 
-    /// A chain begins.
+    /// Handles InitChain.
     pub(crate) fn begin(&self, chain_id: &str) -> Result<(), ApplicationError> {
         let own = &self.shared.network.chain_id;
         match own == chain_id {
@@ -167,8 +168,8 @@ impl Application {
         }
     }
 
-    /// Judges a transaction that the node would keep in its mempool. It cannot be told from one that is only
-    /// to be checked: until the next block, that one counts, too.
+    /// Handles CheckTx. ABCI does not say whether the node adds the transaction to its mempool or only checks
+    /// it, so both count until the next block.
     pub(crate) fn check(&self, tx: &Bytes) -> Result<(), Refusal> {
         let candidate = self.read(tx)?;
         let mut state = self.state();
@@ -176,22 +177,23 @@ impl Application {
             return Ok(());
         }
         refuse_replay(&state.positions, &candidate)?;
-        // The node asks again what waits, and anybody may have a check repeated.
+        // The node rechecks its mempool, and clients may repeat a check: both must succeed again.
         if state.checked.admission(&candidate.hash).is_ok() {
             return Ok(());
         }
         state.checked.admit(&candidate).map(|_| ())
     }
 
-    /// A block is proposed: clients may hear of it from the node before it is delivered, and do work on it.
+    /// Handles a proposed block: clients may see it at the node before its delivery and use it for proof of
+    /// work.
     pub(crate) fn proposed(&self, block: Block) {
         let mut state = self.state();
         let rules = state.rules;
         state.checked.begin(block, rules);
     }
 
-    /// A block is decided: what becomes of its transactions, in order, and the hash after it. Nothing is kept
-    /// yet.
+    /// Handles FinalizeBlock: returns the results of the transactions, in order, and the app hash. Nothing is
+    /// stored yet.
     pub(crate) fn finalize(
         &self,
         block: &Block,
@@ -225,7 +227,7 @@ impl Application {
         Ok((results, hash))
     }
 
-    /// Keeps the block that was decided last: it is safe on disk when this returns.
+    /// Stores the finalized block; it is synced to the disk when this returns.
     pub(crate) async fn commit(&self) -> Result<(), ApplicationError> {
         let application = self.clone();
         spawn_blocking(move || application.commit_now()).await.map_err(io::Error::other)?
@@ -278,7 +280,7 @@ impl Blocks {
     }
 }
 
-/// The hash after one block more.
+/// The app hash after one more block.
 fn digest<'a>(before: &[u8], height: u64, txs: impl IntoIterator<Item = &'a Bytes>) -> AppHash {
     let begun = Sha256::new().chain_update(before).chain_update(height.to_be_bytes());
     let all = txs.into_iter().fold(begun, |all, tx| all.chain_update(TxHash::of(tx).bytes()));

@@ -1,4 +1,4 @@
-//! The record of broadcast calls, for drills that count how often each transaction came in.
+//! The record of broadcast calls, for drills that count how often each transaction was submitted.
 
 use std::{
     collections::HashMap,
@@ -10,8 +10,8 @@ use std::{
 use mesh_transaction::TxHash;
 use parking_lot::Mutex;
 
-/// The open record: one line per call, the method and the hash. Each line is with the system before the call
-/// goes on, so that it survives the process.
+/// The open record: one line per call, the method and the hash. Each line is written before the call
+/// continues, so that it survives a kill of the process.
 #[derive(Debug)]
 pub(crate) struct Broadcasts {
     file: Mutex<File>,
@@ -32,7 +32,7 @@ impl Broadcasts {
     }
 }
 
-/// Counts the broadcast calls in a record per transaction. A line that a kill has torn is left out.
+/// Counts the broadcast calls of each transaction in a record. An incomplete line is left out.
 pub fn received(record: &Path) -> io::Result<HashMap<TxHash, u64>> {
     let mut counts = HashMap::new();
     for line in std::fs::read_to_string(record)?.lines() {

@@ -1,18 +1,18 @@
-//! A call of the RPC as CometBFT takes it: JSON-RPC 2.0 in a POST, or method and parameters in a URI. What is
-//! wrong with it is said in CometBFT's words and numbers.
+//! Parses calls of the RPC as CometBFT does: JSON-RPC 2.0 in a POST, or method and parameters in a URI. Error
+//! texts and codes are CometBFT's.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The id of an answer to a URI.
+/// The id in the answer to a URI call.
 pub(crate) const URI_ID: i64 = -1;
 
 /// A call that came in a POST.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Posted {
-    /// Without one it is a notification, which nobody answers.
+    /// `None` is a notification, which gets no answer.
     #[serde(default)]
     pub(crate) id: Option<Value>,
     #[serde(default)]
@@ -69,7 +69,7 @@ pub(crate) enum Params {
 }
 
 impl Posted {
-    /// Names the parameters: they come by name or in the order of `names`.
+    /// The parameters by name; positional ones are in the order of `names`.
     pub(crate) fn params(&mut self, names: &[&str]) -> Result<Params, RpcError> {
         let named = match self.params.take() {
             None | Some(Value::Null) => Map::new(),
@@ -97,7 +97,7 @@ impl Params {
         Self::Uri(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
     }
 
-    /// Bytes: base64 in JSON; in a URI `0x` and hex, or a text in quotes. None are given as empty.
+    /// Bytes: base64 in JSON; in a URI `0x` and hex, or a text in quotes. Empty when missing.
     pub(crate) fn bytes(&self, name: &str) -> Result<Bytes, RpcError> {
         match self {
             Self::Json(named) => match named.get(name) {
@@ -120,20 +120,18 @@ impl Params {
         }
     }
 
-    /// A text, which has to be there.
+    /// A required text.
     pub(crate) fn text(&self, name: &str) -> Result<String, RpcError> {
-        let given = match self {
+        let value = match self {
             Self::Json(named) => named.get(name).and_then(Value::as_str),
-            Self::Uri(pairs) => {
-                pairs.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
-            }
+            Self::Uri(pairs) => pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()),
         };
-        given.map(str::to_owned).ok_or_else(|| unconverted(&format!("{name} must be a string")))
+        value.map(str::to_owned).ok_or_else(|| unconverted(&format!("{name} must be a string")))
     }
 
     /// A whole number, as number or text; in a URI with or without quotes.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, RpcError> {
-        let wrong = |given: &str| format!("{name} must be a whole number, got {given}");
+        let wrong = |value: &str| format!("{name} must be a whole number, got {value}");
         match self {
             Self::Json(named) => match named.get(name) {
                 None | Some(Value::Null) => Ok(None),
@@ -149,9 +147,9 @@ impl Params {
     }
 }
 
-/// The first value of a name, empty without one.
+/// The first value of a name, or an empty text.
 fn value_of<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
-    pairs.iter().find(|(given, _)| given == name).map_or("", |(_, value)| value)
+    pairs.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
 }
 
 fn is_hex(text: &str) -> bool {
@@ -166,11 +164,11 @@ fn unconverted_uri(what: &str) -> RpcError {
     RpcError::invalid_params(format!("error converting http params to arguments: {what}"))
 }
 
-/// An answer as it is sent.
+/// The JSON-RPC answer.
 #[derive(Debug, Serialize)]
 pub(crate) struct Answer {
     jsonrpc: &'static str,
-    /// What could not be read has none.
+    /// `None` when the call could not be parsed.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
-//! The chain of one node: blocks are given to it from outside, transactions come in by broadcast, and each
-//! block takes those that wait. The table is locked for moments and never across a wait or a write to disk.
+//! The chain of one node: the caller commits blocks, clients broadcast transactions, and each block includes
+//! those in the mempool. The table's lock is never held across an await or a write to disk.
 
 use std::{
     io,
@@ -36,7 +36,7 @@ pub struct Chain {
 struct Shared {
     settings: Settings,
     table: Mutex<Table>,
-    /// One block at a time is written.
+    /// The async lock serialises commits.
     file: AsyncMutex<Arc<Mutex<BlockFile>>>,
     reader: Arc<BlockReader>,
     commits: Semaphore,
@@ -44,23 +44,23 @@ struct Shared {
     broadcasts: Option<Broadcasts>,
 }
 
-/// Why a block was not taken.
+/// Why a block was not committed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// It is not higher than the newest one.
+    /// Its height is not above the newest one's.
     #[error("block {height} does not follow block {newest}")]
     NotNewer {
-        /// Its height.
+        /// The block's height.
         height: u64,
-        /// The newest one's.
+        /// The newest block's height.
         newest: u64,
     },
-    /// The file could not be written; the transactions wait on.
+    /// The file could not be written; the transactions stay in the mempool.
     #[error("the block could not be kept")]
     File(#[from] io::Error),
 }
 
-/// What a block made of a transaction.
+/// The result of a transaction in a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// The height of the block.
@@ -69,11 +69,11 @@ pub struct Delivered {
     pub index: u32,
     /// The transaction.
     pub tx: Bytes,
-    /// Nothing when it succeeded.
+    /// `None` when it succeeded.
     pub refusal: Option<Refusal>,
 }
 
-/// A block that is held, with its transactions in order.
+/// A block of the window, with its transactions in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockWithTxs {
     pub(crate) block: Block,
@@ -82,8 +82,8 @@ pub(crate) struct BlockWithTxs {
 }
 
 impl Chain {
-    /// Opens the file and goes on where it ends. `recent` are the newest blocks as the store has them, in
-    /// rising order, and may be empty; a file that does not fit to them is set aside. `rules` hold for them.
+    /// Opens or creates the file and continues after its blocks. `recent` are the newest blocks of the store,
+    /// in rising order, possibly empty, with their `rules`; a file that contradicts them is renamed.
     pub async fn open(settings: Settings, recent: Vec<Block>, rules: SpamRules) -> io::Result<Self> {
         let opening = spawn_blocking(move || {
             let broadcasts = settings.broadcasts.as_deref().map(Broadcasts::open).transpose()?;
@@ -104,8 +104,8 @@ impl Chain {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// A block was made, and these rules hold from it on: the transactions that wait come into it. Returns
-    /// once they are safe on disk, with their number.
+    /// Commits a block, which includes the transactions of the mempool; `rules` hold from it on. Returns their
+    /// number once the block is synced to the disk.
     pub async fn commit(&self, block: Block, rules: SpamRules) -> Result<usize, CommitError> {
         let file = self.shared.file.lock().await;
         let stored = self.deliver(&block, rules)?;
@@ -120,7 +120,7 @@ impl Chain {
         Ok(delivered)
     }
 
-    /// Makes the next block out of the one before and commits it, for chains without a store. The rules stay.
+    /// Makes the block after the newest one and commits it with the same rules, for chains without a store.
     pub async fn next_block(&self) -> Result<Block, CommitError> {
         let (newest, rules) = {
             let table = self.table();
@@ -142,18 +142,18 @@ impl Chain {
         self.table().newest().cloned()
     }
 
-    /// Says at each new block which one it is; 0 before the first.
+    /// The height of the newest block as a watch channel; 0 before the first.
     pub fn heights(&self) -> watch::Receiver<u64> {
         self.shared.heads.subscribe()
     }
 
-    /// Whether the node says that it is behind the others, as which it takes no transactions. For drills.
+    /// Sets whether the node reports that it is catching up; it then refuses transactions. For drills.
     pub fn catch_up(&self, catching_up: bool) {
         self.table().catching_up = catching_up;
     }
 
-    /// Takes a broadcast transaction: the hash, and why it is refused when it is. What passes waits for a
-    /// block.
+    /// Checks a broadcast transaction and adds it to the mempool. Returns the hash, and the reason of a
+    /// refusal.
     pub async fn broadcast(
         &self,
         method: &str,
@@ -170,8 +170,7 @@ impl Chain {
             }
             table.mempool.enter(hash, tx.len())?;
         }
-        // From here on the hash is in the cache, so it has to be judged, whether or not the caller still
-        // waits.
+        // The hash is in the cache now, so the check must complete even if the caller is dropped.
         let delay = self.shared.settings.check_delay;
         if delay.is_zero() {
             return Ok((hash, self.take(hash, tx)));
@@ -184,7 +183,7 @@ impl Chain {
         Ok((hash, judging.await.map_err(|_| BroadcastError::Stopping)?))
     }
 
-    /// Judges a transaction whose hash has entered the cache.
+    /// Checks a transaction whose hash is in the cache already.
     fn take(&self, hash: TxHash, tx: Bytes) -> Option<Refusal> {
         let read = self.read(&tx);
         let mut table = self.table();
@@ -202,7 +201,7 @@ impl Chain {
         }
     }
 
-    /// Broadcasts a transaction and waits until a block has it.
+    /// Broadcasts a transaction and waits until it is in a block.
     pub async fn broadcast_commit(
         &self,
         tx: Bytes,
@@ -232,14 +231,14 @@ impl Chain {
         }
     }
 
-    /// Judges a transaction without any consequence.
+    /// Checks a transaction without a change of state.
     pub fn check(&self, tx: &Bytes) -> Result<TxHash, Refusal> {
         let candidate = self.read(tx)?;
         self.table().judge(&candidate)?;
         Ok(candidate.hash)
     }
 
-    /// What became of a transaction that is in a block.
+    /// The result of a transaction that is in a block; `None` for others.
     pub async fn find(&self, hash: &TxHash) -> io::Result<Option<Delivered>> {
         let Some((position, index)) = self.table().position_of(hash) else { return Ok(None) };
         let stored = self.stored(position).await?;
@@ -248,8 +247,8 @@ impl Chain {
         Ok(Some(Delivered { height: stored.height, index, tx: tx.tx, refusal }))
     }
 
-    /// A block that is held, with its transactions.
-    pub(crate) async fn held(&self, height: u64) -> io::Result<Option<BlockWithTxs>> {
+    /// A block of the window with its transactions; `None` for other heights.
+    pub(crate) async fn block_with_txs(&self, height: u64) -> io::Result<Option<BlockWithTxs>> {
         let Some((block, previous, position)) = self.table().block_at(height) else { return Ok(None) };
         let txs = match position {
             Some(position) => self.stored(position).await?.txs.into_iter().map(|tx| tx.tx).collect(),
@@ -258,20 +257,20 @@ impl Chain {
         Ok(Some(BlockWithTxs { block, previous, txs }))
     }
 
-    /// The lowest block held, the newest one, and whether the node is behind.
+    /// The oldest and the newest block of the window, and whether the node is catching up.
     pub(crate) fn status(&self) -> (Option<Block>, Option<Block>, bool) {
         let table = self.table();
         (table.oldest().cloned(), table.newest().cloned(), table.catching_up)
     }
 
-    /// How many transactions wait, their bytes, and the first of them.
+    /// Number and bytes of the transactions in the mempool, and the first `most` of them.
     pub fn waiting(&self, most: usize) -> (usize, usize, Vec<Bytes>) {
         let table = self.table();
         let (txs, bytes) = table.mempool.size();
         (txs, bytes, table.mempool.first(most))
     }
 
-    /// What the node was told.
+    /// The settings of the node.
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
@@ -288,7 +287,7 @@ impl Chain {
         }
     }
 
-    /// Begins a block and judges once more what waits for it.
+    /// Begins a block and checks the transactions of the mempool again.
     fn deliver(&self, block: &Block, rules: SpamRules) -> Result<StoredBlock, CommitError> {
         let mut table = self.table();
         let newest = table.newest().map_or(0, |newest| newest.height);

@@ -1,5 +1,5 @@
-//! The file of the blocks: one frame per block with its transactions and what became of them, appended and
-//! synced before anybody hears of the block. A torn tail is cut off when the file is opened.
+//! The file of the blocks: one frame per block with its transactions and their results, appended and synced
+//! before the block becomes visible. An incomplete last frame is cut off when the file is opened.
 //!
 //! A frame is the length of its message (4 bytes), the message's CRC-32 (4 bytes), both little-endian, and
 //! the message. The first frame names the chain.
@@ -19,9 +19,9 @@ use prost::Message;
 
 const FORMAT: u32 = 1;
 const FRAME_HEAD: usize = 8;
-/// A greater length is no length. Blocks stay far below.
+/// Limit of a frame, bytes. Blocks are far smaller; a greater length means a corrupt file.
 const LONGEST_FRAME: u32 = 256 << 20;
-/// How long the life before may take to let go of the file.
+/// How long to wait for the file's lock, which the previous process may still have.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, PartialEq, Message)]
@@ -32,7 +32,7 @@ struct FileHeader {
     chain_id: String,
 }
 
-/// A block as it is kept.
+/// A block as it is stored.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StoredBlock {
     #[prost(uint64, tag = "1")]
@@ -47,7 +47,7 @@ pub(crate) struct StoredBlock {
     pub(crate) txs: Vec<StoredTx>,
 }
 
-/// The rules since a block.
+/// The spam rules that hold since a block.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StoredRules {
     #[prost(uint32, tag = "1")]
@@ -71,7 +71,7 @@ pub(crate) struct StoredTx {
     pub(crate) code: u32,
     #[prost(string, tag = "3")]
     pub(crate) reason: String,
-    /// The block of its work, 0 without one.
+    /// Height of the block of its proof of work, 0 without one.
     #[prost(uint64, tag = "4")]
     pub(crate) work_height: u64,
     #[prost(uint32, tag = "5")]
@@ -130,8 +130,8 @@ pub(crate) struct BlockFile {
 }
 
 impl BlockFile {
-    /// Opens or makes the file of a chain and shows each of its blocks with the position of its frame.
-    /// Nothing when it is the file of another chain.
+    /// Opens or creates the file of a chain; calls a function with each block and the position of its frame.
+    /// `None` when it is the file of another chain.
     pub(crate) fn open(
         path: &Path,
         chain_id: &str,
@@ -156,9 +156,9 @@ impl BlockFile {
                 }
             }
         }
-        let held = file.metadata()?.len();
-        if held > length {
-            tracing::warn!(bytes = held - length, "cut off a torn tail of the file of blocks");
+        let file_length = file.metadata()?.len();
+        if file_length > length {
+            tracing::warn!(bytes = file_length - length, "cut off a torn tail of the file of blocks");
             file.set_len(length)?;
         }
         let mut open = Self { file, length };
@@ -168,13 +168,12 @@ impl BlockFile {
         Ok(Some(open))
     }
 
-    /// Appends a block, safe from a crash when this returns, and tells the position of its frame. After an
-    /// error the file is as it was before.
+    /// Appends a block, syncs it and returns the position of its frame. After an error the file is unchanged.
     pub(crate) fn push(&mut self, block: &StoredBlock) -> io::Result<u64> {
         self.append(block)
     }
 
-    /// A second handle, which only reads.
+    /// A second handle, read-only.
     pub(crate) fn reader(&self) -> io::Result<BlockReader> {
         Ok(BlockReader { file: self.file.try_clone()? })
     }
@@ -188,7 +187,7 @@ impl BlockFile {
         let at = self.length;
         let written = self.file.write_all_at(&frame, at).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // What cannot be cut off now is cut off when the file is opened, or written over by the next
+            // A rest that cannot be cut off now is cut off when the file is opened, or overwritten by the next
             // block.
             let _ = self.file.set_len(at);
             return Err(error);
@@ -220,7 +219,7 @@ impl BlockReader {
     }
 }
 
-/// The next whole frame and its length, or nothing at the end and where the tail is torn.
+/// The next complete frame and its length; `None` at the end or at an incomplete frame.
 fn frame(reader: &mut impl io::Read) -> io::Result<Option<(Bytes, u64)>> {
     let mut head = [0; FRAME_HEAD];
     if !fill(reader, &mut head)? {
@@ -286,27 +285,30 @@ mod tests {
     }
 
     fn open(path: &Path) -> (Option<BlockFile>, Vec<(StoredBlock, u64)>) {
-        let mut seen = Vec::new();
-        let file = BlockFile::open(path, "net-1", |block, at| seen.push((block, at))).unwrap();
-        (file, seen)
+        let mut blocks = Vec::new();
+        let file = BlockFile::open(path, "net-1", |block, at| blocks.push((block, at))).unwrap();
+        (file, blocks)
     }
 
     #[test]
     fn blocks_are_there_when_the_file_is_opened_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("blocks");
-        let (file, seen) = open(&path);
+        let (file, blocks) = open(&path);
         let mut file = file.unwrap();
-        assert_eq!(seen, []);
+        assert_eq!(blocks, []);
         let positions: Vec<u64> = (1..=3).map(|height| file.push(&stored(height)).unwrap()).collect();
         let reader = file.reader().unwrap();
         assert_eq!(reader.block(positions[1]).unwrap(), stored(2));
         reader.block(positions[1] + 1).unwrap_err();
         drop((file, reader));
-        let (_, seen) = open(&path);
-        assert_eq!(seen, (1..=3).zip(positions).map(|(height, at)| (stored(height), at)).collect::<Vec<_>>());
-        assert_eq!(seen[0].0.rules(), SpamRules { increasing: true, ..SpamRules::default() });
-        assert_eq!(seen[0].0.block().time.subsec_nanos(), 123_456_001);
+        let (_, blocks) = open(&path);
+        assert_eq!(
+            blocks,
+            (1..=3).zip(positions).map(|(height, at)| (stored(height), at)).collect::<Vec<_>>()
+        );
+        assert_eq!(blocks[0].0.rules(), SpamRules { increasing: true, ..SpamRules::default() });
+        assert_eq!(blocks[0].0.block().time.subsec_nanos(), 123_456_001);
     }
 
     #[test]
@@ -327,8 +329,8 @@ mod tests {
         }
         for bytes in damaged {
             std::fs::write(&path, bytes).unwrap();
-            let (file, seen) = open(&path);
-            assert_eq!(seen.len(), 1);
+            let (file, blocks) = open(&path);
+            assert_eq!(blocks.len(), 1);
             assert_eq!(file.unwrap().push(&stored(3)).unwrap(), second);
             let heights: Vec<u64> = open(&path).1.iter().map(|(block, _)| block.height).collect();
             assert_eq!(heights, [1, 3]);

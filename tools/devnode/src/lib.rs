@@ -1,11 +1,12 @@
-//! A development node: the RPC of a consensus node (CometBFT 0.38) over a chain of one, whose blocks somebody
-//! else makes.
+//! A development node: the RPC of a consensus node (CometBFT 0.38) over a chain with a single node, whose
+//! blocks the caller makes.
 //!
-//! Transactions come in by broadcast, are judged by the network's rules (`mesh-transaction`), wait for the
-//! next block and are kept with it in a file that survives a crash. For `mesh up` and for tests; no
+//! Transactions are broadcast, checked by the network's rules (`mesh-transaction`), wait in a mempool for the
+//! next block and are stored with it in a file that survives a crash. For `mesh up` and for tests; there is no
 //! consensus.
 //!
-//! And the [`Application`] of a real node, which judges and keeps in the same way what CometBFT decides.
+//! Also the [`Application`] of a real node, which checks by the same rules and stores in the same file format
+//! what CometBFT decides.
 
 mod abci;
 mod accept;

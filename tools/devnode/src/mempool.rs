@@ -1,5 +1,5 @@
-//! Transactions that wait for a block, and the hashes of those seen: what CometBFT calls mempool and cache,
-//! with its order of refusals and its words.
+//! The mempool: transactions that wait for a block, and the cache of recent hashes. Order and texts of the
+//! refusals are CometBFT's.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -8,44 +8,44 @@ use mesh_transaction::TxHash;
 
 use crate::settings::Limits;
 
-/// Why a transaction is turned away before it is checked. The words are CometBFT's: clients go by them.
+/// Why a transaction is rejected before its check. The texts are CometBFT's, because clients match them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BroadcastError {
-    /// The node is behind the others.
+    /// The node is catching up.
     #[error("endpoint is closed while node is catching up")]
     CatchingUp,
-    /// No room for one more.
+    /// The mempool is full.
     #[error(
         "mempool is full: number of txs {txs} (max: {most_txs}), total txs bytes {bytes} (max: {most_bytes})"
     )]
     Full {
-        /// Transactions that wait.
+        /// Number of transactions that wait.
         txs: usize,
-        /// Most of them.
+        /// Limit of their number.
         most_txs: usize,
         /// Their bytes.
         bytes: usize,
-        /// Most of those.
+        /// Limit of their bytes.
         most_bytes: usize,
     },
-    /// More bytes than a transaction may have.
+    /// The transaction is too large.
     #[error("Tx too large. Max size is {most}, but got {actual}")]
     TooLarge {
-        /// Most bytes.
+        /// Limit of its bytes.
         most: usize,
-        /// Bytes that it has.
+        /// Its bytes.
         actual: usize,
     },
-    /// It was seen before.
+    /// Its hash is in the cache.
     #[error("tx already exists in cache")]
     Cached,
     /// Too many commit calls wait.
     #[error("max_subscription_clients {0} reached")]
     Commits(usize),
-    /// A commit call waited in vain; the transaction may still come into a block.
+    /// A commit call timed out; the transaction may still be included in a block.
     #[error("timed out waiting for tx to be included in a block")]
     TimedOut,
-    /// The node goes away before it has judged.
+    /// The node stops before the check is complete.
     #[error("node is being stopped")]
     Stopping,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Pending {
     pub(crate) tx: Bytes,
 }
 
-/// The transactions that wait, in the order in which they were taken, and the hashes seen.
+/// The waiting transactions in the order of their arrival, and the cache of recent hashes.
 #[derive(Debug)]
 pub(crate) struct Mempool {
     limits: Limits,
@@ -71,7 +71,7 @@ impl Mempool {
         Self { limits, waiting: VecDeque::new(), bytes: 0, cache: Cache::new(limits.cache) }
     }
 
-    /// Lets a transaction in to be checked, and remembers that it was seen.
+    /// Admits a transaction to its check, and adds its hash to the cache.
     pub(crate) fn enter(&mut self, hash: TxHash, bytes: usize) -> Result<(), BroadcastError> {
         self.room_for(bytes)?;
         if bytes > self.limits.tx_bytes {
@@ -80,8 +80,8 @@ impl Mempool {
         if self.cache.push(hash) { Ok(()) } else { Err(BroadcastError::Cached) }
     }
 
-    /// Keeps a transaction that passed its check. Others may have come meanwhile: without room it is
-    /// forgotten, though its sender hears that it passed, as CometBFT has it.
+    /// Adds a transaction that passed its check. When the mempool has filled up meanwhile, it is dropped and
+    /// false returned, though its sender gets a success, as in CometBFT.
     pub(crate) fn keep(&mut self, pending: Pending) -> bool {
         if self.room_for(pending.tx.len()).is_err() {
             self.cache.remove(&pending.hash);
@@ -92,14 +92,14 @@ impl Mempool {
         true
     }
 
-    /// Forgets a transaction that did not pass its check, so that it can be sent again.
+    /// Removes the hash of a transaction that failed its check, so that it can be sent again.
     pub(crate) fn refuse(&mut self, hash: &TxHash) {
         if !self.limits.keep_refused {
             self.cache.remove(hash);
         }
     }
 
-    /// The transactions for the next block, which wait on until [`settle`](Self::settle).
+    /// The transactions for the next block; they stay in the mempool until [`settle`](Self::settle).
     pub(crate) fn reap(&self) -> Vec<Pending> {
         let mut bytes = 0;
         let fits = |pending: &&Pending| {
@@ -109,17 +109,17 @@ impl Mempool {
         self.waiting.iter().take_while(fits).cloned().collect()
     }
 
-    /// A block holds these: those that succeeded stay known, the others may be sent again. Of those that wait
-    /// on, only what still stands remains.
+    /// Removes the transactions of a block: those that succeeded stay in the cache, the others may be sent
+    /// again. Of the rest, only those that are still valid remain.
     pub(crate) fn settle(
         &mut self,
         delivered: &HashMap<TxHash, bool>,
-        mut stands: impl FnMut(&TxHash) -> bool,
+        mut is_valid: impl FnMut(&TxHash) -> bool,
     ) {
         let waiting = std::mem::take(&mut self.waiting);
         for pending in waiting {
             match delivered.get(&pending.hash) {
-                None if stands(&pending.hash) => {
+                None if is_valid(&pending.hash) => {
                     self.waiting.push_back(pending);
                     continue;
                 }
@@ -132,12 +132,12 @@ impl Mempool {
         }
     }
 
-    /// How many wait, and their bytes.
+    /// Number and bytes of the waiting transactions.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.waiting.len(), self.bytes)
     }
 
-    /// The first that wait.
+    /// The first `most` waiting transactions.
     pub(crate) fn first(&self, most: usize) -> Vec<Bytes> {
         self.waiting.iter().take(most).map(|pending| pending.tx.clone()).collect()
     }
@@ -156,38 +156,38 @@ impl Mempool {
     }
 }
 
-/// A bounded set that forgets what was longest not seen.
+/// A bounded set of hashes that evicts the least recently used.
 #[derive(Debug)]
 struct Cache {
     most: usize,
     clock: u64,
-    seen: HashMap<TxHash, u64>,
+    last_used: HashMap<TxHash, u64>,
     order: BTreeMap<u64, TxHash>,
 }
 
 impl Cache {
     fn new(most: usize) -> Self {
-        Self { most, clock: 0, seen: HashMap::new(), order: BTreeMap::new() }
+        Self { most, clock: 0, last_used: HashMap::new(), order: BTreeMap::new() }
     }
 
-    /// Adds a hash, or marks it as seen just now; tells whether it is new.
+    /// Adds a hash or marks it as used now; returns whether it is new.
     fn push(&mut self, hash: TxHash) -> bool {
         self.clock += 1;
-        let before = self.seen.insert(hash, self.clock);
+        let before = self.last_used.insert(hash, self.clock);
         if let Some(before) = before {
             self.order.remove(&before);
         }
         self.order.insert(self.clock, hash);
-        if self.seen.len() > self.most
+        if self.last_used.len() > self.most
             && let Some((_, oldest)) = self.order.pop_first()
         {
-            self.seen.remove(&oldest);
+            self.last_used.remove(&oldest);
         }
         before.is_none()
     }
 
     fn remove(&mut self, hash: &TxHash) {
-        if let Some(at) = self.seen.remove(hash) {
+        if let Some(at) = self.last_used.remove(hash) {
             self.order.remove(&at);
         }
     }
@@ -260,11 +260,11 @@ mod tests {
         assert_eq!(mempool.first(9), [all[2].tx.clone()]);
         assert_eq!(mempool.enter(all[0].hash, 30), Err(BroadcastError::Cached));
         mempool.enter(all[1].hash, 20).unwrap();
-        // What no longer stands goes.
+        // Transactions that are no longer valid are removed.
         mempool.settle(&HashMap::new(), |_| false);
         assert_eq!(mempool.size(), (0, 0));
         mempool.enter(all[2].hash, 1).unwrap();
-        // A transaction larger than a block has one to itself.
+        // A transaction larger than a block's limit gets a block of its own.
         let mut mempool = Mempool::new(limits());
         add(&mut mempool, &pending("d", 60)).unwrap();
         add(&mut mempool, &pending("e", 1)).unwrap();
@@ -278,6 +278,6 @@ mod tests {
         assert!(cache.push(a) && cache.push(b) && !cache.push(a) && cache.push(c));
         assert!(!cache.push(a));
         assert!(cache.push(b), "it was forgotten");
-        assert_eq!((cache.seen.len(), cache.order.len()), (2, 2));
+        assert_eq!((cache.last_used.len(), cache.order.len()), (2, 2));
     }
 }

@@ -12,11 +12,11 @@ use tokio::{
 use crate::{chain::Chain, server::serve, settings::Settings};
 
 const BACKLOG: u32 = 1024;
-/// How long a port may still be in use, as by connections of the life before.
+/// How long to retry while the port is in use, as by connections of the previous process.
 const BIND_PATIENCE: Duration = Duration::from_secs(5);
 const BIND_PAUSE: Duration = Duration::from_millis(50);
 
-/// A node that answers as long as this value lives.
+/// A running node; dropping it stops the RPC.
 #[derive(Debug)]
 pub struct DevNode {
     chain: Chain,
@@ -40,12 +40,12 @@ impl DevNode {
         Ok(Self { chain, address, serving })
     }
 
-    /// Its chain, to which blocks are given.
+    /// Its chain, on which the caller commits blocks.
     pub fn chain(&self) -> &Chain {
         &self.chain
     }
 
-    /// Where it answers.
+    /// The address of its RPC.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -57,13 +57,13 @@ impl DevNode {
 }
 
 impl Drop for DevNode {
-    /// Ends all connections, in the middle of whatever they do.
+    /// Closes all connections at once, also during an answer.
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
-/// Listens on an address that its own earlier life may not have let go yet.
+/// Listens on an address, retrying while the previous process still has it.
 async fn bind(listen: SocketAddr) -> io::Result<TcpListener> {
     let deadline = Instant::now() + BIND_PATIENCE;
     loop {

@@ -1,5 +1,5 @@
-//! Opening a chain: the file's blocks, or none of them when the store has others, and the store's newest. An
-//! application has the file's blocks alone.
+//! Opens a chain from the file's blocks and the store's newest. The file is set aside when the store has other
+//! blocks. An application uses the file only.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,17 +13,17 @@ use crate::{
     file::{BlockFile, StoredBlock},
     mempool::Mempool,
     settings::Settings,
-    table::{BLOCK_WINDOW, Table, TxPositions, hold, record_positions},
+    table::{BLOCK_WINDOW, Table, TxPositions, push_block, record_positions},
 };
 
-/// A chain that was opened: its file, and what is known of its blocks.
+/// An opened chain: its file and the table of its blocks.
 #[derive(Debug)]
 pub(crate) struct OpenChain {
     pub(crate) file: BlockFile,
     pub(crate) table: Table,
 }
 
-/// What a file holds: the newest of its blocks, and the positions of all transactions.
+/// The content of a file: its newest blocks, and the positions of all transactions.
 #[derive(Debug)]
 pub(crate) struct StoredChain {
     pub(crate) file: BlockFile,
@@ -31,14 +31,14 @@ pub(crate) struct StoredChain {
     pub(crate) positions: TxPositions,
 }
 
-/// A block as it is read from the file, without its transactions' bytes.
+/// A block read from the file, without its transactions' bytes.
 #[derive(Debug)]
 pub(crate) struct FileBlock {
-    /// The position of its frame, when the file has it.
+    /// The position of its frame; `None` for a block of the store only.
     frame: Option<u64>,
     block: Block,
     rules: SpamRules,
-    taken: Vec<(Candidate, Admission)>,
+    admissions: Vec<(Candidate, Admission)>,
 }
 
 impl OpenChain {
@@ -54,24 +54,24 @@ impl OpenChain {
             frame: None,
             block: block.clone(),
             rules,
-            taken: Vec::new(),
+            admissions: Vec::new(),
         });
-        // Of a block that both have, the file knows the transactions.
+        // The file's blocks replace the store's of the same height, because they have the transactions.
         let by_height = |block: FileBlock| (block.block.height, block);
         let blocks: BTreeMap<u64, FileBlock> = stored.chain(newest).map(by_height).collect();
-        let mut held = VecDeque::new();
+        let mut window = VecDeque::new();
         for FileBlock { block, frame, .. } in blocks.values() {
-            hold(&mut held, block.clone(), *frame);
+            push_block(&mut window, block.clone(), *frame);
         }
         let spam = replay(&settings.network.pow_prefix, blocks.into_values());
         let mempool = Mempool::new(settings.limits);
-        Ok(Self { file, table: Table::new(settings.checks, mempool, spam, held, positions) })
+        Ok(Self { file, table: Table::new(settings.checks, mempool, spam, window, positions) })
     }
 }
 
 impl StoredChain {
-    /// Reads a file, and shows each of its blocks with the position of its frame; nothing when it is of
-    /// another chain.
+    /// Reads a file; calls `each` with each block and the position of its frame. `None` when it is of another
+    /// chain.
     pub(crate) fn read(
         file: &Path,
         chain_id: &str,
@@ -82,7 +82,8 @@ impl StoredChain {
             record_positions(&mut positions, &stored, frame);
             each(&stored, frame);
             let (block, rules) = (stored.block(), stored.rules());
-            newest.push_back(FileBlock { frame: Some(frame), block, rules, taken: taken(stored) });
+            let admissions = admissions_of(stored);
+            newest.push_back(FileBlock { frame: Some(frame), block, rules, admissions });
             if newest.len() > BLOCK_WINDOW {
                 newest.pop_front();
             }
@@ -91,40 +92,40 @@ impl StoredChain {
     }
 }
 
-/// The state of the rules after these blocks.
+/// The state of the spam rules after these blocks.
 pub(crate) fn replay(prefix: &str, blocks: impl IntoIterator<Item = FileBlock>) -> SpamFilter {
     let mut spam = SpamFilter::new(prefix);
-    let mut taken = Vec::new();
+    let mut admissions = Vec::new();
     for block in blocks {
         spam.begin(block.block, block.rules);
-        taken.extend(block.taken);
+        admissions.extend(block.admissions);
     }
-    for (candidate, admission) in taken {
+    for (candidate, admission) in admissions {
         spam.restore(&candidate, admission);
     }
     spam
 }
 
-/// Reads the file; nothing when it is of another chain, or of another history of this one.
+/// Reads the file; `None` when it is of another chain or contradicts the store's blocks.
 fn read(settings: &Settings, recent: &[Block]) -> io::Result<Option<StoredChain>> {
     let stored = StoredChain::read(&settings.file, &settings.network.chain_id, |_, _| {})?;
-    let fits = |held: &VecDeque<FileBlock>| match (recent.last(), held.back()) {
-        (Some(newest), Some(last)) => last.block.height <= newest.height && agrees(held, recent),
+    let fits = |blocks: &VecDeque<FileBlock>| match (recent.last(), blocks.back()) {
+        (Some(newest), Some(last)) => last.block.height <= newest.height && agrees(blocks, recent),
         _ => true,
     };
     Ok(stored.filter(|stored| fits(&stored.newest)))
 }
 
-/// Whether blocks that both have are the same.
-fn agrees(held: &VecDeque<FileBlock>, recent: &[Block]) -> bool {
-    recent.iter().all(|block| match held.binary_search_by_key(&block.height, |read| read.block.height) {
-        Ok(at) => held.get(at).is_some_and(|read| read.block.hash == block.hash),
+/// Whether blocks of the same height have the same hash.
+fn agrees(blocks: &VecDeque<FileBlock>, recent: &[Block]) -> bool {
+    recent.iter().all(|block| match blocks.binary_search_by_key(&block.height, |read| read.block.height) {
+        Ok(at) => blocks.get(at).is_some_and(|read| read.block.hash == block.hash),
         Err(_) => true,
     })
 }
 
-/// What the rules have to remember of a block.
-fn taken(stored: StoredBlock) -> Vec<(Candidate, Admission)> {
+/// The admissions of a block's successful transactions, which the spam rules count.
+fn admissions_of(stored: StoredBlock) -> Vec<(Candidate, Admission)> {
     let succeeded = stored.txs.into_iter().filter(|tx| tx.code == 0);
     succeeded
         .filter_map(|tx| {

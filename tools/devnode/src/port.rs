@@ -1,11 +1,11 @@
-//! A port that stays the same through restarts of whoever listens on it.
+//! A reserved port, which stays the same through restarts of its server.
 
 use std::{io, net::SocketAddr};
 
 use tokio::net::TcpSocket;
 
-/// A port of this machine that nobody else is given as long as this value lives. Nothing listens here: while
-/// the node is down, whoever connects is turned away at once, as by any node that is down.
+/// A port of this machine, reserved as long as this value lives by a socket that is bound and does not listen.
+/// While the node is down, connections are refused at once.
 #[derive(Debug)]
 pub struct ReservedPort {
     address: SocketAddr,
@@ -13,16 +13,16 @@ pub struct ReservedPort {
 }
 
 impl ReservedPort {
-    /// Takes a free one.
+    /// Reserves a free port.
     pub fn take() -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
-        // A process that sets this, too, can listen on the port beside this socket.
+        // Another process with the same option can listen on the port while this socket is bound.
         socket.set_reuseaddr(true)?;
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
         Ok(Self { address: socket.local_addr()?, _socket: socket })
     }
 
-    /// Where it is.
+    /// The address with the port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -9,11 +9,11 @@ use crate::{
     chain::Chain,
 };
 
-/// As many transactions `unconfirmed_txs` shows, and as many at most.
+/// Default and limit of the number of transactions in `unconfirmed_txs`.
 const USUAL_PAGE: i64 = 30;
 const GREATEST_PAGE: i64 = 100;
 
-/// A method and the names of its parameters in their order.
+/// The methods with the names of their positional parameters.
 const METHODS: &[(&str, &[&str])] = &[
     ("health", &[]),
     ("status", &[]),
@@ -28,7 +28,7 @@ const METHODS: &[(&str, &[&str])] = &[
     ("num_unconfirmed_txs", &[]),
 ];
 
-/// The names of a method's parameters, or nothing when there is no such method.
+/// The names of a method's parameters; `None` when there is no such method.
 pub(crate) fn parameters(method: &str) -> Option<&'static [&'static str]> {
     METHODS.iter().find(|(name, _)| *name == method).map(|(_, parameters)| *parameters)
 }
@@ -38,7 +38,7 @@ pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
     METHODS.iter().map(|(name, _)| *name)
 }
 
-/// Answers a call that was posted; a notification is not answered.
+/// Answers a posted call; `None` for a notification.
 pub(crate) async fn answer(chain: &Chain, address: &str, mut posted: Posted) -> Option<Answer> {
     let id = posted.id.take().filter(|id| !id.is_null())?;
     let outcome = match parameters(&posted.method) {
@@ -63,7 +63,7 @@ pub(crate) async fn call(
         "status" => Ok(status(chain, address)),
         "net_info" => Ok(answers::net_info()),
         "broadcast_tx_async" => {
-            // Nobody is told what the check says.
+            // The result of the check is not part of this answer.
             let (hash, _) = broadcast(chain, method, params).await?;
             Ok(answers::broadcast(&hash, None))
         }
@@ -100,7 +100,7 @@ async fn broadcast(
     chain.broadcast(method, params.bytes("tx")?).await.map_err(|error| RpcError::internal(&error))
 }
 
-/// CometBFT says before some refusals in which call they happened.
+/// The error text of a commit call: CometBFT prefixes some texts with the failing call.
 fn commit_error(turned: &crate::BroadcastError) -> String {
     use crate::BroadcastError::{Cached, Full, TooLarge};
     match turned {
@@ -116,9 +116,9 @@ fn status(chain: &Chain, address: &str) -> Value {
 }
 
 async fn tx(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
-    let given = params.bytes("hash")?;
-    let not_found = || RpcError::internal(&format!("tx ({}) not found", hex::encode_upper(&given)));
-    let hash: [u8; 32] = given.as_ref().try_into().map_err(|_| not_found())?;
+    let bytes = params.bytes("hash")?;
+    let not_found = || RpcError::internal(&format!("tx ({}) not found", hex::encode_upper(&bytes)));
+    let hash: [u8; 32] = bytes.as_ref().try_into().map_err(|_| not_found())?;
     let hash = TxHash::from(hash);
     let found = chain.find(&hash).await.map_err(|error| RpcError::internal(&error))?;
     Ok(answers::tx(&hash, &found.ok_or_else(not_found)?))
@@ -139,9 +139,9 @@ async fn block(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
         }
         Some(height) => height.unsigned_abs(),
     };
-    let held = chain.held(height).await.map_err(|error| RpcError::internal(&error))?;
-    let held = held.ok_or_else(|| {
+    let block = chain.block_with_txs(height).await.map_err(|error| RpcError::internal(&error))?;
+    let block = block.ok_or_else(|| {
         RpcError::internal(&format!("height {height} is not available, lowest height is {oldest}"))
     })?;
-    Ok(answers::block(&chain.settings().network.chain_id, &held))
+    Ok(answers::block(&chain.settings().network.chain_id, &block))
 }

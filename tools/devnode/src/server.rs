@@ -1,5 +1,5 @@
-//! The RPC over HTTP/1.1, which may become a websocket: bounded connections and bodies, and a time limit on
-//! everything that a client sends.
+//! The RPC over HTTP/1.1 with upgrade to a websocket. Connections and bodies are limited, and every read from
+//! a client has a timeout.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
     rpc, subscription,
 };
 
-/// How long a head may take, and a body.
+/// Timeout of reading a request's head, and of its body.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
 type Reply = Response<Full<Bytes>>;
@@ -38,9 +38,9 @@ pub(crate) async fn serve(listener: TcpListener, address: SocketAddr, chain: Cha
 }
 
 async fn connection(stream: TcpStream, chain: &Chain, address: &str) {
-    // A socket that is gone already is found out soon enough.
+    // An error means a closed connection, which the next read reports.
     let _ = stream.set_nodelay(true);
-    // Where the connection goes when it becomes a websocket.
+    // The upgraded connection, if the request asks for a websocket.
     let upgrade = Mutex::new(None);
     let service = service_fn(|mut request| {
         let upgrade = &upgrade;
@@ -89,7 +89,7 @@ async fn answer(request: Request<Incoming>, chain: &Chain, address: &str) -> Rep
     json(status, &Answer::new(Some(URI_ID.into()), outcome))
 }
 
-/// Answers what was posted. A method that fails is an error in a good answer, as CometBFT has it.
+/// Answers a POST. A failed method is an error object with HTTP status 200, as in CometBFT.
 async fn posted(body: Incoming, chain: &Chain, address: &str) -> Reply {
     let body = match read(body, chain.settings().limits.body_bytes).await {
         Ok(body) if body.is_empty() => return listing(),
@@ -129,7 +129,7 @@ async fn read(body: Incoming, most: usize) -> Result<Bytes, String> {
     }
 }
 
-/// What there is to call, for a person.
+/// The list of methods, for people.
 fn listing() -> Reply {
     let links: String = rpc::methods().map(|name| format!("<a href=\"/{name}\">{name}</a><br>")).collect();
     let page = format!("<html><body>Available endpoints:<br>{links}</body></html>");

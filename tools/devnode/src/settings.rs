@@ -1,21 +1,21 @@
-//! What a development node is told when it starts.
+//! The settings of a development node.
 
 use std::{path::PathBuf, time::Duration};
 
 use mesh_transaction::Network;
 
-/// How a node is started.
+/// The settings with which a node starts.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The chain that it is a node of.
     pub network: Network,
     /// The file that keeps its blocks and their transactions through restarts.
     pub file: PathBuf,
-    /// What it asks of a transaction.
+    /// The checks of a transaction.
     pub checks: Checks,
-    /// Its bounds.
+    /// Its limits.
     pub limits: Limits,
-    /// How long each check of a broadcast transaction takes longer than it has to, for drills.
+    /// Additional delay of each check of a broadcast transaction, for drills.
     pub check_delay: Duration,
     /// The file to which every broadcast call is written as it comes in, for drills; see
     /// [`received`](crate::received).
@@ -23,7 +23,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The usual: all checks, the bounds of a consensus node.
+    /// The defaults: all checks, the limits of a consensus node.
     pub fn new(network: Network, file: impl Into<PathBuf>) -> Self {
         Self {
             network,
@@ -36,16 +36,16 @@ impl Settings {
     }
 }
 
-/// What a node asks of a transaction.
+/// The checks of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checks {
     /// Signature, replay, proof of work.
     All,
-    /// That it can be decoded.
+    /// Only that it can be decoded.
     None,
 }
 
-/// Bounds; the defaults are a consensus node's own unless said.
+/// Limits; the defaults are those of CometBFT where nothing else is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Transactions that wait for a block.
@@ -54,15 +54,15 @@ pub struct Limits {
     pub mempool_bytes: usize,
     /// Bytes of one transaction.
     pub tx_bytes: usize,
-    /// Hashes of transactions seen that are turned away when they come again.
+    /// Number of recent hashes in the cache, whose transactions are rejected.
     pub cache: usize,
-    /// Whether hashes of refused transactions stay there.
+    /// Whether hashes of refused transactions stay in the cache.
     pub keep_refused: bool,
-    /// Bytes of transactions of one block; a single larger one has a block to itself.
+    /// Bytes of the transactions of one block; a single larger one gets a block of its own.
     pub block_bytes: usize,
     /// How long a commit call waits for its block.
     pub commit_wait: Duration,
-    /// Commit calls that wait.
+    /// Number of commit calls that may wait at the same time.
     pub commits: usize,
     /// Connections; one more waits until another ends.
     pub connections: usize,

@@ -1,4 +1,4 @@
-//! The RPC over a websocket: the same calls, and subscriptions that are told of each new block.
+//! The RPC over a websocket: the same calls, and subscriptions to new blocks.
 
 use std::time::Duration;
 
@@ -30,22 +30,22 @@ use crate::{
 /// Subscriptions of one client, as many as a consensus node allows.
 const MOST_SUBSCRIPTIONS: usize = 5;
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// Who does not even answer to that is gone.
+/// A client that sends nothing, not even a pong, for so long is disconnected.
 const SILENT_AT_MOST: Duration = Duration::from_secs(60);
-/// Who takes nothing for so long is given up.
+/// Timeout of a send, after which the client is disconnected.
 const SEND_WITHIN: Duration = Duration::from_secs(10);
-/// Who fell behind by more blocks than these hears of the newest only.
+/// A client that is behind by more blocks gets the newest only.
 const MOST_BLOCKS_AT_ONCE: u64 = 20;
 
-/// The headers of an answer that makes a connection a websocket; nothing when it is not asked for one.
-pub(crate) fn accept(asked: &HeaderMap) -> Option<HeaderMap> {
-    let has = |name, wanted: &str| {
-        let value = asked.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
-        value.split(',').any(|part| part.trim().eq_ignore_ascii_case(wanted))
+/// The headers of the answer to a websocket upgrade; `None` when the request is no upgrade.
+pub(crate) fn accept(request: &HeaderMap) -> Option<HeaderMap> {
+    let has = |name, expected: &str| {
+        let value = request.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+        value.split(',').any(|part| part.trim().eq_ignore_ascii_case(expected))
     };
-    let is_asked =
+    let is_upgrade =
         has(UPGRADE, "websocket") && has(CONNECTION, "upgrade") && has(SEC_WEBSOCKET_VERSION, "13");
-    let key = asked.get(SEC_WEBSOCKET_KEY).filter(|_| is_asked)?;
+    let key = request.get(SEC_WEBSOCKET_KEY).filter(|_| is_upgrade)?;
     let accepted = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).ok()?;
     let headers = [
         (CONNECTION, HeaderValue::from_static("Upgrade")),
@@ -55,7 +55,7 @@ pub(crate) fn accept(asked: &HeaderMap) -> Option<HeaderMap> {
     Some(headers.into_iter().collect())
 }
 
-/// What of a new block is told.
+/// The kind of event that a subscription gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Block,
@@ -86,7 +86,7 @@ struct Subscription {
     event: Event,
 }
 
-/// One client.
+/// The connection of one client.
 struct Client<'a> {
     socket: WebSocketStream<TokioIo<Upgraded>>,
     subscriptions: Vec<Subscription>,
@@ -94,7 +94,7 @@ struct Client<'a> {
     address: &'a str,
 }
 
-/// Serves a websocket until its client goes.
+/// Serves a websocket until its client disconnects.
 pub(crate) async fn serve(upgraded: Upgraded, chain: &Chain, address: &str) {
     let most = Some(chain.settings().limits.body_bytes);
     let config = WebSocketConfig::default().max_message_size(most).max_frame_size(most);
@@ -108,13 +108,13 @@ pub(crate) async fn serve(upgraded: Upgraded, chain: &Chain, address: &str) {
 impl Client<'_> {
     async fn run(&mut self) -> Result<(), Error> {
         let mut heights = self.chain.heights();
-        let mut told = *heights.borrow_and_update();
+        let mut last_height = *heights.borrow_and_update();
         let mut pings = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
-        let mut heard = Instant::now();
+        let mut last_message = Instant::now();
         loop {
             tokio::select! {
                 message = self.socket.next() => {
-                    heard = Instant::now();
+                    last_message = Instant::now();
                     match message.transpose()? {
                         None | Some(Message::Close(_)) => return Ok(()),
                         Some(Message::Text(text)) => self.answer(text.as_str()).await?,
@@ -126,14 +126,14 @@ impl Client<'_> {
                         return Ok(());
                     }
                     let newest = *heights.borrow_and_update();
-                    let from = if newest.saturating_sub(told) > MOST_BLOCKS_AT_ONCE { newest } else { told + 1 };
+                    let from = if newest.saturating_sub(last_height) > MOST_BLOCKS_AT_ONCE { newest } else { last_height + 1 };
                     for height in from..=newest {
-                        self.tell(height).await?;
+                        self.send_events(height).await?;
                     }
-                    told = newest;
+                    last_height = newest;
                 }
                 _ = pings.tick() => {
-                    if heard.elapsed() > SILENT_AT_MOST {
+                    if last_message.elapsed() > SILENT_AT_MOST {
                         return Ok(());
                     }
                     self.send(Message::Ping(Vec::new().into())).await?;
@@ -168,17 +168,17 @@ impl Client<'_> {
             return Ok(json!({}));
         }
         let query = call.params(&["query"])?.text("query")?;
-        let is_held = self.subscriptions.iter().any(|held| held.query == query);
+        let exists = self.subscriptions.iter().any(|subscription| subscription.query == query);
         if call.method == "unsubscribe" {
-            self.subscriptions.retain(|held| held.query != query);
-            return if is_held { Ok(json!({})) } else { failed("subscription not found") };
+            self.subscriptions.retain(|subscription| subscription.query != query);
+            return if exists { Ok(json!({})) } else { failed("subscription not found") };
         }
         let Some(event) = Event::of_query(&query) else {
             return failed(
                 "a development node tells of tm.event='NewBlock' and tm.event='NewBlockHeader' only",
             );
         };
-        if is_held {
+        if exists {
             return failed("already subscribed");
         }
         if self.subscriptions.len() >= MOST_SUBSCRIPTIONS {
@@ -188,13 +188,13 @@ impl Client<'_> {
         Ok(json!({}))
     }
 
-    /// Tells all subscriptions of a block.
-    async fn tell(&mut self, height: u64) -> Result<(), Error> {
+    /// Sends the events of a block to all subscriptions.
+    async fn send_events(&mut self, height: u64) -> Result<(), Error> {
         if self.subscriptions.is_empty() {
             return Ok(());
         }
-        // A height that the chain has left out, and a file that cannot be read, are no news.
-        let Ok(Some(held)) = self.chain.held(height).await else { return Ok(()) };
+        // No event for a height that the chain has not, nor when the file cannot be read.
+        let Ok(Some(block)) = self.chain.block_with_txs(height).await else { return Ok(()) };
         let chain_id = &self.chain.settings().network.chain_id;
         let messages: Vec<Message> = self
             .subscriptions
@@ -202,8 +202,8 @@ impl Client<'_> {
             .map(|subscription| {
                 let Subscription { id, query, event } = subscription;
                 let data = match event {
-                    Event::Block => answers::new_block(chain_id, &held),
-                    Event::Header => answers::new_block_header(chain_id, &held),
+                    Event::Block => answers::new_block(chain_id, &block),
+                    Event::Header => answers::new_block_header(chain_id, &block),
                 };
                 let result = json!({"query": query, "data": data, "events": {"tm.event": [event.name()]}});
                 text_of(&Answer::new(Some(id.clone()), Ok(result)))

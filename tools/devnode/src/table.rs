@@ -1,5 +1,5 @@
-//! What a chain knows at a moment: the blocks held, where transactions are, what waits, what the rules
-//! remember.
+//! The in-memory state of a chain: the newest blocks, the positions of transactions in the file, the mempool
+//! and the state of the spam rules.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,22 +7,22 @@ use mesh_transaction::{Admission, Block, Candidate, Refusal, SpamFilter, TxHash}
 
 use crate::{file::StoredBlock, mempool::Mempool, settings::Checks};
 
-/// As many blocks are held as the window of the rules can be long.
+/// Number of blocks in memory: the longest window of the spam rules.
 pub(crate) const BLOCK_WINDOW: usize = 500;
 
-/// The table. Positions are kept for all transactions: some 60 bytes each, a small part of the file.
+/// The in-memory state. It has the positions of all transactions, some 60 bytes each.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) mempool: Mempool,
     pub(crate) spam: SpamFilter,
     pub(crate) catching_up: bool,
     checks: Checks,
-    /// In rising height, each with the position of its frame when the file has it.
+    /// In rising height, each with the position of its frame; `None` when the file has not the block.
     blocks: VecDeque<(Block, Option<u64>)>,
     positions: TxPositions,
 }
 
-/// Where transactions are: the position of their block's frame, and which of its transactions it is.
+/// The position of each transaction: its block's frame, and its index in the block.
 pub(crate) type TxPositions = HashMap<TxHash, TxPosition>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Table {
         self.blocks.front().map(|(block, _)| block)
     }
 
-    /// A block held, the one before it, and the position of its frame.
+    /// A block of the window, the one before it, and the position of its frame.
     pub(crate) fn block_at(&self, height: u64) -> Option<(Block, Option<Block>, Option<u64>)> {
         let at = self.blocks.binary_search_by_key(&height, |(block, _)| block.height).ok()?;
         let (block, position) = self.blocks.get(at)?;
@@ -64,7 +64,7 @@ impl Table {
         self.positions.get(hash).map(|position| (position.frame, position.index))
     }
 
-    /// Judges a transaction.
+    /// Checks a transaction.
     pub(crate) fn judge(&self, candidate: &Candidate) -> Result<(), Refusal> {
         if self.checks == Checks::None {
             return Ok(());
@@ -73,7 +73,7 @@ impl Table {
         self.spam.check(candidate).map(|_| ())
     }
 
-    /// Judges a transaction and remembers that it is taken.
+    /// Checks a transaction and counts it as admitted.
     pub(crate) fn admit(&mut self, candidate: &Candidate) -> Result<(), Refusal> {
         if self.checks == Checks::None {
             return Ok(());
@@ -82,7 +82,7 @@ impl Table {
         self.spam.admit(candidate).map(|_| ())
     }
 
-    /// Why a transaction that waits does not succeed any more, or the block of its work (0 without checks).
+    /// Checks a waiting transaction again: the block of its work (0 without checks), or the refusal.
     pub(crate) fn admission(&self, hash: &TxHash) -> Result<Admission, Refusal> {
         match self.checks {
             Checks::All => self.spam.admission(hash),
@@ -90,17 +90,17 @@ impl Table {
         }
     }
 
-    /// A block is written.
+    /// Updates the state after a block was written to the file.
     pub(crate) fn committed(&mut self, block: Block, stored: &StoredBlock, frame: u64) {
         record_positions(&mut self.positions, stored, frame);
-        hold(&mut self.blocks, block, Some(frame));
+        push_block(&mut self.blocks, block, Some(frame));
         let (checks, spam) = (self.checks, &self.spam);
-        let stands = |hash: &TxHash| checks == Checks::None || spam.admission(hash).is_ok();
-        self.mempool.settle(&stored.outcomes(), stands);
+        let is_valid = |hash: &TxHash| checks == Checks::None || spam.admission(hash).is_ok();
+        self.mempool.settle(&stored.outcomes(), is_valid);
     }
 }
 
-/// Refuses what has succeeded in a block.
+/// Refuses a transaction that has succeeded in a block.
 pub(crate) fn refuse_replay(positions: &TxPositions, candidate: &Candidate) -> Result<(), Refusal> {
     match positions.get(&candidate.hash) {
         Some(TxPosition { has_succeeded: true, .. }) => Err(Refusal::replay()),
@@ -108,8 +108,8 @@ pub(crate) fn refuse_replay(positions: &TxPositions, candidate: &Candidate) -> R
     }
 }
 
-/// Remembers where the transactions of a block are. One that has succeeded stays so, whatever comes of it
-/// when a proposer puts it into a block again.
+/// Stores the positions of a block's transactions. A transaction that has succeeded once keeps that position
+/// when a proposer includes it again.
 pub(crate) fn record_positions(positions: &mut TxPositions, stored: &StoredBlock, frame: u64) {
     for (tx, index) in stored.txs.iter().zip(0..) {
         let position = TxPosition { frame, index, has_succeeded: tx.code == 0 };
@@ -120,8 +120,8 @@ pub(crate) fn record_positions(positions: &mut TxPositions, stored: &StoredBlock
     }
 }
 
-/// Holds one block more, and lets the oldest go when there are too many.
-pub(crate) fn hold(blocks: &mut VecDeque<(Block, Option<u64>)>, block: Block, frame: Option<u64>) {
+/// Appends a block and removes the oldest above [`BLOCK_WINDOW`].
+pub(crate) fn push_block(blocks: &mut VecDeque<(Block, Option<u64>)>, block: Block, frame: Option<u64>) {
     blocks.push_back((block, frame));
     if blocks.len() > BLOCK_WINDOW {
         blocks.pop_front();

@@ -2,4 +2,4 @@
 
 mod checks;
 mod crashes;
-mod stage;
+mod fixture;

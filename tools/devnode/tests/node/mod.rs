@@ -2,7 +2,7 @@
 
 mod broadcasting;
 mod calls;
+mod fixture;
 mod refusals;
 mod restarts;
-mod stage;
 mod subscriptions;

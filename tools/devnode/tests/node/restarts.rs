@@ -1,4 +1,4 @@
-//! What a node knows after it was killed.
+//! The state of a node after a kill and a restart.
 
 use std::{fs, net::SocketAddr, time::Duration};
 
@@ -6,59 +6,59 @@ use mesh_devnode::{DevNode, Settings};
 use mesh_transaction::Block;
 use serde_json::json;
 
-use super::stage::{Stage, reason, rules};
+use super::fixture::{Fixture, reason, rules};
 
 #[tokio::test]
 async fn transactions_of_blocks_are_known_after_a_kill_and_refused_as_replays() {
-    let stage = Stage::set().await;
-    let (kept, lost) = (stage.transaction(1, "kept"), stage.transaction(1, "lost"));
-    stage.send("broadcast_tx_sync", &kept).await;
-    let height = stage.blocks(1).await;
-    stage.send("broadcast_tx_sync", &lost).await;
-    let url = stage.node.url();
+    let fixture = Fixture::new().await;
+    let (kept, lost) = (fixture.transaction(1, "kept"), fixture.transaction(1, "lost"));
+    fixture.send("broadcast_tx_sync", &kept).await;
+    let height = fixture.blocks(1).await;
+    fixture.send("broadcast_tx_sync", &lost).await;
+    let url = fixture.node.url();
 
-    let stage = stage.restart(|_| {}).await;
-    assert_eq!(stage.node.url(), url);
-    assert_eq!(stage.node.chain().newest().map(|block| block.height), Some(height));
-    assert_eq!(stage.height_of(&kept).await, Some(height));
-    let result = stage.send("broadcast_tx_sync", &kept).await;
+    let fixture = fixture.restart(|_| {}).await;
+    assert_eq!(fixture.node.url(), url);
+    assert_eq!(fixture.node.chain().newest().map(|block| block.height), Some(height));
+    assert_eq!(fixture.height_of(&kept).await, Some(height));
+    let result = fixture.send("broadcast_tx_sync", &kept).await;
     assert_eq!(
         (&result["code"], reason(&result)),
         (&json!(51), "transaction was submitted before".to_owned())
     );
-    // What waited is gone with its process, as a node's mempool is, and may come again.
-    assert_eq!(stage.height_of(&lost).await, None);
-    assert_eq!(stage.send("broadcast_tx_sync", &lost).await["code"], 0);
-    let next = stage.blocks(1).await;
-    assert_eq!((next, stage.height_of(&lost).await), (height + 1, Some(next)));
-    // Its tid is remembered, too: the rules know it before the chain does.
-    let stage = stage.restart(|_| {}).await;
-    assert_eq!(stage.send("check_tx", &lost).await["code"], 51);
+    // The mempool is lost with the process, so its transaction may be sent again.
+    assert_eq!(fixture.height_of(&lost).await, None);
+    assert_eq!(fixture.send("broadcast_tx_sync", &lost).await["code"], 0);
+    let next = fixture.blocks(1).await;
+    assert_eq!((next, fixture.height_of(&lost).await), (height + 1, Some(next)));
+    // Its tid is restored, too: the spam rules refuse it before the replay check does.
+    let fixture = fixture.restart(|_| {}).await;
+    assert_eq!(fixture.send("check_tx", &lost).await["code"], 51);
     // Long after its work has left the window it is still a replay.
-    stage.blocks(6).await;
-    assert_eq!(stage.send("check_tx", &lost).await["code"], 51);
+    fixture.blocks(6).await;
+    assert_eq!(fixture.send("check_tx", &lost).await["code"], 51);
 }
 
 #[tokio::test]
 async fn a_block_that_a_kill_has_torn_never_was() {
-    let stage = Stage::set().await;
-    let (first, second) = (stage.transaction(1, "first"), stage.transaction(1, "second"));
-    stage.send("broadcast_tx_sync", &first).await;
-    let height = stage.blocks(1).await;
-    stage.send("broadcast_tx_sync", &second).await;
-    stage.blocks(1).await;
-    let stage = stage
+    let fixture = Fixture::new().await;
+    let (first, second) = (fixture.transaction(1, "first"), fixture.transaction(1, "second"));
+    fixture.send("broadcast_tx_sync", &first).await;
+    let height = fixture.blocks(1).await;
+    fixture.send("broadcast_tx_sync", &second).await;
+    fixture.blocks(1).await;
+    let fixture = fixture
         .restart(|file| {
             let bytes = fs::read(file).unwrap();
             fs::write(file, &bytes[..bytes.len() - 1]).unwrap();
         })
         .await;
-    assert_eq!(stage.node.chain().newest().map(|block| block.height), Some(height));
-    assert_eq!(stage.height_of(&first).await, Some(height));
-    assert_eq!(stage.height_of(&second).await, None);
-    assert_eq!(stage.send("broadcast_tx_sync", &second).await["code"], 0);
-    stage.blocks(1).await;
-    assert_eq!(stage.height_of(&second).await, Some(height + 1));
+    assert_eq!(fixture.node.chain().newest().map(|block| block.height), Some(height));
+    assert_eq!(fixture.height_of(&first).await, Some(height));
+    assert_eq!(fixture.height_of(&second).await, None);
+    assert_eq!(fixture.send("broadcast_tx_sync", &second).await["code"], 0);
+    fixture.blocks(1).await;
+    assert_eq!(fixture.height_of(&second).await, Some(height + 1));
 }
 
 #[tokio::test]
@@ -101,8 +101,8 @@ async fn a_file_that_does_not_fit_to_the_store_is_set_aside() {
 
 #[tokio::test]
 async fn blocks_come_in_rising_order() {
-    let stage = Stage::set().await;
-    let newest = stage.node.chain().newest().unwrap();
-    let error = stage.node.chain().commit(newest, rules()).await.unwrap_err();
+    let fixture = Fixture::new().await;
+    let newest = fixture.node.chain().newest().unwrap();
+    let error = fixture.node.chain().commit(newest, rules()).await.unwrap_err();
     assert_eq!(error.to_string(), "block 10 does not follow block 10");
 }

@@ -1,4 +1,4 @@
-//! The RPC over a websocket, and the news of blocks.
+//! The RPC over a websocket, and subscriptions to blocks.
 
 use std::future::ready;
 
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
 
-use super::stage::{PATIENCE, Stage};
+use super::fixture::{Fixture, PATIENCE};
 
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
-    async fn open(stage: &Stage) -> Self {
-        let url = format!("ws://{}/websocket", stage.node.address());
+    async fn open(fixture: &Fixture) -> Self {
+        let url = format!("ws://{}/websocket", fixture.node.address());
         Self(timeout(PATIENCE, connect_async(url)).await.unwrap().unwrap().0)
     }
 
@@ -39,45 +39,45 @@ impl Socket {
 }
 
 #[tokio::test]
-async fn subscribers_hear_of_each_block_in_its_order() {
-    let stage = Stage::set().await;
-    let mut socket = Socket::open(&stage).await;
+async fn subscribers_get_each_block_in_order() {
+    let fixture = Fixture::new().await;
+    let mut socket = Socket::open(&fixture).await;
     let header = socket.call(1, "subscribe", json!({"query": "tm.event = 'NewBlockHeader'"})).await;
     assert_eq!(header["result"], json!({}));
-    let tx = stage.transaction(1, "order");
-    stage.send("broadcast_tx_sync", &tx).await;
+    let tx = fixture.transaction(1, "order");
+    fixture.send("broadcast_tx_sync", &tx).await;
     for height in [11, 12] {
-        assert_eq!(stage.blocks(1).await, height);
+        assert_eq!(fixture.blocks(1).await, height);
         let news = socket.next().await;
         let result = &news["result"];
         assert_eq!((&news["id"], &result["query"]), (&json!(1), &json!("tm.event = 'NewBlockHeader'")));
         assert_eq!(result["data"]["type"], "tendermint/event/NewBlockHeader");
-        let block = stage.call("block", json!({"height": height})).await["result"]["block"].clone();
+        let block = fixture.call("block", json!({"height": height})).await["result"]["block"].clone();
         assert_eq!(result["data"]["value"]["header"], block["header"]);
         assert_eq!(result["events"], json!({"tm.event": ["NewBlockHeader"]}));
     }
     // Another subscriber, of whole blocks.
-    let mut other = Socket::open(&stage).await;
+    let mut other = Socket::open(&fixture).await;
     other.call(2, "subscribe", json!(["tm.event='NewBlock'"])).await;
-    let tx = stage.transaction(2, "order");
-    stage.send("broadcast_tx_sync", &tx).await;
-    stage.blocks(1).await;
+    let tx = fixture.transaction(2, "order");
+    fixture.send("broadcast_tx_sync", &tx).await;
+    fixture.blocks(1).await;
     let news = other.next().await;
     let value = &news["result"]["data"]["value"];
     assert_eq!(value["block"]["data"]["txs"], json!([STANDARD.encode(&tx)]));
-    assert_eq!(value["block_id"], stage.call("block", json!({})).await["result"]["block_id"]);
+    assert_eq!(value["block_id"], fixture.call("block", json!({})).await["result"]["block_id"]);
     assert_eq!(socket.next().await["result"]["data"]["value"]["header"]["height"], "13");
 
     socket.call(3, "unsubscribe", json!({"query": "tm.event = 'NewBlockHeader'"})).await;
-    stage.blocks(1).await;
-    // The next word is the answer, not the block.
+    fixture.blocks(1).await;
+    // The next message is the answer, not the event of the block.
     assert_eq!(socket.call(4, "health", json!({})).await["result"], json!({}));
 }
 
 #[tokio::test]
 async fn calls_and_mistakes_are_answered_as_over_http() {
-    let stage = Stage::set().await;
-    let mut socket = Socket::open(&stage).await;
+    let fixture = Fixture::new().await;
+    let mut socket = Socket::open(&fixture).await;
     let status = socket.call(1, "status", json!({})).await;
     assert_eq!(status["result"]["sync_info"]["latest_block_height"], "10");
     assert_eq!(socket.call(2, "nothing", json!({})).await["error"]["code"], -32601);
@@ -91,17 +91,20 @@ async fn calls_and_mistakes_are_answered_as_over_http() {
     assert_eq!(socket.call(8, "unsubscribe", query).await["error"]["data"], "subscription not found");
     socket.send("{").await;
     assert_eq!(socket.next().await["error"]["code"], -32700);
-    // A subscription is nothing for a single answer.
-    assert_eq!(stage.call("subscribe", json!({"query": "x"})).await["error"]["code"], -32601);
-    assert_eq!(stage.raw(b"GET /websocket HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n").await.0, 404);
+    // Subscriptions are refused over HTTP.
+    assert_eq!(fixture.call("subscribe", json!({"query": "x"})).await["error"]["code"], -32601);
+    assert_eq!(
+        fixture.raw(b"GET /websocket HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n").await.0,
+        404
+    );
 }
 
 #[tokio::test]
 async fn a_websocket_ends_with_its_node() {
-    let stage = Stage::set().await;
-    let mut socket = Socket::open(&stage).await;
+    let fixture = Fixture::new().await;
+    let mut socket = Socket::open(&fixture).await;
     socket.call(1, "health", json!({})).await;
-    let _stage = stage.restart(|_| {}).await;
+    let _fixture = fixture.restart(|_| {}).await;
     let end = timeout(PATIENCE, socket.0.next()).await.unwrap();
     assert!(end.is_none_or(|message| message.is_err()));
 }

@@ -1,4 +1,4 @@
-//! An application, and a node that asks it.
+//! An application, and a client that plays the node.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use tendermint_proto::{
     google::protobuf::Timestamp,
     v0_38::abci::{
         Request, RequestCheckTx, RequestCommit, RequestFinalizeBlock, RequestFlush, RequestInfo,
-        RequestInitChain, RequestProcessProposal, Response, ResponseFinalizeBlock, request::Value as Asked,
-        response::Value as Said,
+        RequestInitChain, RequestProcessProposal, Response, ResponseFinalizeBlock,
+        request::Value as RequestValue, response::Value as ResponseValue,
     },
 };
 use tokio::{
@@ -25,13 +25,13 @@ use tokio::{
 
 const CHAIN: &str = "net-1";
 
-/// Little work, a short window, and no quota that a test would meet by accident.
+/// Rules with little proof of work, a short window and a quota that no test reaches by accident.
 pub(crate) fn rules() -> SpamRules {
     SpamRules { difficulty: 3, past_blocks: 5, tx_per_block: 1000, ..SpamRules::default() }
 }
 
 /// An application and one connection to it.
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     folder: TempDir,
     pub(crate) application: Application,
     serving: JoinHandle<()>,
@@ -39,12 +39,12 @@ pub(crate) struct Stage {
     read: BytesMut,
 }
 
-impl Stage {
-    pub(crate) async fn set(rules: SpamRules) -> Self {
-        Self::on(tempfile::tempdir().unwrap(), rules).await
+impl Fixture {
+    pub(crate) async fn new(rules: SpamRules) -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), rules).await
     }
 
-    async fn on(folder: TempDir, rules: SpamRules) -> Self {
+    async fn in_folder(folder: TempDir, rules: SpamRules) -> Self {
         let network =
             Network { chain_id: CHAIN.into(), algorithm: ALGORITHM.into(), pow_prefix: String::new() };
         let file = folder.path().join("blocks");
@@ -57,12 +57,12 @@ impl Stage {
         Self { folder, application, serving, stream, read: BytesMut::new() }
     }
 
-    /// Ends the application without any warning, and starts it again with what it has on disk.
+    /// Aborts the application, and starts it again from its file.
     pub(crate) async fn crash(self) -> Self {
-        Self::on(self.end().await, rules()).await
+        Self::in_folder(self.end().await, rules()).await
     }
 
-    /// Ends the application, and gives what it has on disk.
+    /// Aborts the application, and returns its folder.
     pub(crate) async fn end(self) -> TempDir {
         let Self { folder, application, serving, stream, .. } = self;
         serving.abort();
@@ -75,20 +75,20 @@ impl Stage {
         self.folder.path().join("blocks")
     }
 
-    pub(crate) async fn ask(&mut self, asked: Asked) -> Said {
+    pub(crate) async fn ask(&mut self, request: RequestValue) -> ResponseValue {
         // As CometBFT does it: with a flush, whose answer comes second.
-        for asked in [asked, Asked::Flush(RequestFlush {})] {
-            let request = Request { value: Some(asked) };
+        for value in [request, RequestValue::Flush(RequestFlush {})] {
+            let request = Request { value: Some(value) };
             self.stream.write_all(&request.encode_length_delimited_to_vec()).await.unwrap();
         }
         let answer = self.answer().await;
-        if !matches!(answer, Said::Exception(_)) {
-            assert!(matches!(self.answer().await, Said::Flush(_)));
+        if !matches!(answer, ResponseValue::Exception(_)) {
+            assert!(matches!(self.answer().await, ResponseValue::Flush(_)));
         }
         answer
     }
 
-    async fn answer(&mut self) -> Said {
+    async fn answer(&mut self) -> ResponseValue {
         loop {
             let mut rest = &self.read[..];
             if let Ok(length) = prost::decode_length_delimiter(&mut rest)
@@ -103,20 +103,22 @@ impl Stage {
         }
     }
 
-    /// Height and hash that the application tells.
+    /// Height and app hash of the application's Info response.
     pub(crate) async fn info(&mut self) -> (i64, Bytes) {
-        let Said::Info(info) = self.ask(Asked::Info(RequestInfo::default())).await else { panic!("no info") };
+        let ResponseValue::Info(info) = self.ask(RequestValue::Info(RequestInfo::default())).await else {
+            panic!("no info")
+        };
         (info.last_block_height, info.last_block_app_hash)
     }
 
-    pub(crate) async fn init(&mut self, chain_id: &str) -> Said {
+    pub(crate) async fn init(&mut self, chain_id: &str) -> ResponseValue {
         let chain_id = chain_id.to_owned();
-        self.ask(Asked::InitChain(RequestInitChain { chain_id, ..RequestInitChain::default() })).await
+        self.ask(RequestValue::InitChain(RequestInitChain { chain_id, ..RequestInitChain::default() })).await
     }
 
     pub(crate) async fn check(&mut self, tx: &Bytes) -> (u32, String) {
-        let asked = Asked::CheckTx(RequestCheckTx { tx: tx.clone(), ..RequestCheckTx::default() });
-        let Said::CheckTx(check) = self.ask(asked).await else { panic!("no check") };
+        let request = RequestValue::CheckTx(RequestCheckTx { tx: tx.clone(), ..RequestCheckTx::default() });
+        let ResponseValue::CheckTx(check) = self.ask(request).await else { panic!("no check") };
         (check.code, String::from_utf8(check.data.to_vec()).unwrap())
     }
 
@@ -127,20 +129,22 @@ impl Stage {
             time: time_of(height),
             ..RequestProcessProposal::default()
         };
-        let Said::ProcessProposal(said) = self.ask(Asked::ProcessProposal(proposal)).await else {
+        let ResponseValue::ProcessProposal(response) =
+            self.ask(RequestValue::ProcessProposal(proposal)).await
+        else {
             panic!("no answer to a proposal")
         };
-        assert_eq!(said.status, 1);
+        assert_eq!(response.status, 1);
     }
 
     pub(crate) async fn finalize(&mut self, height: u64, txs: &[Bytes]) -> ResponseFinalizeBlock {
         match self.try_finalize(height, txs).await {
-            Said::FinalizeBlock(finalized) => finalized,
+            ResponseValue::FinalizeBlock(finalized) => finalized,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(crate) async fn try_finalize(&mut self, height: u64, txs: &[Bytes]) -> Said {
+    pub(crate) async fn try_finalize(&mut self, height: u64, txs: &[Bytes]) -> ResponseValue {
         let block = RequestFinalizeBlock {
             height: height.cast_signed(),
             hash: hash_of(height),
@@ -148,17 +152,17 @@ impl Stage {
             txs: txs.to_vec(),
             ..RequestFinalizeBlock::default()
         };
-        self.ask(Asked::FinalizeBlock(block)).await
+        self.ask(RequestValue::FinalizeBlock(block)).await
     }
 
-    pub(crate) async fn commit(&mut self) -> Said {
-        self.ask(Asked::Commit(RequestCommit {})).await
+    pub(crate) async fn commit(&mut self) -> ResponseValue {
+        self.ask(RequestValue::Commit(RequestCommit {})).await
     }
 
-    /// Decides a block and keeps it; gives its app hash.
+    /// Finalizes and commits a block; returns its app hash.
     pub(crate) async fn block(&mut self, height: u64, txs: &[Bytes]) -> Bytes {
         let finalized = self.finalize(height, txs).await;
-        assert!(matches!(self.commit().await, Said::Commit(_)));
+        assert!(matches!(self.commit().await, ResponseValue::Commit(_)));
         finalized.app_hash
     }
 }
@@ -172,7 +176,7 @@ fn time_of(height: u64) -> Option<Timestamp> {
     Some(Timestamp { seconds: 1_700_000_000 + height.cast_signed(), nanos: 5 })
 }
 
-/// A good transaction of a party, with its work on a block.
+/// A valid transaction of a party with its proof of work on a block.
 pub(crate) fn transaction(height: u64, party: u8, input: &'static str) -> Bytes {
     let tid = format!("tid of {party} {input}");
     let puzzle = Puzzle::new("", &hex::encode(hash_of(height)), &tid);

@@ -1,4 +1,4 @@
-//! A node with a few blocks, and whoever talks to it.
+//! A node with ten blocks, and a client for it.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -18,20 +18,20 @@ use tokio::{
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const CHAIN: &str = "net-1";
 
-/// Little work, a short window, and no quota that a test would meet by accident.
+/// Rules with little proof of work, a short window and a quota that no test reaches by accident.
 pub(crate) fn rules() -> SpamRules {
     SpamRules { difficulty: 3, past_blocks: 5, tx_per_block: 1000, ..SpamRules::default() }
 }
 
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     pub(crate) folder: TempDir,
     pub(crate) node: DevNode,
     settings: Settings,
 }
 
-impl Stage {
+impl Fixture {
     /// A node with 10 blocks.
-    pub(crate) async fn set() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(|_| {}).await
     }
 
@@ -43,10 +43,10 @@ impl Stage {
         change(&mut settings);
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let node = DevNode::start(settings.clone(), anywhere, Vec::new(), rules()).await.unwrap();
-        let stage = Self { folder, node, settings };
-        stage.block_under(rules()).await;
-        stage.blocks(9).await;
-        stage
+        let fixture = Self { folder, node, settings };
+        fixture.block_under(rules()).await;
+        fixture.blocks(9).await;
+        fixture
     }
 
     /// Kills the node and starts it again on its port.
@@ -59,7 +59,7 @@ impl Stage {
         Self { folder, node, settings }
     }
 
-    /// Makes blocks; the last one's height comes back.
+    /// Makes blocks; returns the height of the last one.
     pub(crate) async fn blocks(&self, count: usize) -> u64 {
         let mut height = 0;
         for _ in 0..count {
@@ -74,12 +74,12 @@ impl Stage {
         self.node.chain().commit(block, rules).await.unwrap();
     }
 
-    /// A good transaction of a party on the newest block.
+    /// A valid transaction of a party with its proof of work on the newest block.
     pub(crate) fn transaction(&self, party: u8, input: &str) -> Bytes {
         self.transaction_on(&self.node.chain().newest().unwrap().hash, party, input)
     }
 
-    /// A good transaction, with the work on a block.
+    /// A valid transaction of a party with its proof of work on a block.
     pub(crate) fn transaction_on(&self, block_hash: &str, party: u8, input: &str) -> Bytes {
         let tid = format!("tid of {party} {input}");
         let puzzle = Puzzle::new("", block_hash, &tid);
@@ -87,7 +87,7 @@ impl Stage {
         Bytes::from(encode(&signed(party, input, Some(ProofOfWork { tid, nonce }))))
     }
 
-    /// Sends a request as it stands and gives the status and the body.
+    /// Sends the bytes of a request and returns status and body.
     pub(crate) async fn raw(&self, request: &[u8]) -> (u16, String) {
         let exchange = async {
             let mut stream = TcpStream::connect(self.node.address()).await.unwrap();
@@ -114,7 +114,7 @@ impl Stage {
         self.raw(format!("{head}{body}").as_bytes()).await
     }
 
-    /// Calls a method and gives the whole answer, whose id is that of the call.
+    /// Calls a method and returns the whole answer, whose id must be that of the call.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
         let call = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         let (status, body) = self.post(&call.to_string()).await;
@@ -132,7 +132,7 @@ impl Stage {
     }
 
     /// The text of a call's error, which is CometBFT's "Internal error".
-    pub(crate) async fn turned(&self, method: &str, tx: &Bytes) -> String {
+    pub(crate) async fn error_text(&self, method: &str, tx: &Bytes) -> String {
         let answer = self.call(method, json!({"tx": STANDARD.encode(tx)})).await;
         assert!(answer.get("result").is_none(), "{answer}");
         let error = &answer["error"];
