@@ -1,9 +1,8 @@
-//! Starting cargo from a program that cargo itself may have started.
+//! Starts cargo from a program that cargo itself may have started.
 
 use std::{env, process::Command};
 
-/// What `cargo run` and `cargo test` tell a program of its own package, by the beginnings of the variables'
-/// names.
+/// Prefixes of the variables by which `cargo run` and `cargo test` describe a program's package to it.
 const OF_A_PACKAGE: &[&str] = &[
     "CARGO_BIN_",
     "CARGO_CRATE_",
@@ -21,9 +20,9 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Takes from a command what cargo said of the package of this program. Build scripts may ask to run again
-/// when such a variable changes (that of ring does), so a cargo that inherited them would compile half of the
-/// project anew whenever another program starts it.
+/// Removes these variables from a command's environment. Some build scripts run again when one of them changes
+/// (that of ring does), so a cargo that inherits them would recompile half of the project each time another
+/// program starts it.
 pub fn forget_package(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let is_of_package =

@@ -1,9 +1,9 @@
-//! `cargo mesh …`: builds what the command needs, in one call of cargo, and becomes the command line. It has
-//! no dependencies, so it is there at once.
+//! `cargo mesh …`: builds the programs that the command needs, in one call of cargo, and executes `mesh`. It
+//! has no dependencies, so it compiles in a moment.
 //!
-//! Comes in: the arguments. Goes out: `mesh` with the same arguments, as the same process. What people work
-//! with is the release build. The tests are built without optimisation, and so is the `mesh` that runs them:
-//! an optimised one would cost a fresh machine many minutes and test nothing.
+//! Comes in: the arguments. Goes out: `mesh` with the same arguments, in the same process (exec). Commands use
+//! the release build, except `test`: the tests and the `mesh` that runs them are built without optimisation,
+//! because an optimised build takes many minutes on a fresh machine.
 
 use std::{
     env,
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    let program = beside(if is_test { "debug" } else { "release" });
+    let program = mesh_in(if is_test { "debug" } else { "release" });
     let mut mesh = Command::new(&program);
     forget_package(&mut mesh);
     let error = mesh.args(args).exec();
@@ -44,9 +44,9 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Builds programs of the project, and shows what cargo says but for its last line, so that a command of
-/// which nothing has to be built shows only its own words. No `-p`: cargo then resolves features for the
-/// whole workspace, so that every build of a profile shares the same libraries.
+/// Builds programs of the project and shows cargo's output except its last line, so that nothing is shown when
+/// nothing has to be built. Without `-p`, because cargo then resolves features for the whole workspace and
+/// every build of a profile shares the same libraries.
 fn build(profile: &str, programs: &[&str]) -> io::Result<bool> {
     let mut build = cargo();
     build.args(["build", "--profile", profile]).stderr(Stdio::piped());
@@ -68,8 +68,8 @@ fn build(profile: &str, programs: &[&str]) -> io::Result<bool> {
     Ok(build.wait()?.success())
 }
 
-/// `mesh` in a folder beside that of this program.
-fn beside(folder: &str) -> PathBuf {
+/// The path of `mesh` in a sibling of this program's folder.
+fn mesh_in(folder: &str) -> PathBuf {
     let program = env::current_exe().unwrap_or_default();
     let target = program.parent().and_then(Path::parent).unwrap_or(Path::new("target"));
     target.join(folder).join("mesh")

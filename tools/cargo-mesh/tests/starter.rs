@@ -1,5 +1,5 @@
-//! `cargo mesh …` with a cargo and a `mesh` that only tell how they were called. One test: a file that is
-//! written while another test starts a process cannot be run.
+//! `cargo mesh …` with a fake cargo and a fake `mesh` that record how they were called. There is one test only:
+//! a program that is written while another test starts a process cannot be run (ETXTBSY).
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -13,7 +13,7 @@ use mesh_launcher::services::SERVICES;
 
 const CARGO: &str = "#!/bin/sh\necho cargo \"$@\"; env; printf '   Compiling a v1\\n    Finished\\n' >&2\n";
 const MESH: &str = "#!/bin/sh\necho mesh \"$@\"; env\n";
-/// As `cargo run` says them.
+/// Variables that `cargo run` sets.
 const OF_THE_CALLER: &[&str] = &[
     "CARGO_PKG_NAME",
     "CARGO_PKG_VERSION_MAJOR",
@@ -29,7 +29,7 @@ fn program(place: &Path, text: &str) {
 }
 
 struct Called {
-    /// What cargo was asked for.
+    /// The arguments with which cargo was called.
     cargo: Vec<String>,
     mesh: Vec<String>,
     stdout: String,

@@ -1,4 +1,4 @@
-//! A finished block, and the block in the making.
+//! A finished block, and the builder of a block.
 
 use crate::{moment::Moment, random::Random, rows::Rows};
 
@@ -15,7 +15,7 @@ pub struct Block {
     pub rows: Rows,
 }
 
-/// A block in the making: where events get their position and their transaction.
+/// The builder of a block: gives events their position and their transaction.
 pub(crate) struct Draft {
     pub(crate) height: u64,
     pub(crate) time: Moment,
@@ -37,13 +37,13 @@ impl Draft {
         self.next_position - 1
     }
 
-    /// Begins a transaction: the events from here on carry its hash.
+    /// Begins a transaction: the following events carry its hash.
     pub(crate) fn begin_transaction(&mut self) {
         let hash = self.random.id();
         self.transactions.push(hash);
     }
 
-    /// Number of the present transaction, by which its hash is found later in the same block.
+    /// Number of the present transaction; [`Draft::hash_of`] returns its hash.
     pub(crate) fn transaction(&self) -> usize {
         self.transactions.len() - 1
     }

@@ -1,4 +1,4 @@
-//! Names and figures that the demo network is furnished with: assets, markets, parameters, odd texts.
+//! Constant data of the demo network: assets, markets, parameters, texts that are hard to parse.
 
 /// An asset; amounts are whole numbers of its smallest unit.
 pub(crate) struct Asset {
@@ -6,7 +6,7 @@ pub(crate) struct Asset {
     pub(crate) decimals: u32,
 }
 
-/// The assets. Markets settle in the first three; the last is for staking and has a word for an id.
+/// The assets. Markets settle in the first three; the last is for staking and its id is no hash.
 pub(crate) const ASSETS: &[Asset] = &[
     Asset { symbol: "tUSD", decimals: 6 },
     Asset { symbol: "tEUR", decimals: 18 },
@@ -17,12 +17,12 @@ pub(crate) const ASSETS: &[Asset] = &[
 /// Number of the staking asset.
 pub(crate) const VOTE: u8 = 3;
 
-/// So many whole units of an asset in its smallest unit.
+/// Converts whole units of an asset into its smallest unit.
 pub(crate) fn units(asset: u8, whole: i128) -> i128 {
     whole * 10i128.pow(ASSETS[usize::from(asset)].decimals)
 }
 
-/// What a market trades and how.
+/// The template of a market.
 pub(crate) struct Template {
     pub(crate) code: &'static str,
     pub(crate) name: &'static str,
@@ -41,7 +41,7 @@ pub(crate) struct Template {
     pub(crate) tags: &'static [&'static str],
 }
 
-/// The markets, most active first; larger networks go round again.
+/// The market templates, most active first; a network with more markets repeats them.
 pub(crate) const TEMPLATES: &[Template] = &[
     Template {
         code: "BTC/USD-MAR",
@@ -123,7 +123,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
     },
 ];
 
-/// Texts that a careless reader of CSV or JSON gets wrong.
+/// Texts that are hard to parse in CSV or JSON: quotes, line breaks, separators, Unicode.
 pub(crate) const ODD_TEXTS: &[&str] = &[
     "",
     "NULL",

@@ -1,4 +1,4 @@
-//! What is decided about a block before its rows are made, and who decides it.
+//! Height, time and hash of a block, and the trait of their source.
 
 use std::future::Future;
 
@@ -17,6 +17,6 @@ pub struct Decision {
 
 /// A source of decided blocks.
 pub trait Decisions: Send {
-    /// Waits until there is to be a block of a height. May be asked for the same one again, and dropped.
+    /// Waits until the block of a height is decided. Cancel safe; may be called again for the same height.
     fn decide(&mut self, height: u64) -> impl Future<Output = Decision> + Send;
 }

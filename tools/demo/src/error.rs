@@ -1,4 +1,4 @@
-//! What can go wrong while the demo network is made, written or kept alive.
+//! Errors of making, writing and feeding the demo network.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use mesh_store::error::StoreError;
 /// A failed step, with its cause.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// The numbers of the plan make no network.
+    /// The numbers of the plan are not usable.
     #[error("the plan of the demo network is not usable: {0}")]
     Plan(String),
     /// The store holds blocks of another network, or of a demo network with another plan.
@@ -24,7 +24,7 @@ pub enum DemoError {
     Database {
         /// What was being done.
         step: &'static str,
-        /// What the driver said.
+        /// The driver's error.
         source: tokio_postgres::Error,
     },
     /// The database did not answer in time.
@@ -33,20 +33,20 @@ pub enum DemoError {
     /// The state file could not be read or written.
     #[error("the state file {path} could not be {step}")]
     State {
-        /// Where it lies.
+        /// Its path.
         path: String,
         /// What was being done.
         step: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The making of rows ended early.
+    /// The thread that makes rows ended early.
     #[error("the generator stopped before the history was complete")]
     Generator,
 }
 
 impl DemoError {
-    /// Whether trying again later can help: the server went away, or another session still holds the store.
+    /// Whether a retry can help: the server is unreachable, or another session still has the lock.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
@@ -61,14 +61,14 @@ impl DemoError {
 
 fn passes(error: &tokio_postgres::Error) -> bool {
     match error.code() {
-        // Connection trouble, lack of resources, a database that is closed for a while, a server that shuts
-        // down, internal trouble, a transaction that was rolled back.
+        // SQLSTATE classes: connection exception, insufficient resources, object not in prerequisite state,
+        // operator intervention, system error, transaction rollback.
         Some(code) => ["08", "40", "53", "55", "57", "58"].contains(&&code.code()[..2]),
         None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()),
     }
 }
 
-/// Names the step of a database call that failed.
+/// Maps a database error to a [`DemoError`] that names the failed step.
 pub(crate) trait Step<T> {
     fn step(self, step: &'static str) -> Result<T, DemoError>;
 }

@@ -1,4 +1,4 @@
-//! Writes live blocks one by one, and knows after any interruption whether a block was stored or not.
+//! Writes live blocks one by one; after an interruption it reads from the store whether a block was stored.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use crate::{
     state_file::StateFile,
 };
 
-/// Blocks between two writings of the state file.
+/// Number of blocks between two writes of the state file.
 const SAVE_EVERY: u64 = 50;
 
-/// Feeds a store with live blocks of the demo network. Only one feeder at a time can have a store.
+/// Feeds a store with live blocks of the demo network. A lock in the database allows one feeder per store.
 pub struct Feeder {
     url: String,
     plan: Plan,
@@ -34,8 +34,8 @@ pub struct Feeder {
 }
 
 impl Feeder {
-    /// Connects to a store and finds the place to go on from: what is missing of the history is written
-    /// first. Refuses a store with blocks of another network ([`DemoError::Foreign`]).
+    /// Connects to a store, writes the missing part of the history and continues after its newest block.
+    /// Refuses a store with blocks of another network ([`DemoError::Foreign`]).
     ///
     /// # Errors
     ///
@@ -67,10 +67,9 @@ impl Feeder {
         self.stored.0
     }
 
-    /// Writes the next block, with the given time, in one transaction. After an error that is passing
-    /// ([`DemoError::is_passing`]), or when the caller stopped waiting, the next call connects again and sees
-    /// the same block stored, whatever time it is given; [`Feeder::height`] tells whether one is still under
-    /// way.
+    /// Writes the next block, with the given time, in one transaction. After a temporary error
+    /// ([`DemoError::is_passing`]), or when the future was dropped, the next call connects again and stores the
+    /// same block with its first time; [`Feeder::height`] is the newest block known to be stored.
     ///
     /// # Errors
     ///
@@ -87,12 +86,12 @@ impl Feeder {
         };
         let made = (self.simulator.height(), self.simulator.hash());
         if self.pending.is_some() && made == (self.stored.0, &self.stored.1) {
-            // The store has it: only the word of it was lost.
+            // The store has it: only the answer of its commit was lost.
             self.pending = None;
             return Ok(self.newest(session));
         }
         if decision.hash.is_some() && decision.height != self.stored.0 + 1 {
-            // The store was set back meanwhile: this block is not the next any more.
+            // The store was set back meanwhile: the pending block is not the next one any more.
             return Ok(self.newest(session));
         }
         let block = match self.pending.take() {
@@ -102,8 +101,8 @@ impl Feeder {
                 None => self.simulator.next_block(decision.time),
             },
         };
-        // Should this call end here, by an error or because the caller stops waiting, the block stays
-        // pending and the session is gone.
+        // When this call ends here, by an error or because the future is dropped, the block stays pending and
+        // the session is closed.
         let block = self.pending.insert(block);
         session.write(&block.rows).await?;
         let head = Head { height: block.height, time: block.time, hash: block.hash.clone() };
@@ -121,7 +120,7 @@ impl Feeder {
         Head { height: self.stored.0, time: self.simulator.time(), hash: self.stored.1.clone() }
     }
 
-    /// Writes the state file, unless a block is under way.
+    /// Writes the state file, unless a block is pending.
     ///
     /// # Errors
     ///
@@ -135,12 +134,12 @@ impl Feeder {
         spawn_blocking(move || state.save(&simulator)).await.map_err(|_| DemoError::Generator)?
     }
 
-    /// Gives the connection up; the next block makes a new one.
+    /// Closes the connection; the next block opens a new one.
     pub(crate) fn disconnect(&mut self) {
         self.session = None;
     }
 
-    /// Connects again and finds out what the store holds by now.
+    /// Connects again and reads the newest block of the store.
     async fn reconnect(&mut self) -> Result<Session, DemoError> {
         let mut session = Session::connect(&self.url).await?;
         let head = session.head().await?.map(|head| (head.height, head.hash));
@@ -149,7 +148,7 @@ impl Feeder {
         }
         let made = (self.simulator.height(), self.simulator.hash().to_owned());
         if head.as_ref() != Some(&made) {
-            // The store was set back or replaced: what it holds now decides where the network stands.
+            // The store was set back or replaced: the simulator is built again from its blocks.
             let saved = load(&self.state).await?;
             let simulator = catch_up(&session, &self.plan, saved).await?;
             (_, self.simulator) = fill(&mut session, simulator, |_, _| {}).await?;

@@ -1,4 +1,4 @@
-//! Money that comes and goes: deposits, withdrawals, and transfers between parties and into reward pools.
+//! Deposits, withdrawals, and transfers between parties and into reward pools.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::{
     world::{Key, Kind, World, reason},
 };
 
-/// The largest number that 256 bits hold.
+/// The largest unsigned 256-bit number.
 const LARGEST: &str = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ struct Transfer {
     due: u64,
 }
 
-/// Money under way.
+/// Deposits, withdrawals and transfers that are not complete yet.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Funding {
     deposits: Vec<Deposit>,
@@ -55,7 +55,7 @@ pub(crate) struct Funding {
 }
 
 impl Funding {
-    /// Takes the steps of this block. `pace` is the length of the block in thousandths of the usual.
+    /// Makes the rows of this block. `pace` is the block's duration in thousandths of the mean.
     pub(crate) fn step(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan, pace: u64) {
         if draft.height == 1 {
             restore(world, draft);
@@ -77,7 +77,7 @@ impl Funding {
             let amount = world.balance(Key::general(asset, party)) / 50;
             self.send(world, draft, party, Key::general(asset, other), amount);
         }
-        if draft.height == plan.at(400) {
+        if draft.height == plan.height_at(400) {
             Self::try_the_largest(world, draft);
         }
     }
@@ -110,7 +110,7 @@ impl Funding {
         self.deposits.push(deposit);
     }
 
-    /// A deposit of more money than there is: it is cancelled at once.
+    /// A deposit of the largest 256-bit amount, which is cancelled at once.
     fn try_the_largest(world: &World, draft: &mut Draft) {
         draft.begin_transaction();
         let (id, hash) = (draft.random.id(), draft.hash());
@@ -145,13 +145,13 @@ impl Funding {
             refused,
         };
         write_withdrawal(world, draft, &withdrawal, "STATUS_OPEN", "", Moment::UNSET);
-        // One in eight stays open for ever.
+        // One in eight is never completed.
         if !draft.random.chance(125) {
             self.withdrawals.push(withdrawal);
         }
     }
 
-    /// Sends money on its way; it arrives some blocks later.
+    /// Begins a transfer that completes some blocks later.
     pub(crate) fn send(&mut self, world: &mut World, draft: &mut Draft, from: u16, to: Key, amount: i128) {
         let general = Key::general(to.asset, from);
         if amount <= 0 || amount > world.balance(general) || general == to {
@@ -164,12 +164,12 @@ impl Funding {
         self.transfers.push(Transfer { to, amount, due });
     }
 
-    /// Brings what is due to its end.
+    /// Completes everything that is due in this block.
     fn finish(&mut self, world: &mut World, draft: &mut Draft) {
         let height = draft.height;
         for deposit in take_due(&mut self.deposits, |deposit| deposit.due <= height) {
             draft.begin_transaction();
-            // The first deposits all arrive; later ones may be cancelled or hang.
+            // All first deposits complete; later ones may be cancelled or stay open.
             let luck = if deposit.due < 60 { 0 } else { draft.random.below(100) };
             match luck {
                 0..85 => {
@@ -204,12 +204,12 @@ impl Funding {
 }
 
 fn take_due<T>(list: &mut Vec<T>, due: impl Fn(&T) -> bool) -> Vec<T> {
-    let (taken, kept) = std::mem::take(list).into_iter().partition(|item| due(item));
-    *list = kept;
-    taken
+    let (due_now, later) = std::mem::take(list).into_iter().partition(|item| due(item));
+    *list = later;
+    due_now
 }
 
-/// The network began from a checkpoint of an earlier one: its stake comes back in the first block.
+/// Restores the stake of an earlier network's checkpoint in the first block.
 fn restore(world: &mut World, draft: &mut Draft) {
     draft.begin_transaction();
     for party in 0..world.party_count() {

@@ -1,4 +1,4 @@
-//! What the network decides about itself: parameters, limits, and protocol upgrades; also its checkpoints.
+//! Network governance: parameters, limits and protocol upgrades; also checkpoints.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::{
     tables::Table,
 };
 
-/// What is decided about an upgrade in the end.
+/// The outcome of an upgrade proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Outcome {
     /// The upgrade block arrives with enough approvers.
     Approved,
     /// The upgrade block arrives with too few.
     TooFew,
-    /// All approvers withdraw; some time later one comes back.
+    /// All approvers withdraw; some time later one approves again.
     Withdrawn,
 }
 
@@ -57,7 +57,7 @@ struct Upgrade {
     returned: bool,
 }
 
-/// The state of the network's decisions.
+/// The state of governance.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Governance {
     validators: Vec<String>,
@@ -65,7 +65,8 @@ pub(crate) struct Governance {
     live_upgrades: u64,
 }
 
-/// Upgrades of the history: tag, thousandth of proposal, thousandth of the upgrade block, most approvers.
+/// Upgrades of the history: tag, time of the proposal and of the upgrade block (thousandths of the history),
+/// largest number of approvers.
 const UPGRADES: &[(&str, u64, u64, u64, Outcome)] = &[
     ("v0.1.1", 40, 110, 3, Outcome::TooFew),
     ("v0.1.2", 90, 190, 5, Outcome::TooFew),
@@ -85,9 +86,9 @@ impl Governance {
     pub(crate) fn new(plan: &Plan) -> Self {
         let mut random = Random::new(plan.seed, 0x766f_7465);
         let upgrade = |&(tag, proposed, target, most, outcome): &(&str, u64, u64, u64, Outcome)| {
-            let (proposed, target) = (plan.at(proposed), plan.at(target));
-            // The block of an approved upgrade ends a history segment (H7); a round height keeps those of the
-            // demo even.
+            let (proposed, target) = (plan.height_at(proposed), plan.height_at(target));
+            // The block of an approved upgrade ends a history segment (H7); a round height keeps the segments
+            // of the demo equally long.
             let round = [1_000, 100].map(|step| target / step * step).into_iter().find(|at| *at > proposed);
             let round = round.filter(|_| outcome == Outcome::Approved);
             let height = round.unwrap_or(target + 1);
@@ -105,7 +106,7 @@ impl Governance {
         &self.validators
     }
 
-    /// Writes what is decided in this block.
+    /// Writes the rows of this block.
     pub(crate) fn step(&mut self, draft: &mut Draft, plan: &Plan) {
         set_parameters(draft, plan);
         set_limits(draft, plan);
@@ -142,7 +143,7 @@ fn new_upgrade(tag: String, from: u64, height: u64, gap: u64, most: u64, outcome
 }
 
 impl Upgrade {
-    /// Takes the step that is due at this height, and says whether there was one.
+    /// Makes the step that is due at this height; returns whether there was one.
     fn step(&mut self, height: u64, validators: &[String]) -> bool {
         if height < self.proposed_at || height > self.height {
             return false;
@@ -173,7 +174,7 @@ impl Upgrade {
 
     fn withdraw(&mut self) -> bool {
         if self.approvers.is_empty() {
-            // Rejected, but the height still lies ahead: one approver comes back.
+            // Rejected, but before the upgrade height: one approver approves again.
             self.withdrawing = false;
             self.returned = true;
             self.most_approvers = 1;
@@ -199,7 +200,8 @@ fn set_parameters(draft: &mut Draft, plan: &Plan) {
     if draft.height == 1 {
         due.extend(PARAMETERS.iter().copied());
     } else {
-        let changes = PARAMETER_CHANGES.iter().filter(|(at, _, _)| plan.at(*at).max(2) == draft.height);
+        let changes =
+            PARAMETER_CHANGES.iter().filter(|(at, _, _)| plan.height_at(*at).max(2) == draft.height);
         due.extend(changes.map(|(_, key, value)| (*key, *value)));
     }
     if draft.height > plan.blocks && draft.height.is_multiple_of(1_500) {
@@ -216,8 +218,8 @@ fn set_parameters(draft: &mut Draft, plan: &Plan) {
     }
 }
 
-/// What may be proposed, from which thousandth of the history on: proposing markets and assets, whether each
-/// is enabled, and whether the first block has been taken in.
+/// Network limits from a thousandth of the history on: whether markets and assets may be proposed, whether each
+/// kind is enabled, and whether genesis is loaded.
 const LIMITS: &[(u64, [bool; 5])] = &[
     (0, [false, false, false, false, false]),
     (1, [false, false, false, false, true]),
@@ -229,7 +231,7 @@ const LIMITS: &[(u64, [bool; 5])] = &[
 
 fn set_limits(draft: &mut Draft, plan: &Plan) {
     let height_of =
-        |(at, per_mille): (usize, u64)| if at < 2 { at as u64 + 1 } else { plan.at(per_mille).max(3) };
+        |(at, per_mille): (usize, u64)| if at < 2 { at as u64 + 1 } else { plan.height_at(per_mille).max(3) };
     let due = LIMITS.iter().enumerate().rev().find(|(at, (from, _))| height_of((*at, *from)) == draft.height);
     let Some((at, (_, flags))) = due else { return };
     draft.begin_transaction();
@@ -243,11 +245,11 @@ fn set_limits(draft: &mut Draft, plan: &Plan) {
     row.time(market_from).time(asset_from).end();
 }
 
-/// Writes a checkpoint of the network's state as the block before this one left it.
+/// Writes a checkpoint of the network's state after the previous block.
 pub(crate) fn write_checkpoint(draft: &mut Draft, block_hash: &str) {
     draft.begin_transaction();
     let (position, hash, transaction) = (draft.next_position(), draft.random.id(), draft.hash());
-    // Networks write the block's hash in upper case here, and in lower case everywhere else.
+    // Real networks write the block's hash in upper case here and in lower case everywhere else.
     let row = draft.rows.row(Table::Checkpoints).text(&hash).text(&block_hash.to_uppercase());
     row.number(draft.height as i64 - 1).text(&transaction).time(draft.time).number(position).end();
 }

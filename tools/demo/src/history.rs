@@ -1,4 +1,4 @@
-//! Writes the history of a plan into a store, and finds the place from where a store's network goes on.
+//! Writes the history of a plan into a store, and builds the simulator at the height of a store.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use crate::{
     simulator::Simulator,
 };
 
-/// Blocks that go into one transaction of the bulk load.
+/// Number of blocks in one transaction of the bulk load.
 const BATCH: u64 = 500;
 
-/// Blocks that are read back at once when the simulator follows a store.
+/// Number of blocks read at once when the simulator replays a store.
 const PAGE: i64 = 10_000;
 
-/// How often a bulk load asks for a store that another session holds, five times a second.
+/// Number of tries, five per second, to get the lock of a store from another session.
 const LOCK_ATTEMPTS: u32 = 50;
 
-/// What a bulk load wrote.
+/// The result of a bulk load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Blocks written; those that the store held already do not count.
+    /// Blocks written, without those that the store had before.
     pub blocks: u64,
     /// Rows written, over all tables.
     pub rows: u64,
 }
 
-/// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that holds
-/// the first part of the same history gets the rest; any other store is refused and left as it is. `progress`
-/// hears the heights done and to do.
+/// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that has the
+/// first part of the same history gets the rest; any other store is refused and unchanged. `progress` is called
+/// with the number of blocks done and the total.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub async fn write_history(
     Ok(written)
 }
 
-/// Connects; a feeder that has just ended may hold the store for a moment longer.
+/// Connects, with retries because a feeder that has just ended may still have the lock.
 async fn connect_with_retry(url: &str) -> Result<Session, DemoError> {
     for _ in 0..LOCK_ATTEMPTS {
         match Session::connect(url).await {
@@ -60,7 +60,7 @@ async fn connect_with_retry(url: &str) -> Result<Session, DemoError> {
     Session::connect(url).await
 }
 
-/// Writes what is missing of the history, and gives the simulator at the height reached.
+/// Writes the missing part of the history; returns the simulator at the store's new height.
 pub(crate) async fn fill(
     session: &mut Session,
     mut simulator: Simulator,
@@ -72,7 +72,7 @@ pub(crate) async fn fill(
     if first >= total {
         return Ok((written, simulator));
     }
-    // Rows are made on a thread of their own while the database takes in the batch before.
+    // Rows are made on another thread while the database loads the previous batch.
     let (sender, mut batches) = mpsc::channel::<(Rows, u64)>(2);
     let maker = spawn_blocking(move || {
         while simulator.height() < total {
@@ -97,8 +97,7 @@ pub(crate) async fn fill(
     Ok((written, simulator))
 }
 
-/// Brings a simulator to the height of the store, by the saved one when it fits, from the first block
-/// otherwise.
+/// Builds the simulator at the height of the store: from the saved one when it fits, else from the first block.
 pub(crate) async fn catch_up(
     session: &Session,
     plan: &Plan,
@@ -121,7 +120,7 @@ pub(crate) async fn catch_up(
     follow(session, Simulator::new(plan.clone())?, &head).await
 }
 
-/// Makes the stored blocks again, with their stored times, up to the head.
+/// Simulates the stored blocks again, with their stored times, up to the head.
 async fn follow(session: &Session, mut simulator: Simulator, head: &Head) -> Result<Simulator, DemoError> {
     while simulator.height() < head.height {
         let page = session.blocks_after(simulator.height(), PAGE).await?;
@@ -142,7 +141,7 @@ fn follow_page(mut simulator: Simulator, page: &[Head]) -> Result<Simulator, Dem
         }
         simulator.next_block(stored.time);
         if simulator.hash() != stored.hash {
-            // Of the history each block is ours; those that live after it may be a consensus node's.
+            // Blocks of the written history have the simulator's hash; later ones may have a consensus node's.
             if stored.height <= simulator.plan().blocks {
                 return Err(other_block(stored));
             }

@@ -1,8 +1,8 @@
-//! A demo network: a simulated trading network with a history that looks real, made from a seed. It fills an
-//! empty database so that a newcomer has something to look at, and keeps it living with a block every second.
+//! A demo network: a simulated trading network with a realistic history, made from a seed. It fills an empty
+//! database with data to explore, and adds a block every second.
 //!
 //! [`Simulator`] makes blocks as rows of text, without any I/O: the same [`Plan`] gives the same rows to the
-//! byte. [`write_history`] loads the history, [`run_live`] and [`Feeder`] go on from there.
+//! byte. [`write_history`] loads the history, [`run_live`] and [`Feeder`] continue after it.
 
 mod block;
 mod catalogue;

@@ -1,4 +1,4 @@
-//! The steps of a market's life: proposal, vote, opening, auctions, and its end.
+//! The life cycle of a market: proposal, vote, opening, auctions, settlement or closing.
 
 use crate::{
     block::Draft,
@@ -37,10 +37,10 @@ pub(crate) fn suspend_a_market(world: &mut World, draft: &mut Draft, plan: &Plan
 }
 
 impl Market {
-    /// Takes the step of life that is due at this height.
+    /// Makes the life-cycle step that is due at this height.
     pub(crate) fn step_state(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan) {
         let shift = (u64::from(self.number) * 2).min(30);
-        let reached = |per_mille: u64| draft.height >= plan.at(per_mille).max(2);
+        let reached = |per_mille: u64| draft.height >= plan.height_at(per_mille).max(2);
         let after = |time: Moment| time != Moment::UNSET && time < draft.time;
         match self.state {
             State::Proposed if self.times.proposed == Moment::UNSET && reached(3 + shift) => {
@@ -59,7 +59,7 @@ impl Market {
         draft.begin_transaction();
         self.times.proposed = draft.time;
         for kind in [Kind::Insurance, Kind::Settlement, Kind::FeesMaker, Kind::FeesLiquidity] {
-            // The network's accounts of a market exist before any money is in them.
+            // The network's accounts of a market exist from the beginning, with zero balance.
             world.open(draft, self.network_key(kind));
         }
         self.change(draft);
@@ -91,7 +91,7 @@ impl Market {
         self.change(draft);
     }
 
-    /// A sponsor puts the first money into the insurance of a market that opens.
+    /// A sponsor funds the insurance account of a market that opens.
     fn fund_insurance(&self, world: &mut World, draft: &mut Draft) {
         let (asset, insurance) = (self.asset(), self.network_key(Kind::Insurance));
         let (sponsor, pending) = (self.general_key(1), Key::global(asset, Kind::PendingTransfers));

@@ -1,5 +1,5 @@
-//! Liquidity providers of a market: their provisions and bonds, the orders that they keep around the price,
-//! and the fees that they earn.
+//! Liquidity providers of a market: their provisions and bonds, their orders around the price, and the fees
+//! that they earn.
 
 use crate::{
     block::Draft,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Market {
-    /// Takes the steps of the market's providers that are due at this height.
+    /// Makes the steps of the market's providers that are due at this height.
     pub(crate) fn step_provisions(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan) {
         if !matches!(self.fate, Fate::Trades | Fate::Settles) {
             return;
@@ -32,14 +32,14 @@ impl Market {
             return;
         }
         let (height, number) = (draft.height, self.number);
-        let due = |per_mille: u64| height == plan.at(per_mille) + u64::from(number);
+        let due = |per_mille: u64| height == plan.height_at(per_mille) + u64::from(number);
         match number % 3 {
             0 if due(300) => self.commit(world, draft, 2, units(asset, 250_000)),
             0 if due(550) => {
                 draft.begin_transaction();
                 self.end_provisions(world, draft, ProvisionStatus::Cancelled, |party| party == 2);
             }
-            // More than the party has: the provision is rejected.
+            // The party cannot pay the bond: the provision is rejected.
             1 if due(350) => self.commit(world, draft, 3, units(asset, 900_000_000_000)),
             _ => {}
         }
@@ -92,7 +92,7 @@ impl Market {
         provision.amend(draft, moved);
     }
 
-    /// Ends the provisions of the chosen parties: their orders go and their bonds come back.
+    /// Ends the provisions of the chosen parties: cancels their orders and returns their bonds.
     fn end_provisions(
         &mut self,
         world: &mut World,
@@ -126,7 +126,7 @@ impl Market {
         }
     }
 
-    /// Takes one provision out of the market for an auction, and a thousandth of its bond.
+    /// Suspends one provision for an auction and takes a thousandth of its bond.
     pub(crate) fn undeploy_provision(&mut self, world: &mut World, draft: &mut Draft) {
         let insurance = self.network_key(Kind::Insurance);
         let active = |p: &Provision| p.status == ProvisionStatus::Active;
@@ -138,7 +138,7 @@ impl Market {
         self.book.end(draft, Status::Stopped, |order| order.provision.as_ref() == Some(&provision.id));
     }
 
-    /// Brings provisions back after an auction, with their whole bond.
+    /// Reactivates provisions after an auction, with their whole bond.
     pub(crate) fn redeploy_provisions(&mut self, world: &mut World, draft: &mut Draft) {
         for at in 0..self.provisions.len() {
             if self.provisions[at].status == ProvisionStatus::Undeployed {
@@ -174,8 +174,7 @@ impl Market {
         }
     }
 
-    /// Keeps each provider's orders around the price: [`LEVELS`] on each side, the second provider's further
-    /// away.
+    /// Moves each provider's orders to the price: [`LEVELS`] on each side, the second provider's further away.
     pub(crate) fn quote(&mut self, draft: &mut Draft, pace: u64) {
         let (price, usual_size) = (self.price(), self.template().size);
         let step = (price * 12 / 10_000).max(1);
@@ -212,7 +211,7 @@ impl Market {
         }
     }
 
-    /// Writes one row for every provision that the block changed, and forgets those that ended.
+    /// Writes one row for every provision that the block changed, and removes those that ended.
     pub(crate) fn write_provisions(&mut self, world: &World, draft: &mut Draft) {
         for provision in &mut self.provisions {
             provision.write_changes(world, draft, self.number);

@@ -1,4 +1,4 @@
-//! Keeps the demo network living: a block about every second, through restarts of the database and of itself.
+//! Runs the demo network: a block about every second, with retries through restarts of the database.
 
 use std::{future::Future, path::Path, pin::pin, time::Duration};
 
@@ -13,28 +13,28 @@ use crate::{
     session::Head,
 };
 
-/// First wait after trouble with the database, doubled up to [`LONGEST_WAIT`].
+/// First wait after an error of the database, doubled up to [`LONGEST_WAIT`].
 const SHORTEST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// Longest time that the writing of one block may take before the connection counts as dead.
+/// Timeout of writing one block, after which the connection counts as dead.
 const WRITE_LIMIT: Duration = Duration::from_secs(30);
 
-/// What the feeder tells while it runs.
+/// A notification of the running feeder.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A block was stored.
     Block(&'a Head),
-    /// Something passing went wrong; the next try comes after the wait.
+    /// A temporary error; the next try is after the wait.
     Trouble {
-        /// What went wrong.
+        /// The error.
         error: &'a DemoError,
         /// Time until the next try.
         wait: Duration,
     },
 }
 
-/// A block at each tick.
+/// Decides a block at each tick of a timer.
 struct Ticks(Interval);
 
 impl Decisions for Ticks {
@@ -62,9 +62,9 @@ pub async fn run_live(
     run_decided(url, plan, state_file, Ticks(ticks), tell, stop).await
 }
 
-/// Writes one block after the other as they are decided, until `stop` is done. Waits out everything that
-/// passes, such as a database that restarts, and ends with an error only for what does not: a store of
-/// another network, a state file that cannot be written.
+/// Writes each block once it is decided, until `stop` resolves. Retries temporary errors, such as a restart of
+/// the database, without limit; returns an error only for permanent ones: a store of another network, a state
+/// file that cannot be written.
 ///
 /// # Errors
 ///
@@ -110,7 +110,7 @@ pub async fn run_decided(
     }
 }
 
-/// Opens the feeder when there is none, writes a block otherwise.
+/// Opens the feeder when it is not open, else writes a block.
 async fn step(
     feeder: &mut Option<Feeder>,
     url: &str,

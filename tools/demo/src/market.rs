@@ -1,4 +1,4 @@
-//! A market: what it trades, its state, its price, its orders, and the positions of its parties.
+//! A market: its template, state, price, orders, and the positions of its parties.
 
 use std::collections::BTreeMap;
 
@@ -51,14 +51,14 @@ impl State {
     }
 }
 
-/// How a market ends.
+/// The fate of a market, fixed at its proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fate {
-    /// Opens and goes on trading.
+    /// Opens and trades without end.
     Trades,
     /// Opens, and is settled after two thirds of the history.
     Settles,
-    /// Loses its vote.
+    /// Is rejected by its vote.
     Rejected,
     /// Finds no liquidity in its opening auction.
     Cancelled,
@@ -85,7 +85,7 @@ impl Auction {
     };
 }
 
-/// When a market reached the steps of its life.
+/// The times at which a market reached the steps of its life cycle.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Times {
     pub(crate) proposed: Moment,
@@ -121,7 +121,7 @@ pub(crate) struct Market {
     pub(crate) provisions: Vec<Provision>,
     /// Maker fees of the running epoch per party.
     pub(crate) fees: BTreeMap<u16, FeeTally>,
-    /// Size traded lately, of which each row of market data forgets a tenth.
+    /// Size traded recently, decayed by a tenth with each row of market data.
     pub(crate) traded: i64,
     /// Maintenance margins that the present block computed, per party with the transaction.
     #[serde(skip)]
@@ -165,7 +165,7 @@ impl Market {
         self.template().asset
     }
 
-    /// Worth of one smallest price step of one smallest size in the settlement asset's smallest unit.
+    /// Value of one smallest price step times one smallest size, in the settlement asset's smallest unit.
     pub(crate) fn scale(&self) -> i128 {
         let template = self.template();
         let decimals = ASSETS[usize::from(template.asset)].decimals;
@@ -204,12 +204,12 @@ impl Market {
         matches!(self.state, State::Pending | State::Suspended)
     }
 
-    /// Volume that a party holds, negative when short.
+    /// Open volume of a party, negative when short.
     pub(crate) fn open_volume(&self, party: u16) -> i64 {
         self.positions.get(&party).map_or(0, |position| position.pending.open)
     }
 
-    /// Notes a change of the market's own row.
+    /// Marks the market's own row as changed in the present transaction.
     pub(crate) fn change(&mut self, draft: &Draft) {
         self.changed = Some(draft.transaction());
         self.data_changed = true;

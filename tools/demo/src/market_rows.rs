@@ -29,7 +29,7 @@ impl Market {
         }
     }
 
-    /// Writes what the block changed in this market.
+    /// Writes the rows of everything that the block changed in this market.
     pub(crate) fn write_changes(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan) {
         self.book.write_changes(world, draft, self.number);
         self.write_positions(world, draft);
@@ -57,7 +57,7 @@ impl Market {
                 position.settled = position.pending;
                 position.has_settled = true;
             }
-            // Networks name no transaction before the first settlement.
+            // Real networks write no transaction hash before the first settlement.
             let hash = if position.has_settled { draft.hash_of(transaction) } else { String::new() };
             self.write_position(world, draft, party, position, &hash);
             if position.distress == Distress::ClosedOut && position.pending.open == 0 {
@@ -106,7 +106,7 @@ impl Market {
     fn write_definition(&self, world: &World, draft: &mut Draft, plan: &Plan, transaction: usize) {
         let template = self.template();
         let hash = draft.hash_of(transaction);
-        // A step that lies ahead has the time of the one before it, the end has none.
+        // A step not reached yet has the time of the previous step; the end has none.
         let or = |time: Moment, before: Moment| if time == Moment::UNSET { before } else { time };
         let pending = or(self.times.pending, self.times.proposed);
         let open = or(self.times.open, pending);
@@ -126,7 +126,7 @@ impl Market {
             "auctionExtension": 300,
         });
         let row = draft.rows.row(Table::Markets).text(world.market_id(self.number)).text(&hash);
-        // Networks give their instruments a code and leave the id empty.
+        // Real networks give their instruments a code and leave the id empty.
         let row = row.time(draft.time).text("");
         let row = row.text(&jsonb(&self.instrument(world, plan))).number(template.decimals);
         let fees = json!({"factors": {"makerFee": "0.0002", "infrastructureFee": "0.0005", "liquidityFee": "0.001"}});
@@ -135,7 +135,7 @@ impl Market {
         let row = row.text(self.trading_mode()).text(self.state.label()).text(&jsonb(&times));
         let row = row.number(template.position_decimals);
         let row = row.text(["0.95", "0.5", "1", "0.8"][usize::from(self.number % 4)]);
-        // Releases from before the slippage factors write nothing there.
+        // Releases without slippage factors write NULL here.
         match self.number % 4 {
             3 => row.null().null().end(),
             _ => row.text("0.1").text("0.10").end(),
@@ -145,7 +145,7 @@ impl Market {
     fn instrument(&self, world: &World, plan: &Plan) -> Value {
         let template = self.template();
         let (settlement, termination) = oracles::of_market(plan, self.number);
-        // Networks with more markets than templates go round again, and name the later ones apart.
+        // Templates are repeated when there are more markets, with a number in the later names.
         let series = match usize::from(self.number) / TEMPLATES.len() {
             0 => String::new(),
             round => format!(".{}", round + 1),
@@ -212,7 +212,7 @@ impl Market {
         row.time(self.next_mark_to_market(draft.time)).end();
     }
 
-    /// When positions are settled next. It stands still while nothing is traded.
+    /// The next mark-to-market time. It does not advance while nothing is traded.
     fn next_mark_to_market(&self, now: Moment) -> Moment {
         let last = match self.state {
             State::Active => now,
@@ -240,8 +240,8 @@ impl Market {
     }
 }
 
-/// The prices beyond which an auction would begin, in the normal form of `jsonb`. Durations in seconds are
-/// numbers, prices and probabilities texts, as in the other lists of market data.
+/// The price monitoring bounds, beyond which an auction would begin, in the normal form of `jsonb`. Durations in
+/// seconds are numbers, prices and probabilities texts, as in the other lists of market data.
 fn bounds(mark: i64) -> String {
     let (low, high) = (mark * 92 / 100, mark * 108 / 100);
     format!(

@@ -17,11 +17,11 @@ impl Moment {
     /// The first moment of 1970, which stands for "not set" where a column may not be NULL.
     pub const UNSET: Moment = Moment(0);
 
-    /// What a time that was never set becomes in a real network: the zero time of its clock, in year 1, as
-    /// 64-bit nanoseconds, which it overflows.
+    /// An unset time as real networks write it: the zero time of their clock (year 1) as 64-bit nanoseconds,
+    /// which overflows.
     pub const ZERO_TIME: Moment = Moment(-6_795_364_578_871_346);
 
-    /// Takes microseconds since 1970.
+    /// A time from microseconds since 1970.
     #[must_use]
     pub const fn from_us(us: i64) -> Self {
         Moment(us)
@@ -45,13 +45,13 @@ impl Moment {
         self.0.saturating_mul(1_000)
     }
 
-    /// So many microseconds later.
+    /// The time so many microseconds later.
     #[must_use]
     pub const fn plus_us(self, us: i64) -> Self {
         Moment(self.0.saturating_add(us))
     }
 
-    /// So many seconds later.
+    /// The time so many seconds later.
     #[must_use]
     pub const fn plus_seconds(self, seconds: i64) -> Self {
         self.plus_us(seconds.saturating_mul(1_000_000))

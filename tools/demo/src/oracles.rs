@@ -1,5 +1,4 @@
-//! Oracle specifications: two for each market, and some more so that every form that the contract knows is
-//! there.
+//! Oracle specifications: two for each market, and others so that every form of the contract occurs.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +31,7 @@ pub(crate) fn of_market(plan: &Plan, market: u16) -> (String, String) {
     (id_of(plan, number), id_of(plan, number + 1))
 }
 
-/// When a specification came and whether it still counts.
+/// When a specification was created and whether it is active.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Life {
     created: Moment,
@@ -46,13 +45,13 @@ pub(crate) struct Oracles {
 }
 
 impl Oracles {
-    /// Writes the specifications that come or go in this block.
+    /// Writes the specifications that are created or deactivated in this block.
     pub(crate) fn step(&mut self, draft: &mut Draft, plan: &Plan, markets: &[Market]) {
         for number in 0..FREE {
-            if draft.height >= plan.at(5 + number * 40).max(2) {
+            if draft.height >= plan.height_at(5 + number * 40).max(2) {
                 self.create(draft, plan, number);
             }
-            if number % 5 == 2 && draft.height >= plan.at(300 + number * 45).max(3) {
+            if number % 5 == 2 && draft.height >= plan.height_at(300 + number * 45).max(3) {
                 self.deactivate(draft, plan, number);
             }
         }
@@ -100,7 +99,7 @@ fn write(draft: &mut Draft, plan: &Plan, number: u64, life: Life) {
     row.text(&hash).time(draft.time).optional_text(form.internal.as_ref().map(jsonb).as_deref()).end();
 }
 
-/// What a specification says: from outside (signers and filters) or from the network's own clock.
+/// The content of a specification: external (signers and filters) or the network's own clock.
 struct Form {
     signers: Option<Value>,
     filters: Option<Value>,
@@ -150,8 +149,8 @@ fn form_of(plan: &Plan, number: u64) -> Form {
     free_form(number, &key, &address, &mut random)
 }
 
-/// Forms that no market of the demo network needs, but a client must know: by number, the signers (`k` the
-/// key, `a` the address, `o` another key) and the filters. The numbers that are missing are clocks.
+/// Forms that no market of the demo network needs, but clients must parse: by number, the signers (`k` the
+/// key, `a` the address, `o` another key) and the filters. Missing numbers are clocks.
 const FREE_FORMS: [(u64, &str, &str); 12] = [
     (
         1,

@@ -1,4 +1,4 @@
-//! Orders, and the book of those that rest in a market. Each change of an order leaves one row for its block.
+//! Orders, and the order book of a market. An order has one row for each block that changed it.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub(crate) struct Order {
     pub(crate) status: Status,
     /// Number of the error with which the order was rejected, 0 without one.
     pub(crate) reason: i64,
-    /// The client's own name for the order; without one the row has the name that a client program would
+    /// The client's reference for the order; without one the row has the reference that a client program would
     /// make.
     pub(crate) reference: Option<String>,
     pub(crate) version: i64,
@@ -112,7 +112,7 @@ impl Order {
         }
     }
 
-    /// Makes a market order that takes what it gets at once.
+    /// Makes an immediate-or-cancel market order.
     pub(crate) fn market(draft: &mut Draft, party: u16, buy: bool, size: i64) -> Self {
         let order = Order::limit(draft, party, buy, 0, size);
         Order { kind: OrderKind::Market, force: Force::Ioc, ..order }
@@ -124,13 +124,13 @@ impl Order {
         other.rests() && other.buy != self.buy && other.party != self.party && (self.price == 0 || meets)
     }
 
-    /// Notes a change of a resting order in the present transaction.
+    /// Marks a resting order as changed in the present transaction.
     pub(crate) fn change(&mut self, draft: &Draft) {
         self.updated = draft.time;
         self.changed = Some(draft.transaction());
     }
 
-    /// Notes a new price and size as the order's next version.
+    /// Sets a new price and size as the order's next version.
     pub(crate) fn amend(&mut self, draft: &Draft, price: i64, size: i64, remaining: i64) {
         (self.price, self.size, self.remaining) = (price.max(1), size, remaining);
         self.version += 1;
@@ -158,8 +158,7 @@ impl Order {
     }
 }
 
-/// The reference, or what a client program makes of the id when the party gave none: ten upper-case hex
-/// digits.
+/// The reference, or when the party gave none ten upper-case hex digits of the id, as a client program does.
 pub(crate) fn reference_or_default(reference: Option<&str>, id: &str) -> String {
     reference.map_or_else(|| id[..10].to_uppercase(), str::to_owned)
 }
@@ -174,7 +173,7 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// Takes an order in: it rests when it is active or parked, and is only written otherwise.
+    /// Adds an order: it rests when it is active or parked, else only its row is written.
     pub(crate) fn add(&mut self, draft: &Draft, mut order: Order) {
         order.changed = Some(draft.transaction());
         match order.status {
@@ -183,7 +182,7 @@ impl Book {
         }
     }
 
-    /// The resting order that an incoming one trades with first: the best price, of those the oldest.
+    /// The resting order that an incoming one trades with first, by price, then by age.
     pub(crate) fn best_for(&self, order: &Order) -> Option<usize> {
         let crossing = self.orders.iter().enumerate().filter(|(_, other)| order.crosses(other));
         crossing.min_by_key(|(_, other)| if order.buy { other.price } else { -other.price }).map(|(at, _)| at)

@@ -1,4 +1,4 @@
-//! What a demo network is made from: a few numbers, out of which everything else follows.
+//! The plan of a demo network: a few numbers that determine everything else.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{error::DemoError, moment::Moment, random::Random};
 
-/// The smallest distance of two blocks in microseconds. The events of a block carry its time plus their
-/// position in microseconds, so the next block must stay clear of them.
+/// The smallest time between two blocks in microseconds. The events of a block have its time plus their
+/// position in microseconds, and the next block must be later than all of them.
 pub const MIN_BLOCK_GAP_US: i64 = 10_000;
 
 /// The chain id of every demo network.
@@ -45,7 +45,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Fewer parties than this cannot fill the parts that the demo network's play has.
+    /// The number of parties that have fixed roles in the demo network.
     pub const MIN_PARTIES: usize = 8;
 
     /// Moves the start so that the written history ends just before `now`.
@@ -56,7 +56,7 @@ impl Plan {
         self
     }
 
-    /// Says what is wrong with the numbers, if anything is.
+    /// Checks that the numbers are in their ranges.
     ///
     /// # Errors
     ///
@@ -93,12 +93,12 @@ impl Plan {
         Moment::from_us(self.start_us.saturating_add_unsigned(offset))
     }
 
-    /// The height at so many thousandths of the history.
-    pub(crate) fn at(&self, per_mille: u64) -> u64 {
+    /// The height at `per_mille` thousandths of the history.
+    pub(crate) fn height_at(&self, per_mille: u64) -> u64 {
         1 + self.blocks * per_mille / 1_000
     }
 
-    /// One line that differs whenever two plans differ; goes into the hash of the first block.
+    /// One line that is different for different plans; part of the hash of the first block.
     pub(crate) fn fingerprint(&self) -> String {
         format!(
             "{CHAIN_ID}/{}/{}/{}/{}/{}/{}",

@@ -1,11 +1,11 @@
-//! What a party holds in a market, what it cost and what it brought.
+//! Position of a party in a market: open volume, cost, realised profit and loss.
 
 use serde::{Deserialize, Serialize};
 
 use crate::labels::labelled;
 
 labelled! {
-    /// How far the network has gone with a holder whose margin is too small.
+    /// The close-out state of a party whose margin is too small.
     Distress {
         None = "POSITION_STATUS_UNSPECIFIED",
         OrdersClosed = "POSITION_STATUS_ORDERS_CLOSED",
@@ -21,12 +21,12 @@ pub(crate) struct Holding {
     pub(crate) open: i64,
     /// Cost of the open volume, never negative.
     pub(crate) entry: i128,
-    /// Profit and loss taken.
+    /// Realised profit and loss.
     pub(crate) realised: i128,
 }
 
 impl Holding {
-    /// Profit and loss that closing the open volume at a price would bring.
+    /// Unrealised profit and loss of the open volume at a price.
     pub(crate) fn unrealised(&self, price: i64) -> i128 {
         let worth = i128::from(self.open.abs()) * i128::from(price);
         i128::from(self.open.signum()) * (worth - self.entry)
@@ -59,12 +59,12 @@ pub(crate) struct Position {
     pub(crate) pending: Holding,
     /// The position as of the last settlement.
     pub(crate) settled: Holding,
-    /// What the open volume was worth at the last settlement plus what was paid in trades since, in price
-    /// times size. The difference to its worth now is what the next settlement moves.
+    /// Value of the open volume at the last settlement plus the payments of trades since, in price times size.
+    /// The next settlement pays the difference to its present value.
     pub(crate) basis: i128,
-    /// What the party could not pay, in the asset's smallest unit.
+    /// Losses that the party could not pay, in the asset's smallest unit.
     pub(crate) loss: i128,
-    /// What the party did not get because others could not pay.
+    /// Profits that the party did not get because others could not pay, in the asset's smallest unit.
     pub(crate) socialised: i128,
     pub(crate) distress: Distress,
     /// Whether a settlement ever changed the position.

@@ -1,5 +1,4 @@
-//! The price of a market: a random walk whose volatility comes in clusters, and the trading activity of each
-//! hour.
+//! The price of a market: a random walk with volatility clustering; and the trading activity of each hour.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,12 +36,12 @@ impl PriceWalk {
         (self.micro / 1_000_000).max(1)
     }
 
-    /// Factor by which trading is more active than usual at the present volatility.
+    /// Factor of trading activity at the present volatility.
     pub(crate) fn activity(&self) -> f64 {
         0.6 + 0.4 * self.volatility as f64 / 1_000.0
     }
 
-    /// Makes the price move at least four times as much as usual for a while.
+    /// Raises the volatility to at least four times the mean; it decays afterwards.
     pub(crate) fn shock(&mut self) {
         self.volatility = self.volatility.max(4_000);
     }

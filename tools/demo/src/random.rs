@@ -1,5 +1,5 @@
-//! Random choices that are the same on every machine and in every release: own arithmetic (SplitMix64), no
-//! floating-point function whose last digit depends on a system library.
+//! Random numbers that are the same on every machine and in every release: SplitMix64, and no floating-point
+//! function whose last digit depends on a system library.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ fn mix(mut z: u64) -> u64 {
 }
 
 impl Random {
-    /// Opens one of the many streams of a seed.
+    /// Makes one of the independent streams of a seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         Random { state: mix(mix(seed.wrapping_add(GOLDEN)) ^ stream.wrapping_mul(GOLDEN)) }
     }
@@ -26,27 +26,27 @@ impl Random {
         mix(self.state)
     }
 
-    /// Gives a number from 0 to `limit - 1`; 0 when the limit is 0.
+    /// A number from 0 to `limit - 1`; 0 when the limit is 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// Gives a number from `low` to `high`, both included.
+    /// A number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1).max(1).unsigned_abs()) as i64
     }
 
-    /// Says yes in so many of a thousand cases.
+    /// True with a probability in thousandths.
     pub(crate) fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1_000) < per_mille
     }
 
-    /// Gives a number from 0 up to 1.
+    /// A number in `0.0..1.0`.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Gives a number with mean 0 and deviation 1, near enough to normal: the sum of twelve even ones.
+    /// An approximately normal number with mean 0 and deviation 1: the sum of twelve uniform ones.
     pub(crate) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
@@ -56,7 +56,7 @@ impl Random {
         &list[self.below(list.len() as u64) as usize]
     }
 
-    /// Gives so many lower-case hex digits.
+    /// So many lower-case hex digits.
     pub(crate) fn hex(&mut self, digits: usize) -> String {
         let mut text = String::with_capacity(digits + 16);
         while text.len() < digits {
@@ -69,7 +69,7 @@ impl Random {
         text
     }
 
-    /// Gives a fresh id or hash: 64 lower-case hex digits.
+    /// A new id or hash: 64 lower-case hex digits.
     pub(crate) fn id(&mut self) -> String {
         self.hex(64)
     }

@@ -1,5 +1,5 @@
-//! Rows as text: PostgreSQL's CSV, byte for byte as `COPY ... TO STDOUT (FORMAT csv)` would print them, so
-//! that what goes in can be compared with what comes out. NULL is nothing, the empty text is `""`.
+//! Rows as text: PostgreSQL's CSV, byte for byte as `COPY ... TO STDOUT (FORMAT csv)` prints them, so that input
+//! can be compared with output. NULL is an empty field, the empty text is `""`.
 
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ impl Rows {
         &self.text[table as usize]
     }
 
-    /// Takes the CSV text of a table's rows out.
+    /// Removes and returns the CSV text of a table's rows.
     pub fn take_text(&mut self, table: Table) -> String {
         std::mem::take(&mut self.text[table as usize])
     }
@@ -42,7 +42,7 @@ impl Rows {
         self.count.iter().sum()
     }
 
-    /// Puts the rows of a later block behind these.
+    /// Appends the rows of a later block.
     pub fn append(&mut self, later: &Rows) {
         for table in Table::ALL {
             self.text[table as usize].push_str(later.text(table));
@@ -113,7 +113,7 @@ impl Row<'_> {
         self
     }
 
-    /// A double, as the shortest text that gives it back.
+    /// A double, as the shortest text that parses to the same value.
     pub(crate) fn float(mut self, value: f64) -> Self {
         self.separate();
         let size = value.abs();

@@ -1,4 +1,4 @@
-//! A connection to the store: reads how far it is, and writes blocks by `COPY`, all rows of a block in one
+//! A connection to the store: reads its newest block, and writes blocks by `COPY`, all rows of a block in one
 //! transaction.
 
 use std::pin::pin;
@@ -14,10 +14,10 @@ use crate::{
     tables::Table,
 };
 
-/// Key of the database lock that keeps a second feeder out.
+/// Key of the advisory lock that excludes a second feeder.
 const LOCK: i64 = 0x6465_6d6f_6665_6564;
 
-/// Bytes that go to the database in one message.
+/// Size of one `COPY` message, bytes.
 const CHUNK: usize = 256 * 1024;
 
 /// A stored block.
@@ -96,7 +96,7 @@ impl Session {
         transaction.commit().await.step("committing")
     }
 
-    /// Lets the planner know the tables after a bulk load.
+    /// Runs ANALYZE on the tables after a bulk load.
     pub(crate) async fn analyze(&self) -> Result<(), DemoError> {
         self.client.batch_execute("ANALYZE").await.step("analysing the tables")
     }

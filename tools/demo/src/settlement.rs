@@ -1,4 +1,4 @@
-//! Money of positions: margins, marking to market, close-outs of those who cannot pay, and the last
+//! Payments of positions: margins, mark to market, close-outs of parties that cannot pay, and the final
 //! settlement.
 
 use crate::{
@@ -12,13 +12,13 @@ use crate::{
 /// Share of the exposure that is the maintenance margin, in thousandths.
 const MARGIN_PER_MILLE: i128 = 50;
 
-/// The search, initial and release levels that follow from a maintenance margin.
+/// The search, initial and release levels computed from a maintenance margin.
 pub(crate) fn levels_above(maintenance: i128) -> [i128; 3] {
     [11, 12, 14].map(|tenths| maintenance * tenths / 10)
 }
 
 impl Market {
-    /// Greatest volume that a party would hold if one side of its orders traded, and more of that side came.
+    /// Largest volume of a party if all its orders of one side, and `more` of that side, traded.
     fn exposure(&self, party: u16, more: Option<(bool, i64)>) -> i64 {
         let open = self.open_volume(party);
         let resting = |buy: bool| {
@@ -41,7 +41,8 @@ impl Market {
         world.balance(self.general_key(party)) + world.balance(margin) >= needed
     }
 
-    /// Brings a party's margin account to the level of its exposure. Returns whether its money was enough.
+    /// Moves money between a party's general and margin account as its exposure requires. Returns whether it had
+    /// enough.
     pub(crate) fn rebalance(&mut self, world: &mut World, draft: &mut Draft, party: u16) -> bool {
         let maintenance = self.maintenance(self.exposure(party, None));
         let [search, initial, release] = levels_above(maintenance);
@@ -75,7 +76,7 @@ impl Market {
         self.data_changed = true;
     }
 
-    /// Moves what positions won and lost since the last settlement, through the settlement account.
+    /// Pays gains and losses since the last settlement through the settlement account.
     fn move_profit(&mut self, world: &mut World, draft: &mut Draft, loss: &str, win: &str) {
         let (settlement, scale) = (self.network_key(Kind::Settlement), self.scale());
         let mut flows: Vec<(u16, i128)> = Vec::new();
@@ -93,7 +94,7 @@ impl Market {
         for &(party, flow) in flows.iter().filter(|(_, flow)| *flow < 0) {
             self.collect(world, draft, party, -flow, loss);
         }
-        // The flows sum to zero; what losers could not pay is missing from the last wins.
+        // The flows sum to zero; unpaid losses reduce the last gains.
         for (party, flow) in flows.into_iter().filter(|(_, flow)| *flow > 0) {
             let paid = world.take(draft, settlement, self.party_key(party, Kind::Margin), flow, win);
             if let Some(position) = self.positions.get_mut(&party) {
@@ -102,7 +103,7 @@ impl Market {
         }
     }
 
-    /// Collects a loss: from the margin, from the party's own account, and at last from the insurance.
+    /// Collects a loss: from the margin account, then the general account, then the insurance.
     fn collect(&mut self, world: &mut World, draft: &mut Draft, party: u16, owed: i128, reason: &str) {
         let settlement = self.network_key(Kind::Settlement);
         let mut left = owed;
@@ -115,9 +116,9 @@ impl Market {
         world.take(draft, self.network_key(Kind::Insurance), settlement, left, reason);
     }
 
-    /// Takes the next step with a party whose margin is not enough: at one settlement its orders are stopped,
-    /// at the next it is distressed, and then its position is closed out and the rest of its margin
-    /// confiscated.
+    /// Makes the next close-out step of a party whose margin is too small: at the first settlement its orders
+    /// are stopped, at the second it is distressed, at the third its position is closed out and the rest of
+    /// its margin confiscated.
     fn step_distress(&mut self, world: &mut World, draft: &mut Draft, party: u16) {
         let has_orders = self.book.orders.iter().any(|order| order.party == party);
         let Some(position) = self.positions.get_mut(&party) else { return };
@@ -145,7 +146,7 @@ impl Market {
         self.margins.remove(&party);
     }
 
-    /// Pays all positions out for good and empties the market's accounts.
+    /// Closes all positions at the final price and empties the market's accounts.
     pub(crate) fn settle_finally(&mut self, world: &mut World, draft: &mut Draft) {
         self.mark = self.price();
         self.move_profit(world, draft, reason::LOSS, reason::WIN);

@@ -1,4 +1,4 @@
-//! The network itself: its state, and the step from one block to the next.
+//! The simulator: the state of the network, and the step from one block to the next.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A demo network at some height. The same plan and the same block times give the same blocks to the byte,
-/// also after the state went through a file.
+/// also after the state was written to a file and read again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Simulator {
     plan: Plan,
@@ -35,12 +35,12 @@ pub struct Simulator {
     funding: Funding,
 }
 
-/// Markets in addition to those of the plan: one loses its vote, one finds no liquidity, one is closed before
-/// it opens.
+/// Number of markets in addition to those of the plan: one is rejected by its vote, one finds no liquidity, one
+/// is closed before it opens.
 const NEVER_OPEN: [Fate; 3] = [Fate::Rejected, Fate::Cancelled, Fate::Closed];
 
 impl Simulator {
-    /// Makes a network that has no block yet.
+    /// A network without blocks.
     ///
     /// # Errors
     ///
@@ -91,23 +91,23 @@ impl Simulator {
         &self.hash
     }
 
-    /// Makes the next block of the written history, whose time the plan knows.
+    /// Makes the next block of the written history, with the time of the plan.
     pub fn next_history_block(&mut self) -> Block {
         let time = self.plan.block_time(self.height + 1);
         self.next_block(time)
     }
 
-    /// Makes the next block. A time that is not [`MIN_BLOCK_GAP_US`] after the last block is moved there.
+    /// Makes the next block. A time less than [`MIN_BLOCK_GAP_US`] after the last block is moved there.
     pub fn next_block(&mut self, time: Moment) -> Block {
         self.block(time, None)
     }
 
-    /// Makes the next block as a consensus node has decided it, whose hash is not ours to make.
+    /// Makes the next block with the height, time and hash that a consensus node has decided.
     pub fn decided_block(&mut self, time: Moment, hash: &str) -> Block {
         self.block(time, Some(hash))
     }
 
-    /// Gives the last block the hash by which a consensus node knows it.
+    /// Replaces the hash of the last block by a consensus node's.
     pub(crate) fn rename(&mut self, hash: &str) {
         hash.clone_into(&mut self.hash);
     }
@@ -132,7 +132,7 @@ impl Simulator {
 
     fn step(&mut self, draft: &mut Draft, elapsed_us: i64) {
         let usual_us = (self.plan.block_spacing_ms * 1_000) as i64;
-        // Quick live blocks carry less than a usual one, but never nothing.
+        // Blocks in quick succession have fewer rows, but never none.
         let pace = (elapsed_us.saturating_mul(1_000) / usual_us).clamp(200, 1_500).unsigned_abs();
         if draft.height == 1 {
             draft.rows.row(Table::Chain).text(CHAIN_ID).flag(true).end();
@@ -157,7 +157,7 @@ impl Simulator {
         self.world.flush(draft);
     }
 
-    /// Makes ready what a state file leaves out.
+    /// Rebuilds the state that a state file leaves out.
     pub(crate) fn rebuild(&mut self) {
         self.world.rebuild();
     }

@@ -1,4 +1,4 @@
-//! Epochs, what is delegated in them, and the rewards that their end brings.
+//! Epochs, delegations, and the rewards at the end of an epoch.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     world::{Key, Kind, NO_MARKET, World, reason},
 };
 
-/// The running epoch and the stake that counts in it.
+/// The running epoch and its stake.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Staking {
     epoch: i64,
@@ -30,7 +30,7 @@ impl Staking {
         (plan.blocks / 50).clamp(10, 100)
     }
 
-    /// Takes the steps of this block.
+    /// Makes the rows of this block.
     pub(crate) fn step(
         &mut self,
         world: &mut World,
@@ -79,7 +79,7 @@ impl Staking {
         }
     }
 
-    /// Between two epochs some stake more, some less, and some turn to another node.
+    /// Between two epochs some parties stake more, some less, and some choose another node.
     fn move_stakes(&mut self, draft: &mut Draft, nodes: &[String]) {
         for stakes in self.stakes.values_mut() {
             match draft.random.below(100) {
@@ -88,7 +88,7 @@ impl Staking {
                     let amount = stake(draft);
                     *stakes.entry(node).or_default() += amount;
                 }
-                // The last row of a delegation that is taken back says zero.
+                // The last row of an ended delegation has the amount zero.
                 6..10 if stakes.len() > 1 => {
                     if let Some(amount) = stakes.values_mut().next() {
                         *amount = 0;
@@ -104,7 +104,7 @@ impl Staking {
         }
     }
 
-    /// In the middle of an epoch a party takes a part back at once: a second row for the same epoch.
+    /// In the middle of an epoch a party undelegates a part at once: a second row for the same epoch.
     fn change_mind(&mut self, world: &World, draft: &mut Draft, nodes: &[String]) {
         for _ in 0..2 {
             let party = draft.random.below(u64::from(world.party_count())) as u16;
@@ -138,7 +138,7 @@ impl Staking {
         row.text(&hash).time(draft.time).end();
     }
 
-    /// The treasury and a sponsor put money into the pools that the end of the epoch pays out.
+    /// The treasury and a sponsor fund the reward pools, which are paid out at the end of the epoch.
     fn fund_pools(&self, world: &mut World, draft: &mut Draft, markets: &[Market], funding: &mut Funding) {
         let stake_pool = Key::global(VOTE, Kind::GlobalReward);
         let amount = units(VOTE, 7_000) + i128::from(draft.random.between(0, 999_999_999));
@@ -208,7 +208,7 @@ impl Staking {
         }
     }
 
-    /// Pays a pool out by weight and writes a reward for each party that gets something.
+    /// Pays a pool out by weight and writes a reward for each party with an amount above zero.
     fn pay(&self, world: &mut World, draft: &mut Draft, pool: Key, weights: &[(u16, i128)]) {
         let total: i128 = weights.iter().map(|(_, weight)| weight).sum();
         let available = world.balance(pool);
@@ -238,7 +238,7 @@ fn stake(draft: &mut Draft) -> i128 {
     units(VOTE, i128::from(draft.random.between(10, 40_000))) / 10 * i128::from(draft.random.between(1, 20))
 }
 
-/// The five with the greatest weight, added up per party, greatest first.
+/// The five parties with the largest total weight, largest first.
 fn best(weights: &[(u16, i128)]) -> Vec<(u16, i128)> {
     let mut sums: BTreeMap<u16, i128> = BTreeMap::new();
     for (party, weight) in weights {

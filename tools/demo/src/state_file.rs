@@ -1,6 +1,5 @@
-//! Keeps the simulator in a file, so that a restart need not go through the whole history again. The file is
-//! a convenience: without it, or with one that does not fit the store, the way is longer and the end the
-//! same.
+//! Stores the simulator in a file, so that a restart need not simulate the whole history again. Without the
+//! file, or with one that does not fit the store, a restart takes longer and has the same result.
 
 use std::{
     fs::{self, File},
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{error::DemoError, simulator::Simulator};
 
-/// Form of the file; another form is not read.
+/// Version of the file format; files of other versions are ignored.
 const FORMAT: u32 = 2;
 
 #[derive(Deserialize)]
@@ -27,7 +26,7 @@ struct Storing<'a> {
     simulator: &'a Simulator,
 }
 
-/// Where the simulator is kept.
+/// The path of the state file.
 #[derive(Clone, Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,
@@ -43,7 +42,7 @@ impl StateFile {
         move |source| DemoError::State { path: path.clone(), step, source }
     }
 
-    /// Reads the simulator. None when there is no file, or one that this release cannot read.
+    /// Reads the simulator. `None` when there is no file, or one that this release cannot read.
     pub(crate) fn load(&self) -> Result<Option<Simulator>, DemoError> {
         let bytes = match fs::read(&self.path) {
             Ok(bytes) => bytes,
@@ -57,7 +56,7 @@ impl StateFile {
         }))
     }
 
-    /// Writes the simulator: a reader sees the old file or the new one, never a part.
+    /// Replaces the file atomically.
     pub(crate) fn save(&self, simulator: &Simulator) -> Result<(), DemoError> {
         let bytes = serde_json::to_vec(&Storing { format: FORMAT, simulator })
             .map_err(|error| self.failed("written")(error.into()))?;

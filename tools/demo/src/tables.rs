@@ -1,5 +1,4 @@
-//! The tables that the demo network fills. Tables that the database derives from these by itself are not
-//! among them.
+//! The tables that the demo network fills, without those that the database derives from them.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,4 @@
-//! Trades: what an incoming order takes from the book, the end of an auction, close-outs, and the fees of all
-//! of them.
+//! Trades of incoming orders with the book, of auctions and of close-outs, and their fees.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +20,12 @@ struct Fees {
 
 impl Fees {
     /// Fees in hundred-thousandths of the value, rounded up.
-    fn of(value: i128) -> Fees {
+    fn for_value(value: i128) -> Fees {
         let part = |share: i128| (value * share + 99_999) / 100_000;
         Fees { maker: part(20), infrastructure: part(50), liquidity: part(100) }
     }
 
-    /// What each side pays in an auction, where there is no maker.
+    /// Half of the fees, which each side pays in an auction, where there is no maker.
     fn halved(self) -> Fees {
         Fees { maker: 0, infrastructure: (self.infrastructure + 1) / 2, liquidity: (self.liquidity + 1) / 2 }
     }
@@ -44,7 +43,7 @@ struct Trade<'a> {
     seller: (u16, &'a str),
     price: i64,
     size: i64,
-    /// Which side came second: 1 the buyer, 2 the seller, 0 neither in an auction.
+    /// The aggressor's side: 1 the buyer, 2 the seller, 0 neither in an auction.
     aggressor: i64,
     /// 1 ordinary, 2 and 3 the two sides of a close-out.
     kind: i64,
@@ -56,7 +55,7 @@ struct Trade<'a> {
 
 impl<'a> Trade<'a> {
     /// A trade of an incoming order with a resting one, without fees.
-    fn taken(buy: bool, taker: (u16, &'a str), maker: (u16, &'a str), price: i64, size: i64) -> Self {
+    fn between(buy: bool, taker: (u16, &'a str), maker: (u16, &'a str), price: i64, size: i64) -> Self {
         Trade {
             buyer: if buy { taker } else { maker },
             seller: if buy { maker } else { taker },
@@ -72,7 +71,7 @@ impl<'a> Trade<'a> {
 }
 
 impl Market {
-    /// Lets an order trade with what rests on the other side, and gives it the status that follows.
+    /// Matches an order with the other side of the book and sets its status.
     pub(crate) fn execute(&mut self, world: &mut World, draft: &mut Draft, mut order: Order) {
         let whole = order.force != Force::Fok || self.book.volume_for(&order) >= order.size;
         let mut paid = Fees::default();
@@ -83,9 +82,9 @@ impl Market {
                 (self.book.orders[at].price, order.remaining.min(self.book.orders[at].remaining));
             let (maker, maker_order) = self.book.fill(draft, at, size);
             order.remaining -= size;
-            let fees = Fees::of(self.value(price, size));
+            let fees = Fees::for_value(self.value(price, size));
             let mut trade =
-                Trade::taken(order.buy, (order.party, &order.id), (maker, &maker_order), price, size);
+                Trade::between(order.buy, (order.party, &order.id), (maker, &maker_order), price, size);
             (trade.buyer_fees, trade.seller_fees) =
                 if order.buy { (fees, Fees::default()) } else { (Fees::default(), fees) };
             self.record(world, draft, &trade);
@@ -102,7 +101,7 @@ impl Market {
         let party = order.party;
         self.book.add(draft, order);
         self.charge(world, draft, party, paid, &makers);
-        // Providers are rebalanced when positions are settled: they have enough money for the time between.
+        // Providers' margins are updated at settlements only: they have enough money until then.
         for party in makers.into_keys().chain([party]) {
             if !self.is_provider(party) {
                 self.rebalance(world, draft, party);
@@ -145,7 +144,7 @@ impl Market {
     ) {
         let pool = self.network_key(Kind::FeesMaker);
         let from = [self.general_key(payer), self.party_key(payer, Kind::Margin)];
-        // What the party's own account lacks comes from its margin.
+        // The rest that the general account cannot pay is paid from the margin.
         let mut pay = |to, amount, reason| {
             let paid = world.take(draft, from[0], to, amount, reason);
             paid + world.take(draft, from[1], to, amount - paid, reason)
@@ -185,13 +184,13 @@ impl Market {
             let other = |order: &Order| accepts(false)(order) && order.party != buyer;
             let Some(ask) = self.book.orders.iter().position(other) else { break };
             let size = self.book.orders[bid].remaining.min(self.book.orders[ask].remaining);
-            // The later place first: a filled order leaves the list.
+            // The larger index first, because a filled order is removed from the list.
             let mut sides = [bid, ask].map(|at| (at, self.book.orders[at].buy));
             sides.sort_unstable_by(|a, b| b.cmp(a));
             let filled = sides.map(|(at, _)| self.book.fill(draft, at, size));
             let [buyer, seller] = if sides[0].1 { [0, 1] } else { [1, 0] }.map(|at: usize| &filled[at]);
-            let fees = Fees::of(self.value(price, size)).halved();
-            let mut trade = Trade::taken(true, (buyer.0, &buyer.1), (seller.0, &seller.1), price, size);
+            let fees = Fees::for_value(self.value(price, size)).halved();
+            let mut trade = Trade::between(true, (buyer.0, &buyer.1), (seller.0, &seller.1), price, size);
             (trade.aggressor, trade.batch) = (0, self.auctions);
             (trade.buyer_fees, trade.seller_fees) = (fees, fees);
             self.record(world, draft, &trade);
@@ -206,8 +205,8 @@ impl Market {
         });
     }
 
-    /// Closes a distressed party's position out: the network trades with the book, and hands each trade on to
-    /// the party. Returns false, without a trade, when the book is not deep enough.
+    /// Closes a distressed party's position out: for each trade of the network with the book there is one of
+    /// the network with the party. Returns false, without a trade, when the book is not deep enough.
     pub(crate) fn close_out(&mut self, world: &World, draft: &mut Draft, party: u16) -> bool {
         let open = self.open_volume(party);
         let buy = open < 0;
@@ -227,10 +226,10 @@ impl Market {
                 (self.book.orders[at].price, order.remaining.min(self.book.orders[at].remaining));
             let (maker, maker_order) = self.book.fill(draft, at, size);
             order.remaining -= size;
-            let taken = Trade::taken(buy, (NETWORK, &order.id), (maker, &maker_order), price, size);
-            self.record(world, draft, &Trade { kind: 2, ..taken });
-            let handed_on = Trade::taken(!buy, (NETWORK, &order.id), (party, &bad.id), price, size);
-            self.record(world, draft, &Trade { kind: 3, ..handed_on });
+            let book_trade = Trade::between(buy, (NETWORK, &order.id), (maker, &maker_order), price, size);
+            self.record(world, draft, &Trade { kind: 2, ..book_trade });
+            let party_trade = Trade::between(!buy, (NETWORK, &order.id), (party, &bad.id), price, size);
+            self.record(world, draft, &Trade { kind: 3, ..party_trade });
         }
         self.book.add(draft, order);
         self.book.add(draft, bad);

@@ -20,7 +20,7 @@ fn first_reckless(world: &World) -> u16 {
 }
 
 impl Market {
-    /// Lets parties act for the length of one block. `pace` is that length in thousandths of the usual.
+    /// Makes the orders of one block. `pace` is the block's duration in thousandths of the mean.
     pub(crate) fn trade(&mut self, world: &mut World, draft: &mut Draft, pace: u64) {
         if !self.in_auction() && self.state != State::Active {
             return;
@@ -143,7 +143,7 @@ impl Market {
         if self.in_auction() {
             auction_template(draft, &mut order);
         } else if reckless && draft.random.chance(400) {
-            // Far from the price, and there until the network stops it.
+            // Far from the price, so that it rests until the network stops it.
             let distance = price * draft.random.between(60, 300) / 10_000;
             order.price = (if buy { price - distance } else { price + distance }).max(1);
             order.cancelled_at = u64::MAX;
@@ -226,7 +226,7 @@ fn peg(draft: &mut Draft, order: &Order) -> Peg {
     Peg { reference, offset: (order.price * draft.random.between(2, 20) / 10_000).max(1) }
 }
 
-/// A client's own name for an order: usual ones, none, empty ones, and some that careless readers get wrong.
+/// A client's reference for an order: usual ones, none, empty ones, and some that are hard to parse.
 fn reference(draft: &mut Draft) -> Option<String> {
     match draft.random.below(100) {
         0..10 => None,

@@ -1,6 +1,5 @@
-//! What all parts of the network share: who takes part, and every account with its balance. Money moves only
-//! by [`World::transfer`], so for every movement there is a ledger row with the running balances of both
-//! sides.
+//! The state that all parts of the network share: parties, and accounts with their balances. Money moves only
+//! by [`World::transfer`], so that every movement has a ledger row with the running balances of both sides.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +14,12 @@ use crate::{
     tables::Table,
 };
 
-/// The network as a party.
+/// Party number of the network itself.
 pub(crate) const NETWORK: u16 = u16::MAX;
-/// No market, for accounts that belong to none.
+/// Market number of accounts that belong to no market.
 pub(crate) const NO_MARKET: u16 = u16::MAX;
 
-/// What an account is for; the numbers are those of the contract.
+/// The kind of an account, with the contract's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Insurance = 1,
@@ -64,7 +63,7 @@ impl Kind {
     }
 }
 
-/// Why money moves, as the ledger names it without `TRANSFER_TYPE_`.
+/// The type of a transfer, with the ledger's names without `TRANSFER_TYPE_`.
 pub(crate) mod reason {
     pub(crate) const LOSS: &str = "LOSS";
     pub(crate) const WIN: &str = "WIN";
@@ -91,7 +90,7 @@ pub(crate) mod reason {
     pub(crate) const CHECKPOINT_BALANCE_RESTORE: &str = "CHECKPOINT_BALANCE_RESTORE";
 }
 
-/// Which account: one per asset, party, market and kind.
+/// The key of an account: there is one per asset, party, market and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Key {
     pub(crate) asset: u8,
@@ -127,7 +126,7 @@ pub(crate) struct World {
     asset_ids: Vec<String>,
     accounts: Vec<Account>,
     serial: u64,
-    /// Where an account stands in `accounts`; rebuilt after reading a state file.
+    /// The index of each account in `accounts`; rebuilt after reading a state file.
     #[serde(skip)]
     index: BTreeMap<Key, usize>,
     /// Accounts that the present block moved, with the transaction that did it last.
@@ -153,7 +152,7 @@ impl World {
         }
     }
 
-    /// Makes what the state file leaves out.
+    /// Rebuilds the state that the state file leaves out.
     pub(crate) fn rebuild(&mut self) {
         self.index = self.accounts.iter().enumerate().map(|(at, account)| (account.key, at)).collect();
     }
@@ -174,7 +173,7 @@ impl World {
         self.party_ids.len() as u16
     }
 
-    /// Gives a number that was never given before.
+    /// The next number of a counter, for unique ids.
     pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial
@@ -184,7 +183,7 @@ impl World {
         self.index.get(&key).map_or(0, |&at| self.accounts[at].balance)
     }
 
-    /// Id of an account, for rows that name one. An account comes into being when it is first named.
+    /// Id of an account; creates the account at its first use.
     pub(crate) fn account_id(&mut self, draft: &mut Draft, key: Key) -> String {
         let at = self.open(draft, key);
         self.accounts[at].id.clone()
@@ -230,7 +229,7 @@ impl World {
         row.number(from.balance).number(to.balance).text(&format!("TRANSFER_TYPE_{reason}")).end();
     }
 
-    /// Moves as much of the wanted amount as the account holds, and says how much that was.
+    /// Moves at most the given amount, limited by the account's balance; returns the amount moved.
     pub(crate) fn take(&mut self, draft: &mut Draft, from: Key, to: Key, wanted: i128, reason: &str) -> i128 {
         let amount = wanted.min(self.balance(from)).max(0);
         self.transfer(draft, from, to, amount, reason);

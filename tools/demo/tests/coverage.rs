@@ -1,4 +1,4 @@
-//! What the default history must hold: every status, every kind, and every trap of the contract.
+//! The default history must contain every status, every kind, and every special case of the contract.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ fn the_default_history_covers_the_contract() {
 }
 
 fn census(rows: &Rows, table: Table, column: &str) -> BTreeMap<Value, u64> {
-    Parsed::of(rows, table).census(column)
+    Parsed::new(rows, table).census(column)
 }
 
 fn expect(rows: &Rows, table: Table, column: &str, prefix: &str, labels: &str) {
@@ -95,7 +95,7 @@ fn traps_of_csv_occur(rows: &Rows) {
         assert!(texts.contains(&odd), "no order is called {odd:?}");
     }
     assert!(texts.iter().any(|text| !text.is_ascii()));
-    let notices = Parsed::of(rows, Table::NetworkParameters);
+    let notices = Parsed::new(rows, Table::NetworkParameters);
     let notices: Vec<&str> = notices
         .rows
         .iter()
@@ -132,7 +132,7 @@ fn traps_of_csv_occur(rows: &Rows) {
 }
 
 fn withdrawals_and_deposits_go_every_way(rows: &Rows) {
-    let withdrawals = Parsed::of(rows, Table::Withdrawals);
+    let withdrawals = Parsed::new(rows, Table::Withdrawals);
     let mut ways: BTreeMap<&str, String> = BTreeMap::new();
     for row in &withdrawals.rows {
         let status = withdrawals.text(row, "status");
@@ -151,7 +151,7 @@ fn withdrawals_and_deposits_go_every_way(rows: &Rows) {
 }
 
 fn oracle_specs_have_every_form(rows: &Rows) {
-    let specs = Parsed::of(rows, Table::OracleSpecs);
+    let specs = Parsed::new(rows, Table::OracleSpecs);
     let all = |column: &str| specs.census(column).into_keys().flatten().collect::<String>();
     for row in &specs.rows {
         let inside = specs.value(row, "internal_conditions").is_some();
@@ -182,7 +182,7 @@ fn oracle_specs_have_every_form(rows: &Rows) {
 }
 
 fn upgrades_grow_and_end(rows: &Rows) {
-    let upgrades = Parsed::of(rows, Table::ProtocolUpgradeProposals);
+    let upgrades = Parsed::new(rows, Table::ProtocolUpgradeProposals);
     let mut counts: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     let mut states: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for row in &upgrades.rows {
@@ -206,7 +206,7 @@ fn upgrades_grow_and_end(rows: &Rows) {
 }
 
 fn parameters_and_limits_change(rows: &Rows) {
-    let parameters = Parsed::of(rows, Table::NetworkParameters);
+    let parameters = Parsed::new(rows, Table::NetworkParameters);
     let values = |key: &str| -> Vec<&str> {
         let of_key = parameters.rows.iter().filter(|row| parameters.text(row, "key") == key);
         of_key.map(|row| parameters.text(row, "value")).collect()
@@ -222,9 +222,9 @@ fn parameters_and_limits_change(rows: &Rows) {
 }
 
 fn epochs_and_rewards_follow_each_other(rows: &Rows) {
-    let epochs = Parsed::of(rows, Table::Epochs);
+    let epochs = Parsed::new(rows, Table::Epochs);
     assert_eq!(epochs.rows.len(), 99, "fifty starts and forty-nine ends");
-    let delegations = Parsed::of(rows, Table::Delegations);
+    let delegations = Parsed::new(rows, Table::Delegations);
     let mut seen = BTreeMap::<_, u64>::new();
     for row in &delegations.rows {
         let key = ["party_id", "node_id", "epoch_id"].map(|column| delegations.text(row, column));
@@ -238,9 +238,9 @@ fn epochs_and_rewards_follow_each_other(rows: &Rows) {
     assert!(census(rows, Table::Rewards, "epoch_id").len() >= 48);
 }
 
-/// Hours have prices that move, but not wildly, and busy hours trade more than quiet ones.
+/// Prices move within bounds in each hour, and busy hours have more trades than quiet ones.
 fn candles_look_real(rows: &Rows) {
-    let trades = Parsed::of(rows, Table::Trades);
+    let trades = Parsed::new(rows, Table::Trades);
     let mut busy = BTreeMap::<i128, i128>::new();
     let mut hours: BTreeMap<(&str, &str), (i128, i128, u64)> = BTreeMap::new();
     for row in &trades.rows {

@@ -1,7 +1,7 @@
-//! The demo network writes what a real one writes: column by column, the forms that values have in a recorded
-//! network (NULL, empty, number, time, the kinds of a JSON column's parts) are held against those of the
-//! default history. The recording is `../shared/data/smoketest-5000` beside the workspace; where it is not
-//! there the test says so and passes.
+//! The demo network writes values in the forms of a real one: column by column, the forms in a recorded network
+//! (NULL, empty, number, time, the types of a JSON column's parts) are compared with those of the default
+//! history. The recording is `../shared/data/smoketest-5000` next to the workspace; without it the test prints
+//! that and passes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,8 +14,7 @@ use serde_json::Value as Json;
 
 use crate::parsed::{Parsed, Value, history, parse, rows_of};
 
-/// Text that clients or votes choose, so that it may be anything but NULL. The recorded ones always gave
-/// texts of one kind.
+/// Columns with free text, anything but NULL. In the recording their texts have one form each.
 const FREE_TEXT: [(&str, &str); 4] = [
     ("orders", "reference"),
     ("liquidity_provisions", "reference"),
@@ -23,16 +22,15 @@ const FREE_TEXT: [(&str, &str); 4] = [
     ("network_parameters", "value"),
 ];
 
-/// Columns whose shapes the data model gives (3.1); the demo network shows all that a reader must take, while
-/// the recorded network has external oracles only.
+/// Columns whose forms the data model defines (3.1); the demo network has all forms, the recorded network has
+/// external oracles only.
 const GIVEN_SHAPES: [(&str, &str); 3] =
     [("withdrawals", "ext"), ("oracle_specs", "signers"), ("oracle_specs", "filters")];
 
-/// Columns that the recorded network had no occasion to fill: rewards of single markets, withdrawals that are
-/// finalised.
+/// Columns that are empty in the recorded network: rewards of single markets, finalised withdrawals.
 const MORE_THAN_EMPTY: [(&str, &str); 2] = [("rewards", "market_id"), ("withdrawals", "foreign_tx_hash")];
 
-/// The form of a value as far as a reader must care.
+/// The form of a value, as far as it matters to a parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Null,
@@ -55,7 +53,7 @@ enum Form {
 }
 
 impl Form {
-    fn of(value: Option<&str>) -> Form {
+    fn from_value(value: Option<&str>) -> Form {
         let Some(text) = value else { return Form::Null };
         let is_hex = |digits: &str| text.len() == 64 && text.chars().all(|digit| digits.contains(digit));
         match text {
@@ -83,15 +81,14 @@ fn is_number(text: &str) -> bool {
     text.parse::<f64>().is_ok() && text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte))
 }
 
-/// Digits behind the point, where all values of a column have as many.
+/// Number of decimals, when all values of a column have the same.
 fn scale<'a>(values: impl Iterator<Item = &'a str>) -> Option<usize> {
     let scales: BTreeSet<usize> =
         values.map(|text| text.split_once('.').map_or(0, |(_, fraction)| fraction.len())).collect();
     scales.first().copied().filter(|scale| *scale > 0 && scales.len() == 1)
 }
 
-/// The kinds of each part of a JSON value: `number`, `text of a number` and so on, by the path of names that
-/// leads there.
+/// The types of each part of a JSON value (`number`, `text of a number` and so on), by its path of names.
 fn kinds(value: &Json, path: &str, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
     let kind = match value {
         Json::Null => "null",
@@ -123,9 +120,9 @@ impl Column<'_> {
         list.contains(&self.name)
     }
 
-    /// What the demo network writes otherwise than the recorded one.
+    /// The differences between the demo network's forms and the recorded ones.
     fn differences(&self) -> Vec<String> {
-        let forms = |values: &[Option<&str>]| values.iter().map(|value| Form::of(*value)).collect();
+        let forms = |values: &[Option<&str>]| values.iter().map(|value| Form::from_value(*value)).collect();
         let (recorded, demo): (BTreeSet<Form>, BTreeSet<Form>) = (forms(&self.recorded), forms(&self.demo));
         if self.is_in(&FREE_TEXT) {
             let has_null = [&recorded, &demo].map(|forms| forms.contains(&Form::Null));
@@ -141,7 +138,7 @@ impl Column<'_> {
             let is_fine = match form {
                 Form::Null => self.is_in(&GIVEN_SHAPES),
                 Form::Empty | Form::UnsetTime | Form::TimeBefore1970 => false,
-                // One recorded network does not show every value: a time that was always unset may be set,
+                // The recording does not have every value: a time that is always unset there may be set here,
                 // and so on.
                 Form::Time => recorded.contains(&Form::UnsetTime),
                 Form::Json => recorded.contains(&Form::JsonNull) || self.is_in(&GIVEN_SHAPES),
@@ -155,7 +152,8 @@ impl Column<'_> {
             }
         }
         let numbers = |values: &[Option<&str>]| {
-            let numbers = values.iter().flatten().filter(|value| Form::of(Some(value)) == Form::Number);
+            let numbers =
+                values.iter().flatten().filter(|value| Form::from_value(Some(value)) == Form::Number);
             scale(numbers.copied())
         };
         if let Some(digits) = numbers(&self.recorded).filter(|digits| numbers(&self.demo) != Some(*digits)) {
@@ -170,7 +168,7 @@ impl Column<'_> {
         let inside = |values: &[Option<&str>]| {
             let mut found = BTreeMap::new();
             let values: BTreeSet<&str> = values.iter().flatten().copied().collect();
-            for text in values.into_iter().filter(|text| Form::of(Some(text)) == Form::Json) {
+            for text in values.into_iter().filter(|text| Form::from_value(Some(text)) == Form::Json) {
                 kinds(&serde_json::from_str(text).unwrap(), "", &mut found);
             }
             found
@@ -189,7 +187,7 @@ impl Column<'_> {
 fn every_column_has_the_forms_that_a_recorded_network_writes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/smoketest-5000");
     if !folder.is_dir() {
-        return say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
+        return print_uncaptured("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
     }
     let rows = rows_of(&history(Plan::default()));
     let (mut wrong, mut compared) = (Vec::new(), 0);
@@ -198,10 +196,10 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
         let mut recorded = parse(&text);
         let header: Vec<Value> = recorded.remove(0);
         if recorded.is_empty() {
-            say(&format!("{} has no recorded rows", table.name()));
+            print_uncaptured(&format!("{} has no recorded rows", table.name()));
             continue;
         }
-        let demo = Parsed::of(&rows, table);
+        let demo = Parsed::new(&rows, table);
         for (place, name) in header.iter().flatten().enumerate() {
             if !table.columns().any(|column| column == name) {
                 continue;
@@ -218,7 +216,7 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
         }
     }
     assert!(wrong.is_empty(), "the demo network writes otherwise than a real one:\n{}", wrong.join("\n"));
-    say(&format!("{compared} columns have the forms of the recorded ones"));
+    print_uncaptured(&format!("{compared} columns have the forms of the recorded ones"));
 }
 
 /// Numbers in the bounds of prices are numbers where they count something, as in the recorded parameters of
@@ -227,7 +225,7 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
 fn bounds_of_prices_count_in_numbers() {
     let rows = rows_of(&history(Plan { blocks: 400, ..Plan::default() }));
     let mut found = BTreeMap::new();
-    for text in Parsed::of(&rows, Table::MarketData).census("price_monitoring_bounds").keys().flatten() {
+    for text in Parsed::new(&rows, Table::MarketData).census("price_monitoring_bounds").keys().flatten() {
         kinds(&serde_json::from_str(text).unwrap(), "", &mut found);
     }
     let only = |kind| BTreeSet::from([kind]);
@@ -256,13 +254,13 @@ fn forms_are_told_apart() {
         ("null", Form::JsonNull),
         ("network", Form::Text),
     ] {
-        assert_eq!(Form::of(Some(text)), form, "{text}");
+        assert_eq!(Form::from_value(Some(text)), form, "{text}");
     }
-    assert_eq!((Form::of(None), Form::of(Some(""))), (Form::Null, Form::Empty));
-    assert_eq!(Form::of(Some(&"AB".repeat(32))), Form::UpperHash);
+    assert_eq!((Form::from_value(None), Form::from_value(Some(""))), (Form::Null, Form::Empty));
+    assert_eq!(Form::from_value(Some(&"AB".repeat(32))), Form::UpperHash);
 }
 
-/// Says something past the capture of the test harness.
-fn say(what: &str) {
-    let _ = writeln!(std::io::stderr(), "{what}");
+/// Prints past the output capture of the test harness.
+fn print_uncaptured(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! What must hold of every history, checked on the rows alone.
+//! Invariants of every history, checked on the rows alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -38,8 +38,8 @@ fn the_same_plan_gives_the_same_rows_to_the_byte() {
 
 #[test]
 fn the_figures_of_a_known_plan_do_not_change_unnoticed() {
-    // A change of the rows on purpose needs the new hash here and a line in the change log: stores that
-    // were filled by an earlier release go on only from their state file.
+    // An intended change of the rows needs the new hash here and a line in the change log: stores filled by an
+    // earlier release can then only continue from their state file.
     let plan = Plan { blocks: 300, ..Plan::default() };
     let blocks = history(plan);
     assert_eq!(blocks[299].hash, "81d078128b55e902649e6287e112e53a1f1eec3d607aafb020dd88759591b66c");
@@ -52,7 +52,7 @@ fn invariants_hold_for_plans_of_every_shape() {
         let mut simulator = Simulator::new(plan.clone()).unwrap();
         let mut blocks: Vec<Block> = (0..plan.blocks).map(|_| simulator.next_history_block()).collect();
         println!("{plan:?}: {:?}", begun.elapsed());
-        // Some live blocks behind it, a second apart, one with a clock that went back.
+        // Some live blocks after it, a second apart, one with a clock that went back.
         let mut time = simulator.time().plus_seconds(3_600);
         for number in 0..150 {
             time = time.plus_us(if number == 70 { -90_000_000 } else { 1_000_000 });
@@ -88,7 +88,7 @@ fn positions_are_unique(blocks: &[Block]) {
         let mut positions = BTreeSet::new();
         let tables = Table::ALL.into_iter().filter(|table| block.rows.count(*table) > 0);
         for table in tables.filter(|table| *table != Table::Chain) {
-            let parsed = Parsed::of(&block.rows, table);
+            let parsed = Parsed::new(&block.rows, table);
             for row in &parsed.rows {
                 assert_eq!(parsed.text(row, "block_time"), time, "{}", table.name());
                 if table.columns().any(|column| column == "seq_num") {
@@ -131,22 +131,22 @@ fn keys_are_unique(rows: &Rows) {
         (Table::Blocks, &["block_time"]),
     ];
     for (table, key) in keys {
-        let parsed = Parsed::of(rows, table);
+        let parsed = Parsed::new(rows, table);
         let mut seen = BTreeSet::new();
         for row in &parsed.rows {
             let key: Vec<&str> = key.iter().map(|column| parsed.text(row, column)).collect();
             assert!(seen.insert(key.clone()), "{} {key:?}", table.name());
         }
     }
-    let accounts = Parsed::of(rows, Table::Accounts);
+    let accounts = Parsed::new(rows, Table::Accounts);
     let owners: BTreeSet<_> = accounts.rows.iter().map(|row| row[1..5].to_vec()).collect();
     assert_eq!(owners.len(), accounts.rows.len());
 }
 
-/// Every ledger row tells the running balances of both sides, `balances` agrees at the end of each block, and
-/// for every party and asset the movements add up to what it holds (I4).
+/// Every ledger row has the running balances of both sides, `balances` agrees at the end of each block, and
+/// the movements of every party and asset sum to its balance (I4).
 fn money_adds_up(rows: &Rows) {
-    let accounts = Parsed::of(rows, Table::Accounts);
+    let accounts = Parsed::new(rows, Table::Accounts);
     let owner: HashMap<&str, (&str, &str, i128)> = accounts
         .rows
         .iter()
@@ -155,7 +155,7 @@ fn money_adds_up(rows: &Rows) {
             (accounts.text(row, "id"), (owner.0, owner.1, accounts.number(row, "type")))
         })
         .collect();
-    let ledger = Parsed::of(rows, Table::Ledger);
+    let ledger = Parsed::new(rows, Table::Ledger);
     let mut balance: HashMap<&str, i128> = HashMap::new();
     let mut at_block_end: BTreeMap<(&str, &str), i128> = BTreeMap::new();
     let mut effect: BTreeMap<(&str, &str), i128> = BTreeMap::new();
@@ -172,7 +172,7 @@ fn money_adds_up(rows: &Rows) {
         *balance.entry(to).or_default() += quantity;
         assert_eq!(balance[from], ledger.number(row, "account_from_balance"));
         assert_eq!(balance[to], ledger.number(row, "account_to_balance"));
-        // Only the outside world may owe something.
+        // Only the external account may be negative.
         assert!(balance[from] >= 0 || owner[from].2 == 10, "{from} {}", balance[from]);
         for account in [from, to] {
             at_block_end.insert((time, account), balance[account]);
@@ -180,7 +180,7 @@ fn money_adds_up(rows: &Rows) {
         *effect.entry((owner[from].0, owner[from].1)).or_default() -= quantity;
         *effect.entry((owner[to].0, owner[to].1)).or_default() += quantity;
     }
-    let balances = Parsed::of(rows, Table::Balances);
+    let balances = Parsed::new(rows, Table::Balances);
     let mut stored: BTreeMap<(&str, &str), i128> = BTreeMap::new();
     let mut newest: HashMap<&str, i128> = HashMap::new();
     for row in &balances.rows {
@@ -196,10 +196,10 @@ fn money_adds_up(rows: &Rows) {
     assert_eq!(effect, total);
 }
 
-/// Trades name orders that exist, and each order's remaining size is what its trades left of it.
+/// Trades refer to existing orders, and each order's remaining size is its size minus its trades.
 fn trades_fit_orders(rows: &Rows) {
-    let orders = Parsed::of(rows, Table::Orders);
-    let trades = Parsed::of(rows, Table::Trades);
+    let orders = Parsed::new(rows, Table::Orders);
+    let trades = Parsed::new(rows, Table::Trades);
     let mut owner: HashMap<&str, (&str, &str)> = HashMap::new();
     for row in &orders.rows {
         let (size, remaining) = (orders.number(row, "size"), orders.number(row, "remaining"));
@@ -222,12 +222,12 @@ fn trades_fit_orders(rows: &Rows) {
         *net.entry((market, trades.text(row, "seller"))).or_default() -= trades.number(row, "size");
     }
     let mut newest: BTreeMap<(&str, &str), i128> = BTreeMap::new();
-    let positions = Parsed::of(rows, Table::Positions);
+    let positions = Parsed::new(rows, Table::Positions);
     for row in &positions.rows {
         let key = (positions.text(row, "market_id"), positions.text(row, "party_id"));
         newest.insert(key, positions.number(row, "pending_open_volume"));
     }
-    let markets = Parsed::of(rows, Table::Markets);
+    let markets = Parsed::new(rows, Table::Markets);
     let settled: BTreeSet<&str> = markets
         .rows
         .iter()

@@ -1,4 +1,4 @@
-//! The feeder: it goes on where it was, whatever ended it, and keeps its hands off other networks.
+//! The feeder: it continues after any interruption, and does not change stores of other networks.
 
 use std::{path::Path, time::Duration};
 
@@ -28,7 +28,7 @@ async fn all_rows(database: &Database) -> Vec<(&'static str, String)> {
     for table in Table::ALL {
         let columns = table.columns().collect::<Vec<_>>().join(", ");
         let every: Vec<String> = (1..=table.columns().count()).map(|at| at.to_string()).collect();
-        // Columns of jsonb and arrays sort as well; the order only has to be the same twice.
+        // Columns of jsonb and arrays sort as well; any order will do that is the same twice.
         let sql = format!(
             "COPY (SELECT {columns} FROM {} ORDER BY {}) TO STDOUT (FORMAT csv)",
             table.name(),
@@ -51,7 +51,7 @@ async fn feed(database: &Database, state: &Path, from: u64, to: u64) -> Feeder {
     feeder
 }
 
-/// The lock of a feeder that was dropped goes when the server has seen its connection end.
+/// Waits until the server has released the lock of a dropped feeder, when it sees the connection end.
 async fn until_free(database: &Database) {
     let client = database.connect().await;
     let held = "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database \
@@ -74,7 +74,7 @@ async fn a_feeder_that_was_interrupted_writes_what_an_uninterrupted_one_writes()
     drop(feed(&whole, &folder.path().join("whole"), 0, 170).await);
 
     let state = folder.path().join("broken");
-    // Ends without having saved anything since block 50: the state file lies behind the store.
+    // Ends without having saved anything since block 50: the state file is older than the store.
     drop(feed(&broken, &state, 0, 60).await);
     until_free(&broken).await;
     let old_state = std::fs::read(&state).unwrap();
@@ -111,7 +111,7 @@ async fn a_broken_connection_loses_no_block_and_repeats_none() {
             client.execute(cut, &[]).await.unwrap();
         }
         let goal = plan().blocks + number + 1;
-        // A caller that gives up in the middle of a block, sooner or later, and asks again.
+        // A caller that drops the future in the middle of a block, at different times, and calls again.
         let patience = Duration::from_micros(number * 150);
         let mut asked = timeout(patience, feeder.write_next(live_time(number))).await.ok();
         while feeder.height() < goal {
@@ -155,7 +155,7 @@ async fn the_living_network_waits_for_a_database_that_is_away() {
     let first = timeout(60 * SECOND, heard.recv()).await.unwrap().unwrap();
     assert_eq!(first, Ok(plan().blocks + 1), "an empty store gets its history first");
 
-    // Only from another database can one be closed.
+    // A database can be closed to connections only from another database.
     let (server, connection) =
         tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -236,7 +236,7 @@ async fn a_wrong_address_is_no_passing_trouble() {
     assert!(!bare.is_passing(), "{bare:?}");
 }
 
-/// A consensus node that has decided so many blocks.
+/// A consensus node that has decided a fixed number of blocks.
 struct Node {
     newest: u64,
 }
@@ -255,7 +255,7 @@ impl Decisions for Node {
     }
 }
 
-/// Lets the network live until the store has what the node has decided.
+/// Runs the network until the store has the blocks that the node has decided.
 async fn follow(database: &Database, state: &Path, newest: u64) {
     let (told, mut heard) = tokio::sync::watch::channel(0);
     let tell = |event: Event<'_>| {
@@ -278,11 +278,11 @@ async fn blocks_that_a_node_has_decided_are_written_once_with_its_hashes() {
     write_history(database.url(), &plan(), |_, _| {}).await.unwrap();
     let begun = plan().blocks;
     follow(&database, &state, begun + 60).await;
-    // The node has gone on meanwhile, and the state is lost: the network is made again out of the stored
-    // blocks.
+    // The node has decided more blocks, and the state file is lost: the simulator is built again from the
+    // stored blocks.
     std::fs::remove_file(&state).unwrap();
     follow(&database, &state, begun + 80).await;
-    // From here on the blocks are our own again.
+    // From here on the blocks have the simulator's own hashes again.
     let mut feeder = Feeder::open(database.url(), &plan(), &state).await.unwrap();
     assert_eq!(feeder.height(), begun + 80);
     feeder.write_next(live_time(81)).await.unwrap();

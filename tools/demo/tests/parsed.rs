@@ -1,4 +1,4 @@
-//! What the tests of the demo network share: reading rows back out of their text.
+//! Parses rows from their text, for all tests of the demo network.
 use std::collections::BTreeMap;
 
 use mesh_demo::{Block, Plan, Rows, Simulator, Table};
@@ -6,7 +6,7 @@ use mesh_demo::{Block, Plan, Rows, Simulator, Table};
 /// A value: NULL, or a text that may be empty.
 pub(crate) type Value = Option<String>;
 
-/// Cuts PostgreSQL's CSV into rows of values; NULL and the empty text stay apart.
+/// Parses PostgreSQL's CSV into rows of values, with NULL distinct from the empty text.
 pub(crate) fn parse(text: &str) -> Vec<Vec<Value>> {
     let (mut rows, mut row) = (Vec::new(), Vec::new());
     let (mut value, mut quoted, mut inside) = (String::new(), false, false);
@@ -40,7 +40,7 @@ pub(crate) struct Parsed {
 }
 
 impl Parsed {
-    pub(crate) fn of(rows: &Rows, table: Table) -> Parsed {
+    pub(crate) fn new(rows: &Rows, table: Table) -> Parsed {
         let columns = table.columns().enumerate().map(|(at, name)| (name, at)).collect::<BTreeMap<_, _>>();
         let parsed = parse(rows.text(table));
         assert_eq!(parsed.len() as u64, rows.count(table), "{}", table.name());

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 
 use crate::parsed::{history, rows_of};
 
-/// What `COPY ... TO STDOUT` prints of a table, in an order that the primary key gives.
+/// The output of `COPY ... TO STDOUT` for a table, ordered by the primary key.
 async fn copy_out(client: &Client, table: Table, order: &str) -> String {
     let columns = table.columns().collect::<Vec<_>>().join(", ");
     let sql =
@@ -55,7 +55,7 @@ fn first_difference<'a>(a: &[&'a str], b: &[&'a str]) -> Option<(&'a str, &'a st
     a.iter().zip(b).find(|(a, b)| a != b).map(|(a, b)| (*a, *b))
 }
 
-/// Cuts CSV text into records; line breaks inside quotes do not count.
+/// Splits CSV text into records; line breaks inside quotes do not separate.
 fn records(text: &str) -> Vec<&str> {
     let (mut records, mut start, mut inside) = (Vec::new(), 0, false);
     for (at, byte) in text.bytes().enumerate() {

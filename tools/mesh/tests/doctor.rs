@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// A home of its own, and how the doctor is asked about it.
+/// A home of its own, and the arguments of the doctor.
 struct Case {
     folder: TempDir,
     args: Vec<String>,
@@ -30,23 +30,23 @@ impl Case {
         self.folder.path().join("home")
     }
 
-    /// Everything it finds, and whether it says that all is well.
-    async fn asked(&self) -> (Vec<Value>, bool) {
+    /// Runs the doctor; returns its findings, and whether its exit code was 0.
+    async fn diagnose(&self) -> (Vec<Value>, bool) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
         command.args(&self.args).arg("--home").arg(self.home()).stderr(Stdio::piped());
         if let Some(path) = &self.path {
             command.env("PATH", path);
         }
         let output = command.output().await.unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let findings = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+        let json = String::from_utf8_lossy(&output.stdout);
+        let findings = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}"));
         assert!(output.status.success() || output.status.code() == Some(1), "{output:?}");
         (findings, output.status.success())
     }
 
-    /// That one check is not fine, what it says has these words, and it says what to do.
+    /// Asserts that a check is not fine, that its finding contains these words, and that it says what to do.
     async fn names(&self, check: &str, words: &[&str]) {
-        let (findings, is_well) = self.asked().await;
+        let (findings, is_well) = self.diagnose().await;
         let found = findings.iter().find(|finding| finding["check"] == check && finding["state"] != "fine");
         let found = found.unwrap_or_else(|| panic!("nothing is wrong with {check}: {findings:#?}"));
         let says = found["says"].as_str().unwrap();
@@ -60,8 +60,8 @@ impl Case {
 async fn where_all_is_well_nothing_is_wrong() {
     let database = Database::fresh().await;
     let case = Case::new().with("--postgres", database.url()).with("--nats", &nats_url().await);
-    let (findings, is_well) = case.asked().await;
-    // A machine may have little room on its disk and is well all the same.
+    let (findings, is_well) = case.diagnose().await;
+    // Little space on the disk is a warning only.
     let wrong: Vec<_> = findings.iter().filter(|finding| finding["state"] == "wrong").collect();
     assert!(wrong.is_empty() && is_well, "{findings:#?}");
     for check in
@@ -91,7 +91,8 @@ async fn a_taken_port_is_named_with_who_has_it() {
 async fn an_old_nats_server_is_named() {
     let case = Case::new();
     let program = case.folder.path().join("nats-server");
-    // A shell does the writing: a file that this process had open, another test's child would hold as busy.
+    // Written by a shell: with the file open in this process, a child forked by another test could inherit it,
+    // and running it would fail with ETXTBSY.
     let write = "printf '#!/bin/sh\\necho nats-server: v2.1.9\\n' > \"$1\" && chmod 755 \"$1\"";
     let written = Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&program).status().await.unwrap();
     assert!(written.success());
@@ -121,7 +122,7 @@ async fn missing_migrations_are_counted() {
 async fn a_segment_folder_that_cannot_be_written_is_named() {
     let case = Case::new();
     fs::create_dir(case.home()).unwrap();
-    // Nobody writes there, root neither.
+    // A folder in which even root cannot write.
     symlink("/proc", case.home().join("segments")).unwrap();
     case.names("segments", &["segments cannot be written"]).await;
 }
@@ -175,7 +176,7 @@ async fn a_stale_home_is_named() {
     let data = killed.home().join("postgres/data");
     fs::create_dir_all(&data).unwrap();
     let data = fs::canonicalize(data).unwrap();
-    // Whatever names the data on its command line is taken for its server.
+    // A process with the data's folder in its command line counts as its server.
     let mut left = Command::new("sleep").arg("600").arg0(&data).kill_on_drop(true).spawn().unwrap();
     fs::write(data.join("postmaster.pid"), format!("{}\n", left.id().unwrap())).unwrap();
     killed.names("home", &["stale", &left.id().unwrap().to_string()]).await;

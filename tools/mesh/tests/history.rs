@@ -1,4 +1,4 @@
-//! Sealed history as it is handled by hand: sealed, verified, imported, sealed again.
+//! The commands about sealed history: seal, verify, import, seal again.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ const DERIVED: [&str; 6] = [
     "trades_candle",
 ];
 
-/// Runs the command line; gives its exit code and both outputs.
+/// Runs the command line; returns its exit code and both outputs.
 async fn mesh(args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
     let output: Output =
@@ -89,7 +89,7 @@ impl Source {
         self.folder.path().to_str().unwrap()
     }
 
-    /// A copy of the segments that a test may spoil.
+    /// A copy of the segments that a test may damage.
     fn copy(&self) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
         for entry in fs::read_dir(self.segments()).unwrap() {
@@ -172,8 +172,11 @@ async fn a_history_that_is_imported_is_the_one_that_was_sealed() {
     let rows = contents(&source.database).await;
     assert!(rows.iter().filter(|(_, rows)| !rows.is_empty()).count() > 20, "too little to tell");
     for (database, there) in [(&empty, 0), (&half, 1)] {
-        let told = source.import(database).await;
-        assert!(told.ends_with(&format!("from {} of 4 segments, {there} were there\n", 4 - there)), "{told}");
+        let output = source.import(database).await;
+        assert!(
+            output.ends_with(&format!("from {} of 4 segments, {there} were there\n", 4 - there)),
+            "{output}"
+        );
         assert!(contents(database).await == rows, "the rows differ");
         let again = tempfile::tempdir().unwrap();
         assert_eq!(seal(database, again.path(), source.interval).await.lines().count(), 4);
@@ -230,7 +233,7 @@ async fn a_history_with_a_part_missing_is_not_imported() {
     assert_eq!(import(&folder, &long).await.0, 0, "it goes on from within the segment");
     assert!(contents(&long).await == contents(&source.database).await);
 
-    // A damage that shows only when the text is read: what came before stays, nothing of this one.
+    // A damage found only while the text is read: earlier segments stay imported, this one is rolled back.
     let folder = source.copy();
     spoil(&folder.path().join(&names[1]), b"history/trades.csv", 60);
     let refused = import(&folder, &database).await;
@@ -280,7 +283,7 @@ async fn verification_names_what_is_wrong_and_with_which_segment() {
     let (code, out, _) = verify(&folder).await;
     assert!(code == 1 && out.starts_with(&format!("{}: no segment holds the heights 21", names[2])), "{out}");
 
-    // Sealed by somebody who did not have the first one: another previous id in the same place.
+    // Sealed without the first segment: another previous id for the same heights.
     let (folder, alone) = (source.copy(), tempfile::tempdir().unwrap());
     let client = source.database.connect().await;
     client.batch_execute("DELETE FROM blocks WHERE height <= 20").await.unwrap();
@@ -299,16 +302,16 @@ async fn verification_names_what_is_wrong_and_with_which_segment() {
 async fn sealing_waits_for_another_writer() {
     let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
     let writer = database.connect().await;
-    // "meshseal", the lock of the one writer.
+    // "meshseal", the key of the advisory lock of the single writer.
     writer.execute("SELECT pg_advisory_lock(x'6d6573687365616c'::int8)", &[]).await.unwrap();
     let folder = folder.path().to_str().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
     command.args(["seal", "--postgres", database.url(), "--history", folder]).kill_on_drop(true);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
+    let mut line = String::new();
     let mut error = BufReader::new(child.stderr.take().unwrap());
-    timeout(PATIENCE, error.read_line(&mut said)).await.unwrap().unwrap();
-    assert_eq!(said, "another writer is sealing; waiting until it is done\n");
+    timeout(PATIENCE, error.read_line(&mut line)).await.unwrap().unwrap();
+    assert_eq!(line, "another writer is sealing; waiting until it is done\n");
     drop(writer);
     let output = timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
     assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"nothing to seal\n"[..]));

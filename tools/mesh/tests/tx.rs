@@ -1,4 +1,4 @@
-//! `mesh tx` as it is typed: what it signs is taken by a node, and what a gateway answers is told.
+//! `mesh tx` from the command line: a node accepts what it signs, and it reports a gateway's answers.
 
 use std::{
     collections::VecDeque,
@@ -23,14 +23,14 @@ use tokio::{
 };
 
 /// A folder with a key.
-struct Desk(TempDir);
+struct KeyFolder(TempDir);
 
-impl Desk {
+impl KeyFolder {
     fn new() -> Self {
-        let desk = Self(tempfile::tempdir().unwrap());
-        let made = mesh(&["tx", "keygen", desk.key().to_str().unwrap()], b"");
+        let folder = Self(tempfile::tempdir().unwrap());
+        let made = mesh(&["tx", "keygen", folder.key().to_str().unwrap()], b"");
         assert!(made.status.success());
-        desk
+        folder
     }
 
     fn key(&self) -> PathBuf {
@@ -67,18 +67,19 @@ fn encoded(body: &str) -> Bytes {
     encode(&request.tx.unwrap()).into()
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 #[tokio::test]
-async fn what_is_signed_is_taken_by_a_node_for_every_version_and_difficulty() {
-    let desk = Desk::new();
+async fn a_node_accepts_signed_transactions_of_every_version_and_difficulty() {
+    let folder = KeyFolder::new();
     for difficulty in [0, 1, 7, 8, 14] {
         let rules = SpamRules { difficulty, tx_per_block: 100, ..SpamRules::default() };
         let node = DevNode::configure().rules(rules).start().await;
         for (version, input) in [("2", ["--hex", "6869"]), ("3", ["--base64", "aGk="])] {
-            let body = desk.signed_for(&node, difficulty, &[&["--tx-version", version][..], &input].concat());
+            let body =
+                folder.signed_for(&node, difficulty, &[&["--tx-version", version][..], &input].concat());
             let (_, refusal) = node.chain().broadcast("broadcast_tx_sync", encoded(&body)).await.unwrap();
             assert_eq!(refusal, None, "{body}");
         }
@@ -87,45 +88,45 @@ async fn what_is_signed_is_taken_by_a_node_for_every_version_and_difficulty() {
 
 #[test]
 fn a_key_is_its_owners() {
-    let desk = Desk::new();
-    assert_eq!(desk.key().metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let again = mesh(&["tx", "keygen", desk.key().to_str().unwrap()], b"");
+    let folder = KeyFolder::new();
+    assert_eq!(folder.key().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let again = mesh(&["tx", "keygen", folder.key().to_str().unwrap()], b"");
     assert_eq!(again.status.code(), Some(1));
-    assert!(said(&again).contains("--force"), "{}", said(&again));
-    let other = mesh(&["tx", "keygen", "--force", "--json", desk.key().to_str().unwrap()], b"");
-    let told: Value = serde_json::from_slice(&other.stdout).unwrap();
-    let body = desk.sign(&["--hex", "00", "--tx-version", "2", "--no-pow", "--json"]);
-    assert_eq!(said(&body), "");
+    assert!(stderr_of(&again).contains("--force"), "{}", stderr_of(&again));
+    let other = mesh(&["tx", "keygen", "--force", "--json", folder.key().to_str().unwrap()], b"");
+    let outcome: Value = serde_json::from_slice(&other.stdout).unwrap();
+    let body = folder.sign(&["--hex", "00", "--tx-version", "2", "--no-pow", "--json"]);
+    assert_eq!(stderr_of(&body), "");
     let body: Value = serde_json::from_slice(&body.stdout).unwrap();
     assert_eq!(
         (&body["tx"]["pubKey"], &body["tx"]["version"]),
-        (&told["publicKey"], &json!("TX_VERSION_V2"))
+        (&outcome["publicKey"], &json!("TX_VERSION_V2"))
     );
     assert_eq!(body["tx"].get("pow"), None);
-    let without = desk.sign(&["--tx-version", "2", "--no-pow"]);
+    let without = folder.sign(&["--tx-version", "2", "--no-pow"]);
     assert_eq!(without.status.code(), Some(2));
 }
 
 #[test]
 fn a_command_comes_from_a_file_or_from_standard_input() {
-    let desk = Desk::new();
-    let file = desk.0.path().join("command");
+    let folder = KeyFolder::new();
+    let file = folder.0.path().join("command");
     fs::write(&file, b"\x00\xff").unwrap();
     let sign = |input: &Path, given: &[u8]| {
-        let key = desk.key();
+        let key = folder.key();
         let args = ["tx", "sign", "--key", key.to_str().unwrap(), "--tx-version", "2", "--no-pow", "--input"];
         mesh(&[&args[..], &[input.to_str().unwrap()]].concat(), given)
     };
     assert_eq!(sign(&file, b"").stdout, sign(Path::new("-"), b"\x00\xff").stdout);
     assert_eq!(sign(Path::new("-"), b"").status.code(), Some(1));
-    assert!(said(&sign(Path::new("-"), &vec![0; (1 << 20) + 1])).contains("longer"));
-    assert!(said(&sign(&desk.0.path().join("nothing"), b"")).contains("cannot read"));
+    assert!(stderr_of(&sign(Path::new("-"), &vec![0; (1 << 20) + 1])).contains("longer"));
+    assert!(stderr_of(&sign(&folder.0.path().join("nothing"), b"")).contains("cannot read"));
 }
 
-/// A gateway that gives the answers it was told to give, one after the other, and notes what it is asked.
+/// A fake gateway that gives prepared answers, one after the other, and records the requests.
 struct Gateway {
     url: String,
-    asked: Arc<Mutex<Vec<(String, String)>>>,
+    requests: Arc<Mutex<Vec<(String, String)>>>,
     serving: JoinHandle<()>,
 }
 
@@ -133,8 +134,8 @@ impl Gateway {
     async fn that_answers(answers: Vec<(u16, Value)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (notes, mut answers) = (Arc::clone(&asked), VecDeque::from(answers));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (notes, mut answers) = (Arc::clone(&requests), VecDeque::from(answers));
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let mut stream = BufReader::new(stream);
@@ -161,7 +162,7 @@ impl Gateway {
                 stream.write_all(format!("{head}{answer}").as_bytes()).await.unwrap();
             }
         });
-        Self { url, asked, serving }
+        Self { url, requests, serving }
     }
 
     async fn mesh(&self, args: &[&str], input: &str) -> Output {
@@ -173,8 +174,8 @@ impl Gateway {
             .unwrap()
     }
 
-    fn asked(&self) -> Vec<(String, String)> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<(String, String)> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -185,7 +186,7 @@ impl Drop for Gateway {
 }
 
 fn body() -> (String, String) {
-    let output = Desk::new().sign(&["--hex", "00", "--tx-version", "2", "--no-pow"]);
+    let output = KeyFolder::new().sign(&["--hex", "00", "--tx-version", "2", "--no-pow"]);
     let body = String::from_utf8(output.stdout).unwrap();
     let hash = TxHash::of(&encoded(&body)).to_string();
     (body, hash)
@@ -200,7 +201,7 @@ fn fate(hash: &str, status: &str, height: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_not_given_is_asked_of_the_gateway() {
+async fn missing_options_are_requested_from_the_gateway() {
     let node = DevNode::start().await;
     let newest = node.chain().newest().unwrap();
     let height = json!({
@@ -209,22 +210,22 @@ async fn what_is_not_given_is_asked_of_the_gateway() {
         "chainId": "test-net",
     });
     let gateway = Gateway::that_answers(vec![(200, height)]).await;
-    let desk = Desk::new();
-    let key = desk.key();
+    let folder = KeyFolder::new();
+    let key = folder.key();
     let signed = gateway.mesh(&["sign", "--key", key.to_str().unwrap(), "--hex", "6869"], "").await;
-    assert!(said(&signed).contains("proof of work of 2 bits"), "{}", said(&signed));
+    assert!(stderr_of(&signed).contains("proof of work of 2 bits"), "{}", stderr_of(&signed));
     let tx = encoded(&String::from_utf8(signed.stdout).unwrap());
     assert_eq!(node.chain().broadcast("broadcast_tx_sync", tx).await.unwrap().1, None);
-    assert_eq!(gateway.asked(), [("GET /blockchain/height".to_owned(), String::new())]);
+    assert_eq!(gateway.requests(), [("GET /blockchain/height".to_owned(), String::new())]);
 }
 
 #[tokio::test]
-async fn a_submission_is_told_as_the_gateway_answers_it() {
+async fn a_submission_reports_the_answer_of_the_gateway() {
     let (body, hash) = body();
     let gateway = Gateway::that_answers(vec![(200, reply(true, &hash, 0, ""))]).await;
     let output = gateway.mesh(&["submit", "--type", "async"], &body).await;
     assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("taken {hash}\n"));
-    let (line, sent) = gateway.asked().remove(0);
+    let (line, sent) = gateway.requests().remove(0);
     let (sent, body_sent): (Value, Value) =
         (serde_json::from_str(&sent).unwrap(), serde_json::from_str(&body).unwrap());
     assert_eq!((line.as_str(), &sent["type"]), ("POST /transaction", &json!("TYPE_ASYNC")));
@@ -235,12 +236,12 @@ async fn a_submission_is_told_as_the_gateway_answers_it() {
     let output = gateway.mesh(&["submit", "--json"], &body).await;
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), refusal);
-    assert!(said(&output).contains("code 89: proof of work tid already used"), "{}", said(&output));
+    assert!(stderr_of(&output).contains("code 89: proof of work tid already used"), "{}", stderr_of(&output));
 
     let gateway = Gateway::that_answers(vec![(200, reply(true, &"AB".repeat(32), 0, ""))]).await;
     let output = gateway.mesh(&["submit"], &body).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains(&hash), "{}", said(&output));
+    assert!(stderr_of(&output).contains(&hash), "{}", stderr_of(&output));
 }
 
 #[tokio::test]
@@ -255,9 +256,9 @@ async fn a_submission_without_a_certain_answer_is_never_sent_twice_but_looked_fo
     let gateway = Gateway::that_answers(vec![late.clone()]).await;
     let output = gateway.mesh(&["submit"], &body).await;
     assert_eq!(output.status.code(), Some(1));
-    let text = said(&output);
+    let text = stderr_of(&output);
     assert!(text.contains("its fate is unknown") && text.contains(&format!("tx status {hash}")), "{text}");
-    assert_eq!(gateway.asked().len(), 1);
+    assert_eq!(gateway.requests().len(), 1);
 
     let answers = vec![
         late,
@@ -268,11 +269,11 @@ async fn a_submission_without_a_certain_answer_is_never_sent_twice_but_looked_fo
     ];
     let gateway = Gateway::that_answers(answers).await;
     let output = gateway.mesh(&["submit", "--wait"], &body).await;
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_of(&output));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("included {hash} in block 12\n"));
-    let asked: Vec<String> = gateway.asked().into_iter().map(|(line, _)| line).collect();
-    assert_eq!(asked[0], "POST /transaction");
-    assert!(asked[1..].iter().all(|line| *line == format!("GET /transaction/{hash}")), "{asked:?}");
+    let requests: Vec<String> = gateway.requests().into_iter().map(|(line, _)| line).collect();
+    assert_eq!(requests[0], "POST /transaction");
+    assert!(requests[1..].iter().all(|line| *line == format!("GET /transaction/{hash}")), "{requests:?}");
 }
 
 #[tokio::test]
@@ -285,17 +286,21 @@ async fn following_ends_with_the_fate_or_with_its_patience() {
     let gateway = Gateway::that_answers(vec![taken.clone(), (200, failed)]).await;
     let output = gateway.mesh(&["submit", "--wait", "--json"], &body).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("code 89: too old"), "{}", said(&output));
+    assert!(stderr_of(&output).contains("code 89: too old"), "{}", stderr_of(&output));
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["height"], "12");
 
     let gateway = Gateway::that_answers(vec![taken, (200, fate(&hash, "PENDING", "0"))]).await;
     let output = gateway.mesh(&["submit", "--wait", "--patience", "1"], &body).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("not in a block after 1 s (it is PENDING)"), "{}", said(&output));
+    assert!(
+        stderr_of(&output).contains("not in a block after 1 s (it is PENDING)"),
+        "{}",
+        stderr_of(&output)
+    );
 }
 
 #[tokio::test]
-async fn a_check_and_a_fate_are_told() {
+async fn a_check_and_a_status_are_reported() {
     let (body, hash) = body();
     let checked = |success, code| json!({"success": success, "code": code, "gasWanted": "0", "gasUsed": "0", "data": "", "log": "no", "info": ""});
     let gateway = Gateway::that_answers(vec![(200, checked(true, 0)), (200, checked(false, 51))]).await;
@@ -303,8 +308,8 @@ async fn a_check_and_a_fate_are_told() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "the node would take it\n");
     let output = gateway.mesh(&["check"], &body).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("code 51: no"), "{}", said(&output));
-    assert_eq!(gateway.asked()[0].0, "POST /transaction/check");
+    assert!(stderr_of(&output).contains("code 51: no"), "{}", stderr_of(&output));
+    assert_eq!(gateway.requests()[0].0, "POST /transaction/check");
 
     let gateway = Gateway::that_answers(vec![(200, fate(&hash, "INCLUDED", "12"))]).await;
     let lower = hash.to_ascii_lowercase();
@@ -318,8 +323,12 @@ async fn a_check_and_a_fate_are_told() {
 fn what_is_no_transaction_and_no_gateway_is_named() {
     let nothing = mesh(&["tx", "submit"], b"{}");
     assert_eq!(nothing.status.code(), Some(1));
-    assert!(said(&nothing).contains("holds no transaction"), "{}", said(&nothing));
+    assert!(stderr_of(&nothing).contains("holds no transaction"), "{}", stderr_of(&nothing));
     let away = mesh(&["tx", "status", &"AB".repeat(32), "--url", "http://127.0.0.1:1"], b"");
     assert_eq!(away.status.code(), Some(1));
-    assert!(said(&away).contains("http://127.0.0.1:1") && said(&away).contains("mesh up"), "{}", said(&away));
+    assert!(
+        stderr_of(&away).contains("http://127.0.0.1:1") && stderr_of(&away).contains("mesh up"),
+        "{}",
+        stderr_of(&away)
+    );
 }

@@ -1,4 +1,4 @@
-//! The command line as it is typed: exit codes, and one sentence that says what to do next.
+//! Usage errors of the command line: exit codes, and one sentence that says what to do next.
 
 use std::process::{Command, Output};
 
@@ -9,12 +9,12 @@ fn mesh(args: &[&str]) -> Output {
 #[track_caller]
 fn fails(args: &[&str], code: i32, parts: &[&str]) {
     let output = mesh(args);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
     assert!(output.stdout.is_empty(), "{args:?}");
-    assert_eq!(said.trim_end().lines().count(), 1, "{args:?}: {said}");
+    assert_eq!(stderr.trim_end().lines().count(), 1, "{args:?}: {stderr}");
     for part in parts {
-        assert!(said.contains(part), "{args:?}: {said}");
+        assert!(stderr.contains(part), "{args:?}: {stderr}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A gateway that does wrong: stands before the real one and spoils its answers.
+//! A faulty gateway: a proxy in front of the real one that corrupts its answers.
 
 use std::{
     collections::VecDeque,
@@ -33,7 +33,7 @@ pub(crate) enum Fault {
 /// The gateway. It ends when it is dropped.
 pub(crate) struct Faulty {
     url: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     _serving: JoinSet<()>,
 }
 
@@ -43,8 +43,8 @@ impl Faulty {
         let real = url.trim_start_matches("http://").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let heads = asked.clone();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let heads = requests.clone();
         let mut faults: VecDeque<Fault> = faults.iter().copied().collect();
         let mut serving = JoinSet::new();
         serving.spawn(async move {
@@ -55,7 +55,7 @@ impl Faulty {
                 answering.spawn(answer(client, real.clone(), fault, heads.clone()));
             }
         });
-        Self { url, asked, _serving: serving }
+        Self { url, requests, _serving: serving }
     }
 
     /// Where it answers.
@@ -64,8 +64,8 @@ impl Faulty {
     }
 
     /// The heads of the requests so far, lower case.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -89,20 +89,20 @@ async fn answer(mut client: TcpStream, real: String, fault: Fault, heads: Arc<Mu
     let mut server = TcpStream::connect(real).await.unwrap();
     let (line, fields) = head.split_once("\r\n").unwrap();
     server.write_all(format!("{line}\r\nconnection: close\r\n{fields}").as_bytes()).await.unwrap();
-    let mut said = Vec::new();
-    server.read_to_end(&mut said).await.unwrap();
-    let body = said.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+    let mut response = Vec::new();
+    server.read_to_end(&mut response).await.unwrap();
+    let body = response.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
     if let Fault::Retagged(_) = fault {
-        let tag = said.windows(7).position(|name| name == b"etag: \"").unwrap() + 7;
-        // Another letter, whatever it was.
-        said[tag] = if said[tag] == b'0' { b'1' } else { b'0' };
+        let tag = response.windows(7).position(|name| name == b"etag: \"").unwrap() + 7;
+        // Changes one digit of the tag.
+        response[tag] = if response[tag] == b'0' { b'1' } else { b'0' };
     }
     match fault {
-        Fault::Cut(bytes) | Fault::Retagged(bytes) | Fault::Stall(bytes) => said.truncate(body + bytes),
-        Fault::Flip => *said.last_mut().unwrap() ^= 1,
+        Fault::Cut(bytes) | Fault::Retagged(bytes) | Fault::Stall(bytes) => response.truncate(body + bytes),
+        Fault::Flip => *response.last_mut().unwrap() ^= 1,
         Fault::None | Fault::Unavailable | Fault::Closed => {}
     }
-    let _ = client.write_all(&said).await;
+    let _ = client.write_all(&response).await;
     if let Fault::Stall(_) = fault {
         // Until the client goes away.
         let _ = client.read(&mut [0]).await;

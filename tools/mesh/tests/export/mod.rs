@@ -91,29 +91,29 @@ impl Folder {
         timeout(PATIENCE, self.command(url, blocks, more).output()).await.unwrap().unwrap()
     }
 
-    /// Downloads all trades and gives what was said on both outputs.
+    /// Downloads all trades; returns standard output and standard error.
     async fn done(&self, url: &str, more: &[&str]) -> (String, String) {
         let output = self.run(url, ["1", "4"], more).await;
-        let (out, said) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "{said}");
-        (out, said)
+        let (out, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{stderr}");
+        (out, stderr)
     }
 
-    /// Fails to download with exit code 1 and gives the last line that was said.
+    /// Expects a download to fail with exit code 1; returns the last line of standard error.
     async fn refused(&self, url: &str, blocks: [&str; 2], more: &[&str]) -> String {
         let output = self.run(url, blocks, more).await;
-        let said = text(&output.stderr);
-        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), ""), "{said}");
-        said.lines().last().unwrap_or_default().to_owned()
+        let stderr = text(&output.stderr);
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), ""), "{stderr}");
+        stderr.lines().last().unwrap_or_default().to_owned()
     }
 
     /// A broken download: the first bytes are there.
     async fn cut(&self, url: &str) {
         let faulty = Faulty::before(url, &[Fault::Cut(CUT)]).await;
-        let said = self.refused(faulty.url(), ["1", "4"], &["--retries", "0"]).await;
+        let stderr = self.refused(faulty.url(), ["1", "4"], &["--retries", "0"]).await;
         assert!(
-            said.contains(PART) && said.contains("keeps 30.0 kB of") && said.contains("goes on"),
-            "{said}"
+            stderr.contains(PART) && stderr.contains("keeps 30.0 kB of") && stderr.contains("goes on"),
+            "{stderr}"
         );
         assert_eq!(fs::metadata(self.path(PART)).unwrap().len(), CUT as u64);
     }
@@ -124,9 +124,9 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[track_caller]
-fn says(said: &str, parts: &[&str]) {
+fn says(stderr: &str, parts: &[&str]) {
     for part in parts {
-        assert!(said.contains(part), "no {part:?} in: {said}");
+        assert!(stderr.contains(part), "no {part:?} in: {stderr}");
     }
 }
 
@@ -144,8 +144,8 @@ async fn a_gateway_behind_tls_is_trusted_by_the_certificates_of_the_system() {
     let other = mesh_testbed::certify(stranger.path()).ca;
     let mut export = folder.command(&url, ["1", "4"], &["--retries", "0"]);
     let output = timeout(PATIENCE, export.env("SSL_CERT_FILE", other).output()).await.unwrap().unwrap();
-    let said = text(&output.stderr);
-    assert!(output.status.code() == Some(1) && said.contains("certificate"), "{said}");
+    let stderr = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && stderr.contains("certificate"), "{stderr}");
 }
 
 #[tokio::test]
@@ -153,20 +153,20 @@ async fn a_download_is_the_file_that_plain_http_gives() {
     let (url, folder) = (mesh().await, Folder::new());
     let whole = plain(1, 4).await;
     assert!(whole.len() > 10 * CUT, "{} bytes", whole.len());
-    let (out, said) = folder.done(url, &[]).await;
-    assert_eq!(said, "");
+    let (out, stderr) = folder.done(url, &[]).await;
+    assert_eq!(stderr, "");
     says(&out, &["4000 rows", &format!("{} bytes", whole.len()), "MB/s", NAME]);
     assert_eq!(out.lines().count(), 1);
     assert_eq!(folder.names(), [NAME]);
     assert!(fs::read(folder.path(NAME)).unwrap() == whole);
 
     let (out, _) = folder.done(url, &["--json", "-o", "own.zip"]).await;
-    let told: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&told["file"], &told["table"]), (&"own.zip".into(), &"TABLE_TRADES".into()));
-    assert_eq!((&told["bytes"], &told["rows"]), (&whole.len().into(), &4000.into()));
-    assert_eq!(told["resumed_from"], 0);
-    assert_eq!(told["crc32c"], format!("{:08x}", crc32c::crc32c(&whole)));
-    assert!(told["etag"].as_str().unwrap().starts_with('"') && told["seconds"].is_f64(), "{told}");
+    let outcome: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&outcome["file"], &outcome["table"]), (&"own.zip".into(), &"TABLE_TRADES".into()));
+    assert_eq!((&outcome["bytes"], &outcome["rows"]), (&whole.len().into(), &4000.into()));
+    assert_eq!(outcome["resumed_from"], 0);
+    assert_eq!(outcome["crc32c"], format!("{:08x}", crc32c::crc32c(&whole)));
+    assert!(outcome["etag"].as_str().unwrap().starts_with('"') && outcome["seconds"].is_f64(), "{outcome}");
 
     fs::create_dir(folder.path("inside")).unwrap();
     folder.done(url, &["-o", "inside"]).await;
@@ -182,14 +182,14 @@ async fn a_later_call_goes_on_where_an_earlier_one_broke_off() {
     let (url, folder) = (mesh().await, Folder::new());
     folder.cut(url).await;
     let watched = Faulty::before(url, &[]).await;
-    let (out, said) = folder.done(watched.url(), &["--json"]).await;
-    says(&said, &["going on from 30.0 kB"]);
+    let (out, stderr) = folder.done(watched.url(), &["--json"]).await;
+    says(&stderr, &["going on from 30.0 kB"]);
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["resumed_from"], CUT);
     assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
     assert_eq!(folder.names(), [NAME]);
-    let asked = watched.asked();
-    assert_eq!(asked.len(), 2, "{asked:?}");
-    says(&asked[1], &[&format!("range: bytes={CUT}-\r\n"), "if-range: \""]);
+    let requests = watched.requests();
+    assert_eq!(requests.len(), 2, "{requests:?}");
+    says(&requests[1], &[&format!("range: bytes={CUT}-\r\n"), "if-range: \""]);
 
     // All of it may be there already.
     let whole = Folder::new();
@@ -212,13 +212,13 @@ async fn a_download_that_breaks_goes_on_by_itself() {
     ];
     let faulty = Faulty::before(url, &faults).await;
     // Two tries in a row would be too few, if those that bring something counted.
-    let (_, said) = folder.done(faulty.url(), &["--retries", "2", "--patience", "1"]).await;
-    says(&said, &["503", "nothing came for 1 s", "trying again"]);
+    let (_, stderr) = folder.done(faulty.url(), &["--retries", "2", "--patience", "1"]).await;
+    says(&stderr, &["503", "nothing came for 1 s", "trying again"]);
     assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
-    let asked = faulty.asked();
+    let requests = faulty.requests();
     let range = |bytes: usize| format!("range: bytes={bytes}-\r\n");
-    assert!(asked[..3].iter().all(|head| !head.contains("range:")), "{asked:?}");
-    for (head, bytes) in asked[3..].iter().zip([CUT, CUT, 2 * CUT, 2 * CUT]) {
+    assert!(requests[..3].iter().all(|head| !head.contains("range:")), "{requests:?}");
+    for (head, bytes) in requests[3..].iter().zip([CUT, CUT, 2 * CUT, 2 * CUT]) {
         says(head, &[&range(bytes)]);
     }
 
@@ -231,8 +231,8 @@ async fn a_download_that_breaks_goes_on_by_itself() {
 async fn a_file_that_changed_is_begun_again() {
     let (url, folder) = (mesh().await, Folder::new());
     let faulty = Faulty::before(url, &[Fault::Retagged(CUT)]).await;
-    let (_, said) = folder.done(faulty.url(), &[]).await;
-    says(&said, &["has changed", "starting again"]);
+    let (_, stderr) = folder.done(faulty.url(), &[]).await;
+    says(&stderr, &["has changed", "starting again"]);
     assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
 
     let later = Folder::new();
@@ -241,8 +241,8 @@ async fn a_file_that_changed_is_begun_again() {
     assert!(note["url"].as_str().unwrap().contains("table=TABLE_TRADES"), "{note}");
     note["etag"] = "\"older\"".into();
     fs::write(later.path(NOTE), note.to_string()).unwrap();
-    let (_, said) = later.done(url, &[]).await;
-    says(&said, &[PART, "starting again"]);
+    let (_, stderr) = later.done(url, &[]).await;
+    says(&stderr, &[PART, "starting again"]);
     assert!(fs::read(later.path(NAME)).unwrap() == plain(1, 4).await);
 
     let faulty = Faulty::before(url, &[Fault::Retagged(CUT)]).await;
@@ -255,22 +255,22 @@ async fn a_file_that_changed_is_begun_again() {
 async fn a_wrong_checksum_is_tried_once_more_and_never_kept() {
     let (url, folder) = (mesh().await, Folder::new());
     let once = Faulty::before(url, &[Fault::Flip]).await;
-    let (_, said) = folder.done(once.url(), &[]).await;
-    says(&said, &["came wrong", "checksum", "starting again"]);
+    let (_, stderr) = folder.done(once.url(), &[]).await;
+    says(&stderr, &["came wrong", "checksum", "starting again"]);
     assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
 
     let always = Folder::new();
     let faulty = Faulty::before(url, &[Fault::Flip; 3]).await;
-    let said = always.refused(faulty.url(), ["1", "4"], &[]).await;
-    says(&said, &["came wrong", "not kept", "try again"]);
-    assert_eq!((always.names().len(), faulty.asked().len()), (0, 2));
+    let stderr = always.refused(faulty.url(), ["1", "4"], &[]).await;
+    says(&stderr, &["came wrong", "not kept", "try again"]);
+    assert_eq!((always.names().len(), faulty.requests().len()), (0, 2));
 
     // A part may have been spoilt on the disk, too.
     let spoilt = Folder::new();
     spoilt.cut(url).await;
     fs::write(spoilt.path(PART), vec![0; CUT]).unwrap();
-    let (_, said) = spoilt.done(url, &[]).await;
-    says(&said, &["going on", "came wrong"]);
+    let (_, stderr) = spoilt.done(url, &[]).await;
+    says(&stderr, &["going on", "came wrong"]);
     assert!(fs::read(spoilt.path(NAME)).unwrap() == plain(1, 4).await);
 
     let output = folder.run(Faulty::before(url, &[Fault::Flip]).await.url(), ["1", "4"], &["-o", "-"]).await;
@@ -280,10 +280,10 @@ async fn a_wrong_checksum_is_tried_once_more_and_never_kept() {
 #[tokio::test]
 async fn heights_inside_segments_are_refused_or_snapped() {
     let (url, folder) = (mesh().await, Folder::new());
-    let said = folder.refused(url, ["2", "4"], &[]).await;
-    says(&said, &["fromBlock 2: nearest valid starts 1, 3", "--snap"]);
-    let said = folder.refused(url, ["1", "3"], &[]).await;
-    says(&said, &["toBlock 3: nearest valid ends 2, 4", "--snap"]);
+    let stderr = folder.refused(url, ["2", "4"], &[]).await;
+    says(&stderr, &["fromBlock 2: nearest valid starts 1, 3", "--snap"]);
+    let stderr = folder.refused(url, ["1", "3"], &[]).await;
+    says(&stderr, &["toBlock 3: nearest valid ends 2, 4", "--snap"]);
     assert!(folder.names().is_empty());
     for (blocks, whole, taken) in [
         (["2", "3"], (1, 4), true),
@@ -292,14 +292,14 @@ async fn heights_inside_segments_are_refused_or_snapped() {
         (["3", "last"], (3, 4), false),
     ] {
         let output = folder.run(url, blocks, &["--snap", "-o", "f.zip", "--force"]).await;
-        let said = text(&output.stderr);
-        assert!(output.status.success(), "{said}");
-        let wanted = format!("taking blocks {}-{} instead of {}-{}", whole.0, whole.1, blocks[0], blocks[1]);
-        assert_eq!(said.contains(&wanted), taken, "{said}");
+        let stderr = text(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        let notice = format!("taking blocks {}-{} instead of {}-{}", whole.0, whole.1, blocks[0], blocks[1]);
+        assert_eq!(stderr.contains(&notice), taken, "{stderr}");
         assert!(fs::read(folder.path("f.zip")).unwrap() == plain(whole.0, whole.1).await, "{blocks:?}");
     }
-    let said = folder.refused(url, ["2", "9"], &["--snap"]).await;
-    says(&said, &["missing blocks 5-9", "`last`"]);
+    let stderr = folder.refused(url, ["2", "9"], &["--snap"]).await;
+    says(&stderr, &["missing blocks 5-9", "`last`"]);
 }
 
 #[tokio::test]
@@ -308,15 +308,19 @@ async fn a_file_that_is_there_is_replaced_on_demand_only() {
     fs::write(folder.path(NAME), "mine").unwrap();
     let watched = Faulty::before(url, &[]).await;
     for more in [&["-o", NAME][..], &[]] {
-        let said = folder.refused(watched.url(), ["1", "4"], more).await;
-        says(&said, &[NAME, "there already", "--force"]);
-        assert_eq!(watched.asked().len(), usize::from(more.is_empty()), "its name is known without asking");
+        let stderr = folder.refused(watched.url(), ["1", "4"], more).await;
+        says(&stderr, &[NAME, "there already", "--force"]);
+        assert_eq!(
+            watched.requests().len(),
+            usize::from(more.is_empty()),
+            "its name is known without asking"
+        );
     }
     assert_eq!((fs::read(folder.path(NAME)).unwrap(), folder.names().len()), (b"mine".to_vec(), 1));
     folder.done(url, &["--force"]).await;
     assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
-    let said = folder.refused(url, ["1", "4"], &["--force", "-o", "/dev/null"]).await;
-    says(&said, &["no ordinary file"]);
+    let stderr = folder.refused(url, ["1", "4"], &["--force", "-o", "/dev/null"]).await;
+    says(&stderr, &["no ordinary file"]);
 }
 
 #[tokio::test]
@@ -342,7 +346,7 @@ async fn a_stopped_download_says_how_to_go_on() {
 #[tokio::test]
 async fn what_cannot_work_is_one_sentence_with_what_to_do() {
     let (url, folder) = (mesh().await, Folder::new());
-    for (said, parts) in [
+    for (stderr, parts) in [
         (folder.refused("http://127.0.0.1:1", ["1", "4"], &["--retries", "1"]).await, ["refused", "--url"]),
         (
             folder.refused(url, ["1", "4"], &["-o", "none/f.zip"]).await,
@@ -351,7 +355,7 @@ async fn what_cannot_work_is_one_sentence_with_what_to_do() {
         (folder.refused(url, ["1", "4"], &["-o", "none/"]).await, ["none/", "make its folder"]),
         (folder.refused(&format!("{url}/below"), ["1", "4"], &[]).await, ["refused", "--url"]),
     ] {
-        says(&said, &parts);
+        says(&stderr, &parts);
     }
     for (blocks, more) in [(["4", "1"], &[][..]), (["1", "4"], &["--json", "-o", "-"])] {
         let output = folder.run(url, blocks, more).await;

@@ -1,5 +1,5 @@
-//! Every command that the documents show: run against a mesh of this machine where it can be, and otherwise
-//! held against the help of the command line.
+//! Every command in the documents: run against a mesh on this machine where possible, else its flags are
+//! compared with the help of the command line.
 
 use std::{
     collections::BTreeSet,
@@ -18,18 +18,18 @@ use tokio::{
 use super::installed::{Installed, PATIENCE, Up, hash_of};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// What the examples ask for, of 5000 blocks.
+/// Options of the mesh, with the 5000 blocks that the examples need.
 const BLOCKS: &str = "5000";
 const SEGMENTS: usize = 5;
-/// The longest that a command may take.
+/// Timeout of a command.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Commands of `mesh` that are run here. The others last, or are what runs this: their flags are looked up.
+/// Commands of `mesh` that are run here. The others do not end, or run this test: only their flags are checked.
 const RUN: [&str; 10] =
     ["ps", "restart", "scale", "stop", "start", "export", "seal", "history", "migrate", "tx"];
 /// Commands of `mesh` that work on a home.
 const AT_HOME: [&str; 6] = ["ps", "restart", "scale", "stop", "start", "seal"];
-/// What needs a server of somebody else's; where there is one, other tests run it, or nobody does.
+/// Programs and addresses that need servers outside this test; such commands are not run.
 const ELSEWHERE: [&str; 5] = ["npx", "schemathesis", "for", "kind", "kubectl"];
 
 /// A command of a document, with the answer that is shown, if any.
@@ -46,7 +46,7 @@ fn documents() -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            // Its packages bring documents of their own.
+            // Installed packages contain documents of their own.
             if path.is_dir() && !path.ends_with("node_modules") {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {
@@ -94,11 +94,11 @@ fn of_mesh(text: &str) -> Option<Vec<&str>> {
     (rest.is_empty() || rest.starts_with(' ')).then(|| rest.split_whitespace().collect())
 }
 
-/// Holds a command of `mesh` against its help.
+/// Checks the flags of a command of `mesh` against its help.
 fn is_known(document: &Path, text: &str) {
     let Some(words) = of_mesh(text) else { return };
     let is_name = |word: &&&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
-    // Behind the command and its kind there are values.
+    // After the command and its subcommand there are values.
     let mut path: Vec<&str> = words.iter().take_while(is_name).take(2).copied().collect();
     let help = loop {
         let help = std::process::Command::new(env!("CARGO_BIN_EXE_mesh")).args(&path).arg("--help").output();
@@ -129,15 +129,15 @@ fn what_the_documents_call_is_there() {
     }
 }
 
-/// Where the commands of one document are run.
-struct Desk<'a> {
+/// Runs the commands of one document in a folder of its own.
+struct CommandRunner<'a> {
     installed: &'a Installed,
     up: &'a Up,
     database: Database,
     folder: PathBuf,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> CommandRunner<'a> {
     async fn new(installed: &'a Installed, up: &'a Up, name: String) -> Self {
         let folder = installed.folder.path().join(name);
         fs::create_dir(&folder).unwrap();
@@ -145,7 +145,7 @@ impl<'a> Desk<'a> {
         Self { installed, up, database: Database::fresh().await, folder }
     }
 
-    /// A command as this desk's user would type it.
+    /// A command with the addresses and paths of this test.
     fn typed(&self, command: &str) -> String {
         let home = self.installed.home();
         let mut typed =
@@ -169,7 +169,7 @@ impl<'a> Desk<'a> {
                     typed.push_str(&format!(" --home {}", home.display()));
                 }
                 Some("export") => typed.push_str(&format!(" --url {}", self.up.http)),
-                // What it signs goes behind the last word.
+                // The options of the key are appended.
                 Some("tx") if words[1] != "keygen" => {
                     typed = typed.replacen(&words[1], &format!("{} --url {}", words[1], self.up.http), 1);
                 }
@@ -179,10 +179,10 @@ impl<'a> Desk<'a> {
         typed
     }
 
-    /// Runs a command, and gives what it said.
+    /// Runs a command and returns its standard output.
     async fn run(&self, command: &str) -> String {
         let typed = self.typed(command);
-        // Nobody replaces what an earlier one downloaded.
+        // `mesh export` does not replace the file of an earlier command.
         for file in fs::read_dir(&self.folder).unwrap() {
             let file = file.unwrap().path();
             if file.extension().is_some_and(|extension| extension == "zip") {
@@ -200,15 +200,15 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// What of an answer is always the same: its names, and the ids.
+/// The stable part of an answer: its names, and the ids.
 fn shape(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let of_block = |name: &str| name == "hash";
-            let kept = fields
+            let stable = fields
                 .iter()
                 .map(|(name, value)| (name.clone(), if of_block(name) { Value::Null } else { shape(value) }));
-            Value::Object(kept.collect::<Map<_, _>>())
+            Value::Object(stable.collect::<Map<_, _>>())
         }
         Value::Array(values) => values.first().map(shape).into_iter().collect(),
         Value::String(text) if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
@@ -219,21 +219,21 @@ fn shape(value: &Value) -> Value {
     }
 }
 
-/// Whether what was said is what the document shows.
-fn compare(shown: &Shown, said: &str) {
+/// Asserts that the output is the one that the document shows.
+fn compare(shown: &Shown, output: &str) {
     let Some(answer) = &shown.answer else { return };
     let document = shown.document.display();
     if let Ok(expected) = serde_json::from_str::<Value>(answer) {
         let found: Value =
-            serde_json::from_str(said).unwrap_or_else(|_| panic!("{document}: {}: {said}", shown.text));
+            serde_json::from_str(output).unwrap_or_else(|_| panic!("{document}: {}: {output}", shown.text));
         assert_eq!(shape(&found), shape(&expected), "{document}: {}", shown.text);
     } else {
-        // Numbers are another time's.
+        // Numbers differ from run to run.
         let ends = |text: &str| {
             let mut words = text.split_whitespace().map(str::to_owned);
             (words.nth(1), words.next_back())
         };
-        assert_eq!(ends(said), ends(answer), "{document}: {}", shown.text);
+        assert_eq!(ends(output), ends(answer), "{document}: {}", shown.text);
     }
 }
 
@@ -267,7 +267,7 @@ async fn what_the_documents_show_can_be_typed() {
         if shown.is_empty() {
             continue;
         }
-        let desk = Desk::new(&installed, &up, format!("desk-{number}")).await;
+        let runner = CommandRunner::new(&installed, &up, format!("desk-{number}")).await;
         for shown in shown {
             let program = shown.text.split(' ').next().unwrap_or_default();
             if ELSEWHERE.contains(&program) {
@@ -282,11 +282,11 @@ async fn what_the_documents_show_can_be_typed() {
                 skipped.insert(program.to_owned());
                 continue;
             }
-            let mut said = String::new();
+            let mut output = String::new();
             for command in shown.text.split("; ") {
-                said.push_str(&desk.run(command).await);
+                output.push_str(&runner.run(command).await);
             }
-            compare(&shown, &said);
+            compare(&shown, &output);
         }
     }
     for program in skipped {

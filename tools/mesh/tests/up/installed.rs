@@ -22,19 +22,19 @@ use tokio::{
 pub(crate) const START: Duration = Duration::from_secs(180);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A folder with the programs of the mesh, as if they were installed, and room for a home.
+/// A folder with the programs of the mesh, as if they were installed, and a home.
 pub(crate) struct Installed {
     pub(crate) folder: TempDir,
 }
 
 impl Installed {
     pub(crate) fn new() -> Self {
-        // Started by root, the database belongs to another user, who has to get in.
+        // When root runs this, the database belongs to another user, who must be able to enter the folder.
         let open = std::fs::Permissions::from_mode(0o755);
         let folder = tempfile::Builder::new().prefix("mesh-up-").permissions(open).tempdir().unwrap();
         let mesh = Path::new(env!("CARGO_BIN_EXE_mesh"));
-        // Not by this process: a child that another test forks meanwhile would hold the file open for
-        // writing, and a file open for writing cannot be run.
+        // Copied by another program: with the files open for writing in this process, a child forked by
+        // another test could inherit them, and running them would fail with ETXTBSY.
         let copied = std::process::Command::new("cp").arg(mesh).arg(folder.path()).status().unwrap();
         assert!(copied.success());
         for service in SERVICES {
@@ -78,16 +78,16 @@ impl Installed {
     }
 
     pub(crate) async fn order(&self, args: &[&str]) {
-        self.told(args).await;
+        self.output_of(args).await;
     }
 
-    pub(crate) async fn told(&self, args: &[&str]) -> String {
+    pub(crate) async fn output_of(&self, args: &[&str]) -> String {
         let output = timeout(PATIENCE * 2, self.mesh(args).output()).await.unwrap().unwrap();
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Where the development node answers, by its log.
+    /// The address of the development node, from its log.
     pub(crate) async fn node(&self) -> String {
         let log = tokio::fs::read_to_string(self.home().join("logs/devnode-0.log")).await.unwrap();
         let line = log.lines().find(|line| line.contains("the development node answers")).unwrap();
@@ -130,16 +130,16 @@ impl Up {
         eventually(PATIENCE, "the gateway does not answer", async || self.status().await == 200).await;
     }
 
-    /// Sends a signal and gives what was said on standard error.
+    /// Sends a signal, waits for the end and returns standard error.
     pub(crate) async fn stop(mut self, signal: Signal) -> String {
         send(self.child.id().unwrap(), signal);
         let status = timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0));
-        let (mut more, mut said) = (String::new(), String::new());
+        let (mut more, mut stderr) = (String::new(), String::new());
         self.out.read_to_string(&mut more).await.unwrap();
         assert_eq!(more, "", "one line on standard output");
-        self.child.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
-        said
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).await.unwrap();
+        stderr
     }
 }
 
@@ -151,14 +151,14 @@ pub(crate) fn runs(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// The hash of what `mesh tx sign` printed.
+/// The hash of the transaction that `mesh tx sign` printed.
 pub(crate) fn hash_of(signed: &[u8]) -> String {
     let request: CheckTransactionRequest = serde_json::from_slice(signed).unwrap();
     TxHash::of(&encode(&request.tx.unwrap())).to_string()
 }
 
-/// Asks again until there is a JSON answer.
-pub(crate) async fn asked(url: &str) -> serde_json::Value {
+/// Gets a JSON answer, with retries until there is one.
+pub(crate) async fn get_json(url: &str) -> serde_json::Value {
     let deadline = Instant::now() + PATIENCE * 2;
     loop {
         if let Ok(answer) = http_client().get(url).send().await

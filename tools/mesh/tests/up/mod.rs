@@ -1,11 +1,11 @@
-//! A whole mesh on this machine, seen as its user sees it: the ready line, the listing, the drills, the end.
+//! A whole mesh on this machine from the command line: the ready line, `ps`, stop and start, the end.
 
 mod documents;
 mod installed;
 
 use std::{path::Path, process::Stdio, time::Duration};
 
-use installed::{Installed, PATIENCE, START, Up, asked, hash_of, runs, send};
+use installed::{Installed, PATIENCE, START, Up, get_json, hash_of, runs, send};
 use jiff::Timestamp;
 use mesh_launcher::services::SERVICES;
 use mesh_testbed::{NodeKind, eventually};
@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// Signs a transaction with what the gateway tells, submits it there, and follows it into a block.
+/// Signs a transaction with the gateway's chain and block, submits it there, and follows it into a block.
 async fn submits(up: &Up, node: &str) {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key");
@@ -27,7 +27,7 @@ async fn submits(up: &Up, node: &str) {
         output.stdout
     };
     tx(&["keygen", key]).await;
-    asked(&format!("{}/blockchain/height", up.http)).await;
+    get_json(&format!("{}/blockchain/height", up.http)).await;
     let body = tx(&["sign", "--key", key, "--hex", "00", "--url", &up.http]).await;
     let file = folder.path().join("tx.json");
     std::fs::write(&file, &body).unwrap();
@@ -39,11 +39,11 @@ async fn submits(up: &Up, node: &str) {
     assert_eq!((&fate["txHash"], &fate["status"]), (&hash.as_str().into(), &"INCLUDED".into()), "{fate}");
 
     // Block and hash are those of the store.
-    let head = asked(&format!("{}/blockchain/height", up.http)).await;
+    let head = get_json(&format!("{}/blockchain/height", up.http)).await;
     let (height, hash) = (head["height"].as_str().unwrap(), head["hash"].as_str().unwrap());
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let block = asked(&format!("{node}/block?height={height}")).await;
+        let block = get_json(&format!("{node}/block?height={height}")).await;
         if let Some(seen) = block["result"]["block_id"]["hash"].as_str() {
             assert_eq!(seen.to_lowercase(), hash);
             break;
@@ -62,10 +62,10 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     let rows = installed.rows().await;
     let mut names: Vec<&str> = rows.iter().map(|row| row.service.as_str()).collect();
     names.sort_unstable();
-    let mut wanted: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
-    wanted.extend(["devnode", "nats-server", "postgres"]);
-    wanted.sort_unstable();
-    assert_eq!(names, wanted);
+    let mut expected: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
+    expected.extend(["devnode", "nats-server", "postgres"]);
+    expected.sort_unstable();
+    assert_eq!(names, expected);
     for row in &rows {
         let is_service = SERVICES.iter().any(|service| service.name == row.service);
         assert_eq!(row.admin.is_some(), is_service, "{row:?}");
@@ -95,26 +95,26 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     assert_eq!(installed.rows().await.iter().filter(|row| row.service == "query").count(), 2);
     up.answers().await;
 
-    // What is complete was sealed before the mesh was ready.
-    assert_eq!(installed.told(&["seal"]).await, "nothing to seal\n");
+    // Complete segments were sealed before the mesh was ready.
+    assert_eq!(installed.output_of(&["seal"]).await, "nothing to seal\n");
     let rows = installed.rows().await;
-    let said = up.stop(Signal::INT).await;
-    assert!(said.contains("writing the demo network: 40 of 40 blocks"), "{said}");
+    let stderr = up.stop(Signal::INT).await;
+    assert!(stderr.contains("writing the demo network: 40 of 40 blocks"), "{stderr}");
     assert!(rows.iter().all(|row| !runs(row.pid)));
     assert_eq!(installed.rows().await, []);
 
-    // Without a mesh, its database runs for the time.
+    // Without a running mesh, the command starts the home's database.
     let segments = || installed.home().join("segments").read_dir().map_or(0, Iterator::count);
     let complete = segments();
-    let sealed = installed.told(&["seal", "--newest"]).await;
+    let sealed = installed.output_of(&["seal", "--newest"]).await;
     assert!(sealed.starts_with("sealed ") && sealed.lines().count() == 1, "{sealed}");
     assert_eq!(segments(), complete + 1);
     assert!(!installed.home().join("postgres/data/postmaster.pid").exists());
 
     let again = installed.up().await;
     assert_eq!(again.status().await, 200);
-    let said = again.stop(Signal::TERM).await;
-    assert!(!said.contains("writing"), "{said}");
+    let stderr = again.stop(Signal::TERM).await;
+    assert!(!stderr.contains("writing"), "{stderr}");
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_stop_during_the_start_is_heeded_too() {
     assert!(rows.iter().all(|row| !runs(row.pid)));
 }
 
-/// Where CometBFT answers, by its log.
+/// The address of CometBFT, from its log.
 fn cometbft(home: &Path) -> String {
     let log = std::fs::read_to_string(home.join("logs/cometbft-0.log")).unwrap();
     let line = log.lines().rfind(|line| line.contains("rpc_address")).unwrap();
@@ -140,11 +140,11 @@ fn cometbft(home: &Path) -> String {
 
 /// The height of the newest block that a node has decided.
 async fn decided(node: &str) -> u64 {
-    let status = asked(&format!("{node}/status")).await;
+    let status = get_json(&format!("{node}/status")).await;
     status["result"]["sync_info"]["latest_block_height"].as_str().unwrap().parse().unwrap()
 }
 
-/// Waits until it has decided a later one.
+/// Waits until a node has decided a block above a height.
 async fn decided_after(node: &str, height: u64) {
     eventually(PATIENCE, &format!("there is no block after {height}"), async || decided(node).await > height)
         .await;
@@ -158,7 +158,7 @@ fn database(writer: u32) -> String {
     url.unwrap().to_owned()
 }
 
-/// Holds every block of the store since the node's first against the node's own, and gives the newest height.
+/// Compares every block of the store since the node's first with the node's, and returns the newest height.
 async fn same_blocks(database: &str, node: &str) -> i64 {
     let (client, connection) = tokio_postgres::connect(database, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -173,7 +173,7 @@ async fn same_blocks(database: &str, node: &str) -> i64 {
         if height <= 40 {
             continue;
         }
-        let block = asked(&format!("{node}/block?height={height}")).await["result"].take();
+        let block = get_json(&format!("{node}/block?height={height}")).await["result"].take();
         assert_eq!(block["block_id"]["hash"].as_str().unwrap().to_lowercase(), hash, "block {height}");
         let decided: Timestamp = block["block"]["header"]["time"].as_str().unwrap().parse().unwrap();
         assert_eq!(decided.as_microsecond(), time, "block {height}");
@@ -201,7 +201,7 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
         }
         let before = decided(&node).await;
         old.iter().filter(|(name, _)| killed.contains(name)).for_each(|(_, pid)| send(*pid, Signal::KILL));
-        // CometBFT goes with its application; what waits in it then is lost.
+        // CometBFT ends with its application, and its mempool is lost.
         let ended = |name: &str| name == "cometbft" || killed.contains(&name);
         for (name, pid) in old.into_iter().filter(|(name, _)| ended(name)) {
             installed.new_pid(name, pid).await;
@@ -209,7 +209,7 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
         decided_after(&node, before).await;
         submits(&up, &node).await;
     }
-    // Blocks are decided while the store is away, and written when it is back.
+    // Blocks are decided while the store is down, and written when it is up again.
     installed.order(&["stop", "postgres"]).await;
     decided_after(&node, decided(&node).await).await;
     installed.order(&["start", "postgres"]).await;
@@ -231,16 +231,16 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
     submits(&again, &node).await;
     let url = database(installed.pid("application").await.unwrap());
     assert!(same_blocks(&url, &node).await > newest);
-    let said = again.stop(Signal::TERM).await;
-    assert!(!said.contains("set aside"), "{said}");
+    let stderr = again.stop(Signal::TERM).await;
+    assert!(!stderr.contains("set aside"), "{stderr}");
 }
 
 #[tokio::test]
-async fn without_cometbft_it_is_said_how_to_get_it() {
+async fn without_cometbft_the_error_says_how_to_install_it() {
     let installed = Installed::new();
     let mut command = installed.mesh(&["up", "--port", "0", "--grpc-port", "0", "--consensus", "cometbft"]);
     let output = timeout(START, command.env("PATH", "").output()).await.unwrap().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(69), "{said}");
-    assert!(said.lines().count() == 1 && said.contains("go install github.com/cometbft/"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(69), "{stderr}");
+    assert!(stderr.lines().count() == 1 && stderr.contains("go install github.com/cometbft/"), "{stderr}");
 }
