@@ -126,7 +126,8 @@ impl Client<'_> {
                         return Ok(());
                     }
                     let newest = *heights.borrow_and_update();
-                    let from = if newest.saturating_sub(last_height) > MOST_BLOCKS_AT_ONCE { newest } else { last_height + 1 };
+                    let is_behind = newest.saturating_sub(last_height) > MOST_BLOCKS_AT_ONCE;
+                    let from = if is_behind { newest } else { last_height + 1 };
                     for height in from..=newest {
                         self.send_events(height).await?;
                     }

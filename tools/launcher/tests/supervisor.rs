@@ -20,13 +20,13 @@ const RULE: RestartRule = RestartRule {
 };
 const PATIENCE: Duration = Duration::from_secs(10);
 
-struct Scene {
+struct Fixture {
     folder: TempDir,
     home: Home,
     supervisor: Supervisor,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         Self::in_folder(|folder| folder.to_owned())
     }
@@ -111,68 +111,68 @@ fn runs(pid: u32) -> bool {
 
 #[tokio::test]
 async fn a_child_that_dies_is_started_again_with_a_new_pid() {
-    let scene = Scene::new();
-    scene.add("worker", Tier::Service, 1, WAITS);
-    let first = scene.rows_when(|rows| rows.len() == 1).await[0].pid;
+    let fixture = Fixture::new();
+    fixture.add("worker", Tier::Service, 1, WAITS);
+    let first = fixture.rows_when(|rows| rows.len() == 1).await[0].pid;
     let pid = rustix::process::Pid::from_raw(first.cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    let rows = scene.rows_when(|rows| rows.len() == 1 && rows[0].pid != first).await;
+    let rows = fixture.rows_when(|rows| rows.len() == 1 && rows[0].pid != first).await;
     assert_eq!(rows[0].service, "worker");
-    scene.supervisor.shutdown().await;
+    fixture.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_child_that_keeps_dying_is_started_ever_more_slowly() {
-    let scene = Scene::new();
-    scene.add("worker", Tier::Service, 1, "date +%s%N >> $0/journal");
+    let fixture = Fixture::new();
+    fixture.add("worker", Tier::Service, 1, "date +%s%N >> $0/journal");
     let deadline = Instant::now() + PATIENCE;
-    while scene.journal().lines().count() < 5 {
-        assert!(Instant::now() < deadline, "{}", scene.journal());
+    while fixture.journal().lines().count() < 5 {
+        assert!(Instant::now() < deadline, "{}", fixture.journal());
         sleep(Duration::from_millis(5)).await;
     }
-    let starts: Vec<u64> = scene.journal().lines().map(|line| line.parse().unwrap()).collect();
+    let starts: Vec<u64> = fixture.journal().lines().map(|line| line.parse().unwrap()).collect();
     let waits: Vec<u64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000_000).collect();
     for (wait, least) in waits.iter().zip([20, 40, 80, 100]) {
         assert!(*wait >= least, "{waits:?}");
     }
-    scene.supervisor.shutdown().await;
+    fixture.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_stopped_process_stays_down_until_it_is_started() {
-    let scene = Scene::new();
-    scene.add("worker", Tier::Service, 2, WAITS);
-    let before = scene.rows_when(|rows| rows.len() == 2).await;
-    scene.done(stop("worker", Some(1))).await;
+    let fixture = Fixture::new();
+    fixture.add("worker", Tier::Service, 2, WAITS);
+    let before = fixture.rows_when(|rows| rows.len() == 2).await;
+    fixture.done(stop("worker", Some(1))).await;
     assert!(!runs(before[1].pid));
-    assert_eq!(scene.supervisor.rows(), before[..1]);
+    assert_eq!(fixture.supervisor.rows(), before[..1]);
     sleep(RULE.longest * 2).await;
-    assert_eq!(scene.supervisor.rows(), before[..1]);
+    assert_eq!(fixture.supervisor.rows(), before[..1]);
 
-    scene.done(start("worker", Some(1))).await;
-    let after = scene.rows_when(|rows| rows.len() == 2).await;
+    fixture.done(start("worker", Some(1))).await;
+    let after = fixture.rows_when(|rows| rows.len() == 2).await;
     assert_eq!(after[0], before[0]);
     assert_ne!(after[1].pid, before[1].pid);
 
-    let unknown = scene.supervisor.answer(stop("worker", Some(7))).await;
+    let unknown = fixture.supervisor.answer(stop("worker", Some(7))).await;
     assert!(matches!(unknown, Answer::Refused { ref reason } if reason.contains("replica 7")), "{unknown:?}");
-    let unknown = scene.supervisor.answer(stop("nobody", None)).await;
+    let unknown = fixture.supervisor.answer(stop("nobody", None)).await;
     assert!(matches!(unknown, Answer::Refused { ref reason } if reason.contains("nobody")), "{unknown:?}");
-    scene.supervisor.shutdown().await;
+    fixture.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn one_that_waits_for_its_restart_can_be_held_too() {
-    let scene = Scene::new();
-    scene.add("worker", Tier::Service, 1, "exit 1");
-    timeout(PATIENCE, scene.done(stop("worker", None))).await.unwrap();
-    assert_eq!(scene.supervisor.rows(), []);
-    scene.supervisor.shutdown().await;
+    let fixture = Fixture::new();
+    fixture.add("worker", Tier::Service, 1, "exit 1");
+    timeout(PATIENCE, fixture.done(stop("worker", None))).await.unwrap();
+    assert_eq!(fixture.supervisor.rows(), []);
+    fixture.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn everything_stops_in_order_and_nothing_is_left() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let order = [
         ("database", Tier::Server),
         ("writer", Tier::Node),
@@ -180,68 +180,68 @@ async fn everything_stops_in_order_and_nothing_is_left() {
         ("front", Tier::Front),
     ];
     for (name, tier) in order {
-        scene.add(name, tier, 1, NOTES_ITS_END);
+        fixture.add(name, tier, 1, NOTES_ITS_END);
     }
-    let rows = scene
+    let rows = fixture
         .rows_when(|rows| {
-            let armed = |name: &str| scene.home.root().join(format!("{name}-0")).exists();
+            let armed = |name: &str| fixture.home.root().join(format!("{name}-0")).exists();
             rows.len() == 4 && order.iter().all(|(name, _)| armed(name))
         })
         .await;
-    timeout(PATIENCE, scene.supervisor.shutdown()).await.unwrap();
-    assert_eq!(scene.journal(), "front-0\nworker-0\nwriter-0\ndatabase-0\n");
+    timeout(PATIENCE, fixture.supervisor.shutdown()).await.unwrap();
+    assert_eq!(fixture.journal(), "front-0\nworker-0\nwriter-0\ndatabase-0\n");
     assert!(rows.iter().all(|row| !runs(row.pid)));
-    assert_eq!(scene.supervisor.rows(), []);
+    assert_eq!(fixture.supervisor.rows(), []);
 }
 
 #[tokio::test]
 async fn a_rolling_restart_replaces_every_replica_once_its_successor_is_ready() {
-    let scene = Scene::new();
-    scene.add("worker", Tier::Service, 3, NOTES_ITS_END);
-    scene.supervisor.ready(&["worker"], PATIENCE).await.unwrap();
-    let before = pids(&scene.rows_when(|rows| rows.len() == 3).await);
-    scene.done(Request::Restart { name: "worker".into() }).await;
-    let after = pids(&scene.supervisor.rows());
+    let fixture = Fixture::new();
+    fixture.add("worker", Tier::Service, 3, NOTES_ITS_END);
+    fixture.supervisor.ready(&["worker"], PATIENCE).await.unwrap();
+    let before = pids(&fixture.rows_when(|rows| rows.len() == 3).await);
+    fixture.done(Request::Restart { name: "worker".into() }).await;
+    let after = pids(&fixture.supervisor.rows());
     assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
     assert!(before.iter().all(|(key, pid)| after[key] != *pid && !runs(*pid)), "{before:?} {after:?}");
-    scene.supervisor.shutdown().await;
+    fixture.supervisor.shutdown().await;
     assert!(after.values().all(|pid| !runs(*pid)));
 }
 
 #[tokio::test]
 async fn the_number_of_replicas_follows_scale() {
-    let scene = Scene::new();
-    scene.add("worker", Tier::Service, 1, WAITS);
-    scene.add("database", Tier::Server, 1, WAITS);
-    scene.done(Request::Scale { name: "worker".into(), replicas: 3 }).await;
-    let three = scene.rows_when(|rows| rows.len() == 4).await;
-    scene.done(Request::Scale { name: "worker".into(), replicas: 1 }).await;
-    let left = scene.supervisor.rows();
+    let fixture = Fixture::new();
+    fixture.add("worker", Tier::Service, 1, WAITS);
+    fixture.add("database", Tier::Server, 1, WAITS);
+    fixture.done(Request::Scale { name: "worker".into(), replicas: 3 }).await;
+    let three = fixture.rows_when(|rows| rows.len() == 4).await;
+    fixture.done(Request::Scale { name: "worker".into(), replicas: 1 }).await;
+    let left = fixture.supervisor.rows();
     assert_eq!(left, [three[0].clone(), three[3].clone()]);
     assert!(!runs(three[1].pid) && !runs(three[2].pid));
-    let refused = scene.supervisor.answer(Request::Scale { name: "database".into(), replicas: 2 }).await;
+    let refused = fixture.supervisor.answer(Request::Scale { name: "database".into(), replicas: 2 }).await;
     assert!(matches!(refused, Answer::Refused { .. }), "{refused:?}");
-    scene.supervisor.shutdown().await;
+    fixture.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_service_that_refuses_its_configuration_ends_the_wait_at_once() {
-    let scene = Scene::new();
-    scene.add_with("worker", Tier::Service, 1, "exit 64", |_| Ready::probe(|| async { false }));
-    let outcome = timeout(PATIENCE, scene.supervisor.ready(&["worker"], PATIENCE * 2)).await.unwrap();
+    let fixture = Fixture::new();
+    fixture.add_with("worker", Tier::Service, 1, "exit 64", |_| Ready::probe(|| async { false }));
+    let outcome = timeout(PATIENCE, fixture.supervisor.ready(&["worker"], PATIENCE * 2)).await.unwrap();
     assert!(matches!(outcome, Err(NotReady::Misconfigured(ref name)) if name == "worker-0"), "{outcome:?}");
-    scene.supervisor.shutdown().await;
+    fixture.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_service_is_ready_when_its_admin_address_says_so() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let admin = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = admin.local_addr().unwrap();
-    let file = scene.home.admin_address("worker", 0, 0);
+    let file = fixture.home.admin_address("worker", 0, 0);
     std::fs::write(&file, "127.0.0.1:1\n").unwrap();
     let script = format!("echo {address} > $0/fresh; mv $0/fresh {}; exec sleep 600", file.display());
-    scene.add_with("worker", Tier::Service, 1, &script, move |_| Ready::Admin(file.clone()));
+    fixture.add_with("worker", Tier::Service, 1, &script, move |_| Ready::Admin(file.clone()));
     let server = tokio::spawn(async move {
         for status in ["503 Service Unavailable", "200 OK"] {
             let (mut stream, _) = admin.accept().await.unwrap();
@@ -252,40 +252,40 @@ async fn a_service_is_ready_when_its_admin_address_says_so() {
             tokio::io::AsyncWriteExt::write_all(&mut stream, reply.as_bytes()).await.unwrap();
         }
     });
-    scene.supervisor.ready(&["worker"], PATIENCE).await.unwrap();
+    fixture.supervisor.ready(&["worker"], PATIENCE).await.unwrap();
     server.await.unwrap();
-    assert_eq!(scene.supervisor.rows()[0].admin, Some(format!("http://{address}")));
-    scene.supervisor.shutdown().await;
+    assert_eq!(fixture.supervisor.rows()[0].admin, Some(format!("http://{address}")));
+    fixture.supervisor.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_second_command_line_is_answered_through_the_control_socket() {
-    let scene = Scene::new();
-    assert!(matches!(ask(&scene.home, &Request::Ps).await, Err(ControlError::NotRunning(_))));
-    round_trip(&scene).await;
-    assert!(matches!(ask(&scene.home, &Request::Ps).await, Err(ControlError::NotRunning(_))));
+    let fixture = Fixture::new();
+    assert!(matches!(ask(&fixture.home, &Request::Ps).await, Err(ControlError::NotRunning(_))));
+    round_trip(&fixture).await;
+    assert!(matches!(ask(&fixture.home, &Request::Ps).await, Err(ControlError::NotRunning(_))));
 }
 
 #[tokio::test]
 async fn a_home_with_a_very_long_path_works_too() {
-    let scene = Scene::in_folder(|folder| folder.join("a-rather-long-name-of-a-folder/".repeat(8)));
-    assert!(scene.home.root().as_os_str().len() > 200);
-    assert!(scene.folder.path().exists());
-    round_trip(&scene).await;
+    let fixture = Fixture::in_folder(|folder| folder.join("a-rather-long-name-of-a-folder/".repeat(8)));
+    assert!(fixture.home.root().as_os_str().len() > 200);
+    assert!(fixture.folder.path().exists());
+    round_trip(&fixture).await;
 }
 
-async fn round_trip(scene: &Scene) {
-    let socket = ControlSocket::bind(&scene.home).unwrap();
-    let serving = tokio::spawn(socket.serve(scene.supervisor.clone()));
-    scene.add("worker", Tier::Service, 1, WAITS);
-    let rows = scene.rows_when(|rows| rows.len() == 1).await;
-    assert_eq!(ask(&scene.home, &Request::Ps).await.unwrap(), Answer::Rows { rows });
-    let answer = ask(&scene.home, &stop("worker", None)).await.unwrap();
+async fn round_trip(fixture: &Fixture) {
+    let socket = ControlSocket::bind(&fixture.home).unwrap();
+    let serving = tokio::spawn(socket.serve(fixture.supervisor.clone()));
+    fixture.add("worker", Tier::Service, 1, WAITS);
+    let rows = fixture.rows_when(|rows| rows.len() == 1).await;
+    assert_eq!(ask(&fixture.home, &Request::Ps).await.unwrap(), Answer::Rows { rows });
+    let answer = ask(&fixture.home, &stop("worker", None)).await.unwrap();
     assert_eq!(answer, Answer::Done { note: None });
-    assert_eq!(ask(&scene.home, &Request::Ps).await.unwrap(), Answer::Rows { rows: vec![] });
-    assert_eq!(ask(&scene.home, &Request::Shutdown).await.unwrap(), Answer::Done { note: None });
-    timeout(PATIENCE, scene.supervisor.shutdown_asked()).await.unwrap();
-    scene.supervisor.shutdown().await;
+    assert_eq!(ask(&fixture.home, &Request::Ps).await.unwrap(), Answer::Rows { rows: vec![] });
+    assert_eq!(ask(&fixture.home, &Request::Shutdown).await.unwrap(), Answer::Done { note: None });
+    timeout(PATIENCE, fixture.supervisor.shutdown_asked()).await.unwrap();
+    fixture.supervisor.shutdown().await;
     serving.abort();
     assert!(serving.await.unwrap_err().is_cancelled());
 }

@@ -93,7 +93,7 @@ impl HomeArgs {
     /// The home of `--home`, or the default one.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         let home = match &self.home {
-            Some(place) => Home::at(place),
+            Some(root) => Home::at(root),
             None => Home::default_location(),
         };
         home.map_err(|error| {

@@ -70,10 +70,10 @@ pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
 
 /// Starts the database server of a home in which no mesh runs, and seals.
 async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<(), Failure> {
-    let place = home.root().display();
+    let root = home.root().display();
     if !home.postgres().exists() {
         return Err(Failure::failed(format!(
-            "there is no database in {place}; start a mesh with `mesh up --home {place}`, or give one with --postgres"
+            "there is no database in {root}; start a mesh with `mesh up --home {root}`, or give one with --postgres"
         )));
     }
     home.create().map_err(|error| Failure::failed(error.to_string()))?;
@@ -81,7 +81,7 @@ async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<()
     let state = home.saved_state().map_err(|error| Failure::failed(error.to_string()))?;
     if let Some(database) = state.database {
         return Err(Failure::failed(format!(
-            "the mesh of {place} uses the database at {database}; give its address with --postgres"
+            "the mesh of {root} uses the database at {database}; give its address with --postgres"
         )));
     }
     let supervisor =

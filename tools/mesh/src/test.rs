@@ -174,9 +174,9 @@ impl Servers {
         postgres: &mesh_launcher::servers::PostgresPrograms,
         nats: &Path,
     ) -> Result<Self, Failure> {
-        let (place, log) = (folder.join("postgres"), folder.join("postgres.log"));
+        let (data, log) = (folder.join("postgres"), folder.join("postgres.log"));
         let database =
-            Postgres::prepare(postgres, &place, &log, Durability::Throwaway).await.map_err(failure)?;
+            Postgres::prepare(postgres, &data, &log, Durability::Throwaway).await.map_err(failure)?;
         let bus =
             Nats::prepare(nats, &folder.join("nats"), &folder.join("nats.log"), &NatsSettings::of(ANY_MESH))
                 .await

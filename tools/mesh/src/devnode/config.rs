@@ -55,60 +55,61 @@ impl Config {
     /// Parses variables and reports all mistakes together.
     fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let mut given = Given { variable: &variable, mistakes: Vec::new() };
+        let mut parser = VariableParser { variable: &variable, mistakes: Vec::new() };
         let usual = Limits::default();
         let limits = Limits {
-            mempool_txs: given.parsed("MESH_DEVNODE_MEMPOOL_TXS", usual.mempool_txs),
-            mempool_bytes: given.parsed("MESH_DEVNODE_MEMPOOL_BYTES", usual.mempool_bytes),
-            cache: given.parsed("MESH_DEVNODE_CACHE", usual.cache),
-            keep_refused: given.flag("MESH_DEVNODE_KEEP_REFUSED"),
-            commit_wait: given.milliseconds("MESH_DEVNODE_COMMIT_WAIT_MS", usual.commit_wait),
-            commits: given.parsed("MESH_DEVNODE_COMMITS", usual.commits),
+            mempool_txs: parser.parsed("MESH_DEVNODE_MEMPOOL_TXS", usual.mempool_txs),
+            mempool_bytes: parser.parsed("MESH_DEVNODE_MEMPOOL_BYTES", usual.mempool_bytes),
+            cache: parser.parsed("MESH_DEVNODE_CACHE", usual.cache),
+            keep_refused: parser.flag("MESH_DEVNODE_KEEP_REFUSED"),
+            commit_wait: parser.milliseconds("MESH_DEVNODE_COMMIT_WAIT_MS", usual.commit_wait),
+            commits: parser.parsed("MESH_DEVNODE_COMMITS", usual.commits),
             ..usual
         };
         let checks = match variable("MESH_DEVNODE_CHECKS").as_deref() {
             None | Some("all") => Checks::All,
             Some("none") => Checks::None,
-            Some(_) => given.mistake("MESH_DEVNODE_CHECKS must be all or none", Checks::All),
+            Some(_) => parser.mistake("MESH_DEVNODE_CHECKS must be all or none", Checks::All),
         };
         let demo = match (variable(DEMO_PLAN), variable(DEMO_STATE)) {
             (Some(plan), Some(state)) => match serde_json::from_str(&plan) {
                 Ok(plan) => Some((plan, PathBuf::from(state))),
-                Err(error) => given.mistake(&format!("{DEMO_PLAN} cannot be read ({error})"), None),
+                Err(error) => parser.mistake(&format!("{DEMO_PLAN} cannot be read ({error})"), None),
             },
             _ => None,
         };
         let config = Self {
-            database_url: given.required(DATABASE_URL),
+            database_url: parser.required(DATABASE_URL),
             demo,
-            block_period: given.milliseconds("MESH_DEVNODE_BLOCK_MS", Duration::from_millis(BLOCK_PERIOD_MS)),
-            listen: given.parsed(LISTEN, SocketAddr::from(([127, 0, 0, 1], 0))),
-            file: given.required(FILE).into(),
+            block_period: parser
+                .milliseconds("MESH_DEVNODE_BLOCK_MS", Duration::from_millis(BLOCK_PERIOD_MS)),
+            listen: parser.parsed(LISTEN, SocketAddr::from(([127, 0, 0, 1], 0))),
+            file: parser.required(FILE).into(),
             algorithm: variable("MESH_RELAY_SIGNATURE_ALGO").unwrap_or_else(|| ALGORITHM.to_owned()),
             pow_prefix: variable("MESH_POW_PREFIX").unwrap_or_default(),
             checks,
             limits,
-            check_delay: given.milliseconds("MESH_DEVNODE_CHECK_DELAY_MS", Duration::ZERO),
+            check_delay: parser.milliseconds("MESH_DEVNODE_CHECK_DELAY_MS", Duration::ZERO),
             broadcasts: variable("MESH_DEVNODE_BROADCASTS").map(PathBuf::from),
-            catching_up: given.flag("MESH_DEVNODE_CATCHING_UP"),
+            catching_up: parser.flag("MESH_DEVNODE_CATCHING_UP"),
         };
-        match given.mistakes.is_empty() {
+        match parser.mistakes.is_empty() {
             true => Ok(config),
             false => Err(Failure::configuration(format!(
                 "{}; let `mesh up` start the development node",
-                given.mistakes.join("; ")
+                parser.mistakes.join("; ")
             ))),
         }
     }
 }
 
 /// The variables, and the mistakes found in them so far.
-struct Given<'a> {
+struct VariableParser<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     mistakes: Vec<String>,
 }
 
-impl Given<'_> {
+impl VariableParser<'_> {
     fn required(&mut self, name: &str) -> String {
         (self.variable)(name).unwrap_or_else(|| self.mistake(&format!("{name} is not set"), String::new()))
     }

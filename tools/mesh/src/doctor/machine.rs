@@ -80,28 +80,28 @@ pub(super) fn cometbft() -> Finding {
 /// The home, and leftovers of an earlier mesh in it.
 pub(super) fn home(home: &Home, running: &Running) -> Finding {
     const CHECK: &str = "home";
-    let place = home.root().display();
+    let root = home.root().display();
     if let Some(why) = &running.silent {
         return Finding::wrong(
             CHECK,
-            format!("a mesh seems to run in {place}, but {why}"),
+            format!("a mesh seems to run in {root}, but {why}"),
             "end its `mesh up` and start it again",
         );
     }
     if running.is_there() {
         return Finding::fine(
             CHECK,
-            format!("{place}; a mesh of {} processes runs there", running.rows.len()),
+            format!("{root}; a mesh of {} processes runs there", running.rows.len()),
         );
     }
     if !home.root().exists() {
-        return Finding::fine(CHECK, format!("{place} is not there yet; `mesh up` makes it"));
+        return Finding::fine(CHECK, format!("{root} is not there yet; `mesh up` makes it"));
     }
     if let Err(error) = home.saved_state() {
         return Finding::wrong(
             CHECK,
             error.to_string(),
-            format!("remove {place}, or give another with --home"),
+            format!("remove {root}, or give another with --home"),
         );
     }
     if let Some(made_by) =
@@ -109,15 +109,15 @@ pub(super) fn home(home: &Home, running: &Running) -> Finding {
     {
         return Finding::wrong(
             CHECK,
-            format!("the database in {place} was made by PostgreSQL {made_by}, which is not on this machine"),
-            format!("install PostgreSQL {made_by}, or remove {place} to begin anew"),
+            format!("the database in {root} was made by PostgreSQL {made_by}, which is not on this machine"),
+            format!("install PostgreSQL {made_by}, or remove {root} to begin anew"),
         );
     }
     match home.lock() {
         Err(HomeError::Taken(_)) => {
             return Finding::warning(
                 CHECK,
-                format!("{place} is in use, but nobody there answers"),
+                format!("{root} is in use, but nobody there answers"),
                 "a mesh may just be starting or stopping: look again in some seconds",
             );
         }
@@ -131,12 +131,10 @@ pub(super) fn home(home: &Home, running: &Running) -> Finding {
         Ok(_) | Err(_) => {}
     }
     match Postgres::running_in(&home.postgres()) {
-        None => Finding::fine(CHECK, format!("{place}; no mesh runs there")),
+        None => Finding::fine(CHECK, format!("{root}; no mesh runs there")),
         Some(pid) => Finding::warning(
             CHECK,
-            format!(
-                "{place} is stale: a mesh was killed there and its PostgreSQL still runs (process {pid})"
-            ),
+            format!("{root} is stale: a mesh was killed there and its PostgreSQL still runs (process {pid})"),
             "`mesh up` ends it and goes on with the data",
         ),
     }
@@ -164,18 +162,18 @@ pub(super) fn segments(home: &Home, running: &Running) -> Finding {
 
 /// Free space on the disk of the home.
 pub(super) fn disk(home: &Home) -> Finding {
-    let place = existing(home.root());
-    match rustix::fs::statvfs(&place) {
-        Ok(found) => of_disk(&place, found.f_bavail.saturating_mul(found.f_frsize)),
+    let folder = existing(home.root());
+    match rustix::fs::statvfs(&folder) {
+        Ok(found) => of_disk(&folder, found.f_bavail.saturating_mul(found.f_frsize)),
         Err(error) => {
-            Finding::warning("disk", format!("{} does not say ({error})", place.display()), "look at `df`")
+            Finding::warning("disk", format!("{} does not say ({error})", folder.display()), "look at `df`")
         }
     }
 }
 
-fn of_disk(place: &Path, free: u64) -> Finding {
+fn of_disk(folder: &Path, free: u64) -> Finding {
     const CHECK: &str = "disk";
-    let says = format!("{:.1} GB free for {}", free as f64 / 1e9, place.display());
+    let says = format!("{:.1} GB free for {}", free as f64 / 1e9, folder.display());
     let next = "make room, or give a home on another disk with --home";
     match free {
         ..DISK_AT_LEAST => Finding::wrong(CHECK, format!("the disk is full: {says}"), next),

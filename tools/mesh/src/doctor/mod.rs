@@ -33,7 +33,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
     ]);
     let PortArgs { host, port, grpc_port } = args.ports;
     findings.extend([port, grpc_port].map(|port| ports::free(host, port, &running)));
-    findings.extend(servers::all(args, &running).await);
+    findings.extend(servers::check_all(args, &running).await);
 
     let text = match args.json {
         true => serde_json::to_string(&findings).map_err(|error| Failure::failed(error.to_string()))? + "\n",

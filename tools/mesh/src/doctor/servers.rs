@@ -43,7 +43,7 @@ struct Heads {
 }
 
 /// Checks every server that was named or that the running mesh uses.
-pub(super) async fn all(args: &DoctorArgs, running: &Running) -> Vec<Finding> {
+pub(super) async fn check_all(args: &DoctorArgs, running: &Running) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut heads = Heads::default();
     if let Some(url) = args.postgres.as_deref().or(running.variable("MESH_DATABASE_URL")) {

@@ -29,7 +29,7 @@ const LONGEST_BODY: usize = 4 << 20;
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Missed {
+pub(super) enum GatewayError {
     /// A failure of unknown outcome: a submission may have succeeded or not.
     Unknown(String),
     /// The gateway has refused to do it.
@@ -51,7 +51,7 @@ impl Gateway {
     }
 
     /// The newest block and the parameters of proof of work.
-    pub(super) async fn height(&self) -> Result<LastBlockHeightReply, Missed> {
+    pub(super) async fn height(&self) -> Result<LastBlockHeightReply, GatewayError> {
         self.answer(self.client.get(self.url::<LastBlockHeightRequest>())).await
     }
 
@@ -59,7 +59,7 @@ impl Gateway {
     pub(super) async fn submit(
         &self,
         request: &SubmitTransactionRequest,
-    ) -> Result<SubmitTransactionReply, Missed> {
+    ) -> Result<SubmitTransactionReply, GatewayError> {
         self.answer(self.client.post(self.url::<SubmitTransactionRequest>()).json(request)).await
     }
 
@@ -67,12 +67,12 @@ impl Gateway {
     pub(super) async fn check(
         &self,
         request: &CheckTransactionRequest,
-    ) -> Result<CheckTransactionReply, Missed> {
+    ) -> Result<CheckTransactionReply, GatewayError> {
         self.answer(self.client.post(self.url::<CheckTransactionRequest>()).json(request)).await
     }
 
     /// The status of a transaction.
-    pub(super) async fn status(&self, hash: &TxHash) -> Result<GetTransactionReply, Missed> {
+    pub(super) async fn status(&self, hash: &TxHash) -> Result<GetTransactionReply, GatewayError> {
         let url = self.url::<GetTransactionRequest>().replace("{hash}", &hash.to_string());
         self.answer(self.client.get(url)).await
     }
@@ -81,25 +81,26 @@ impl Gateway {
         format!("{}{}", self.base, path_of(O::NAME))
     }
 
-    async fn answer<R: DeserializeOwned>(&self, request: RequestBuilder) -> Result<R, Missed> {
-        let unknown = |error: &reqwest::Error| Missed::Unknown(root_of(error));
+    async fn answer<R: DeserializeOwned>(&self, request: RequestBuilder) -> Result<R, GatewayError> {
+        let unknown = |error: &reqwest::Error| GatewayError::Unknown(root_of(error));
         let mut response = request.send().await.map_err(|error| unknown(&error))?;
         let status = response.status();
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(|error| unknown(&error))? {
             if body.len() + piece.len() > LONGEST_BODY {
-                return Err(Missed::Refused("the answer is too long; check --url".to_owned()));
+                return Err(GatewayError::Refused("the answer is too long; check --url".to_owned()));
             }
             body.extend_from_slice(&piece);
         }
         if status == StatusCode::OK {
-            return serde_json::from_slice(&body)
-                .map_err(|_| Missed::Refused("the answer is none of a gateway; check --url".to_owned()));
+            return serde_json::from_slice(&body).map_err(|_| {
+                GatewayError::Refused("the answer is none of a gateway; check --url".to_owned())
+            });
         }
         let problem: Option<Problem> = serde_json::from_slice(&body).ok();
         let text = problem.as_ref().map_or_else(|| format!("HTTP {status}"), error_text);
         // 4xx answers are refusals for certain; after any other error the submission may have succeeded.
-        Err(if status.is_client_error() { Missed::Refused(text) } else { Missed::Unknown(text) })
+        Err(if status.is_client_error() { GatewayError::Refused(text) } else { GatewayError::Unknown(text) })
     }
 }
 

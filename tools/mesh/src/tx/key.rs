@@ -17,7 +17,7 @@ use crate::failure::Failure;
 const LONGEST_FILE: u64 = 4096;
 
 #[derive(Deserialize, Serialize)]
-struct Written {
+struct KeyFile {
     public_key: String,
     /// The seed of 32 bytes as hex.
     secret_key: String,
@@ -27,8 +27,8 @@ struct Written {
 pub(super) fn make(path: &Path, replace: bool) -> Result<Key, Failure> {
     let seed: [u8; 32] = rand::rng().random();
     let key = Key::from_seed(&seed);
-    let written = Written { public_key: key.public(), secret_key: hex::encode(seed) };
-    let text = serde_json::to_string(&written).map_err(|error| Failure::failed(error.to_string()))?;
+    let key_file = KeyFile { public_key: key.public(), secret_key: hex::encode(seed) };
+    let text = serde_json::to_string(&key_file).map_err(|error| Failure::failed(error.to_string()))?;
     write(path, &format!("{text}\n"), replace).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::failed(format!(
             "{} is there already; give another file, or --force to lose the key in it",
@@ -50,10 +50,10 @@ pub(super) fn read(path: &Path) -> Result<Key, Failure> {
         ))
     })?;
     let mut seed = [0; 32];
-    let written: Option<Written> = serde_json::from_str(&text).ok();
-    let key = written.and_then(|written| {
-        hex::decode_to_slice(&written.secret_key, &mut seed).ok()?;
-        Some(Key::from_seed(&seed)).filter(|key| key.public() == written.public_key)
+    let key_file: Option<KeyFile> = serde_json::from_str(&text).ok();
+    let key = key_file.and_then(|key_file| {
+        hex::decode_to_slice(&key_file.secret_key, &mut seed).ok()?;
+        Some(Key::from_seed(&seed)).filter(|key| key.public() == key_file.public_key)
     });
     key.ok_or_else(|| Failure::failed(format!("{} holds no key; `mesh tx keygen` makes one", path.display())))
 }

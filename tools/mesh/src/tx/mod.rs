@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 
 use self::{
     args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand},
-    gateway::{Gateway, Missed, line},
+    gateway::{Gateway, GatewayError, line},
 };
 use crate::{
     failure::Failure,
@@ -72,16 +72,16 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
     let request = SubmitTransactionRequest { tx: Some(tx), r#type: SubmissionType::from(args.r#type).into() };
     let reply = match gateway.submit(&request).await {
         Ok(reply) => reply,
-        Err(Missed::Unknown(why)) if args.wait => {
+        Err(GatewayError::Unknown(why)) if args.wait => {
             print_line(&format!("no certain answer ({why}); following transaction {hash}"));
             return follow(&gateway, &hash, args).await;
         }
-        Err(Missed::Unknown(why)) => {
+        Err(GatewayError::Unknown(why)) => {
             return Err(Failure::failed(format!(
                 "no certain answer ({why}); `mesh tx status {hash}` says what became of it"
             )));
         }
-        Err(Missed::Refused(why)) => return Err(Failure::failed(format!("refused: {why}"))),
+        Err(GatewayError::Refused(why)) => return Err(Failure::failed(format!("refused: {why}"))),
     };
     if !reply.success {
         if args.json {
@@ -131,7 +131,7 @@ async fn follow(gateway: &Gateway, hash: &TxHash, args: &SubmitArgs) -> Result<(
                 return print_outcome(&reply, args.json);
             }
             Ok(reply) => last_seen = format!("it is {}", reply.status().as_str_name()),
-            Err(Missed::Unknown(why) | Missed::Refused(why)) => last_seen = why,
+            Err(GatewayError::Unknown(why) | GatewayError::Refused(why)) => last_seen = why,
         }
         terminal::overwrite(&format!("waiting for a block: {last_seen}"));
         sleep(LOOK_AGAIN).await;
@@ -160,7 +160,7 @@ fn print_outcome(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failu
 async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let request = CheckTransactionRequest { tx: Some(signed(&args.file)?) };
     let reply = Gateway::new(&args.url)?.check(&request).await;
-    let reply = reply.map_err(|missed| unreachable(missed, &args.url))?;
+    let reply = reply.map_err(|error| unreachable(error, &args.url))?;
     if args.json {
         print(&line(&reply)?);
     }
@@ -176,7 +176,7 @@ async fn check(args: &CheckArgs) -> Result<(), Failure> {
 
 async fn status(args: &StatusArgs) -> Result<(), Failure> {
     let reply = Gateway::new(&args.url)?.status(&args.hash).await;
-    let reply = reply.map_err(|missed| unreachable(missed, &args.url))?;
+    let reply = reply.map_err(|error| unreachable(error, &args.url))?;
     if args.json {
         print(&line(&reply)?);
         return Ok(());
@@ -204,12 +204,12 @@ fn signed(file: &Path) -> Result<Transaction, Failure> {
     })
 }
 
-fn unreachable(missed: Missed, url: &Url) -> Failure {
-    match missed {
-        Missed::Unknown(why) => {
+fn unreachable(error: GatewayError, url: &Url) -> Failure {
+    match error {
+        GatewayError::Unknown(why) => {
             Failure::failed(format!("no answer from {url} ({why}); start it with `mesh up`, or check --url"))
         }
-        Missed::Refused(why) => Failure::failed(format!("refused: {why}")),
+        GatewayError::Refused(why) => Failure::failed(format!("refused: {why}")),
     }
 }
 

@@ -65,7 +65,7 @@ async fn ask(args: &SignArgs, version: TxVersion) -> Result<Option<LastBlockHeig
         return Ok(None);
     }
     let head = Gateway::new(&args.url)?.height().await;
-    let head = head.map_err(|missed| unreachable(missed, &args.url))?;
+    let head = head.map_err(|error| unreachable(error, &args.url))?;
     if head.spam_pow_hash_function != HASH_FUNCTION && !args.work.no_pow {
         return Err(Failure::failed(format!(
             "the network's proof of work uses {:?}, which this release does not know; take a newer one",

@@ -15,14 +15,18 @@ const BAR: f64 = 24.0;
 
 /// A nonce, the number of tries and the time it took.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Solution {
     pub(super) nonce: u64,
     pub(super) tries: u64,
     pub(super) seconds: f64,
 }
 
 /// Finds a nonce on all cores; fails at a stop signal.
-pub(super) async fn find(puzzle: Puzzle, difficulty: u32, signals: &mut Signals) -> Result<Found, Failure> {
+pub(super) async fn find(
+    puzzle: Puzzle,
+    difficulty: u32,
+    signals: &mut Signals,
+) -> Result<Solution, Failure> {
     let begun = Instant::now();
     let effort = Arc::new(SearchControl::default());
     let searched = Arc::clone(&effort);
@@ -45,7 +49,7 @@ pub(super) async fn find(puzzle: Puzzle, difficulty: u32, signals: &mut Signals)
     terminal::clear();
     let nonce = found.ok().flatten();
     let nonce = nonce.ok_or_else(|| Failure::failed("no nonce is good enough; take another --tid"))?;
-    Ok(Found { nonce, tries: effort.tries(), seconds: begun.elapsed().as_secs_f64() })
+    Ok(Solution { nonce, tries: effort.tries(), seconds: begun.elapsed().as_secs_f64() })
 }
 
 /// The text of the progress line. The bar shows the probability of success after this number of tries.

@@ -150,5 +150,5 @@ async fn has_blocks(url: &str) -> Result<bool, Failure> {
 
 /// A database's name without its password.
 fn name_of(url: &str) -> String {
-    url.rsplit_once('@').map_or(url, |(_, place)| place).to_owned()
+    url.rsplit_once('@').map_or(url, |(_, rest)| rest).to_owned()
 }

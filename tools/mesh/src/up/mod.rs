@@ -124,7 +124,7 @@ impl Node {
     fn url(&self) -> String {
         match self {
             Self::Development(port) => format!("http://{}", port.address()),
-            Self::Cometbft(place) => place.url(),
+            Self::Cometbft(node) => node.url(),
             Self::Running(url) => url.clone(),
         }
     }
@@ -237,8 +237,8 @@ impl Mesh {
                 let listen = Some(port.address());
                 self.add(devnode::group(&self.program, &self.home, database_url, listen, more), 1)
             }
-            Node::Cometbft(place) => {
-                let groups = place.groups(&self.program, &self.home, database_url, more, env).await?;
+            Node::Cometbft(node) => {
+                let groups = node.groups(&self.program, &self.home, database_url, more, env).await?;
                 groups.into_iter().try_for_each(|group| self.add(group, 1))
             }
         }

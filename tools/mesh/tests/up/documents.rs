@@ -18,7 +18,7 @@ use tokio::{
 use super::installed::{Installed, PATIENCE, Up, hash_of};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Options of the mesh, with the 5000 blocks that the examples need.
+/// Number of blocks of the demo network that the examples need.
 const BLOCKS: &str = "5000";
 const SEGMENTS: usize = 5;
 /// Timeout of a command.
@@ -29,7 +29,7 @@ const RUN: [&str; 10] =
     ["ps", "restart", "scale", "stop", "start", "export", "seal", "history", "migrate", "tx"];
 /// Commands of `mesh` that work on a home.
 const AT_HOME: [&str; 6] = ["ps", "restart", "scale", "stop", "start", "seal"];
-/// Programs and addresses that need servers outside this test; such commands are not run.
+/// First words of commands that need servers or programs outside this test; they are not run.
 const ELSEWHERE: [&str; 5] = ["npx", "schemathesis", "for", "kind", "kubectl"];
 
 /// A command of a document, with the answer that is shown, if any.
@@ -169,7 +169,7 @@ impl<'a> CommandRunner<'a> {
                     typed.push_str(&format!(" --home {}", home.display()));
                 }
                 Some("export") => typed.push_str(&format!(" --url {}", self.up.http)),
-                // The options of the key are appended.
+                // `--url` goes after the subcommand, because the last word may be a redirection.
                 Some("tx") if words[1] != "keygen" => {
                     typed = typed.replacen(&words[1], &format!("{} --url {}", words[1], self.up.http), 1);
                 }
