@@ -20,9 +20,9 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Removes these variables from a command's environment. Some build scripts run again when one of them changes
-/// (that of ring does), so a cargo that inherits them would recompile half of the project each time another
-/// program starts it.
+/// Removes these variables from a command's environment. Some build scripts run again when one of them
+/// changes (that of ring does), so a cargo that inherits them would recompile half of the project each time
+/// another program starts it.
 pub fn forget_package(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let is_of_package =

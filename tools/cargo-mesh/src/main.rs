@@ -1,9 +1,9 @@
 //! `cargo mesh …`: builds the programs that the command needs, in one call of cargo, and executes `mesh`. It
 //! has no dependencies, so it compiles in a moment.
 //!
-//! Comes in: the arguments. Goes out: `mesh` with the same arguments, in the same process (exec). Commands use
-//! the release build, except `test`: the tests and the `mesh` that runs them are built without optimisation,
-//! because an optimised build takes many minutes on a fresh machine.
+//! Comes in: the arguments. Goes out: `mesh` with the same arguments, in the same process (exec). Commands
+//! use the release build, except `test`: the tests and the `mesh` that runs them are built without
+//! optimisation, because an optimised build takes many minutes on a fresh machine.
 
 use std::{
     env,
@@ -44,9 +44,9 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Builds programs of the project and shows cargo's output except its last line, so that nothing is shown when
-/// nothing has to be built. Without `-p`, because cargo then resolves features for the whole workspace and
-/// every build of a profile shares the same libraries.
+/// Builds programs of the project and shows cargo's output except its last line, so that nothing is shown
+/// when nothing has to be built. Without `-p`, because cargo then resolves features for the whole workspace
+/// and every build of a profile shares the same libraries.
 fn build(profile: &str, programs: &[&str]) -> io::Result<bool> {
     let mut build = cargo();
     build.args(["build", "--profile", profile]).stderr(Stdio::piped());

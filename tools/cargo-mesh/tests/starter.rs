@@ -1,5 +1,5 @@
-//! `cargo mesh …` with a fake cargo and a fake `mesh` that record how they were called. There is one test only:
-//! a program that is written while another test starts a process cannot be run (ETXTBSY).
+//! `cargo mesh …` with a fake cargo and a fake `mesh` that record how they were called. There is one test
+//! only: a program that is written while another test starts a process cannot be run (ETXTBSY).
 #![allow(clippy::unwrap_used)]
 
 use std::{

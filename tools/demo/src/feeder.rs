@@ -68,8 +68,8 @@ impl Feeder {
     }
 
     /// Writes the next block, with the given time, in one transaction. After a temporary error
-    /// ([`DemoError::is_passing`]), or when the future was dropped, the next call connects again and stores the
-    /// same block with its first time; [`Feeder::height`] is the newest block known to be stored.
+    /// ([`DemoError::is_passing`]), or when the future was dropped, the next call connects again and stores
+    /// the same block with its first time; [`Feeder::height`] is the newest block known to be stored.
     ///
     /// # Errors
     ///

@@ -218,8 +218,8 @@ fn set_parameters(draft: &mut Draft, plan: &Plan) {
     }
 }
 
-/// Network limits from a thousandth of the history on: whether markets and assets may be proposed, whether each
-/// kind is enabled, and whether genesis is loaded.
+/// Network limits from a thousandth of the history on: whether markets and assets may be proposed, whether
+/// each kind is enabled, and whether genesis is loaded.
 const LIMITS: &[(u64, [bool; 5])] = &[
     (0, [false, false, false, false, false]),
     (1, [false, false, false, false, true]),

@@ -31,8 +31,8 @@ pub struct Written {
 }
 
 /// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that has the
-/// first part of the same history gets the rest; any other store is refused and unchanged. `progress` is called
-/// with the number of blocks done and the total.
+/// first part of the same history gets the rest; any other store is refused and unchanged. `progress` is
+/// called with the number of blocks done and the total.
 ///
 /// # Errors
 ///
@@ -97,7 +97,8 @@ pub(crate) async fn fill(
     Ok((written, simulator))
 }
 
-/// Builds the simulator at the height of the store: from the saved one when it fits, else from the first block.
+/// Builds the simulator at the height of the store: from the saved one when it fits, else from the first
+/// block.
 pub(crate) async fn catch_up(
     session: &Session,
     plan: &Plan,
@@ -141,7 +142,8 @@ fn follow_page(mut simulator: Simulator, page: &[Head]) -> Result<Simulator, Dem
         }
         simulator.next_block(stored.time);
         if simulator.hash() != stored.hash {
-            // Blocks of the written history have the simulator's hash; later ones may have a consensus node's.
+            // Blocks of the written history have the simulator's hash; later ones may have a consensus
+            // node's.
             if stored.height <= simulator.plan().blocks {
                 return Err(other_block(stored));
             }

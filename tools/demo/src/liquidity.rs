@@ -174,7 +174,8 @@ impl Market {
         }
     }
 
-    /// Moves each provider's orders to the price: [`LEVELS`] on each side, the second provider's further away.
+    /// Moves each provider's orders to the price: [`LEVELS`] on each side, the second provider's further
+    /// away.
     pub(crate) fn quote(&mut self, draft: &mut Draft, pace: u64) {
         let (price, usual_size) = (self.price(), self.template().size);
         let step = (price * 12 / 10_000).max(1);

@@ -62,9 +62,9 @@ pub async fn run_live(
     run_decided(url, plan, state_file, Ticks(ticks), tell, stop).await
 }
 
-/// Writes each block once it is decided, until `stop` resolves. Retries temporary errors, such as a restart of
-/// the database, without limit; returns an error only for permanent ones: a store of another network, a state
-/// file that cannot be written.
+/// Writes each block once it is decided, until `stop` resolves. Retries temporary errors, such as a restart
+/// of the database, without limit; returns an error only for permanent ones: a store of another network, a
+/// state file that cannot be written.
 ///
 /// # Errors
 ///

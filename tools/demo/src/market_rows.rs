@@ -240,8 +240,8 @@ impl Market {
     }
 }
 
-/// The price monitoring bounds, beyond which an auction would begin, in the normal form of `jsonb`. Durations in
-/// seconds are numbers, prices and probabilities texts, as in the other lists of market data.
+/// The price monitoring bounds, beyond which an auction would begin, in the normal form of `jsonb`. Durations
+/// in seconds are numbers, prices and probabilities texts, as in the other lists of market data.
 fn bounds(mark: i64) -> String {
     let (low, high) = (mark * 92 / 100, mark * 108 / 100);
     format!(

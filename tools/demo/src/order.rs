@@ -60,8 +60,8 @@ pub(crate) struct Order {
     pub(crate) status: Status,
     /// Number of the error with which the order was rejected, 0 without one.
     pub(crate) reason: i64,
-    /// The client's reference for the order; without one the row has the reference that a client program would
-    /// make.
+    /// The client's reference for the order; without one the row has the reference that a client program
+    /// would make.
     pub(crate) reference: Option<String>,
     pub(crate) version: i64,
     pub(crate) batch: i64,

@@ -59,8 +59,8 @@ pub(crate) struct Position {
     pub(crate) pending: Holding,
     /// The position as of the last settlement.
     pub(crate) settled: Holding,
-    /// Value of the open volume at the last settlement plus the payments of trades since, in price times size.
-    /// The next settlement pays the difference to its present value.
+    /// Value of the open volume at the last settlement plus the payments of trades since, in price times
+    /// size. The next settlement pays the difference to its present value.
     pub(crate) basis: i128,
     /// Losses that the party could not pay, in the asset's smallest unit.
     pub(crate) loss: i128,

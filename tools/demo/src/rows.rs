@@ -1,5 +1,5 @@
-//! Rows as text: PostgreSQL's CSV, byte for byte as `COPY ... TO STDOUT (FORMAT csv)` prints them, so that input
-//! can be compared with output. NULL is an empty field, the empty text is `""`.
+//! Rows as text: PostgreSQL's CSV, byte for byte as `COPY ... TO STDOUT (FORMAT csv)` prints them, so that
+//! input can be compared with output. NULL is an empty field, the empty text is `""`.
 
 use std::fmt::Write;
 

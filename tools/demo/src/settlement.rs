@@ -41,8 +41,8 @@ impl Market {
         world.balance(self.general_key(party)) + world.balance(margin) >= needed
     }
 
-    /// Moves money between a party's general and margin account as its exposure requires. Returns whether it had
-    /// enough.
+    /// Moves money between a party's general and margin account as its exposure requires. Returns whether it
+    /// had enough.
     pub(crate) fn rebalance(&mut self, world: &mut World, draft: &mut Draft, party: u16) -> bool {
         let maintenance = self.maintenance(self.exposure(party, None));
         let [search, initial, release] = levels_above(maintenance);

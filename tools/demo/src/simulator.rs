@@ -35,8 +35,8 @@ pub struct Simulator {
     funding: Funding,
 }
 
-/// Number of markets in addition to those of the plan: one is rejected by its vote, one finds no liquidity, one
-/// is closed before it opens.
+/// Number of markets in addition to those of the plan: one is rejected by its vote, one finds no liquidity,
+/// one is closed before it opens.
 const NEVER_OPEN: [Fate; 3] = [Fate::Rejected, Fate::Cancelled, Fate::Closed];
 
 impl Simulator {

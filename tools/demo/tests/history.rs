@@ -38,8 +38,8 @@ fn the_same_plan_gives_the_same_rows_to_the_byte() {
 
 #[test]
 fn the_figures_of_a_known_plan_do_not_change_unnoticed() {
-    // An intended change of the rows needs the new hash here and a line in the change log: stores filled by an
-    // earlier release can then only continue from their state file.
+    // An intended change of the rows needs the new hash here and a line in the change log: stores filled by
+    // an earlier release can then only continue from their state file.
     let plan = Plan { blocks: 300, ..Plan::default() };
     let blocks = history(plan);
     assert_eq!(blocks[299].hash, "81d078128b55e902649e6287e112e53a1f1eec3d607aafb020dd88759591b66c");

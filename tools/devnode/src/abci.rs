@@ -95,7 +95,8 @@ async fn answer(application: &Application, request: Request) -> AbciResponse {
         Some(request) => respond(application, request).await.map_err(|error| error.to_string()),
     };
     response.unwrap_or_else(|error| {
-        // The node ends at an exception. After its restart it repeats the requests since the last stored block.
+        // The node ends at an exception. After its restart it repeats the requests since the last stored
+        // block.
         tracing::error!(error, "the node asks what cannot be done");
         AbciResponse::Exception(ResponseException { error })
     })

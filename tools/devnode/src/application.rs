@@ -1,8 +1,8 @@
 //! The application of a real consensus node: checks transactions by the network's rules and stores the blocks
 //! that the node has decided, in the file format of the development node.
 //!
-//! It has two states of the spam rules: `delivered` after the chain's blocks, and `checked`, a copy of it that
-//! also counts the transactions in the node's mempool and is reset at each block.
+//! It has two states of the spam rules: `delivered` after the chain's blocks, and `checked`, a copy of it
+//! that also counts the transactions in the node's mempool and is reset at each block.
 
 use std::{io, path::Path, sync::Arc};
 

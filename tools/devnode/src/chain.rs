@@ -104,8 +104,8 @@ impl Chain {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Commits a block, which includes the transactions of the mempool; `rules` hold from it on. Returns their
-    /// number once the block is synced to the disk.
+    /// Commits a block, which includes the transactions of the mempool; `rules` hold from it on. Returns
+    /// their number once the block is synced to the disk.
     pub async fn commit(&self, block: Block, rules: SpamRules) -> Result<usize, CommitError> {
         let file = self.shared.file.lock().await;
         let stored = self.deliver(&block, rules)?;

@@ -187,8 +187,8 @@ impl BlockFile {
         let at = self.length;
         let written = self.file.write_all_at(&frame, at).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // A rest that cannot be cut off now is cut off when the file is opened, or overwritten by the next
-            // block.
+            // A rest that cannot be cut off now is cut off when the file is opened, or overwritten by the
+            // next block.
             let _ = self.file.set_len(at);
             return Err(error);
         }

@@ -2,8 +2,8 @@
 //! blocks the caller makes.
 //!
 //! Transactions are broadcast, checked by the network's rules (`mesh-transaction`), wait in a mempool for the
-//! next block and are stored with it in a file that survives a crash. For `mesh up` and for tests; there is no
-//! consensus.
+//! next block and are stored with it in a file that survives a crash. For `mesh up` and for tests; there is
+//! no consensus.
 //!
 //! Also the [`Application`] of a real node, which checks by the same rules and stores in the same file format
 //! what CometBFT decides.

@@ -1,5 +1,5 @@
-//! Opens a chain from the file's blocks and the store's newest. The file is set aside when the store has other
-//! blocks. An application uses the file only.
+//! Opens a chain from the file's blocks and the store's newest. The file is set aside when the store has
+//! other blocks. An application uses the file only.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -4,8 +4,8 @@ use std::{io, net::SocketAddr};
 
 use tokio::net::TcpSocket;
 
-/// A port of this machine, reserved as long as this value lives by a socket that is bound and does not listen.
-/// While the node is down, connections are refused at once.
+/// A port of this machine, reserved as long as this value lives by a socket that is bound and does not
+/// listen. While the node is down, connections are refused at once.
 #[derive(Debug)]
 pub struct ReservedPort {
     address: SocketAddr,

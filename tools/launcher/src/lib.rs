@@ -1,7 +1,7 @@
 //! Starts and supervises the servers and services of one machine.
 //!
-//! [`home`] has the paths, [`process`] is one child, [`servers`] finds PostgreSQL and nats-server, [`bus`] and
-//! [`database`] have their addresses and credentials, [`services`] is the table of the workloads,
+//! [`home`] has the paths, [`process`] is one child, [`servers`] finds PostgreSQL and nats-server, [`bus`]
+//! and [`database`] have their addresses and credentials, [`services`] is the table of the workloads,
 //! [`supervisor`] starts, restarts and stops all of them, and [`control`] is the protocol between a command
 //! line and a running mesh.
 

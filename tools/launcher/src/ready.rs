@@ -51,8 +51,8 @@ impl Ready {
         }
     }
 
-    /// Waits until the process is ready; calls `set_admin` with its admin URL as soon as that is known. Has no
-    /// deadline: the caller drops the future when the process dies.
+    /// Waits until the process is ready; calls `set_admin` with its admin URL as soon as that is known. Has
+    /// no deadline: the caller drops the future when the process dies.
     pub(crate) async fn wait(&self, client: &reqwest::Client, set_admin: impl FnOnce(String)) {
         let mut pause = PAUSE;
         let base = match self {

@@ -91,8 +91,8 @@ async fn a_taken_port_is_named_with_who_has_it() {
 async fn an_old_nats_server_is_named() {
     let case = Case::new();
     let program = case.folder.path().join("nats-server");
-    // Written by a shell: with the file open in this process, a child forked by another test could inherit it,
-    // and running it would fail with ETXTBSY.
+    // Written by a shell: with the file open in this process, a child forked by another test could inherit
+    // it, and running it would fail with ETXTBSY.
     let write = "printf '#!/bin/sh\\necho nats-server: v2.1.9\\n' > \"$1\" && chmod 755 \"$1\"";
     let written = Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&program).status().await.unwrap();
     assert!(written.success());

@@ -76,8 +76,8 @@ async fn a_tid_is_used_once_and_a_quota_bars() {
     assert!(reason(&result).contains("barred for 30 more seconds"), "{}", reason(&result));
 }
 
-/// Makes blocks 11 to 15 with a difficulty of 12 bits, so that work is not valid for another block by accident.
-/// Returns a transaction with work on block 11, the oldest of the window.
+/// Makes blocks 11 to 15 with a difficulty of 12 bits, so that work is not valid for another block by
+/// accident. Returns a transaction with work on block 11, the oldest of the window.
 async fn with_oldest_work(fixture: &Fixture) -> Bytes {
     let chain = fixture.node.chain();
     let hard = SpamRules { difficulty: 12, ..rules() };

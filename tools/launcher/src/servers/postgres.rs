@@ -49,8 +49,8 @@ pub struct Postgres {
 
 impl Postgres {
     /// Creates the data of a new server in `folder`, or reuses existing data. Call it while the server is
-    /// down, from the one launcher that owns the folder: a server left over from a killed launcher is stopped,
-    /// and the stored port is replaced when another process listens on it.
+    /// down, from the one launcher that owns the folder: a server left over from a killed launcher is
+    /// stopped, and the stored port is replaced when another process listens on it.
     ///
     /// PostgreSQL refuses to run as root. Started by root, the server and its data belong to the user
     /// `postgres` (or `nobody`), and where that user cannot reach `folder` the data goes below

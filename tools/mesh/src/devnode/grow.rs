@@ -21,7 +21,8 @@ use super::{
 };
 use crate::{failure::Failure, signals::Signals};
 
-/// Timeout of writing one block. A database that takes longer is gone or frozen, so the connection is renewed.
+/// Timeout of writing one block. A database that takes longer is gone or frozen, so the connection is
+/// renewed.
 const BLOCK_DEADLINE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);

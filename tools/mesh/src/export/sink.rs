@@ -194,7 +194,8 @@ impl Sink {
     /// Removes an unusable part.
     pub(super) fn remove(&mut self) {
         if let Target::File(part) = &self.target {
-            // The lock is released last, with the open file. A part that cannot be removed is overwritten later.
+            // The lock is released last, with the open file. A part that cannot be removed is overwritten
+            // later.
             let _ = fs::remove_file(&part.paths.part);
             let _ = fs::remove_file(&part.paths.note);
         }

@@ -24,7 +24,8 @@ const SEGMENTS: usize = 5;
 /// Timeout of a command.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Commands of `mesh` that are run here. The others do not end, or run this test: only their flags are checked.
+/// Commands of `mesh` that are run here. The others do not end, or run this test: only their flags are
+/// checked.
 const RUN: [&str; 10] =
     ["ps", "restart", "scale", "stop", "start", "export", "seal", "history", "migrate", "tx"];
 /// Commands of `mesh` that work on a home.
