@@ -54,12 +54,12 @@ pub async fn run_live(
     plan: &Plan,
     state_file: &Path,
     every: Duration,
-    tell: impl FnMut(Event<'_>),
+    on_event: impl FnMut(Event<'_>),
     stop: impl Future<Output = ()>,
 ) -> Result<(), DemoError> {
     let mut ticks = interval(every.max(Duration::from_millis(10)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    run_decided(url, plan, state_file, Ticks(ticks), tell, stop).await
+    run_decided(url, plan, state_file, Ticks(ticks), on_event, stop).await
 }
 
 /// Writes each block once it is decided, until `stop` resolves. Retries temporary errors, such as a restart
@@ -74,7 +74,7 @@ pub async fn run_decided(
     plan: &Plan,
     state_file: &Path,
     mut decisions: impl Decisions,
-    mut tell: impl FnMut(Event<'_>),
+    mut on_event: impl FnMut(Event<'_>),
     stop: impl Future<Output = ()>,
 ) -> Result<(), DemoError> {
     let mut stop = pin!(stop);
@@ -88,12 +88,12 @@ pub async fn run_decided(
         match outcome {
             Ok(head) => {
                 if let Some(head) = &head {
-                    tell(Event::Block(head));
+                    on_event(Event::Block(head));
                 }
                 wait = SHORTEST_WAIT;
             }
             Err(error) if error.is_passing() => {
-                tell(Event::Trouble { error: &error, wait });
+                on_event(Event::Trouble { error: &error, wait });
                 let pause = wait;
                 wait = (wait * 2).min(LONGEST_WAIT);
                 tokio::select! {

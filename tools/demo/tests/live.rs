@@ -136,12 +136,12 @@ async fn the_living_network_waits_for_a_database_that_is_away() {
     let client = database.connect().await;
     let (stop, stopped) = oneshot::channel::<()>();
     let (url, name) = (database.url().to_owned(), database.name().to_owned());
-    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (events, mut received) = tokio::sync::mpsc::unbounded_channel();
     let running = tokio::spawn({
         let state = state.clone();
         async move {
-            let tell = |event: Event<'_>| {
-                let _ = told.send(match event {
+            let on_event = |event: Event<'_>| {
+                let _ = events.send(match event {
                     Event::Block(head) => Ok(head.height),
                     Event::Trouble { error, .. } => Err(error.to_string()),
                 });
@@ -149,10 +149,10 @@ async fn the_living_network_waits_for_a_database_that_is_away() {
             let stop = async {
                 let _ = stopped.await;
             };
-            run_live(&url, &plan(), &state, Duration::from_millis(20), tell, stop).await
+            run_live(&url, &plan(), &state, Duration::from_millis(20), on_event, stop).await
         }
     });
-    let first = timeout(60 * SECOND, heard.recv()).await.unwrap().unwrap();
+    let first = timeout(60 * SECOND, received.recv()).await.unwrap().unwrap();
     assert_eq!(first, Ok(plan().blocks + 1), "an empty store gets its history first");
 
     // A database can be closed to connections only from another database.
@@ -164,11 +164,11 @@ async fn the_living_network_waits_for_a_database_that_is_away() {
     let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
     client.execute(cut, &[]).await.unwrap();
-    let trouble = async { while heard.recv().await.unwrap().is_ok() {} };
+    let trouble = async { while received.recv().await.unwrap().is_ok() {} };
     timeout(10 * SECOND, trouble).await.expect("the feeder tells of trouble");
     let back = format!("ALTER DATABASE \"{name}\" ALLOW_CONNECTIONS true");
     server.batch_execute(&back).await.unwrap();
-    let growing = async { while heard.recv().await.unwrap().is_err() {} };
+    let growing = async { while received.recv().await.unwrap().is_err() {} };
     timeout(20 * SECOND, growing).await.expect("the feeder goes on");
 
     stop.send(()).unwrap();
@@ -257,16 +257,16 @@ impl Decisions for Node {
 
 /// Runs the network until the store has the blocks that the node has decided.
 async fn follow(database: &Database, state: &Path, newest: u64) {
-    let (told, mut heard) = tokio::sync::watch::channel(0);
-    let tell = |event: Event<'_>| {
+    let (events, mut received) = tokio::sync::watch::channel(0);
+    let on_event = |event: Event<'_>| {
         if let Event::Block(head) = event {
-            told.send_replace(head.height);
+            events.send_replace(head.height);
         }
     };
     let stop = async {
-        heard.wait_for(|height| *height >= newest).await.unwrap();
+        received.wait_for(|height| *height >= newest).await.unwrap();
     };
-    run_decided(database.url(), &plan(), state, Node { newest }, tell, stop).await.unwrap();
+    run_decided(database.url(), &plan(), state, Node { newest }, on_event, stop).await.unwrap();
     until_free(database).await;
 }
 

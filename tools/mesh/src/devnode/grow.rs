@@ -29,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const NEXT_BLOCK: &str = include_str!("../../sql/next_block.sql");
 const DECIDED_BLOCK: &str = include_str!("../../sql/decided_block.sql");
 
-/// Writes blocks until the future is dropped and signals each stored one on `written`. With an application
+/// Writes blocks until a stop signal and reports each stored one on `written`. With an application
 /// they are the blocks of its consensus node.
 pub(super) async fn write(
     config: &Config,
@@ -40,15 +40,17 @@ pub(super) async fn write(
     let url = &config.database_url;
     if let Some((plan, state)) = &config.demo {
         let stop = signals.stop();
-        let tell = |event: Event<'_>| {
+        let on_event = |event: Event<'_>| {
             if let Event::Block(_) = event {
                 written.send_replace(());
             }
-            tell(&event);
+            log_event(&event);
         };
         let outcome = match application.cloned() {
-            None => run_live(url, plan, state, config.block_period, tell, stop).await,
-            Some(application) => run_decided(url, plan, state, DecidedBlocks(application), tell, stop).await,
+            None => run_live(url, plan, state, config.block_period, on_event, stop).await,
+            Some(application) => {
+                run_decided(url, plan, state, DecidedBlocks(application), on_event, stop).await
+            }
         };
         match outcome {
             Ok(()) => return Ok(()),
@@ -68,7 +70,7 @@ pub(super) async fn write(
     }
 }
 
-fn tell(event: &Event<'_>) {
+fn log_event(event: &Event<'_>) {
     match event {
         Event::Block(head) => tracing::debug!(height = head.height, "wrote a block"),
         Event::Trouble { error, wait } => {
@@ -82,11 +84,11 @@ async fn grow(config: &Config, application: Option<&Application>, written: &watc
     let mut pause = FIRST_PAUSE;
     loop {
         let mut count = 0;
-        let tell = || {
+        let on_stored = || {
             count += 1;
             written.send_replace(());
         };
-        let error = match write_blocks(config, application, tell).await {
+        let error = match write_blocks(config, application, on_stored).await {
             Ok(never) => match never {},
             Err(error) => error,
         };
@@ -100,7 +102,7 @@ async fn grow(config: &Config, application: Option<&Application>, written: &watc
 async fn write_blocks(
     config: &Config,
     application: Option<&Application>,
-    mut tell: impl FnMut(),
+    mut on_stored: impl FnMut(),
 ) -> Result<Infallible, Box<dyn std::error::Error>> {
     let connecting = mesh_store::connect(&config.database_url, "mesh node");
     let client = timeout(BLOCK_DEADLINE, connecting).await??;
@@ -114,7 +116,7 @@ async fn write_blocks(
             }
             Some(application) => write_decided(&client, application).await?,
         }
-        tell();
+        on_stored();
     }
 }
 
