@@ -42,8 +42,11 @@ mod tests {
         assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "cargo test says it");
         let mut env = Command::new("env");
         forget_package(&mut env);
-        let told = String::from_utf8_lossy(&env.output().expect("`env` runs").stdout).into_owned();
-        assert!(!told.contains("CARGO_PKG_") && !told.contains("CARGO_MANIFEST_"), "{told}");
-        assert!(told.contains("PATH="), "{told}");
+        let environment = String::from_utf8_lossy(&env.output().expect("`env` runs").stdout).into_owned();
+        assert!(
+            !environment.contains("CARGO_PKG_") && !environment.contains("CARGO_MANIFEST_"),
+            "{environment}"
+        );
+        assert!(environment.contains("PATH="), "{environment}");
     }
 }

@@ -240,7 +240,7 @@ fn bounds_of_prices_count_in_numbers() {
 }
 
 #[test]
-fn forms_are_told_apart() {
+fn forms_are_distinguished() {
     for (text, form) in [
         ("12", Form::Number),
         ("-1.50", Form::Number),

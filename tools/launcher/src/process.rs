@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_outputs_are_appended_to_the_log_and_the_status_is_told() {
+    async fn both_outputs_are_appended_to_the_log_and_the_status_is_returned() {
         let folder = tempfile::tempdir().unwrap();
         let spec = shell(&folder, "echo out; echo err >&2; exit 7");
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! The supervisor seen as a command line sees it: short-lived children, waits on what happens.
+//! The supervisor through its requests, with short-lived children; tests wait on events with deadlines.
 #![allow(clippy::unwrap_used)]
 
 use std::{collections::BTreeMap, os::unix::process::CommandExt as _, path::Path, time::Duration};
@@ -297,10 +297,10 @@ fn a_child_does_not_inherit_the_home() {
     let home = Home::at(folder.path()).unwrap();
     home.create().unwrap();
     let _lock = home.lock().unwrap();
-    // One that outlives a killed launcher would keep the home taken.
+    // A child that inherits the lock's file would keep the home locked after a kill of the launcher.
     let mut child = std::process::Command::new("/bin/sleep").arg("600").process_group(0).spawn().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    // The loader of a program that has just begun opens and closes files of its own meanwhile.
+    // The dynamic loader of the new program opens and closes files meanwhile.
     let open: Vec<_> = std::fs::read_dir(format!("/proc/{}/fd", child.id()))
         .unwrap()
         .filter_map(|entry| match std::fs::read_link(entry.unwrap().path()) {

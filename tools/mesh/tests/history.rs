@@ -22,7 +22,7 @@ use tokio_postgres::Client;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tables that follow from others.
+/// Tables that the database derives from others.
 const DERIVED: [&str; 6] = [
     "current_balances",
     "delegations_current",
@@ -73,7 +73,7 @@ struct Source {
 }
 
 impl Source {
-    async fn of(blocks: u64, interval: u32) -> Self {
+    async fn new(blocks: u64, interval: u32) -> Self {
         let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
         let plan = Plan { blocks, markets: 2, parties: 12, ..Plan::default() };
         write_history(database.url(), &plan, |_, _| {}).await.unwrap();
@@ -162,7 +162,7 @@ async fn contents(database: &Database) -> Vec<(String, Vec<String>)> {
 
 #[tokio::test]
 async fn a_history_that_is_imported_is_the_one_that_was_sealed() {
-    let source = Source::of(130, 50).await;
+    let source = Source::new(130, 50).await;
     assert_eq!(seal(&source.database, source.folder.path(), source.interval).await, "nothing to seal\n");
     let sealed = ids(source.folder.path()).await;
     // An upgrade that is approved in block 80 ends one early: 1-50, 51-80, 81-100, 101-130.
@@ -187,7 +187,7 @@ async fn a_history_that_is_imported_is_the_one_that_was_sealed() {
 
 #[tokio::test]
 async fn a_database_that_disagrees_is_left_as_it_is() {
-    let source = Source::of(24, 20).await;
+    let source = Source::new(24, 20).await;
     let first = ids(source.folder.path()).await[0].0.clone();
     let spoilt = [
         ("UPDATE chain SET id = 'other'", vec!["the chain \"other\""]),
@@ -216,7 +216,7 @@ async fn a_database_that_disagrees_is_left_as_it_is() {
 #[tokio::test]
 async fn a_history_with_a_part_missing_is_not_imported() {
     // 1-20, 21-32 with an upgrade's block at its end, 33-40, 41-50.
-    let source = Source::of(50, 20).await;
+    let source = Source::new(50, 20).await;
     let names: Vec<String> = ids(source.folder.path()).await.into_iter().map(|(name, _)| name).collect();
     let database = Database::empty().await;
     let import = async |folder: &TempDir, database: &Database| {
@@ -256,7 +256,7 @@ fn spoil(path: &Path, member: &[u8], behind: usize) {
 
 #[tokio::test]
 async fn verification_names_what_is_wrong_and_with_which_segment() {
-    let source = Source::of(50, 20).await;
+    let source = Source::new(50, 20).await;
     let names: Vec<String> = ids(source.folder.path()).await.into_iter().map(|(name, _)| name).collect();
     let verify = async |folder: &TempDir| mesh(&["history", "verify", folder.path().to_str().unwrap()]).await;
     let members = [
@@ -319,7 +319,7 @@ async fn sealing_waits_for_another_writer() {
 
 #[tokio::test]
 async fn the_running_span_is_sealed_before_the_tables_of_exports_change() {
-    let source = Source::of(50, 20).await;
+    let source = Source::new(50, 20).await;
     let (folder, nothing) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let client = source.database.connect().await;
     let import = async |history: &TempDir| {
@@ -329,8 +329,8 @@ async fn the_running_span_is_sealed_before_the_tables_of_exports_change() {
     };
     assert_eq!(import(&folder).await.0, 0);
     assert!(!folder.path().join("segments").exists(), "no migration was missing");
-    // The one migration there is that changes them is made to look missing; that it then cannot be applied
-    // shows that sealing came first.
+    // The only migration that changes these tables is marked as missing. It cannot be applied twice, and its
+    // error shows that sealing came first.
     client.batch_execute("DELETE FROM refinery_schema_history WHERE version = 1").await.unwrap();
     let (code, _, error) = import(&folder).await;
     assert!(code == 1 && error.contains("migrating the database failed"), "{error}");

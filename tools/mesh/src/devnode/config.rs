@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_together() {
         let wrong = [
             ("MESH_DEVNODE_CHECKS", "some"),
             ("MESH_DEVNODE_MEMPOOL_TXS", "-1"),

@@ -326,7 +326,7 @@ mod tests {
     use super::{super::finding::State, *};
 
     #[test]
-    fn clocks_that_differ_are_told_with_whose_and_which_way() {
+    fn different_clocks_are_reported_with_server_and_sign() {
         assert_eq!(clock(&Heads::default()), None);
         let clocks = |ahead| Heads { clocks: vec![("the node", ahead)], ..Heads::default() };
         assert_eq!(clock(&clocks(0.9)).unwrap().state, State::Fine);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_secret_is_hidden_and_told_of() {
+    async fn secrets_are_hidden_and_reported() {
         let secrets = ["canary".to_owned()];
         let (mut to, shown) = (Vec::new(), Cell::new(false));
         pass_on(Some(&b"one\n"[..]), &mut to, &secrets, &shown).await;

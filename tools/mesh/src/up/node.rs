@@ -55,7 +55,7 @@ pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
 
 /// Waits for the newest schema, which `mesh migrate` applies, possibly after sealing the history.
 async fn until_migrated(url: &str) -> Result<(), Failure> {
-    let mut is_told = false;
+    let mut is_reported = false;
     let waiting = async {
         loop {
             let why = match pending(url).await {
@@ -63,7 +63,7 @@ async fn until_migrated(url: &str) -> Result<(), Failure> {
                 Ok(_) => "it is not migrated".to_owned(),
                 Err(error) => error_chain(&error),
             };
-            if !std::mem::replace(&mut is_told, true) {
+            if !std::mem::replace(&mut is_reported, true) {
                 print_line(&format!("waiting for the database: {why}"));
             }
             sleep(LOOK_AGAIN).await;

@@ -18,8 +18,8 @@ use tokio_rustls::{
     },
 };
 
-/// Takes TLS away before a gateway, until the test ends. Gives the address for clients, and the file with the
-/// authority that they have to know.
+/// Terminates TLS in front of a gateway, until the test ends. Returns the address for clients, and the file
+/// with the authority that they have to trust.
 pub(crate) async fn behind_tls(gateway: &str, folder: &Path) -> (String, PathBuf) {
     mesh_chassis::install_tls_provider();
     let tls = certify(folder);
@@ -34,7 +34,7 @@ pub(crate) async fn behind_tls(gateway: &str, folder: &Path) -> (String, PathBuf
         while let Ok((client, _)) = listener.accept().await {
             let (acceptor, gateway) = (acceptor.clone(), gateway.clone());
             tokio::spawn(async move {
-                // A client that does not trust the certificate leaves.
+                // Fails for a client that does not trust the certificate.
                 let mut client = acceptor.accept(client).await.ok()?;
                 let mut server = TcpStream::connect(gateway).await.ok()?;
                 copy_bidirectional(&mut client, &mut server).await.ok()

@@ -11,22 +11,22 @@ use tokio::{
     task::JoinSet,
 };
 
-/// What is done to an answer.
+/// The fault of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
     /// The connection is closed after so many bytes of the body.
     Cut(usize),
-    /// So, and it is called another file.
+    /// The same, and its entity tag is changed.
     Retagged(usize),
-    /// Nothing comes after so many bytes of the body, and the connection stays.
+    /// The connection stalls after so many bytes of the body and stays open.
     Stall(usize),
-    /// A bit of the body is another one.
+    /// The last byte of the body has a flipped bit.
     Flip,
-    /// Another answer: 503.
+    /// The answer is 503.
     Unavailable,
-    /// No answer.
+    /// The connection is closed without an answer.
     Closed,
 }
 
