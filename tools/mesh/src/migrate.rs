@@ -24,7 +24,10 @@ pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
 
 /// Brings the database at `url` to the newest schema. `sealing_variables` configure the sealer when the
 /// database has a history.
-pub(crate) async fn migrate(url: &str, sealing_variables: Option<Vec<(String, String)>>) -> Result<(), Failure> {
+pub(crate) async fn migrate(
+    url: &str,
+    sealing_variables: Option<Vec<(String, String)>>,
+) -> Result<(), Failure> {
     let before = async |_: &_| {
         let Some(variables) = sealing_variables else { return Ok(()) };
         print_line("sealing up to the newest block, because the tables of exports are about to change");
