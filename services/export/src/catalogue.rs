@@ -1,5 +1,4 @@
-//! The catalogue: which segments are held, listed from the object store alone, so that it works without a
-//! database.
+//! The catalogue of stored segments. Listed from the object store alone, so that it works without a database.
 //!
 //! Listed every period (a large store less often), when a sealer announces a new segment, and on request.
 
@@ -27,8 +26,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// The last listing.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
-    /// The segments, as of the last listing that came to an end.
-    pub held: Option<Arc<SegmentList>>,
+    /// The segments, as of the last listing that succeeded; `None` before the first.
+    pub segments: Option<Arc<SegmentList>>,
     /// Why the newest listing failed, if it did.
     pub failure: Option<Arc<str>>,
 }
@@ -41,9 +40,9 @@ pub struct Catalogue {
     metrics: Metrics,
     bus: Option<Bus>,
     is_listing: bool,
-    /// The next listing, when none is under way.
+    /// Handle of the scheduled next listing, while none is running.
     next: Option<SpawnHandle>,
-    /// Callers that wait for a listing that begins from now on.
+    /// Callers that wait for the next listing to begin.
     waiting: Vec<oneshot::Sender<Listing>>,
 }
 
@@ -55,8 +54,8 @@ impl Message for Refresh {
 }
 
 impl Catalogue {
-    /// Lists this store every `period`; hears on the bus of what others seal. What it finds goes to
-    /// `listing`.
+    /// Lists this store every `period`, and when another replica announces a segment on the bus. Sends the
+    /// result to `listing`.
     pub fn new(
         segments: SegmentStore,
         period: Duration,
@@ -76,19 +75,19 @@ impl Catalogue {
             context.cancel_future(next);
         }
         let began = Instant::now();
-        let asked = std::mem::take(&mut self.waiting);
+        let callers = std::mem::take(&mut self.waiting);
         let segments = self.segments.clone();
         let listed = async move { segments.list().await }.into_actor(self);
-        context.spawn(listed.map(move |held, catalogue, context| {
+        context.spawn(listed.map(move |list, catalogue, context| {
             catalogue.is_listing = false;
-            let took = if held.is_ok() { began.elapsed() } else { Duration::ZERO };
-            match held {
-                Ok(held) => catalogue.take(held),
+            let took = if list.is_ok() { began.elapsed() } else { Duration::ZERO };
+            match list {
+                Ok(list) => catalogue.take(list),
                 Err(error) => catalogue.fail(&error),
             }
-            for asker in asked {
+            for caller in callers {
                 // Fails only when the caller has gone.
-                let _ = asker.send(catalogue.listing.borrow().clone());
+                let _ = caller.send(catalogue.listing.borrow().clone());
             }
             let pause = pause(catalogue.period, took);
             catalogue.next = Some(context.run_later(pause, |catalogue, context| catalogue.list(context)));
@@ -98,27 +97,27 @@ impl Catalogue {
         }));
     }
 
-    fn take(&self, held: SegmentList) {
-        let newest = held.segments.last().map(|segment| segment.height_to);
-        self.metrics.held(held.segments.len(), held.unreadable.len(), newest);
+    fn take(&self, list: SegmentList) {
+        let newest = list.segments.last().map(|segment| segment.height_to);
+        self.metrics.set_segments(list.segments.len(), list.unreadable.len(), newest);
         self.listing.send_if_modified(|listing| {
             let known = |segment: &Unreadable| segment.name.clone();
             let is_same = listing.failure.is_none()
-                && listing.held.as_ref().is_some_and(|old| {
-                    old.segments == held.segments
-                        && old.unreadable.iter().map(known).eq(held.unreadable.iter().map(known))
+                && listing.segments.as_ref().is_some_and(|old| {
+                    old.segments == list.segments
+                        && old.unreadable.iter().map(known).eq(list.unreadable.iter().map(known))
                 });
             if is_same {
                 return false;
             }
-            for unreadable in &held.unreadable {
+            for unreadable in &list.unreadable {
                 tracing::error!(
                     segment = %unreadable.name,
                     error = &unreadable.error as &dyn std::error::Error,
                     "a segment cannot be read"
                 );
             }
-            *listing = Listing { held: Some(Arc::new(held)), failure: None };
+            *listing = Listing { segments: Some(Arc::new(list)), failure: None };
             true
         });
     }
@@ -146,13 +145,13 @@ impl Actor for Catalogue {
         self.list(context);
         let Some(bus) = self.bus.clone() else { return };
         let myself = context.address();
-        let hearing = async move {
+        let refreshing = async move {
             match bus.subscribe::<SegmentStatus>().await {
                 Ok(mut news) => while news.next().await.is_some() && myself.send(Refresh).await.is_ok() {},
                 Err(error) => tracing::error!(%error, "news of segments cannot be heard"),
             }
         };
-        context.spawn(hearing.into_actor(self));
+        context.spawn(refreshing.into_actor(self));
     }
 }
 
@@ -162,8 +161,8 @@ impl Handler<Refresh> for Catalogue {
     type Result = ResponseFuture<Listing>;
 
     fn handle(&mut self, _: Refresh, context: &mut Self::Context) -> Self::Result {
-        let (asker, answer) = oneshot::channel();
-        self.waiting.push(asker);
+        let (caller, answer) = oneshot::channel();
+        self.waiting.push(caller);
         self.list(context);
         let last = self.listing.subscribe();
         Box::pin(async move { answer.await.unwrap_or_else(|_| last.borrow().clone()) })

@@ -11,7 +11,7 @@ use crate::{
     seal::{Rules, Sealing},
 };
 
-/// See the README's table.
+/// The configuration.
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
     pub(crate) history_root: String,
@@ -42,10 +42,10 @@ fn scratch(env: &Env) -> PathBuf {
 }
 
 impl Sealing {
-    /// The sealing that a replica with these variables does, for whoever seals without one.
+    /// Sealing as a replica with these environment variables does it, for commands that seal without a replica.
     ///
     /// # Errors
-    /// Says what is wrong with the variables, or that the segment store cannot be opened.
+    /// All invalid variables, or that the segment store cannot be opened.
     pub fn configured(variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, String> {
         let mut env = Env::of(variables);
         let (database_url, root) = (Database::read(&mut env).url, history_root(&mut env));

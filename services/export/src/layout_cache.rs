@@ -26,17 +26,17 @@ impl LayoutCache {
     /// See [`Layout::of`].
     pub(crate) fn get_or_make(
         &mut self,
-        held: &Arc<SegmentList>,
+        list: &Arc<SegmentList>,
         key: Key,
     ) -> Result<Arc<Layout>, LayoutError> {
-        let matches = |(cached, from, _): &CacheEntry| *cached == key && Arc::ptr_eq(from, held);
+        let matches = |(cached, from, _): &CacheEntry| *cached == key && Arc::ptr_eq(from, list);
         if let Some(layout) = self.touch(matches) {
             return Ok(layout);
         }
-        let layout = Arc::new(Layout::of(held, key.0, key.1, key.2)?);
-        // A new listing with the same segments of this range makes the same layout.
+        let layout = Arc::new(Layout::of(list, key.0, key.1, key.2)?);
+        // Replaces the same layout made from an older listing.
         self.entries.retain(|(cached, _, old)| *cached != key || old.fingerprint != layout.fingerprint);
-        self.entries.push_front((key, Arc::clone(held), Arc::clone(&layout)));
+        self.entries.push_front((key, Arc::clone(list), Arc::clone(&layout)));
         self.entries.truncate(MAX_CACHED);
         Ok(layout)
     }

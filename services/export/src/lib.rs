@@ -31,8 +31,7 @@ use crate::{
     sealer::Sealer,
 };
 
-/// Opens downloads and answers their pulls. What it remembers between two pulls only saves work: each can be
-/// answered without.
+/// Opens downloads and answers their pulls. Its caches only save work: every pull can be answered without them.
 pub struct Export {
     store: Store,
     segments: SegmentStore,
@@ -46,8 +45,8 @@ pub struct Export {
 }
 
 impl Export {
-    /// Reads the ledger from `store` and the history from `segments`, as `catalogue` lists them to `listing`;
-    /// takes at most so many requests at the same time.
+    /// Reads the ledger from `store` and the history from `segments`, which `catalogue` lists into `listing`.
+    /// `in_flight` is the capacity of its mailbox.
     pub fn new(
         store: Store,
         segments: SegmentStore,
@@ -78,7 +77,7 @@ impl Actor for Export {
     }
 }
 
-/// Runs the workload until it is told to stop.
+/// Runs the workload until SIGTERM or SIGINT.
 pub fn main() -> ExitCode {
     mesh_chassis::run("export", env!("CARGO_PKG_VERSION"), start)
 }
@@ -91,10 +90,10 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     store.register(&mut setup.registry.borrow_mut());
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
 
-    let (tell, listing) = watch::channel(Listing::default());
+    let (sender, listing) = watch::channel(Listing::default());
     let catalogue = {
         let (segments, bus, metrics) = (segments.clone(), setup.bus.clone(), metrics.clone());
-        Supervisor::start(move |_| Catalogue::new(segments, refresh, Some(bus), tell, metrics))
+        Supervisor::start(move |_| Catalogue::new(segments, refresh, Some(bus), sender, metrics))
     };
     let sealing = Sealing {
         database_url: store_config.url,
@@ -110,11 +109,11 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     }
     let export = Export::new(store, segments, listing.clone(), catalogue, metrics, in_flight).start();
     let router = ops::router(setup.bus, export, limits, &mut setup.registry.borrow_mut());
-    // The database may be away: what is sealed can be downloaded without it.
+    // Serving starts with the first listing, not with the database: the history is served without it.
     let mut first = listing.clone();
     let serving = router.serve(async move {
-        // It ends only with the process.
-        let _ = first.wait_for(|listing| listing.held.is_some()).await;
+        // Fails only when the catalogue is gone, at the end of the process.
+        let _ = first.wait_for(|listing| listing.segments.is_some()).await;
     });
     Ok(Service::on_bus(serving, move || {
         let failure = listing.borrow().failure.clone();

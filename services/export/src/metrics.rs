@@ -1,4 +1,4 @@
-//! What the workload shows of its history and of what is pulled.
+//! Metrics of the stored history, of sealing and of pulled bytes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use prometheus_client::metrics::{
     histogram::{Histogram, exponential_buckets},
 };
 
-/// Counts of the workload. Cloning shares them.
+/// Metrics of the workload. Cloning shares them.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     segments: Gauge,
@@ -22,14 +22,14 @@ pub struct Metrics {
 }
 
 impl Default for Metrics {
-    /// Counts that nobody sees.
+    /// Metrics of a registry that is not exported.
     fn default() -> Self {
         Self::register(&mut Registry::default())
     }
 }
 
 impl Metrics {
-    /// Adds them to what `/metrics` shows.
+    /// Adds the metrics to `registry`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             segments: Gauge::default(),
@@ -51,7 +51,7 @@ impl Metrics {
         metrics
     }
 
-    pub(crate) fn held(&self, segments: usize, unreadable: usize, newest: Option<u64>) {
+    pub(crate) fn set_segments(&self, segments: usize, unreadable: usize, newest: Option<u64>) {
         self.segments.set(i64::try_from(segments).unwrap_or(i64::MAX));
         self.unreadable.set(i64::try_from(unreadable).unwrap_or(i64::MAX));
         self.newest.set(newest.and_then(|height| i64::try_from(height).ok()).unwrap_or(0));

@@ -27,7 +27,7 @@ const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// Longest such pause.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// Seals what is complete.
+/// The actor that seals complete spans.
 pub(crate) struct Sealer {
     sealing: Sealing,
     store: Store,
@@ -71,11 +71,11 @@ impl Sealer {
         if self.is_running || self.not_before.is_some_and(|time| Instant::now() < time) {
             return;
         }
-        let Some(held) = self.listing.borrow().held.clone() else { return };
+        let Some(list) = self.listing.borrow().segments.clone() else { return };
         self.is_running = true;
         let (sealing, store) = (self.sealing.clone(), self.store.clone());
         let work = async move {
-            match sealing.is_due(&store, &held).await {
+            match sealing.is_due(&store, &list).await {
                 Ok(true) => sealing.run(Until::Complete).await,
                 Ok(false) => Ok(Sealed::Here(Vec::new())),
                 Err(error) => Err(SealError::Read(error)),
@@ -95,7 +95,7 @@ impl Sealer {
                     && let Some(newest) = names.last()
                 {
                     self.catalogue.do_send(Refresh);
-                    self.tell(SegmentStatus { height_to: newest.height_to }, context);
+                    self.announce(SegmentStatus { height_to: newest.height_to }, context);
                 }
             }
             // The store reports that the database is away.
@@ -118,7 +118,7 @@ impl Sealer {
         context.run_later(pause, |sealer, context| sealer.check(context));
     }
 
-    fn tell(&self, news: SegmentStatus, context: &mut Context<Self>) {
+    fn announce(&self, news: SegmentStatus, context: &mut Context<Self>) {
         let bus = self.bus.clone();
         context.spawn(async move { bus.announce(&news).await }.into_actor(self));
     }
@@ -147,7 +147,7 @@ impl StreamHandler<Check> for Sealer {
     fn finished(&mut self, _: &mut Self::Context) {}
 }
 
-/// One item per change that is seen; changes in quick succession may be one item.
+/// A stream with an item per observed change; changes in quick succession may give one item.
 fn changes<T: Send + Sync + 'static>(watched: watch::Receiver<T>) -> impl stream::Stream<Item = Check> {
     stream::unfold(watched, move |mut watched| async move {
         watched.changed().await.ok()?;

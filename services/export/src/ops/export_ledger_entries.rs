@@ -21,7 +21,7 @@ use super::ledger::{
 };
 use crate::Export;
 
-/// The span of block times asked for: nanoseconds, start inclusive, end exclusive; none is open (L1).
+/// The requested span of block times in nanoseconds, start inclusive, end exclusive; `None` is unbounded (L1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
     start_ns: Option<i64>,
@@ -48,13 +48,13 @@ impl Range {
         Ok(Self { start_ns, end_ns })
     }
 
-    /// The last stored time in it, given the last there is.
+    /// The last time in the range that can be stored, when `bound` is the newest stored time.
     fn until(self, bound: Option<TimeUs>) -> Option<TimeUs> {
         let before_end = self.end_ns.map(|end| TimeUs(TimeUs::at_or_after_ns(end).0 - 1));
         bound.map(|bound| before_end.map_or(bound, |end| end.min(bound)))
     }
 
-    /// As file names carry it (L7).
+    /// Its part of the file name (L7).
     fn in_name(self) -> String {
         let seconds = |ns: i64| {
             let at = Timestamp::from_second(ns.div_euclid(1_000_000_000)).unwrap_or_default();
@@ -137,7 +137,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Export {
                     if chunks > 1 {
                         return Ok(Some((piece, Some((walk, chunks - 1)))));
                     }
-                    // Before the piece is sent: the next pull may follow at once.
+                    // Inserted before the piece is sent, because the next pull may arrive right after it.
                     if walk.can_resume() {
                         cache.insert(walk.filter.clone(), piece.after.clone(), walk);
                     }

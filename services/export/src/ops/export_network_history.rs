@@ -18,22 +18,22 @@ use proto_msgs::{
 
 use crate::{Export, Listing, Refresh};
 
-/// Most bytes that one pull reads, whatever it asks for.
+/// Most bytes that one pull reads, also when its budget is larger.
 const READ_AT_MOST: usize = 4 << 20;
 
 /// Length of a fingerprint's text in a position.
 const FINGERPRINT: usize = 32;
 
-/// What is asked for, checked as far as that goes without segments.
+/// A validated request. Whether segments cover its range is not checked yet.
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct Selection {
     table: &'static str,
     enum_name: &'static str,
     from: u64,
     to: u64,
 }
 
-impl Wanted {
+impl Selection {
     fn read(request: &ExportNetworkHistoryRequest) -> Result<Self, Problem> {
         let table = Table::try_from(request.table).ok().filter(|table| *table != Table::Unspecified);
         let enum_name = table.map(|table| table.as_str_name());
@@ -68,23 +68,25 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
         let (listing, layouts, catalogue) =
             (self.listing.borrow().clone(), self.layouts.clone(), self.catalogue.clone());
         scope.run(async move {
-            let wanted = Wanted::read(&request)?;
+            let selection = Selection::read(&request)?;
             let lay_out = |listing: &Listing| {
-                let held = listing.held.as_ref().ok_or_else(|| away("nothing was listed yet"))?;
-                let layout = layouts.borrow_mut().get_or_make(held, wanted.key());
-                layout.map_err(|error| refusal(&error, &wanted, held))
+                let list = listing.segments.as_ref().ok_or_else(|| unavailable("nothing was listed yet"))?;
+                let layout = layouts.borrow_mut().get_or_make(list, selection.key());
+                layout.map_err(|error| layout_problem(&error, &selection, list))
             };
             let layout = match lay_out(&listing) {
                 Ok(layout) => layout,
-                // Another replica may have listed more already.
-                Err(_) => lay_out(&catalogue.send(Refresh).await.map_err(|error| away(&error.to_string()))?)?,
+                // The listing may be older than that of the replica which the client saw before.
+                Err(_) => {
+                    lay_out(&catalogue.send(Refresh).await.map_err(|error| unavailable(&error.to_string()))?)?
+                }
             };
             let from_byte = from_byte.min(layout.length);
             Ok(OpenReply {
                 info: ExportInfo {
                     file_name: layout.file_name.clone(),
                     chain_id: layout.chain_id.clone(),
-                    table: Some(wanted.enum_name.to_owned()),
+                    table: Some(selection.enum_name.to_owned()),
                     total_bytes: Some(layout.length),
                     total_rows: Some(layout.rows),
                 },
@@ -107,20 +109,21 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
         let segments = self.segments.clone();
         let pulled = self.metrics.pulled("ExportNetworkHistory");
         scope.run(async move {
-            let wanted = Wanted::read(&request)?;
+            let selection = Selection::read(&request)?;
             let (fingerprint, offset) = read_position(&at)?;
-            let known = layouts.borrow_mut().get(wanted.key(), &fingerprint);
+            let known = layouts.borrow_mut().get(selection.key(), &fingerprint);
             let layout = match known {
                 Some(layout) => layout,
                 None => {
-                    // A listing of this moment has all that the opening saw, unless it is gone.
-                    let listing = catalogue.send(Refresh).await.map_err(|error| away(&error.to_string()))?;
+                    // A new listing contains every segment of the opening that was not removed since.
+                    let listing =
+                        catalogue.send(Refresh).await.map_err(|error| unavailable(&error.to_string()))?;
                     if let Some(failure) = listing.failure {
-                        return Err(away(&failure));
+                        return Err(unavailable(&failure));
                     }
-                    let held = listing.held.ok_or_else(|| away("nothing was listed yet"))?;
-                    let layout = layouts.borrow_mut().get_or_make(&held, wanted.key());
-                    let layout = layout.map_err(|error| refusal(&error, &wanted, &held))?;
+                    let list = listing.segments.ok_or_else(|| unavailable("nothing was listed yet"))?;
+                    let layout = layouts.borrow_mut().get_or_make(&list, selection.key());
+                    let layout = layout.map_err(|error| layout_problem(&error, &selection, &list))?;
                     if layout.fingerprint != fingerprint {
                         return Err(Problem::internal(
                             UNREADABLE,
@@ -142,17 +145,19 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
                 return Err(Problem::internal(UNREADABLE, "the export gave no bytes"));
             }
             let next = |at: u64| (at < layout.length).then_some(at);
-            let then = std::iter::successors(next(end), |at| next(layout.read_end(*at, most)));
-            let then =
-                then.take(MAX_POSITIONS_AHEAD).map(|at| position(&layout, at)).collect::<Result<_, _>>()?;
-            let pieces = cut(&layout, offset, &bytes, chunk);
-            Ok(Chunks { next_positions: then, pieces: stream::iter(pieces).boxed() })
+            let next_positions = std::iter::successors(next(end), |at| next(layout.read_end(*at, most)));
+            let next_positions = next_positions
+                .take(MAX_POSITIONS_AHEAD)
+                .map(|at| position(&layout, at))
+                .collect::<Result<_, _>>()?;
+            let pieces = split(&layout, offset, &bytes, chunk);
+            Ok(Chunks { next_positions, pieces: stream::iter(pieces).boxed() })
         })
     }
 }
 
 /// Bytes from `offset` on as pieces of at most `chunk` bytes; one without bytes at the very end.
-fn cut(layout: &Arc<Layout>, offset: u64, bytes: &Bytes, chunk: usize) -> Vec<Result<Piece, Problem>> {
+fn split(layout: &Arc<Layout>, offset: u64, bytes: &Bytes, chunk: usize) -> Vec<Result<Piece, Problem>> {
     let piece = |from: usize, to: usize| {
         let after = offset + to as u64;
         let end = Totals { bytes: layout.length, rows: Some(layout.rows) };
@@ -180,14 +185,14 @@ fn read_position(position: &Position) -> Result<(String, u64), Problem> {
     Ok((fingerprint.to_owned(), u64::from_be_bytes(offset)))
 }
 
-fn refusal(error: &LayoutError, wanted: &Wanted, held: &SegmentList) -> Problem {
+fn layout_problem(error: &LayoutError, selection: &Selection, list: &SegmentList) -> Problem {
     let unreadable = || Problem::internal(UNREADABLE, "a segment of the range cannot be read");
     match error {
         LayoutError::Inverted { .. } => Problem::invalid(HEIGHTS, "fromBlock is greater than toBlock"),
         LayoutError::NotBoundary { height, below, above } => {
-            // One height may be asked for twice: as a start it is looked at first.
-            let starts = held.segments.iter().any(|segment| segment.height_from == wanted.from);
-            let is_start = *height == wanted.from && !starts;
+            // When both heights are the same, an invalid start is reported first.
+            let starts = list.segments.iter().any(|segment| segment.height_from == selection.from);
+            let is_start = *height == selection.from && !starts;
             let (name, kind) = if is_start { ("fromBlock", "starts") } else { ("toBlock", "ends") };
             let nearest: Vec<String> = [below, above].into_iter().flatten().map(u64::to_string).collect();
             Problem::invalid(BOUNDARY, "height is not on a history segment boundary")
@@ -212,11 +217,11 @@ fn unreadable(error: &HistoryError) -> Problem {
         HistoryError::Gone { .. } | HistoryError::Damaged { .. } => {
             Problem::internal(UNREADABLE, "a segment of the range cannot be read").caused_by(cause)
         }
-        // Another replica, or this one later, may reach it.
-        _ => away(&cause),
+        // The object store may be reachable for another replica, or later.
+        _ => unavailable(&cause),
     }
 }
 
-fn away(cause: &str) -> Problem {
+fn unavailable(cause: &str) -> Problem {
     Problem::new(Code::Unavailable, UNREADABLE, "the history cannot be reached").caused_by(cause.to_owned())
 }

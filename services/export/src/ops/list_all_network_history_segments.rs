@@ -1,4 +1,4 @@
-//! ListAllNetworkHistorySegments: what is held, newest first, from the object store alone.
+//! ListAllNetworkHistorySegments: the stored segments, newest first. Needs the object store, not the database.
 
 use actix::{Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};
@@ -19,7 +19,7 @@ impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
         Ask(_, scope): Ask<ListAllNetworkHistorySegmentsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
-        let Listing { held, failure } = self.listing.borrow().clone();
+        let Listing { segments, failure } = self.listing.borrow().clone();
         scope.run(async move {
             let failed = |cause: &str| {
                 Problem::internal(SEGMENTS, "the segments cannot be listed").caused_by(cause.to_owned())
@@ -27,15 +27,15 @@ impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
             if let Some(failure) = failure {
                 return Err(failed(&failure));
             }
-            let held = held.ok_or_else(|| failed("nothing was listed yet"))?;
-            let segments = held.segments.iter().rev().map(|segment| shown(segment)).collect();
+            let list = segments.ok_or_else(|| failed("nothing was listed yet"))?;
+            let segments = list.segments.iter().rev().map(|segment| to_message(segment)).collect();
             Ok(ListAllNetworkHistorySegmentsReply { segments }.into())
         })
     }
 }
 
-fn shown(segment: &Segment) -> HistorySegment {
-    // Heights of a segment fit: its name is read that way.
+fn to_message(segment: &Segment) -> HistorySegment {
+    // Heights fit: the parser of segment names refuses those above `i64::MAX`.
     let height = |height: u64| i64::try_from(height).unwrap_or(i64::MAX);
     HistorySegment {
         from_height: height(segment.height_from),

@@ -1,4 +1,4 @@
-//! The making of a segment file on a thread of its own: rows come in pieces, a verified file goes out.
+//! Makes a segment file on a blocking thread: takes rows in pieces, returns a verified file.
 
 use std::{
     io::{BufWriter, Write},
@@ -27,18 +27,18 @@ enum Message {
     Finish(Box<Span>),
 }
 
-/// The sender of rows to the thread. Dropped before [`SegmentFile::finish`], no file is made.
+/// The sender of rows to the thread. When it is dropped before [`SegmentFile::finish`], no file is made.
 pub(super) struct SegmentFile(mpsc::Sender<Message>);
 
 /// A verified file that only needs to be published.
-pub(super) struct Made {
+pub(super) struct VerifiedFile {
     pub(super) name: SegmentName,
     pub(super) segment: Segment,
     pub(super) file: NamedTempFile,
 }
 
 impl SegmentFile {
-    pub(super) fn begin(scratch: PathBuf) -> (Self, JoinHandle<Result<Made, SealError>>) {
+    pub(super) fn begin(scratch: PathBuf) -> (Self, JoinHandle<Result<VerifiedFile, SealError>>) {
         let (sender, receiver) = mpsc::channel(MAX_QUEUED);
         (Self(sender), spawn_blocking(move || make(&scratch, receiver)))
     }
@@ -55,13 +55,13 @@ impl SegmentFile {
         self.send(Message::Finish(Box::new(span))).await;
     }
 
-    /// Ignores a thread that has failed: its result has the error.
+    /// Ignores that the thread has failed: its join handle returns the error.
     async fn send(&self, message: Message) {
         let _ = self.0.send(message).await;
     }
 }
 
-fn make(scratch: &Path, mut messages: mpsc::Receiver<Message>) -> Result<Made, SealError> {
+fn make(scratch: &Path, mut messages: mpsc::Receiver<Message>) -> Result<VerifiedFile, SealError> {
     let mut ready: Vec<ReadyMember> = Vec::new();
     let mut current: Option<StagedMember> = None;
     let span = loop {
@@ -90,5 +90,5 @@ fn make(scratch: &Path, mut messages: mpsc::Receiver<Message>) -> Result<Made, S
     out.flush()?;
     drop(out);
     let segment = verify_file(&name, file.path())?;
-    Ok(Made { name, segment, file })
+    Ok(VerifiedFile { name, segment, file })
 }

@@ -33,7 +33,7 @@ pub(super) fn all() -> impl Iterator<Item = (String, String)> {
     history.chain(current)
 }
 
-/// The statement that reads a table's rows of one span, whose times are settings of the transaction.
+/// The statement that reads a table's rows of one span. The span's times are settings of the transaction.
 pub fn history_statement(table: &ExportTable) -> String {
     HISTORY.replace("{table}", table.name).replace("{order_by}", table.order_by)
 }

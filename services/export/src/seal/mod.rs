@@ -1,8 +1,8 @@
 //! Sealing: complete spans of blocks become segments (DATA_MODEL 7), by one writer at a time.
 //!
-//! The holder of the lock in the database lists the store, reads the next span's tables in one snapshot,
-//! makes and verifies the file beside the actors' threads, and publishes it. A crash before that leaves
-//! nothing.
+//! The writer that has the advisory lock of the database lists the store, reads the next span's tables in one
+//! snapshot, makes and verifies the file on a blocking thread, and publishes it. A crash before the publication
+//! leaves no segment.
 
 mod file;
 mod members;
@@ -16,15 +16,15 @@ use mesh_store::{ReadError, Row, SealSession, Store, TimeUs, error::StoreError};
 
 use crate::metrics::Metrics;
 
-/// Key of the lock that the one writer holds ("meshseal").
+/// Key of the advisory lock of the only writer: "meshseal" in ASCII.
 const SEAL_LOCK: i64 = 0x6d65_7368_7365_616c;
 
-/// When segments end and how long they stay.
+/// When segments end and when they are removed.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Segments end at its multiples (H7).
+    /// Segments end at heights that are multiples of this (H7).
     pub interval_blocks: i64,
-    /// How far below the newest end segments stay; 0 = all stay (H9).
+    /// Segments that end at least this many blocks below the newest end are removed; 0 = none is (H9).
     pub retention_blocks: u64,
 }
 
@@ -33,12 +33,12 @@ impl Rules {
     pub const INTERVAL_AT_MOST: i64 = 1_000_000_000;
 }
 
-/// The end of what is sealed.
+/// Up to where blocks are sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// Only spans that are complete by the rules.
     Complete,
-    /// Also what is stored of the running span: before a migration that changes an exportable table (H7).
+    /// Also the stored part of the incomplete span, before a migration that changes an exportable table (H7).
     Newest,
 }
 
@@ -48,16 +48,16 @@ pub enum SealError {
     /// The database.
     #[error("reading what to seal failed")]
     Store(#[from] StoreError),
-    /// A column is not what its statement promises.
+    /// The database is away, or a column does not have the type of its statement.
     #[error("reading what to seal failed")]
     Read(#[from] ReadError),
-    /// The segment store, or the file.
+    /// The segment store failed, or the file could not be made.
     #[error("the segment cannot be made")]
     History(#[from] HistoryError),
     /// The scratch folder.
     #[error("the scratch folder cannot be used")]
     Scratch(#[from] std::io::Error),
-    /// What is stored cannot be sealed.
+    /// The stored rows cannot be sealed.
     #[error("{0}")]
     Unfit(String),
 }
@@ -74,20 +74,20 @@ pub enum Sealed {
 /// Seals the history of one database into one segment store. Cloning shares nothing but the configuration.
 #[derive(Clone)]
 pub struct Sealing {
-    /// Where the primary is.
+    /// URL of the primary database.
     pub database_url: String,
-    /// Where segments go.
+    /// The store that segments are published to.
     pub segments: SegmentStore,
-    /// When they end.
+    /// When segments end and when they are removed.
     pub rules: Rules,
-    /// Folder for files under way.
+    /// Folder for files that are being made.
     pub scratch: PathBuf,
     /// Metrics of the workload.
     pub metrics: Metrics,
 }
 
 /// The next span as read from the database.
-struct Next {
+struct NextSpan {
     span: Option<(i64, i64, TimeUs, TimeUs)>,
     is_complete: bool,
     chain_id: Option<String>,
@@ -95,7 +95,7 @@ struct Next {
 
 const NEXT_SPAN: &str = include_str!("../../sql/next_span.sql");
 
-impl Next {
+impl NextSpan {
     fn read(row: &Row) -> Result<Self, ReadError> {
         let from: Option<i64> = row.try_get("height_from")?;
         let to: Option<i64> = row.try_get("height_to")?;
@@ -114,28 +114,29 @@ impl Sealing {
     ///
     /// # Errors
     /// See [`ReadError`].
-    pub async fn is_due(&self, store: &Store, held: &SegmentList) -> Result<bool, ReadError> {
-        let last = newest_end(held);
+    pub async fn is_due(&self, store: &Store, list: &SegmentList) -> Result<bool, ReadError> {
+        let last = newest_end(list);
         let row = store.point(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &false]).await?;
-        if Next::read(&row)?.is_complete {
+        if NextSpan::read(&row)?.is_complete {
             return Ok(true);
         }
         let row = store.point(include_str!("../../sql/upgrade_flag.sql"), &[&last]).await?;
         Ok(row.try_get("is_due")? || row.try_get("is_over")?)
     }
 
-    /// Seals every span that is complete, keeps the upgrade flag (4.11) and removes what is too old.
+    /// Seals every span that is complete, updates the upgrade flag (4.11) and removes segments below the
+    /// retention.
     ///
     /// # Errors
-    /// See [`SealError`]. What was published before stays.
+    /// See [`SealError`]. Segments published before the failure stay.
     pub async fn run(&self, until: Until) -> Result<Sealed, SealError> {
         self.run_telling(until, &mut |_| {}).await
     }
 
-    /// The same; calls `published` with each segment as soon as it is published.
+    /// Like [`Sealing::run`]; calls `published` with each segment as soon as it is published.
     ///
     /// # Errors
-    /// See [`SealError`]. What was published before stays.
+    /// See [`SealError`]. Segments published before the failure stay.
     pub async fn run_telling(
         &self,
         until: Until,
@@ -147,13 +148,13 @@ impl Sealing {
         }
         let mut sealed = Vec::new();
         loop {
-            // Listed under the lock, so that segments of another writer count.
-            let held = self.segments.list().await?;
-            let Some(name) = self.seal_next(&mut session, &held, until, published).await? else {
-                let last = newest_end(&held);
+            // Listed under the lock, so that the list contains the segments of other writers.
+            let list = self.segments.list().await?;
+            let Some(name) = self.seal_next(&mut session, &list, until, published).await? else {
+                let last = newest_end(&list);
                 session.execute(include_str!("../../sql/clear_upgrade_flag.sql"), &[]).await?;
                 session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
-                self.remove_old(&held).await?;
+                self.remove_old(&list).await?;
                 return Ok(Sealed::Here(sealed));
             };
             sealed.push(name);
@@ -163,22 +164,22 @@ impl Sealing {
     async fn seal_next(
         &self,
         session: &mut SealSession,
-        held: &SegmentList,
+        list: &SegmentList,
         until: Until,
         published: &mut (dyn FnMut(&Segment) + Send),
     ) -> Result<Option<SegmentName>, SealError> {
         let started = Instant::now();
-        let last = newest_end(held);
+        let last = newest_end(list);
         let snapshot = session.snapshot().await?;
         let closes = until == Until::Newest;
         let row = snapshot.one(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &closes]).await?;
-        let Next { span: Some(span), is_complete: true, chain_id } = Next::read(&row)? else {
+        let NextSpan { span: Some(span), is_complete: true, chain_id } = NextSpan::read(&row)? else {
             return Ok(None);
         };
         let chain_id = chain_id.filter(|id| !id.is_empty());
         let chain_id = chain_id.ok_or_else(|| SealError::Unfit("the database names no chain".to_owned()))?;
         let version = snapshot.schema().await?.exportable;
-        let span = describe(span, chain_id, version, held)?;
+        let span = describe(span, chain_id, version, list)?;
 
         let (mut file, making) = SegmentFile::begin(self.scratch.clone());
         for (member, statement) in members::all() {
@@ -190,33 +191,33 @@ impl Sealing {
         }
         drop(snapshot);
         file.finish(span).await;
-        let made =
+        let verified =
             making.await.map_err(|error| SealError::Unfit(format!("the maker of the file: {error}")))??;
-        match self.segments.publish(&made.name, made.file.path()).await {
+        match self.segments.publish(&verified.name, verified.file.path()).await {
             Ok(()) => {}
             // Another writer has published the same rows; the next listing has it.
-            Err(HistoryError::Exists { .. }) => return Ok(Some(made.name)),
+            Err(HistoryError::Exists { .. }) => return Ok(Some(verified.name)),
             Err(error) => return Err(error.into()),
         }
         self.metrics.sealed(started.elapsed());
         let (segment, rows) =
-            (&made.segment, made.segment.members.iter().map(|member| member.rows).sum::<u64>());
+            (&verified.segment, verified.segment.members.iter().map(|member| member.rows).sum::<u64>());
         tracing::info!(
-            segment = %made.name, id = %segment.id, rows, bytes = segment.length,
+            segment = %verified.name, id = %segment.id, rows, bytes = segment.length,
             seconds = started.elapsed().as_secs_f64(), "sealed"
         );
         published(segment);
-        Ok(Some(made.name))
+        Ok(Some(verified.name))
     }
 
     /// Removes segments that lie wholly more than the retention below the newest end (H9), oldest first.
-    async fn remove_old(&self, held: &SegmentList) -> Result<(), SealError> {
-        let Some(newest) = held.segments.last() else { return Ok(()) };
+    async fn remove_old(&self, list: &SegmentList) -> Result<(), SealError> {
+        let Some(newest) = list.segments.last() else { return Ok(()) };
         if self.rules.retention_blocks == 0 {
             return Ok(());
         }
-        let kept_from = newest.height_to.saturating_sub(self.rules.retention_blocks);
-        for segment in held.segments.iter().filter(|segment| segment.height_to <= kept_from) {
+        let retained_from = newest.height_to.saturating_sub(self.rules.retention_blocks);
+        for segment in list.segments.iter().filter(|segment| segment.height_to <= retained_from) {
             tracing::info!(segment = %segment.name, "removed, as the retention says");
             self.segments.delete(&segment.name).await?;
         }
@@ -224,11 +225,11 @@ impl Sealing {
     }
 }
 
-/// The newest height that a segment, readable or not, holds; -1 without one.
-fn newest_end(held: &SegmentList) -> i64 {
-    let readable = held.segments.iter().map(|segment| &segment.name);
+/// The last height of the newest segment, readable or not; -1 when there is none.
+fn newest_end(list: &SegmentList) -> i64 {
+    let readable = list.segments.iter().map(|segment| &segment.name);
     let newest =
-        readable.chain(held.unreadable.iter().map(|other| &other.name)).map(|name| name.height_to).max();
+        readable.chain(list.unreadable.iter().map(|other| &other.name)).map(|name| name.height_to).max();
     newest.and_then(|height| i64::try_from(height).ok()).unwrap_or(-1)
 }
 
@@ -236,22 +237,22 @@ fn describe(
     (from, to, time_from, time_to): (i64, i64, TimeUs, TimeUs),
     chain_id: String,
     version: i32,
-    held: &SegmentList,
+    list: &SegmentList,
 ) -> Result<Span, SealError> {
     let unfit = |what: String| SealError::Unfit(what);
     let height = |height: i64| u64::try_from(height).map_err(|_| unfit(format!("there is a block {height}")));
     let time =
         |time: TimeUs| u64::try_from(time.ns()).map_err(|_| unfit("a block is older than 1970".to_owned()));
     let (from, to) = (height(from)?, height(to)?);
-    if let Some(other) = held.segments.iter().find(|segment| segment.chain_id != chain_id) {
+    if let Some(other) = list.segments.iter().find(|segment| segment.chain_id != chain_id) {
         return Err(unfit(format!("{} is of another chain than the database's {chain_id}", other.name)));
     }
     let before = |name: &SegmentName| name.height_to.checked_add(1) == Some(from);
-    if let Some(broken) = held.unreadable.iter().find(|unreadable| before(&unreadable.name)) {
+    if let Some(broken) = list.unreadable.iter().find(|unreadable| before(&unreadable.name)) {
         return Err(unfit(format!("{}, which comes before, cannot be read", broken.name)));
     }
     let previous: Option<&Segment> =
-        held.segments.iter().find(|segment| before(&segment.name)).map(std::ops::Deref::deref);
+        list.segments.iter().find(|segment| before(&segment.name)).map(std::ops::Deref::deref);
     Ok(Span {
         chain_id,
         database_version: u32::try_from(version).unwrap_or(0).max(1),

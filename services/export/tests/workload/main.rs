@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
+mod fixture;
 mod process;
 mod pulling;
 mod sealing;
 mod spans;
-mod stage;

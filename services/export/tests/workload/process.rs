@@ -1,4 +1,5 @@
-//! The workload as a process on a real bus: it seals as blocks come, and goes on without its database.
+//! The workload as a process on a real bus: it seals as blocks arrive, and serves the history without its
+//! database.
 
 use std::time::{Duration, Instant};
 
@@ -7,24 +8,24 @@ use mesh_bus::{AskOptions, Bus, Encoding, PullOptions, permissions::EDGE};
 use mesh_testbed::{Service, nats};
 use proto_msgs::v2::{ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest, Table};
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 const SOON: Duration = Duration::from_secs(10);
 
-async fn start(stage: &Stage) -> Service {
+async fn start(fixture: &Fixture) -> Service {
     Service::configure("export")
         .program(env!("CARGO_BIN_EXE_export"))
-        .database(&stage.database)
-        .env("MESH_BUS_PREFIX", stage.database.name())
-        .env("MESH_HISTORY_URL", stage.folder.path().to_str().unwrap())
+        .database(&fixture.database)
+        .env("MESH_BUS_PREFIX", fixture.database.name())
+        .env("MESH_HISTORY_URL", fixture.folder.path().to_str().unwrap())
         .env("MESH_HISTORY_INTERVAL_BLOCKS", "10")
         .env("MESH_HISTORY_REFRESH_MS", "60000")
         .start()
         .await
 }
 
-async fn connect(stage: &Stage) -> Bus {
-    let bus = Bus::connect(nats().await.config(EDGE, stage.database.name())).await.unwrap();
+async fn connect(fixture: &Fixture) -> Bus {
+    let bus = Bus::connect(nats().await.config(EDGE, fixture.database.name())).await.unwrap();
     bus.until_connected().await;
     bus
 }
@@ -46,8 +47,8 @@ async fn await_ends(bus: &Bus, ends: &[i64]) {
 /// Waits until a replica has listed a segment that ends here.
 async fn await_height(replica: &Service, height: u64) {
     let deadline = Instant::now() + SOON;
-    let wanted = format!("mesh_history_height {height}");
-    while !replica.admin("/metrics").await.text().lines().any(|line| line == wanted) {
+    let expected = format!("mesh_history_height {height}");
+    while !replica.admin("/metrics").await.text().lines().any(|line| line == expected) {
         assert!(Instant::now() < deadline, "it knows of no segment that ends at {height}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -77,12 +78,12 @@ async fn download(bus: &Bus, to: i64) -> Vec<u8> {
 
 #[actix::test]
 async fn segments_are_sealed_as_blocks_come_and_stay_when_the_database_goes() {
-    let stage = Stage::blocks(25).await;
-    let (one, two, bus) = tokio::join!(start(&stage), start(&stage), connect(&stage));
+    let fixture = Fixture::blocks(25).await;
+    let (one, two, bus) = tokio::join!(start(&fixture), start(&fixture), connect(&fixture));
     await_ends(&bus, &[20, 10]).await;
     let before = download(&bus, 20).await;
-    stage.write_blocks(26..=30).await;
-    // Both replicas know of it although they list only once a minute: they are told.
+    fixture.write_blocks(26..=30).await;
+    // Both replicas list only once a minute, but refresh when a sealer announces a segment.
     for replica in [&one, &two] {
         await_height(replica, 30).await;
     }
@@ -94,9 +95,9 @@ async fn segments_are_sealed_as_blocks_come_and_stay_when_the_database_goes() {
     let (admin, connection) =
         tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    let drop_database = format!("DROP DATABASE \"{}\" WITH (FORCE)", stage.database.name());
+    let drop_database = format!("DROP DATABASE \"{}\" WITH (FORCE)", fixture.database.name());
     admin.batch_execute(&drop_database).await.unwrap();
-    let late = start(&stage).await;
+    let late = start(&fixture).await;
     two.kill().await;
     await_ends(&bus, &[30, 20, 10]).await;
     assert!(download(&bus, 20).await == before, "another replica, without a database, gives the same bytes");

@@ -1,5 +1,5 @@
 //! Opening and pulling: the history from segments, the ledger from the database, by any replica from any
-//! place.
+//! position.
 
 use std::io::Read;
 
@@ -12,7 +12,7 @@ use proto_msgs::v2::{
     Table,
 };
 
-use crate::stage::{Stage, Whole, Worker, copied};
+use crate::fixture::{Fixture, Whole, Worker, copied};
 
 const WINDOW: PullBudget = PullBudget { chunks: 8, bytes: 4 << 20 };
 
@@ -31,11 +31,11 @@ fn inflated(zip: &[u8]) -> Vec<u8> {
 
 #[actix::test]
 async fn an_export_is_the_tables_rows_once_under_one_header() {
-    let stage = Stage::demo(200).await;
-    let sealing = stage.sealing(50);
+    let fixture = Fixture::demo(200).await;
+    let sealing = fixture.sealing(50);
     sealing.run(Until::Complete).await.unwrap();
-    let worker = stage.export(&sealing.segments).await;
-    let client = stage.database.connect().await;
+    let worker = fixture.export(&sealing.segments).await;
+    let client = fixture.database.connect().await;
     for (table, name, key) in [
         (Table::Trades, "trades", "synthetic_time"),
         (Table::Orders, "orders", "block_time, seq_num"),
@@ -61,12 +61,12 @@ async fn an_export_is_the_tables_rows_once_under_one_header() {
 }
 
 #[actix::test]
-async fn any_replica_gives_the_same_bytes_from_any_place_also_without_the_database() {
-    let stage = Stage::demo(150).await;
-    let sealing = stage.sealing(50);
+async fn any_replica_gives_the_same_bytes_from_any_position_also_without_the_database() {
+    let fixture = Fixture::demo(150).await;
+    let sealing = fixture.sealing(50);
     sealing.run(Until::Complete).await.unwrap();
-    let (one, other) = (stage.export(&sealing.segments).await, stage.export(&sealing.segments).await);
-    let drop_database = format!("DROP DATABASE \"{}\" WITH (FORCE)", stage.database.name());
+    let (one, other) = (fixture.export(&sealing.segments).await, fixture.export(&sealing.segments).await);
+    let drop_database = format!("DROP DATABASE \"{}\" WITH (FORCE)", fixture.database.name());
     let (admin, connection) =
         tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -102,11 +102,11 @@ async fn any_replica_gives_the_same_bytes_from_any_place_also_without_the_databa
 
 #[actix::test]
 async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_nearby() {
-    let stage = Stage::blocks(30).await;
-    stage.write_blocks(41..=50).await;
-    let sealing = stage.sealing(10);
+    let fixture = Fixture::blocks(30).await;
+    fixture.write_blocks(41..=50).await;
+    let sealing = fixture.sealing(10);
     sealing.run(Until::Complete).await.unwrap();
-    let worker = stage.export(&sealing.segments).await;
+    let worker = fixture.export(&sealing.segments).await;
     let blocks = |from, to| history(Table::Blocks, from, to);
     let absent = |from_block, to_block| ExportNetworkHistoryRequest { from_block, to_block, table: 2 };
     for (request, code, number, inner) in [
@@ -125,11 +125,11 @@ async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_near
         (blocks(60, 70), Code::NotFound, 240_013, "missing blocks 60-70"),
     ] {
         let problem = worker.open(&request, 0).await.unwrap_err();
-        let seen = (problem.code, problem.number(), problem.details[0].inner.as_str());
-        assert_eq!(seen, (code, number, inner), "{request:?}");
+        let actual = (problem.code, problem.number(), problem.details[0].inner.as_str());
+        assert_eq!(actual, (code, number, inner), "{request:?}");
     }
     // Nothing was stored from 31 to 40, and the segment 41-50 begins there.
-    let held = worker.catalogue.send(Refresh).await.unwrap().held.unwrap();
+    let held = worker.catalogue.send(Refresh).await.unwrap().segments.unwrap();
     let spans: Vec<_> =
         held.segments.iter().map(|segment| (segment.height_from, segment.height_to)).collect();
     assert_eq!(spans, [(1, 10), (11, 20), (21, 30), (41, 50)]);
@@ -139,18 +139,18 @@ async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_near
 
 #[actix::test]
 async fn a_damaged_or_vanished_segment_is_never_served() {
-    let stage = Stage::demo(60).await;
-    let sealing = stage.sealing(20);
+    let fixture = Fixture::demo(60).await;
+    let sealing = fixture.sealing(20);
     sealing.run(Until::Complete).await.unwrap();
-    let worker = stage.export(&sealing.segments).await;
+    let worker = fixture.export(&sealing.segments).await;
     let request = history(Table::MarketData, 1, 60);
     let opened = worker.open(&request, 0).await.unwrap();
     let first = Position::new(opened.first).unwrap();
-    let held = worker.catalogue.send(Refresh).await.unwrap().held.unwrap();
-    // Of 1-20, 21-38 with an upgrade's block, 39-40 and 41-60.
+    let held = worker.catalogue.send(Refresh).await.unwrap().segments.unwrap();
+    // The segments are 1-20, 21-38 (ended by an upgrade), 39-40 and 41-60.
     let (damaged, vanished) = (held.segments[1].clone(), held.segments[3].clone());
     let path = |name: &mesh_history::SegmentName| {
-        let root = std::fs::read_dir(stage.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let root = std::fs::read_dir(fixture.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         root.map(|root| root.join("segments").join(name.to_string())).find(|path| path.exists()).unwrap()
     };
     let rows = &damaged.history("market_data").unwrap().index.rows;
@@ -171,7 +171,7 @@ async fn a_damaged_or_vanished_segment_is_never_served() {
     assert_eq!(problem.details[0].inner, held.segments[0].name.to_string());
 }
 
-/// The whole ledger of a party and an asset, computed by one statement of PostgreSQL.
+/// The statement that computes the whole ledger of a party and an asset in PostgreSQL.
 fn own_ledger(party: &str, asset: &str, start: i64, end: i64) -> String {
     let us = |ns: i64| (ns + 999) / 1000;
     let lower = if start == 0 { "true".to_owned() } else { format!("us >= {}", us(start)) };
@@ -212,11 +212,11 @@ fn ledger(party: &str, asset: &str, start: i64, end: i64) -> ExportLedgerEntries
 
 #[actix::test]
 async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
-    let stage = Stage::demo(80).await;
-    let client = stage.database.connect().await;
+    let fixture = Fixture::demo(80).await;
+    let client = fixture.database.connect().await;
     let (one, other) = {
-        let segments = stage.sealing(100).segments;
-        (stage.export(&segments).await, stage.export(&segments).await)
+        let segments = fixture.sealing(100).segments;
+        (fixture.export(&segments).await, fixture.export(&segments).await)
     };
     let pairs = "SELECT DISTINCT party_id, asset_id FROM accounts WHERE party_id IS NOT NULL ORDER BY 1, 2";
     let pairs: Vec<(String, String)> =
@@ -235,22 +235,20 @@ async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
             let budgets = if *start == 0 && *end == 0 { &budgets[1..2] } else { &budgets[..] };
             let whole = Worker::whole(&[&one, &other], &request, 0, budgets).await;
             assert!(whole.bytes == expected, "{request:?}");
-            let by_one = Worker::whole(&[&one], &request, 0, &budgets[..1]).await;
-            assert!(by_one.bytes == expected, "{request:?}, of one replica");
+            let from_one = Worker::whole(&[&one], &request, 0, &budgets[..1]).await;
+            assert!(from_one.bytes == expected, "{request:?}, of one replica");
             assert_eq!(whole.totals.bytes, expected.len() as u64);
             rows += whole.totals.rows.unwrap();
         }
     }
     assert!(rows > 1000, "{rows} rows are too few to try");
-    let nobody = Worker::whole(&[&one], &ledger(&"ab".repeat(32), "VOTE", 0, 0), 0, &[WINDOW]).await;
-    assert_eq!((nobody.bytes.len() as u64, nobody.totals.rows), (nobody.totals.bytes, Some(0)));
-    assert!(
-        nobody.bytes.starts_with(b"block_time,quantity,effect,") && nobody.bytes.ends_with(b"_balance\n")
-    );
+    let empty = Worker::whole(&[&one], &ledger(&"ab".repeat(32), "VOTE", 0, 0), 0, &[WINDOW]).await;
+    assert_eq!((empty.bytes.len() as u64, empty.totals.rows), (empty.totals.bytes, Some(0)));
+    assert!(empty.bytes.starts_with(b"block_time,quantity,effect,") && empty.bytes.ends_with(b"_balance\n"));
 }
 
-/// Two accounts of `p` and one of `q`; entries of all shapes.
-const TRAPS: &str = "
+/// Three accounts of `p` (one of another asset) and one of `q`; entries with unusual values.
+const UNUSUAL_ENTRIES: &str = "
     INSERT INTO accounts VALUES ('a', 'p', 'X', '', 4, 'ab', '2024-01-01'), ('b', 'p', 'X', 'm', 3, 'ab', '2024-01-01'),
         ('c', 'q', 'X', NULL, 99, 'ab', '2024-01-01'), ('d', 'p', 'Y', '', 4, 'ab', '2024-01-01');
     INSERT INTO ledger VALUES
@@ -262,9 +260,9 @@ const TRAPS: &str = "
 
 #[actix::test]
 async fn the_shapes_of_entries_and_the_edges_of_ranges_are_exact() {
-    let stage = Stage::blocks(3).await;
-    stage.database.connect().await.batch_execute(TRAPS).await.unwrap();
-    let worker = stage.export(&stage.sealing(100).segments).await;
+    let fixture = Fixture::blocks(3).await;
+    fixture.database.connect().await.batch_execute(UNUSUAL_ENTRIES).await.unwrap();
+    let worker = fixture.export(&fixture.sealing(100).segments).await;
     let at = 1_704_067_201_500_000_000;
     let text = async |start, end, budget| {
         let whole = Worker::whole(&[&worker], &ledger("p", "X", start, end), 0, &[budget]).await;
@@ -293,33 +291,34 @@ async fn the_shapes_of_entries_and_the_edges_of_ranges_are_exact() {
     assert_eq!((opened.info.file_name.as_str(), opened.from_byte), (name, 0));
 }
 
-/// A store with these rows, a replica before it, and what it gives of `p`.
-async fn before(rows: &[&str]) -> (Stage, Worker, Whole) {
-    let stage = Stage::blocks(3).await;
-    let client = stage.database.connect().await;
+/// A database with these rows, a replica that reads it, and the whole ledger of `p`.
+async fn worker_over(rows: &[&str]) -> (Fixture, Worker, Whole) {
+    let fixture = Fixture::blocks(3).await;
+    let client = fixture.database.connect().await;
     for rows in rows {
         client.batch_execute(rows).await.unwrap();
     }
-    let worker = stage.export(&stage.sealing(100).segments).await;
+    let worker = fixture.export(&fixture.sealing(100).segments).await;
     let whole = Worker::whole(&[&worker], &ledger("p", "X", 0, 0), 0, &[WINDOW]).await;
-    (stage, worker, whole)
+    (fixture, worker, whole)
 }
 
-/// Pulls the beginning of the ledger of `p`, and gives it with the position behind it; then nobody has a
-/// ledger any more.
-async fn begun(stage: &Stage, worker: &Worker, budget: PullBudget) -> (Vec<u8>, Position) {
+/// Pulls the beginning of the ledger of `p` and returns it with the position after it; then deletes all
+/// ledger entries.
+async fn begin_and_truncate(fixture: &Fixture, worker: &Worker, budget: PullBudget) -> (Vec<u8>, Position) {
     let request = ledger("p", "X", 0, 0);
     let first = Position::new(worker.open(&request, 0).await.unwrap().first).unwrap();
     let (head, after, end) = worker.pull(&request, &first, budget).await.unwrap();
     assert_eq!(end, None);
-    stage.database.connect().await.batch_execute("TRUNCATE ledger").await.unwrap();
+    fixture.database.connect().await.batch_execute("TRUNCATE ledger").await.unwrap();
     (head, after)
 }
 
 #[actix::test]
-async fn a_pull_begins_with_what_was_read_behind_the_one_before_it() {
-    let (stage, worker, whole) = before(&[TRAPS]).await;
-    let (mut bytes, after) = begun(&stage, &worker, PullBudget { chunks: 1, bytes: 300 }).await;
+async fn a_pull_continues_the_cached_walk_of_the_pull_before_it() {
+    let (fixture, worker, whole) = worker_over(&[UNUSUAL_ENTRIES]).await;
+    let (mut bytes, after) =
+        begin_and_truncate(&fixture, &worker, PullBudget { chunks: 1, bytes: 300 }).await;
     let request = ledger("p", "X", 0, 0);
     let (rest, _, end) = worker.pull(&request, &after, WINDOW).await.unwrap();
     bytes.extend(rest);
@@ -328,18 +327,18 @@ async fn a_pull_begins_with_what_was_read_behind_the_one_before_it() {
     assert!(again.is_empty(), "begun anew, it finds nothing");
 }
 
-/// Entries of `p` with more accounts than a walk that is kept may know.
-const CROWD: &str = "
+/// Entries of `p` with more accounts than a cached walk may have looked up.
+const MANY_ACCOUNTS: &str = "
     INSERT INTO accounts SELECT 'x' || n, 'q' || n, 'X', '', 4, 'ab', '2024-01-01' FROM generate_series(1, 17000) AS n;
     INSERT INTO ledger SELECT time, 'a', 'x' || n, 5, 'ab', time, '2024-01-01', 1, 2, NULL FROM (
         SELECT n, timestamptz '2023-12-01' + n * interval '1 second' AS time FROM generate_series(1, 17000) AS n
     ) AS numbers";
 
 #[actix::test]
-async fn a_walk_that_has_met_a_crowd_begins_anew() {
-    let (stage, worker, whole) = before(&[TRAPS, CROWD]).await;
+async fn a_walk_with_too_many_accounts_is_not_cached() {
+    let (fixture, worker, whole) = worker_over(&[UNUSUAL_ENTRIES, MANY_ACCOUNTS]).await;
     let most = u32::try_from(whole.bytes.len()).unwrap() - 50;
-    let (head, after) = begun(&stage, &worker, PullBudget { chunks: 4, bytes: most }).await;
+    let (head, after) = begin_and_truncate(&fixture, &worker, PullBudget { chunks: 4, bytes: most }).await;
     assert!(whole.bytes.starts_with(&head));
     let (rest, ..) = worker.pull(&ledger("p", "X", 0, 0), &after, WINDOW).await.unwrap();
     assert!(rest.is_empty(), "what it knew has gone");
@@ -347,10 +346,10 @@ async fn a_walk_that_has_met_a_crowd_begins_anew() {
 
 #[actix::test]
 async fn an_export_stays_what_it_was_at_its_opening_and_a_database_behind_it_refuses() {
-    let stage = Stage::blocks(3).await;
-    let client = stage.database.connect().await;
-    client.batch_execute(TRAPS).await.unwrap();
-    let worker = stage.export(&stage.sealing(100).segments).await;
+    let fixture = Fixture::blocks(3).await;
+    let client = fixture.database.connect().await;
+    client.batch_execute(UNUSUAL_ENTRIES).await.unwrap();
+    let worker = fixture.export(&fixture.sealing(100).segments).await;
     let request = ledger("p", "X", 0, 0);
     let first = Position::new(worker.open(&request, 0).await.unwrap().first).unwrap();
     let before = worker.pull(&request, &first, WINDOW).await.unwrap();
@@ -361,7 +360,7 @@ async fn an_export_stays_what_it_was_at_its_opening_and_a_database_behind_it_ref
     assert_eq!(worker.pull(&request, &first, WINDOW).await.unwrap().0, before.0);
     let newest = Position::new(worker.open(&request, 0).await.unwrap().first).unwrap();
     assert!(worker.pull(&request, &newest, WINDOW).await.unwrap().0.len() > before.0.len());
-    let behind = Stage::blocks(3).await;
+    let behind = Fixture::blocks(3).await;
     let behind = behind.export(&behind.sealing(100).segments).await;
     let problem = behind.pull(&request, &newest, WINDOW).await.unwrap_err();
     assert_eq!(problem.code, Code::Unavailable, "somebody else may have it");

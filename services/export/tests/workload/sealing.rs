@@ -1,12 +1,11 @@
-//! Sealing on a real database: what a segment holds, and that each is made once.
+//! Sealing on a real database: the content of segments, and that each is made once.
 
 use mesh_export::{Rules, Sealed, Until};
 use mesh_history::{Digest, SegmentName};
 
-use crate::stage::{Stage, copied, sealed_names, spans};
+use crate::fixture::{Fixture, copied, sealed_names, spans};
 
-/// What PostgreSQL's own COPY says of each member of a segment, in an order and with bounds written down here
-/// anew.
+/// The statement that copies the rows of a member, with order and bounds written independently of the product.
 fn own_copy(member: &str, from: u64, to: u64) -> String {
     let time = |height: u64| format!("(SELECT block_time FROM blocks WHERE height = {height})");
     let (first, last) = (time(from), time(to));
@@ -44,10 +43,10 @@ fn own_copy(member: &str, from: u64, to: u64) -> String {
 
 #[actix::test]
 async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
-    let stage = Stage::demo(130).await;
-    let client = stage.database.connect().await;
-    // Later blocks must not be seen in the state of earlier segments. An upgrade is approved in block 80.
-    let sealing = stage.sealing(50);
+    let fixture = Fixture::demo(130).await;
+    let client = fixture.database.connect().await;
+    // The state of a segment must not contain later blocks. An upgrade is approved in block 80.
+    let sealing = fixture.sealing(50);
     let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
     assert_eq!(sealed, spans(&[(1, 50), (51, 80), (81, 100)]));
     let held = sealing.segments.list().await.unwrap();
@@ -76,8 +75,8 @@ async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
 
 #[actix::test]
 async fn values_that_csv_trips_over_are_sealed_as_postgresql_prints_them() {
-    let stage = Stage::blocks(10).await;
-    let client = stage.database.connect().await;
+    let fixture = Fixture::blocks(10).await;
+    let client = fixture.database.connect().await;
     let order = "INSERT INTO orders (id, market_id, party_id, side, price, size, remaining, time_in_force, type, status,
             reference, version, batch_id, created_at, tx_hash, block_time, seq_num)
         SELECT 'é' || seq, '', 'p', 1, -5, 1, 1, 1, 1, 1, reference, 1, 1, '1999-12-31 23:59:59.5+14', 'ab',
@@ -85,7 +84,7 @@ async fn values_that_csv_trips_over_are_sealed_as_postgresql_prints_them() {
         FROM (VALUES (1, NULL), (2, ''), (3, 'NULL'), (4, E'a\\r\\nb'), (5, '\"'), (6, ',\",\"\"'), (7, '\\.'),
             (8, repeat('x,', 40000)), (9, repeat(md5('a') || E'\\n', 520000)), (10, E'\\n')) AS traps (seq, reference)";
     client.batch_execute(order).await.unwrap();
-    let sealing = stage.sealing(10);
+    let sealing = fixture.sealing(10);
     sealing.run(Until::Complete).await.unwrap();
     let held = sealing.segments.list().await.unwrap();
     let orders = held.segments[0].history("orders").unwrap();
@@ -97,11 +96,11 @@ async fn values_that_csv_trips_over_are_sealed_as_postgresql_prints_them() {
 
 #[actix::test]
 async fn the_same_rows_give_the_same_ids_wherever_and_whenever_they_are_sealed() {
-    let stage = Stage::demo(120).await;
-    let (one, other) = (stage.sealing(50), stage.sealing(50));
+    let fixture = Fixture::demo(120).await;
+    let (one, other) = (fixture.sealing(50), fixture.sealing(50));
     one.run(Until::Complete).await.unwrap();
     let later = "INSERT INTO blocks VALUES (now(), 121, 'ff')";
-    stage.database.connect().await.batch_execute(later).await.unwrap();
+    fixture.database.connect().await.batch_execute(later).await.unwrap();
     other.run(Until::Complete).await.unwrap();
     let ids = async |sealing: &mesh_export::Sealing| {
         let held = sealing.segments.list().await.unwrap();
@@ -113,8 +112,8 @@ async fn the_same_rows_give_the_same_ids_wherever_and_whenever_they_are_sealed()
 
 #[actix::test]
 async fn several_sealers_at_once_make_each_segment_once() {
-    let stage = Stage::blocks(200).await;
-    let sealing = stage.sealing(20);
+    let fixture = Fixture::blocks(200).await;
+    let sealing = fixture.sealing(20);
     let runs = futures_util::future::join_all((0..4).map(|_| sealing.run(Until::Complete))).await;
     let mut made = Vec::new();
     let mut elsewhere = 0;
@@ -132,8 +131,8 @@ async fn several_sealers_at_once_make_each_segment_once() {
 
 #[actix::test]
 async fn an_approved_upgrade_ends_a_segment_with_its_own_block_and_sets_the_flag_until_the_next() {
-    let stage = Stage::blocks(70).await;
-    let client = stage.database.connect().await;
+    let fixture = Fixture::blocks(70).await;
+    let client = fixture.database.connect().await;
     let propose = |height: u64, tag: &str, status: &str, at: u64| {
         format!(
             "INSERT INTO protocol_upgrade_proposals VALUES ({height}, '{tag}', '{{}}',
@@ -155,8 +154,8 @@ async fn an_approved_upgrade_ends_a_segment_with_its_own_block_and_sets_the_flag
     ] {
         client.batch_execute(&sql).await.unwrap();
     }
-    let sealing = stage.sealing(100);
-    assert!(is_due(&stage, &sealing).await);
+    let sealing = fixture.sealing(100);
+    assert!(is_due(&fixture, &sealing).await);
     let names = sealed_names(sealing.run(Until::Complete).await.unwrap());
     let expected = spans(&[(1, 20), (21, 30), (31, 31), (32, 70)]);
     assert_eq!(names, expected, "v2 was never approved, v3 after its block, v4 no more at its block");
@@ -166,37 +165,38 @@ async fn an_approved_upgrade_ends_a_segment_with_its_own_block_and_sets_the_flag
         (row.get::<_, bool>(0), row.get::<_, Option<i64>>(1))
     };
     assert_eq!(flag().await, (true, Some(70)));
-    assert!(!is_due(&stage, &sealing).await);
-    stage.write_blocks(71..=71).await;
-    assert!(is_due(&stage, &sealing).await, "the flag is to be cleared");
+    assert!(!is_due(&fixture, &sealing).await);
+    fixture.write_blocks(71..=71).await;
+    assert!(is_due(&fixture, &sealing).await, "the flag is to be cleared");
     assert_eq!(sealing.run(Until::Complete).await.unwrap(), Sealed::Here(Vec::new()));
     assert!(!flag().await.0);
-    assert!(!is_due(&stage, &sealing).await);
+    assert!(!is_due(&fixture, &sealing).await);
 }
 
-async fn is_due(stage: &Stage, sealing: &mesh_export::Sealing) -> bool {
-    let store = stage.store();
+async fn is_due(fixture: &Fixture, sealing: &mesh_export::Sealing) -> bool {
+    let store = fixture.store();
     store.until_ready().await;
     sealing.is_due(&store, &sealing.segments.list().await.unwrap()).await.unwrap()
 }
 
 #[actix::test]
 async fn what_is_older_than_the_retention_is_removed() {
-    let stage = Stage::blocks(100).await;
-    let mut sealing = stage.sealing(10);
+    let fixture = Fixture::blocks(100).await;
+    let mut sealing = fixture.sealing(10);
     sealing.rules = Rules { retention_blocks: 35, ..sealing.rules };
     sealing.run(Until::Complete).await.unwrap();
     let held = sealing.segments.list().await.unwrap();
-    let kept: Vec<_> = held.segments.iter().map(|segment| (segment.height_from, segment.height_to)).collect();
-    assert_eq!(kept, spans(&[(61, 70), (71, 80), (81, 90), (91, 100)]));
+    let retained: Vec<_> =
+        held.segments.iter().map(|segment| (segment.height_from, segment.height_to)).collect();
+    assert_eq!(retained, spans(&[(61, 70), (71, 80), (81, 90), (91, 100)]));
 }
 
 #[actix::test]
 async fn a_history_that_begins_late_or_has_a_gap_is_sealed_around_it() {
-    let stage = Stage::blocks(0).await;
-    stage.write_blocks(5..=12).await;
-    stage.write_blocks(25..=30).await;
-    let sealing = stage.sealing(10);
+    let fixture = Fixture::blocks(0).await;
+    fixture.write_blocks(5..=12).await;
+    fixture.write_blocks(25..=30).await;
+    let sealing = fixture.sealing(10);
     assert_eq!(
         sealed_names(sealing.run(Until::Complete).await.unwrap()),
         spans(&[(5, 10), (11, 20), (25, 30)])
@@ -207,11 +207,11 @@ async fn a_history_that_begins_late_or_has_a_gap_is_sealed_around_it() {
 
 #[actix::test]
 async fn a_store_that_holds_another_chain_is_left_alone() {
-    let stage = Stage::blocks(10).await;
-    let sealing = stage.sealing(10);
+    let fixture = Fixture::blocks(10).await;
+    let sealing = fixture.sealing(10);
     sealing.run(Until::Complete).await.unwrap();
-    stage.database.connect().await.batch_execute("UPDATE chain SET id = 'other'").await.unwrap();
-    stage.write_blocks(11..=20).await;
+    fixture.database.connect().await.batch_execute("UPDATE chain SET id = 'other'").await.unwrap();
+    fixture.write_blocks(11..=20).await;
     let error = sealing.run(Until::Complete).await.unwrap_err();
     assert!(error.to_string().contains("another chain"), "{error}");
     let name = SegmentName::new("test-1", 1, 1, 10);
@@ -220,9 +220,9 @@ async fn a_store_that_holds_another_chain_is_left_alone() {
 
 #[actix::test]
 async fn a_crash_in_the_middle_leaves_nothing_and_no_lock() {
-    let stage = Stage::demo(60).await;
-    let sealing = stage.sealing(20);
-    // Dropped at ever later moments, as by a process that dies.
+    let fixture = Fixture::demo(60).await;
+    let sealing = fixture.sealing(20);
+    // Runs dropped after different times stand for processes that die.
     for after_ms in [1, 5, 15, 30, 60, 100] {
         let run = sealing.run(Until::Complete);
         let _ = tokio::time::timeout(std::time::Duration::from_millis(after_ms), run).await;
@@ -230,7 +230,7 @@ async fn a_crash_in_the_middle_leaves_nothing_and_no_lock() {
             sealing.segments.verify(&segment.name).await.unwrap();
         }
     }
-    // The server may need a moment to see that the session is gone.
+    // The server may need a moment to notice the closed session.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     while sealing.run(Until::Complete).await.unwrap() == Sealed::Elsewhere {
         assert!(std::time::Instant::now() < deadline);
@@ -243,7 +243,7 @@ async fn a_crash_in_the_middle_leaves_nothing_and_no_lock() {
         "1-20, an upgrade's 21-38, 39-40, 41-60"
     );
     assert_eq!(
-        std::fs::read_dir(stage.scratch()).unwrap().count(),
+        std::fs::read_dir(fixture.scratch()).unwrap().count(),
         0,
         "nothing is left in the scratch folder"
     );

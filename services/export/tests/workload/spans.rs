@@ -16,7 +16,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::time::sleep;
 use tokio_postgres::Client;
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 const STATUS_NOW: &str = include_str!("../../../node-info/sql/get_protocol_upgrade_status.sql");
 
@@ -56,7 +56,7 @@ impl Chain {
                 if !random.random_bool(0.4) {
                     continue;
                 }
-                // Ahead of their block, in it, and too late.
+                // Written in the block of the upgrade, before it, or after it.
                 let height = match random.random_range(0..4) {
                     0 | 1 => written_at,
                     2 => written_at + random.random_range(1..=6),
@@ -72,13 +72,13 @@ impl Chain {
     /// Whether an upgrade is approved by the rows of its own block or of earlier ones.
     fn is_approved(&self, height: u64) -> bool {
         TAGS.iter().any(|tag| {
-            let told = self.proposals.iter().filter(|row| row.height == height && row.tag == *tag);
-            let newest = told.filter(|row| row.written_at <= height).max_by_key(|row| row.written_at);
+            let known = self.proposals.iter().filter(|row| row.height == height && row.tag == *tag);
+            let newest = known.filter(|row| row.written_at <= height).max_by_key(|row| row.written_at);
             newest.is_some_and(|row| row.status == "APPROVED")
         })
     }
 
-    /// What is to be sealed when `head` is the newest block.
+    /// The spans to be sealed when `head` is the newest block.
     fn spans(&self, head: u64) -> Vec<(u64, u64)> {
         let mut spans: Vec<(u64, u64)> = Vec::new();
         loop {
@@ -112,12 +112,12 @@ impl Chain {
     }
 }
 
-/// What 4.11 answers.
+/// The `ready` of the upgrade status (4.11).
 async fn is_ready(client: &Client) -> bool {
     client.query_one(STATUS_NOW, &[]).await.unwrap().get("ready")
 }
 
-/// Seals, also when the server has not seen yet that the session before is gone; gives the new spans.
+/// Seals and returns the new spans; waits while the server has not yet released the lock of the last session.
 async fn run(sealing: &Sealing) -> Vec<(u64, u64)> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -136,11 +136,11 @@ async fn sealed(sealing: &Sealing) -> Vec<(SegmentName, Digest)> {
     held.segments.iter().map(|segment| (segment.name.clone(), segment.id)).collect()
 }
 
-/// Seals as blocks arrive, now and then only, and looks at the flag after each.
-async fn seal_as_they_arrive(stage: &Stage, chain: &Chain, random: &mut SmallRng) -> Sealing {
-    let (client, store) = (stage.database.connect().await, stage.store());
+/// Seals after about 70 % of the blocks as they arrive, and checks the flag after each.
+async fn seal_as_they_arrive(fixture: &Fixture, chain: &Chain, random: &mut SmallRng) -> Sealing {
+    let (client, store) = (fixture.database.connect().await, fixture.store());
     store.until_ready().await;
-    let sealing = stage.sealing(i64::try_from(chain.interval).unwrap());
+    let sealing = fixture.sealing(i64::try_from(chain.interval).unwrap());
     for &height in &chain.blocks {
         chain.write(&client, height).await;
         assert!(!is_ready(&client).await, "{height} is not sealed yet, whatever ended before it: {chain:?}");
@@ -158,7 +158,7 @@ async fn seal_as_they_arrive(stage: &Stage, chain: &Chain, random: &mut SmallRng
     sealing
 }
 
-/// Takes all segments of a store into a database.
+/// Imports all segments of a store into a database.
 async fn import(database: &Database, from: &SegmentStore) {
     let mut session = ImportSession::open(database.url()).await.unwrap();
     for segment in from.list().await.unwrap().segments {
@@ -183,34 +183,34 @@ async fn import_one(session: &mut ImportSession, from: &SegmentStore, segment: &
         let (kind, table) = described.name.strip_suffix(".csv").unwrap().split_once('/').unwrap();
         let scope = if kind == "history" { Scope::Span } else { Scope::UpToEnd };
         let (rows, sha256) = (member.rows, member.sha256.0);
-        let told = MemberText { table, scope, columns: &described.columns, rows, sha256 };
+        let member_text = MemberText { table, scope, columns: &described.columns, rows, sha256 };
         let text = stream::try_unfold(from.text(segment, member), |mut text| async {
             let piece = text.next().await?;
             Ok(piece.map(|piece| (piece, text)))
         });
-        // Large, and else part of every future above it.
-        Box::pin(import.take(told, text)).await.unwrap();
+        // Boxed, because the future is large and would make every future around it as large.
+        Box::pin(import.take(member_text, text)).await.unwrap();
     }
     import.commit().await.unwrap();
 }
 
-/// One history in all ways; gives how many of its segments an upgrade ended early.
-async fn is_sealed_alike(seed: u64) -> usize {
+/// Seals one history in all three ways; returns how many of its segments an upgrade ended early.
+async fn check_history(seed: u64) -> usize {
     let chain = Chain::random(seed);
     let interval = i64::try_from(chain.interval).unwrap();
     let head = chain.blocks[chain.blocks.len() - 1];
     let spans = chain.spans(head);
-    let stage = Stage::blocks(0).await;
-    let arriving = seal_as_they_arrive(&stage, &chain, &mut SmallRng::seed_from_u64(seed + 1000)).await;
+    let fixture = Fixture::blocks(0).await;
+    let arriving = seal_as_they_arrive(&fixture, &chain, &mut SmallRng::seed_from_u64(seed + 1000)).await;
     let first = sealed(&arriving).await;
     let names: Vec<_> = first.iter().map(|(name, _)| (name.height_from, name.height_to)).collect();
     assert_eq!(names, spans, "as blocks arrive: {chain:?}");
 
-    let late = stage.sealing(interval);
+    let late = fixture.sealing(interval);
     run(&late).await;
     assert_eq!(sealed(&late).await, first, "late: {chain:?}");
 
-    let imported = Stage::blocks(0).await;
+    let imported = Fixture::blocks(0).await;
     import(&imported.database, &arriving.segments).await;
     let client = imported.database.connect().await;
     let end = spans.last().map_or(0, |(_, to)| *to);
@@ -228,7 +228,7 @@ async fn is_sealed_alike(seed: u64) -> usize {
 async fn spans_are_those_of_the_rule_however_late_they_are_sealed() {
     let mut early = 0;
     for seeds in [0..4, 4..8] {
-        early += futures_util::future::join_all(seeds.map(is_sealed_alike)).await.iter().sum::<usize>();
+        early += futures_util::future::join_all(seeds.map(check_history)).await.iter().sum::<usize>();
     }
     assert!(early > 20, "upgrades ended only {early} segments early");
 }

@@ -32,7 +32,7 @@ mod tests {
         {
             write_text(&mut out, text);
         }
-        let said = String::from_utf8(out).unwrap();
-        assert_eq!(said, ",,\"\",plain x,\"a,b\",\"say \"\"x\"\"\",\"a\r\",\"a\nb\"");
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, ",,\"\",plain x,\"a,b\",\"say \"\"x\"\"\",\"a\r\",\"a\nb\"");
     }
 }

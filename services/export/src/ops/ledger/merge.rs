@@ -14,7 +14,7 @@ pub(crate) type Key = (TimeUs, TimeUs);
 /// Fewest rows of one read of one walk.
 const MIN_ROWS: usize = 16;
 
-/// Sorted walks merged into one. An entry that lies on two of them is given once.
+/// Sorted walks merged into one. An entry that lies on two of them is returned once.
 pub(crate) struct Merge<T> {
     walks: Vec<Buffer<T>>,
     /// The next key of each walk with buffered entries, the smallest on top.
@@ -28,13 +28,13 @@ struct Buffer<T> {
     buffer: VecDeque<(Key, T)>,
     read_to: Key,
     has_ended: bool,
-    /// Entries that were taken from it.
-    given: usize,
+    /// Number of entries taken from it so far.
+    taken: usize,
 }
 
-/// A read to make of one walk.
+/// A read of one walk that is to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct ReadRequest {
     pub(crate) walk: usize,
     /// The key after which to read.
     pub(crate) after: Key,
@@ -43,9 +43,9 @@ pub(crate) struct Wanted {
 }
 
 impl<T> Merge<T> {
-    /// A merge of so many walks, all after this key.
+    /// A merge of so many walks, all starting after this key.
     pub(crate) fn new(walks: usize, after: Key) -> Self {
-        let buffer = || Buffer { buffer: VecDeque::new(), read_to: after, has_ended: false, given: 0 };
+        let buffer = || Buffer { buffer: VecDeque::new(), read_to: after, has_ended: false, taken: 0 };
         Self {
             walks: std::iter::repeat_with(buffer).take(walks).collect(),
             next: BinaryHeap::new(),
@@ -53,30 +53,30 @@ impl<T> Merge<T> {
         }
     }
 
-    /// The reads for about `rows` more entries: of each walk its share of the entries given so far, nothing
-    /// of those that have half of that buffered.
-    pub(crate) fn wanted(&self, rows: usize) -> Vec<Wanted> {
-        self.wanted_where(rows, |buffered, share| buffered * 2 < share)
+    /// The reads for about `rows` more entries. Each walk's share of them is its share of the entries taken so
+    /// far; walks that have half of their share buffered are not read.
+    pub(crate) fn requests(&self, rows: usize) -> Vec<ReadRequest> {
+        self.requests_where(rows, |buffered, share| buffered * 2 < share)
     }
 
-    /// The reads for about `rows` entries beyond the buffered ones; nothing of walks that have twice their
-    /// share.
-    pub(crate) fn wanted_ahead(&self, rows: usize) -> Vec<Wanted> {
-        self.wanted_where(rows, |buffered, share| buffered < share * 2)
+    /// The reads for about `rows` entries beyond the buffered ones; walks that have twice their share buffered
+    /// are not read.
+    pub(crate) fn requests_ahead(&self, rows: usize) -> Vec<ReadRequest> {
+        self.requests_where(rows, |buffered, share| buffered < share * 2)
     }
 
-    fn wanted_where(&self, rows: usize, lacks: impl Fn(usize, usize) -> bool) -> Vec<Wanted> {
-        let given: usize = self.walks.iter().map(|walk| walk.given + 1).sum();
-        let wanted = self.walks.iter().enumerate().filter_map(|(number, walk)| {
-            let share = rows.saturating_mul(walk.given + 1) / given;
+    fn requests_where(&self, rows: usize, is_short: impl Fn(usize, usize) -> bool) -> Vec<ReadRequest> {
+        let taken: usize = self.walks.iter().map(|walk| walk.taken + 1).sum();
+        let requests = self.walks.iter().enumerate().filter_map(|(number, walk)| {
+            let share = rows.saturating_mul(walk.taken + 1) / taken;
             let share = share.max(MIN_ROWS);
-            (!walk.has_ended && lacks(walk.buffer.len(), share)).then_some(Wanted {
+            (!walk.has_ended && is_short(walk.buffer.len(), share)).then_some(ReadRequest {
                 walk: number,
                 after: walk.read_to,
                 rows: share,
             })
         });
-        wanted.collect()
+        requests.collect()
     }
 
     /// Number of buffered entries; those that lie on two walks count twice.
@@ -84,16 +84,16 @@ impl<T> Merge<T> {
         self.walks.iter().map(|walk| walk.buffer.len()).sum()
     }
 
-    /// Adds what was read of a walk, in its order.
-    pub(crate) fn add(&mut self, wanted: Wanted, read: Vec<(Key, T)>) {
-        let Some(walk) = self.walks.get_mut(wanted.walk) else { return };
+    /// Adds the sorted result of a read.
+    pub(crate) fn add(&mut self, request: ReadRequest, read: Vec<(Key, T)>) {
+        let Some(walk) = self.walks.get_mut(request.walk) else { return };
         let was_empty = walk.buffer.is_empty() && !walk.has_ended;
-        walk.has_ended = read.len() < wanted.rows;
+        walk.has_ended = read.len() < request.rows;
         walk.read_to = read.last().map_or(walk.read_to, |(key, _)| *key);
         if let Some((key, _)) = read.first()
             && walk.buffer.is_empty()
         {
-            self.next.push(Reverse((*key, wanted.walk)));
+            self.next.push(Reverse((*key, request.walk)));
         }
         walk.buffer.extend(read);
         if was_empty && (walk.has_ended || !walk.buffer.is_empty()) {
@@ -101,7 +101,7 @@ impl<T> Merge<T> {
         }
     }
 
-    /// The next entry, when it is known.
+    /// The next entry; `None` while some walk that has not ended has an empty buffer, and after the end.
     pub(crate) fn next(&mut self) -> Option<(Key, T)> {
         if self.empty > 0 {
             return None;
@@ -120,7 +120,7 @@ impl<T> Merge<T> {
     fn step(&mut self, number: usize) -> Option<(Key, T)> {
         let walk = self.walks.get_mut(number)?;
         let entry = walk.buffer.pop_front();
-        walk.given += 1;
+        walk.taken += 1;
         match walk.buffer.front() {
             Some((key, _)) => self.next.push(Reverse((*key, number))),
             None if !walk.has_ended => self.empty += 1,
@@ -129,7 +129,7 @@ impl<T> Merge<T> {
         entry
     }
 
-    /// Whether there is nothing more.
+    /// Whether all walks have ended and no entry is buffered.
     pub(crate) fn has_ended(&self) -> bool {
         self.empty == 0 && self.next.is_empty()
     }
@@ -144,33 +144,33 @@ mod tests {
     const BEFORE_ALL: Key = (TimeUs(-1), TimeUs(-1));
 
     /// Reads as a database would.
-    fn read(walk: &[Key], wanted: Wanted) -> Vec<(Key, usize)> {
-        let rest = &walk[walk.partition_point(|key| *key <= wanted.after)..];
-        rest.iter().take(wanted.rows).map(|key| (*key, wanted.walk)).collect()
+    fn read(walk: &[Key], request: ReadRequest) -> Vec<(Key, usize)> {
+        let rest = &walk[walk.partition_point(|key| *key <= request.after)..];
+        rest.iter().take(request.rows).map(|key| (*key, request.walk)).collect()
     }
 
-    /// Merges them, reading when nothing more is known; with `ahead` the next read is always under way.
-    fn merged(walks: &[Vec<Key>], rows: usize, ahead: bool) -> (Vec<Key>, usize) {
+    /// Merges the walks and counts the rounds of reads; with `ahead`, the next round starts before it is needed.
+    fn merge_all(walks: &[Vec<Key>], rows: usize, ahead: bool) -> (Vec<Key>, usize) {
         let mut merge: Merge<usize> = Merge::new(walks.len(), BEFORE_ALL);
-        let (mut given, mut reads, mut begun) = (Vec::new(), 0, Vec::new());
+        let (mut taken, mut reads, mut pending) = (Vec::new(), 0, Vec::new());
         loop {
             while let Some((key, walk)) = merge.next() {
                 walks[walk].binary_search(&key).unwrap();
-                given.push(key);
+                taken.push(key);
             }
             if merge.has_ended() {
-                return (given, reads);
+                return (taken, reads);
             }
-            if begun.is_empty() {
-                begun = merge.wanted(rows);
+            if pending.is_empty() {
+                pending = merge.requests(rows);
             }
-            assert!(!begun.is_empty(), "no read is wanted");
+            assert!(!pending.is_empty(), "no read is wanted");
             reads += 1;
-            for wanted in std::mem::take(&mut begun) {
-                merge.add(wanted, read(&walks[wanted.walk], wanted));
+            for request in std::mem::take(&mut pending) {
+                merge.add(request, read(&walks[request.walk], request));
             }
             if ahead {
-                begun = merge.wanted_ahead(rows);
+                pending = merge.requests_ahead(rows);
             }
         }
     }
@@ -195,7 +195,7 @@ mod tests {
             expected.dedup();
             let rows = random.random_range(1..200);
             for ahead in [false, true] {
-                assert_eq!(merged(&walks, rows, ahead).0, expected, "seed {seed}, ahead: {ahead}");
+                assert_eq!(merge_all(&walks, rows, ahead).0, expected, "seed {seed}, ahead: {ahead}");
             }
         }
     }
@@ -208,8 +208,8 @@ mod tests {
         let mut walks = vec![dense];
         walks.extend(std::iter::repeat_n(sparse, 9));
         for ahead in [false, true] {
-            let (given, reads) = merged(&walks, 1000, ahead);
-            assert_eq!(given.len(), 100_001);
+            let (taken, reads) = merge_all(&walks, 1000, ahead);
+            assert_eq!(taken.len(), 100_001);
             assert!(reads < 150, "{reads} reads");
         }
     }

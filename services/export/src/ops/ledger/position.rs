@@ -65,14 +65,14 @@ impl LedgerPosition {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (&[VERSION, flags], numbers) = bytes.split_first_chunk()? else { return None };
         let (numbers, []) = numbers.as_chunks::<8>() else { return None };
-        let &[bound, block, entry, skip, given, rows] = numbers else { return None };
+        let &[bound, block, entry, skip, sent, rows] = numbers else { return None };
         let time = |bytes| TimeUs(i64::from_be_bytes(bytes));
         (flags < 4).then(|| Self {
             bound: (flags & 2 != 0).then(|| time(bound)),
             after: (time(block), time(entry)),
             has_header: flags & 1 != 0,
             skip: u64::from_be_bytes(skip),
-            bytes: u64::from_be_bytes(given),
+            bytes: u64::from_be_bytes(sent),
             rows: u64::from_be_bytes(rows),
         })
     }

@@ -75,7 +75,7 @@ fn write_time(out: &mut Vec<u8>, time: TimeUs) -> Result<(), ReadError> {
     let unreadable = |_| ReadError::Unreadable(format!("a time {} microseconds from 1970", time.0));
     let at = Timestamp::from_microsecond(time.0).map_err(unreadable)?;
     let at: DateTime = TimeZone::UTC.to_datetime(at);
-    // Years of four digits: what is outside has another form, and no block.
+    // Four digits of the year are enough: no block is older than year 0 or newer than 9999.
     let text = format!(
         "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
         at.year(),

@@ -12,7 +12,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use super::{
     accounts::{AccountCache, AccountLookup},
-    merge::{Key, Merge, Wanted},
+    merge::{Key, Merge, ReadRequest},
     position::LedgerPosition,
     record,
 };
@@ -81,7 +81,7 @@ struct NextRecord {
 
 /// The result of one read.
 struct Batch {
-    wanted: Vec<Wanted>,
+    requests: Vec<ReadRequest>,
     rows: Vec<Row>,
 }
 
@@ -226,17 +226,17 @@ impl Walk {
         };
         if self.reads.is_empty() {
             let rows = self.rows_that_fit().clamp(MIN_ROWS, MAX_FIRST_ROWS);
-            self.start_read(&entries, &entries.merge.wanted(rows));
+            self.start_read(&entries, &entries.merge.requests(rows));
         }
         let Some(read) = self.reads.join_next().await else {
             return Err(failed("no read is under way"));
         };
-        let Batch { wanted, rows } = read.map_err(|error| failed(&error.to_string()))??;
+        let Batch { requests, rows } = read.map_err(|error| failed(&error.to_string()))??;
         self.read_accounts(&rows).await?;
-        entries.add(&wanted, rows).map_err(|error| error.problem(LEDGER))?;
-        let lacking = self.rows_that_fit().saturating_sub(entries.merge.buffered());
-        if self.reads.is_empty() && lacking >= MIN_ROWS {
-            self.start_read(&entries, &entries.merge.wanted_ahead(lacking.min(MAX_ROWS)));
+        entries.add(&requests, rows).map_err(|error| error.problem(LEDGER))?;
+        let missing = self.rows_that_fit().saturating_sub(entries.merge.buffered());
+        if self.reads.is_empty() && missing >= MIN_ROWS {
+            self.start_read(&entries, &entries.merge.requests_ahead(missing.min(MAX_ROWS)));
         }
         self.entries = Some(entries);
         Ok(())
@@ -251,53 +251,53 @@ impl Walk {
         (self.budget.pull + self.budget.next_pull) / usize::try_from(a_row.max(1)).unwrap_or(usize::MAX)
     }
 
-    /// Starts to read what is wanted.
-    fn start_read(&mut self, entries: &Entries, wanted: &[Wanted]) {
-        if wanted.is_empty() {
+    /// Starts these reads.
+    fn start_read(&mut self, entries: &Entries, requests: &[ReadRequest]) {
+        if requests.is_empty() {
             return;
         }
-        let rows: usize = wanted.iter().map(|wanted| wanted.rows).sum();
+        let rows: usize = requests.iter().map(|request| request.rows).sum();
         let reads = if rows < MIN_ROWS_TO_SPLIT { 1 } else { PARALLEL_READS };
-        for wanted in wanted.chunks(wanted.len().div_ceil(reads)) {
-            let wanted = wanted.to_vec();
+        for requests in requests.chunks(requests.len().div_ceil(reads)) {
+            let requests = requests.to_vec();
             let (store, bound, until) = (self.store.clone(), self.position.bound, self.filter.until);
-            let sources = || wanted.iter().filter_map(|wanted| entries.sources.get(wanted.walk));
+            let sources = || requests.iter().filter_map(|request| entries.sources.get(request.walk));
             let accounts: Vec<Arc<str>> = sources().map(|source| Arc::clone(&source.account)).collect();
             let sends: Vec<bool> = sources().map(|source| source.is_sender).collect();
             self.reads.spawn(async move {
                 let accounts: Vec<&str> = accounts.iter().map(|account| &**account).collect();
                 let (blocks, times): (Vec<TimeUs>, Vec<TimeUs>) =
-                    wanted.iter().map(|wanted| wanted.after).unzip();
-                let most: Vec<i64> = wanted.iter().map(|wanted| wanted.rows as i64).collect();
+                    requests.iter().map(|request| request.after).unzip();
+                let most: Vec<i64> = requests.iter().map(|request| request.rows as i64).collect();
                 let sql = include_str!("../../../sql/ledger_entries.sql");
                 let rows =
                     list(&store, bound, sql, &[&accounts, &sends, &blocks, &times, &most, &until]).await?;
-                Ok(Batch { wanted, rows })
+                Ok(Batch { requests, rows })
             });
         }
     }
 
     /// Reads the accounts that these entries name, as far as they are not known.
     async fn read_accounts(&mut self, rows: &[Row]) -> Result<(), Problem> {
-        let mut lacking = Vec::new();
+        let mut missing = Vec::new();
         for row in rows {
             for column in ["account_from_id", "account_to_id"] {
                 let id: Option<&str> =
                     row.try_get(column).map_err(|error| ReadError::from(error).problem(LEDGER))?;
                 if let Some(id) = id.filter(|id| self.accounts.needs(id)) {
-                    lacking.push(id.to_owned());
+                    missing.push(id.to_owned());
                 }
             }
         }
-        if lacking.is_empty() {
+        if missing.is_empty() {
             return Ok(());
         }
-        lacking.sort_unstable();
-        lacking.dedup();
+        missing.sort_unstable();
+        missing.dedup();
         let sql = include_str!("../../../sql/ledger_accounts_named.sql");
-        let rows = list(&self.store, self.position.bound, sql, &[&lacking]).await?;
+        let rows = list(&self.store, self.position.bound, sql, &[&missing]).await?;
         self.accounts.add_rows(&rows).map_err(|error| error.problem(LEDGER))?;
-        self.accounts.mark_absent(lacking);
+        self.accounts.mark_absent(missing);
         Ok(())
     }
 }
@@ -330,16 +330,16 @@ impl Entries {
     }
 
     /// Adds rows to the walks that they were read for.
-    fn add(&mut self, wanted: &[Wanted], rows: Vec<Row>) -> Result<(), ReadError> {
-        let mut read: Vec<Vec<(Key, Row)>> = wanted.iter().map(|_| Vec::new()).collect();
+    fn add(&mut self, requests: &[ReadRequest], rows: Vec<Row>) -> Result<(), ReadError> {
+        let mut read: Vec<Vec<(Key, Row)>> = requests.iter().map(|_| Vec::new()).collect();
         for row in rows {
             let Some(number) = row.try_get::<_, Option<i64>>("walk")? else { continue };
             let key = (row.try_get("block_time")?, row.try_get("ledger_entry_time")?);
             let walk = usize::try_from(number - 1).ok().and_then(|number| read.get_mut(number));
             walk.ok_or_else(|| ReadError::Unreadable(format!("walk {number}")))?.push((key, row));
         }
-        for (wanted, read) in wanted.iter().zip(read) {
-            self.merge.add(*wanted, read);
+        for (request, read) in requests.iter().zip(read) {
+            self.merge.add(*request, read);
         }
         Ok(())
     }

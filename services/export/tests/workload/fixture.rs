@@ -1,4 +1,4 @@
-//! What the tests of the workload share: a database with a history, folders for segments, the actors.
+//! The fixture of the tests: a database with a history, folders for segments, the actors.
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -16,13 +16,13 @@ use proto_msgs::StreamingOperation;
 use tokio::sync::watch;
 use tokio_postgres::Client;
 
-/// A database and a folder.
-pub(crate) struct Stage {
+/// A database and a temporary folder.
+pub(crate) struct Fixture {
     pub(crate) database: Database,
     pub(crate) folder: tempfile::TempDir,
 }
 
-impl Stage {
+impl Fixture {
     /// A demo network of so many blocks.
     pub(crate) async fn demo(blocks: u64) -> Self {
         let database = Database::fresh().await;
@@ -31,15 +31,15 @@ impl Stage {
         Self::over(database)
     }
 
-    /// Blocks and nothing else, of the chain `test-1`.
+    /// The chain `test-1` with blocks 1 to `to` and no other rows.
     pub(crate) async fn blocks(to: u64) -> Self {
-        let stage = Self::over(Database::fresh().await);
+        let fixture = Self::over(Database::fresh().await);
         let chain = "INSERT INTO chain (id) VALUES ('test-1')";
-        stage.database.connect().await.batch_execute(chain).await.unwrap();
+        fixture.database.connect().await.batch_execute(chain).await.unwrap();
         if to > 0 {
-            stage.write_blocks(1..=to).await;
+            fixture.write_blocks(1..=to).await;
         }
-        stage
+        fixture
     }
 
     fn over(database: Database) -> Self {
@@ -90,9 +90,9 @@ impl Stage {
     /// The actor of the workload over these segments.
     pub(crate) async fn export(&self, segments: &SegmentStore) -> Worker {
         let metrics = Metrics::register(&mut Registry::default());
-        let (tell, listing) = watch::channel(Listing::default());
+        let (sender, listing) = watch::channel(Listing::default());
         let period = Duration::from_secs(3600);
-        let catalogue = Catalogue::new(segments.clone(), period, None, tell, metrics.clone()).start();
+        let catalogue = Catalogue::new(segments.clone(), period, None, sender, metrics.clone()).start();
         catalogue.send(Refresh).await.unwrap();
         let store = self.store();
         store.until_ready().await;
@@ -107,7 +107,7 @@ pub(crate) struct Worker {
     pub(crate) catalogue: Addr<Catalogue>,
 }
 
-/// What a whole stream came to.
+/// The result of a download from a byte to the end.
 pub(crate) struct Whole {
     pub(crate) bytes: Vec<u8>,
     pub(crate) totals: Totals,
@@ -125,7 +125,7 @@ impl Worker {
             .unwrap()
     }
 
-    /// One pull: its bytes, where the next begins, and the totals at the end.
+    /// Makes one pull; returns its bytes, the position of the next pull, and the totals at the end.
     pub(crate) async fn pull<R>(
         &self,
         request: &R,
@@ -148,8 +148,8 @@ impl Worker {
         let (last, others) = pieces.split_last().unwrap();
         assert!(others.iter().all(|piece| piece.end.is_none() && !piece.bytes.is_empty()));
         assert!(pieces.iter().all(|piece| piece.bytes.len() <= budget.chunk_bytes()));
-        if let Some(then) = chunks.next_positions.first() {
-            assert_eq!(*then, last.after, "the next pull begins where this one ended");
+        if let Some(next_position) = chunks.next_positions.first() {
+            assert_eq!(*next_position, last.after, "the next pull begins where this one ended");
         }
         if let [next, behind, ..] = &chunks.next_positions[..] {
             let (request, position) = (request.clone(), next.clone());
@@ -161,7 +161,7 @@ impl Worker {
         Ok((bytes, last.after.clone(), last.end))
     }
 
-    /// The whole from a byte on, each pull by the next of these workers and the next of these budgets.
+    /// Downloads from a byte to the end; workers and budgets take turns, one per pull.
     pub(crate) async fn whole<R>(
         workers: &[&Worker],
         request: &R,
@@ -188,7 +188,7 @@ impl Worker {
     }
 }
 
-/// What `COPY` gives.
+/// The output of a `COPY` statement.
 pub(crate) async fn copied(client: &Client, sql: &str) -> Vec<u8> {
     client.batch_execute("SET TimeZone = 'UTC'; SET DateStyle = 'ISO'").await.unwrap();
     let rows: Vec<_> = client.copy_out(sql).await.unwrap().try_collect().await.unwrap();
