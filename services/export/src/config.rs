@@ -42,7 +42,8 @@ fn scratch(env: &Env) -> PathBuf {
 }
 
 impl Sealing {
-    /// Sealing as a replica with these environment variables does it, for commands that seal without a replica.
+    /// Sealing as a replica with these environment variables does it, for commands that seal without a
+    /// replica.
     ///
     /// # Errors
     /// All invalid variables, or that the segment store cannot be opened.

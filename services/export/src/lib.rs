@@ -31,7 +31,8 @@ use crate::{
     sealer::Sealer,
 };
 
-/// Opens downloads and answers their pulls. Its caches only save work: every pull can be answered without them.
+/// Opens downloads and answers their pulls. Its caches only save work: every pull can be answered without
+/// them.
 pub struct Export {
     store: Store,
     segments: SegmentStore,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Uri;
 use mesh_chassis::Env;
 
-/// See the README's table.
+/// The configuration.
 pub(crate) struct Config {
     pub(crate) nodes: Vec<Uri>,
     pub(crate) rules: Rules,
@@ -19,19 +19,19 @@ pub(crate) struct Config {
 pub(crate) struct Rules {
     /// Whether TYPE_COMMIT is offered.
     pub(crate) allow_commit: bool,
-    /// Whether the node keeps refused transactions in its cache, so that "already in cache" says nothing
-    /// (5.3).
+    /// Whether the node keeps refused transactions in its cache, so that "already in cache" does not imply
+    /// that it accepted them (5.3).
     pub(crate) node_keeps_refused: bool,
-    /// For how long a result is remembered.
-    pub(crate) remember: Duration,
-    /// How many are, at most.
-    pub(crate) remember_at_most: usize,
+    /// Time to live of cached results.
+    pub(crate) result_ttl: Duration,
+    /// Most cached results.
+    pub(crate) max_results: usize,
 }
 
-/// The relay checks signatures itself.
+/// The check of signatures by the relay itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Signatures {
-    /// The only algorithm that the network knows.
+    /// The only algorithm that is accepted.
     pub(crate) algorithm: String,
 }
 
@@ -44,8 +44,8 @@ impl mesh_chassis::Config for Config {
             rules: Rules {
                 allow_commit: env.flag("MESH_RELAY_ALLOW_COMMIT", true),
                 node_keeps_refused: env.flag("MESH_RELAY_NODE_KEEPS_REFUSED", false),
-                remember: env.seconds("MESH_RELAY_REMEMBER_S", 600),
-                remember_at_most: env.positive("MESH_RELAY_REMEMBER_AT_MOST", 100_000),
+                result_ttl: env.seconds("MESH_RELAY_REMEMBER_S", 600),
+                max_results: env.positive("MESH_RELAY_REMEMBER_AT_MOST", 100_000),
             },
             signatures: verifies.then_some(Signatures { algorithm }),
             in_flight: env.positive("MESH_RELAY_IN_FLIGHT", 1024),
@@ -69,7 +69,7 @@ fn nodes(env: &mut Env) -> Vec<Uri> {
     nodes
 }
 
-/// Whether a node can be there: nothing is sent to it in somebody's name.
+/// Whether it is an `http` URL with a host and without credentials, which would not be sent.
 fn is_node(url: &Uri) -> bool {
     let host = url.authority().filter(|authority| !authority.as_str().contains('@'));
     url.scheme_str() == Some("http") && host.is_some_and(|host| !host.host().is_empty())

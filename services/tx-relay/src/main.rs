@@ -50,7 +50,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let nodes = Nodes::new(nodes, &metrics);
     let condition = watch_nodes(nodes.clone(), metrics.clone());
     let relay = Relay::new(nodes, rules, signatures, (in_flight, commits), metrics).start();
-    let limits = Limits { in_flight, per_operation: in_flight, timeout: longest() };
+    let limits = Limits { in_flight, per_operation: in_flight, timeout: longest_deadline() };
     let router = ops::router(setup.bus, relay, limits, &mut setup.registry.borrow_mut());
     // Requests are served without a node, too: they are answered with `unavailable`.
     let serving = router.serve(std::future::ready(()));
@@ -64,8 +64,8 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     }))
 }
 
-/// Longest time for one request: the greatest deadline that the contract gives an operation of this workload.
-fn longest() -> Duration {
+/// Longest time for one request: the greatest deadline of this workload's operations in the contract.
+fn longest_deadline() -> Duration {
     let ours = Contract::get().operations().iter().filter(|operation| operation.workload == WORKLOAD);
     ours.filter_map(|operation| operation.answer_within).max().unwrap_or(COMMIT_TIMEOUT)
 }
@@ -99,15 +99,15 @@ impl Relay {
         relay: Addr<Self>,
         scope: RequestScope,
     ) -> AnswerFuture<SubmitTransactionReply> {
-        let wanted = request::wanted(kind, &self.rules);
+        let required = request::required_finality(kind, &self.rules);
         let (nodes, signatures) = (self.nodes.clone(), self.signatures.clone());
         scope.run(async move {
-            let (tx, wanted) = (tx?, wanted?);
+            let (tx, required) = (tx?, required?);
             if let Some(signatures) = signatures {
                 request::verify(&tx, &signatures, &nodes).await?;
             }
             let hash = TxHash::of(&tx);
-            Ok(relay::submit(&relay, Submission { tx, hash, wanted, span: span::current() }).await?.into())
+            Ok(relay::submit(&relay, Submission { tx, hash, required, span: span::current() }).await?.into())
         })
     }
 }

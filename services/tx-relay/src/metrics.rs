@@ -17,7 +17,7 @@ use crate::{condition::Condition, result_cache::Finality};
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     submissions: Family<[(&'static str, &'static str); 2], Counter>,
-    remembered: Gauge,
+    cached_results: Gauge,
     node: Gauge,
     calls: Family<Call, Histogram, fn() -> Histogram>,
 }
@@ -44,13 +44,13 @@ pub(crate) enum OutcomeLabel {
     /// The node did not answer: the transaction may be included.
     Unknown,
     /// Answered from the result cache.
-    Remembered,
-    /// Joined one that was under submitter.
+    Cached,
+    /// Joined an equal submission in flight.
     Shared,
 }
 
 impl OutcomeLabel {
-    pub(crate) fn of(result: &Result<SubmitTransactionReply, Problem>) -> Self {
+    pub(crate) fn from_result(result: &Result<SubmitTransactionReply, Problem>) -> Self {
         match result {
             Ok(reply) if reply.success => Self::Accepted,
             Ok(_) => Self::Refused,
@@ -66,7 +66,7 @@ impl OutcomeLabel {
             Self::Refused => "refused",
             Self::NotChecked => "not_checked",
             Self::Unknown => "unknown",
-            Self::Remembered => "remembered",
+            Self::Cached => "remembered",
             Self::Shared => "shared",
         }
     }
@@ -77,29 +77,30 @@ impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             submissions: Family::default(),
-            remembered: Gauge::default(),
+            cached_results: Gauge::default(),
             node: Gauge::default(),
             calls: Family::new_with_constructor(seconds_histogram),
         };
-        for wanted in Finality::ALL {
-            metrics
-                .submissions
-                .get_or_create_owned(&[("type", wanted.name()), ("outcome", OutcomeLabel::Accepted.name())]);
+        for required in Finality::ALL {
+            metrics.submissions.get_or_create_owned(&[
+                ("type", required.name()),
+                ("outcome", OutcomeLabel::Accepted.name()),
+            ]);
         }
         registry.add(&list::RELAY_SUBMISSIONS, metrics.submissions.clone());
-        registry.add(&list::RELAY_REMEMBERED, metrics.remembered.clone());
+        registry.add(&list::RELAY_REMEMBERED, metrics.cached_results.clone());
         registry.add(&list::RELAY_NODE, metrics.node.clone());
         registry.add(&list::HTTP_CLIENT_REQUEST_DURATION, metrics.calls.clone());
         metrics
     }
 
     /// Counts a submission that ended.
-    pub(crate) fn ended(&self, wanted: Finality, ended: OutcomeLabel) {
-        self.submissions.get_or_create_owned(&[("type", wanted.name()), ("outcome", ended.name())]).inc();
+    pub(crate) fn count_submission(&self, required: Finality, outcome: OutcomeLabel) {
+        self.submissions.get_or_create_owned(&[("type", required.name()), ("outcome", outcome.name())]).inc();
     }
 
     /// Counts a call to a node; `error` is empty when there was an answer.
-    pub(crate) fn called(&self, node: &Uri, method: &'static str, error: &'static str, took: Duration) {
+    pub(crate) fn record_call(&self, node: &Uri, method: &'static str, error: &'static str, took: Duration) {
         let labels = Call {
             http_request_method: "POST",
             server_address: node.host().unwrap_or_default().to_owned(),
@@ -110,8 +111,8 @@ impl Metrics {
         self.calls.get_or_create_owned(&labels).observe(took.as_secs_f64());
     }
 
-    pub(crate) fn set_remembered(&self, results: usize) {
-        self.remembered.set(i64::try_from(results).unwrap_or(i64::MAX));
+    pub(crate) fn set_cached_results(&self, results: usize) {
+        self.cached_results.set(i64::try_from(results).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn set_condition(&self, condition: Condition) {

@@ -23,7 +23,8 @@ use crate::{
     submission::{Outcome, Submission, Submitter},
 };
 
-/// Submissions in flight per allowed request: those whose callers have gone count as well.
+/// Most submissions in flight per allowed request. More than one, because a submission continues when its
+/// callers have gone.
 const ABANDONED_FACTOR: usize = 4;
 
 /// Submits transactions to the nodes.
@@ -60,7 +61,7 @@ impl Relay {
             nodes,
             signatures: signatures.map(Rc::new),
             rules,
-            results: ResultCache::new(rules.remember, rules.remember_at_most),
+            results: ResultCache::new(rules.result_ttl, rules.max_results),
             in_flight: HashMap::new(),
             metrics,
             max_requests,
@@ -69,47 +70,48 @@ impl Relay {
 
     /// Answers from the cache, joins an equal submission in flight, or starts one.
     fn begin(&mut self, submission: Submission, context: &mut Context<Self>) -> Step {
-        let Submission { hash, wanted, .. } = submission;
+        let Submission { hash, required, .. } = submission;
         let state = self.results.get(&hash, Instant::now());
-        if let Some(reply) = state.and_then(|state| state.answer_to(wanted)) {
-            self.metrics.ended(wanted, OutcomeLabel::Remembered);
+        if let Some(reply) = state.and_then(|state| state.answer_to(required)) {
+            self.metrics.count_submission(required, OutcomeLabel::Cached);
             return Step::Done(reply.clone());
         }
         if let Some(InFlight { finality, pending }) = self.in_flight.get(&hash) {
-            self.metrics.ended(wanted, OutcomeLabel::Shared);
-            return Step::Wait { pending: pending.clone(), is_enough: *finality >= wanted };
+            self.metrics.count_submission(required, OutcomeLabel::Shared);
+            return Step::Wait { pending: pending.clone(), is_enough: *finality >= required };
         }
         if self.in_flight.len() >= self.max_requests * ABANDONED_FACTOR {
             return Step::Busy;
         }
-        let before = state.cloned().unwrap_or_default();
+        let earlier = state.cloned().unwrap_or_default();
         let (sender, pending) = oneshot::channel();
         let pending = pending.shared();
-        self.in_flight.insert(hash, InFlight { finality: wanted, pending: pending.clone() });
+        self.in_flight.insert(hash, InFlight { finality: required, pending: pending.clone() });
         let (submitter, relay) = (Rc::clone(&self.submitter), context.address());
         // Traced as a part of the request that started it.
         let span = submission.span.clone();
-        // Runs to its end although all callers may leave: what may have reached the node must be remembered.
-        // Not a future of the actor's context, which polls all its futures whenever one of them wakes.
+        // A task, so that it ends although all callers leave: its outcome must be cached, since the
+        // transaction may have reached the node. Not a future of the actor's context, which polls all its
+        // futures whenever one of them wakes.
         let submitting = async move {
-            let outcome = submitter.submit(&submission, &before).await;
+            let outcome = submitter.submit(&submission, &earlier).await;
             // Fails only when the actor has stopped: then there is no cache to update.
-            let _ = relay.send(Finish { hash, wanted, outcome, sender }).await;
+            let _ = relay.send(Finish { hash, required, outcome, sender }).await;
         };
         actix::spawn(submitting.instrument(span));
         Step::Wait { pending, is_enough: true }
     }
 
     /// Caches the outcome of a submission and sends it to its callers.
-    fn finish(&mut self, Finish { hash, wanted, outcome, sender }: Finish) {
+    fn finish(&mut self, Finish { hash, required, outcome, sender }: Finish) {
         self.in_flight.remove(&hash);
-        let ended = OutcomeLabel::of(&outcome.result);
-        self.metrics.ended(wanted, ended);
-        tracing::debug!(%hash, kind = wanted.name(), outcome = ended.name(), "a submission is settled");
+        let label = OutcomeLabel::from_result(&outcome.result);
+        self.metrics.count_submission(required, label);
+        tracing::debug!(%hash, kind = required.name(), outcome = label.name(), "a submission is settled");
         if outcome.state != SubmissionState::default() {
             self.results.insert(hash, outcome.state.clone(), Instant::now());
         }
-        self.metrics.set_remembered(self.results.len());
+        self.metrics.set_cached_results(self.results.len());
         // Fails only when all callers have gone.
         let _ = sender.send(outcome);
     }
@@ -154,10 +156,10 @@ impl Handler<Begin> for Relay {
     }
 }
 
-/// Gives the relay the outcome of a submission that it started.
+/// Reports the outcome of a submission to the relay.
 struct Finish {
     hash: TxHash,
-    wanted: Finality,
+    required: Finality,
     outcome: Outcome,
     sender: oneshot::Sender<Outcome>,
 }
@@ -200,7 +202,7 @@ pub(crate) async fn submit(
             Step::Done(reply) => return Ok(reply),
             Step::Wait { pending, is_enough } => {
                 let outcome = pending.await.map_err(|_| Problem::unavailable("the relay is stopping"))?;
-                // A failure counts for callers that wait for more, too.
+                // A failure is also the result for callers that wait for a later step.
                 if is_enough || outcome.result.is_err() {
                     return outcome.result;
                 }

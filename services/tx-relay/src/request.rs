@@ -1,4 +1,4 @@
-//! The checks before the node is asked (contract 5.2). All that is wrong with a transaction is reply at once.
+//! The checks of a transaction before the node gets it (contract 5.2). All mistakes are reported together.
 
 use bytes::Bytes;
 use mesh_problem::{Code, Detail, MALFORMED, Problem};
@@ -13,14 +13,14 @@ use crate::{
 };
 
 /// The consensus engine's default limit for one transaction.
-const TX_BYTES: usize = 1 << 20;
+const MAX_TX_BYTES: usize = 1 << 20;
 
-/// What is shown of an offending text.
-const SHOWN_CHARS: usize = 200;
+/// Most characters of an invalid value that a problem repeats.
+const MAX_INNER_CHARS: usize = 200;
 
 /// Checks a transaction and encodes it, fields in ascending number, so that its hash is the same everywhere.
-pub(crate) fn encoded(tx: Option<Transaction>) -> Result<Bytes, Problem> {
-    let Some(tx) = tx else { return Err(wrong(vec![detail("tx", "is missing", "")])) };
+pub(crate) fn check_and_encode(tx: Option<Transaction>) -> Result<Bytes, Problem> {
+    let Some(tx) = tx else { return Err(invalid(vec![detail("tx", "is missing", "")])) };
     let mut details = Vec::new();
     if !matches!(tx.version(), TxVersion::V2 | TxVersion::V3) {
         details.push(detail("tx.version", "must be TX_VERSION_V2 or TX_VERSION_V3", &tx.version.to_string()));
@@ -51,23 +51,23 @@ pub(crate) fn encoded(tx: Option<Transaction>) -> Result<Bytes, Problem> {
         }
     }
     if !details.is_empty() {
-        return Err(wrong(details));
+        return Err(invalid(details));
     }
-    sized(tx.encode_to_vec().into())
+    check_size(tx.encode_to_vec().into())
 }
 
-/// Checks a transaction that comes encoded. What is in it is the node's to judge.
-pub(crate) fn raw(tx: Bytes) -> Result<Bytes, Problem> {
+/// Checks the size of an encoded transaction. Its content is checked by the node.
+pub(crate) fn check_raw(tx: Bytes) -> Result<Bytes, Problem> {
     if tx.is_empty() {
-        return Err(wrong(vec![detail("tx", "is missing", "")]));
+        return Err(invalid(vec![detail("tx", "is missing", "")]));
     }
-    sized(tx)
+    check_size(tx)
 }
 
-/// What a client wants to wait for.
-pub(crate) fn wanted(kind: i32, rules: &Rules) -> Result<Finality, Problem> {
+/// The finality that a client waits for.
+pub(crate) fn required_finality(kind: i32, rules: &Rules) -> Result<Finality, Problem> {
     let kind = SubmissionType::try_from(kind)
-        .map_err(|_| wrong(vec![detail("type", "is no submission type", &kind.to_string())]))?;
+        .map_err(|_| invalid(vec![detail("type", "is no submission type", &kind.to_string())]))?;
     if kind == SubmissionType::TypeCommit && !rules.allow_commit {
         return Err(Problem::new(
             Code::Unimplemented,
@@ -75,27 +75,27 @@ pub(crate) fn wanted(kind: i32, rules: &Rules) -> Result<Finality, Problem> {
             "TYPE_COMMIT is switched off here",
         ));
     }
-    Ok(Finality::wanted(kind))
+    Ok(Finality::from_type(kind))
 }
 
-/// Checks the signature. Bytes that are no transaction are left to the node.
+/// Checks the signature. Bytes that are no transaction pass: the node refuses them.
 pub(crate) async fn verify(tx: &Bytes, signatures: &Signatures, nodes: &Nodes) -> Result<(), Problem> {
     let Ok(tx) = Transaction::decode(tx.clone()) else { return Ok(()) };
     let algorithm = tx.signature.as_ref().map_or("", |signature| &signature.algo);
     if algorithm != signatures.algorithm {
         let what = format!("must be {}", signatures.algorithm);
-        return Err(wrong(vec![detail("tx.signature.algo", &what, algorithm)]));
+        return Err(invalid(vec![detail("tx.signature.algo", &what, algorithm)]));
     }
     let chain = nodes.chain().await.map_err(submission::problem)?;
     mesh_transaction::verify(&tx, &chain, &signatures.algorithm).map_err(|_| {
-        wrong(vec![detail("tx.signature.value", "does not fit the transaction and its key", "")])
+        invalid(vec![detail("tx.signature.value", "does not fit the transaction and its key", "")])
     })
 }
 
-fn sized(tx: Bytes) -> Result<Bytes, Problem> {
+fn check_size(tx: Bytes) -> Result<Bytes, Problem> {
     match tx.len() {
-        bytes if bytes <= TX_BYTES => Ok(tx),
-        bytes => Err(wrong(vec![detail("tx", "is too large: at most 1048576 bytes", &bytes.to_string())])),
+        bytes if bytes <= MAX_TX_BYTES => Ok(tx),
+        bytes => Err(invalid(vec![detail("tx", "is too large: at most 1048576 bytes", &bytes.to_string())])),
     }
 }
 
@@ -103,15 +103,15 @@ fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn detail(field: &str, what: &str, got: &str) -> Detail {
+fn detail(field: &str, what: &str, value: &str) -> Detail {
     Detail {
         number: MALFORMED,
         message: format!("{field} {what}"),
-        inner: got.chars().take(SHOWN_CHARS).collect(),
+        inner: value.chars().take(MAX_INNER_CHARS).collect(),
     }
 }
 
-fn wrong(details: Vec<Detail>) -> Problem {
+fn invalid(details: Vec<Detail>) -> Problem {
     Problem { code: Code::InvalidArgument, details, cause: None }
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    fn good() -> Transaction {
+    fn valid_transaction() -> Transaction {
         Transaction {
             input_data: Bytes::from_static(b"command"),
             signature: Some(Signature { value: "aB".repeat(64), algo: "ed25519".to_owned(), version: 1 }),
@@ -132,9 +132,9 @@ mod tests {
     }
 
     fn fields(change: impl FnOnce(&mut Transaction)) -> Vec<String> {
-        let mut tx = good();
+        let mut tx = valid_transaction();
         change(&mut tx);
-        let problem = encoded(Some(tx)).unwrap_err();
+        let problem = check_and_encode(Some(tx)).unwrap_err();
         assert!(problem.details.iter().all(|detail| detail.number == MALFORMED));
         assert_eq!(problem.code, Code::InvalidArgument);
         let field = |detail: &Detail| detail.message.split(' ').next().unwrap_or_default().to_owned();
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn each_wrong_field_is_named_and_several_together() {
-        assert!(encoded(Some(good())).is_ok());
-        assert_eq!(encoded(None).unwrap_err().details[0].message, "tx is missing");
+        assert!(check_and_encode(Some(valid_transaction())).is_ok());
+        assert_eq!(check_and_encode(None).unwrap_err().details[0].message, "tx is missing");
         assert_eq!(fields(|tx| tx.version = 0), ["tx.version"]);
         assert_eq!(fields(|tx| tx.version = 1), ["tx.version"]);
         assert_eq!(fields(|tx| tx.from = None), ["tx.pubKey"]);
@@ -152,19 +152,22 @@ mod tests {
         assert_eq!(fields(|tx| tx.from = Some(From::Address("a".to_owned()))), ["tx.address"]);
         assert_eq!(fields(|tx| tx.input_data = Bytes::new()), ["tx.inputData"]);
         assert_eq!(fields(|tx| tx.signature = None), ["tx.signature"]);
-        let emptied = fields(|tx| (tx.signature, tx.version) = (Some(Signature::default()), 7));
+        let empty_fields = fields(|tx| (tx.signature, tx.version) = (Some(Signature::default()), 7));
         assert_eq!(
-            emptied,
+            empty_fields,
             ["tx.version", "tx.signature.value", "tx.signature.algo", "tx.signature.version"]
         );
-        assert_eq!(fields(|tx| tx.input_data = vec![0; TX_BYTES].into()), ["tx"]);
-        assert_eq!(raw(Bytes::new()).unwrap_err().number(), MALFORMED);
-        assert!(raw(vec![7; TX_BYTES].into()).is_ok() && raw(vec![7; TX_BYTES + 1].into()).is_err());
+        assert_eq!(fields(|tx| tx.input_data = vec![0; MAX_TX_BYTES].into()), ["tx"]);
+        assert_eq!(check_raw(Bytes::new()).unwrap_err().number(), MALFORMED);
+        assert!(
+            check_raw(vec![7; MAX_TX_BYTES].into()).is_ok()
+                && check_raw(vec![7; MAX_TX_BYTES + 1].into()).is_err()
+        );
     }
 
     #[test]
     fn fields_are_written_in_ascending_number_defaults_left_out_and_text_as_given() {
-        let mut tx = good();
+        let mut tx = valid_transaction();
         tx.pow = Some(ProofOfWork::default());
         let signature =
             [&[10, 128, 1][..], "aB".repeat(64).as_bytes(), &[18, 7], b"ed25519", &[24, 1]].concat();
@@ -179,6 +182,6 @@ mod tests {
             &[0xc2, 0xbb, 0x01, 0],
         ]
         .concat();
-        assert_eq!(encoded(Some(tx)).unwrap(), expected);
+        assert_eq!(check_and_encode(Some(tx)).unwrap(), expected);
     }
 }

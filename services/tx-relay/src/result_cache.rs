@@ -1,5 +1,5 @@
-//! The results of submissions by transaction hash, entry for as long as the node's own cache would refuse a
-//! repeat (contract 5.3).
+//! A cache of the results of submissions by transaction hash. Its time to live is to be that of the node's
+//! own cache, which refuses repeats (contract 5.3).
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,7 +11,7 @@ use proto_msgs::v2::{SubmissionType, SubmitTransactionReply};
 use tokio::time::Instant;
 
 /// Most bytes of texts from nodes in the cache; beyond that the oldest results are evicted early.
-const TEXT_BYTES: usize = 64 << 20;
+const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// How far a transaction had come when the node answered. A later step implies the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ impl Finality {
     pub(crate) const ALL: [Self; 3] = [Self::Async, Self::Sync, Self::Commit];
 
     /// The step that a client wants to wait for; absent means TYPE_SYNC.
-    pub(crate) fn wanted(kind: SubmissionType) -> Self {
+    pub(crate) fn from_type(kind: SubmissionType) -> Self {
         match kind {
             SubmissionType::TypeAsync => Self::Async,
             SubmissionType::TypeUnspecified | SubmissionType::TypeSync => Self::Sync,
@@ -46,7 +46,7 @@ impl Finality {
     }
 }
 
-/// What is known of a transaction.
+/// The known state of a transaction.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SubmissionState {
     /// The most final answer so far.
@@ -56,10 +56,11 @@ pub(crate) struct SubmissionState {
 }
 
 impl SubmissionState {
-    /// The answer to a submission that waits for `wanted`. A refusal answers all: nothing can follow it.
-    pub(crate) fn answer_to(&self, wanted: Finality) -> Option<&SubmitTransactionReply> {
+    /// The answer to a submission that waits for `required`. A refusal answers every submission, because it
+    /// is final.
+    pub(crate) fn answer_to(&self, required: Finality) -> Option<&SubmitTransactionReply> {
         let (finality, reply) = self.answer.as_ref()?;
-        (*finality >= wanted || !reply.success).then_some(reply)
+        (*finality >= required || !reply.success).then_some(reply)
     }
 
     /// Whether the node has accepted it, as far as known.
@@ -84,12 +85,12 @@ impl SubmissionState {
 /// The results of the newest transactions.
 #[derive(Debug)]
 pub(crate) struct ResultCache {
-    by_hash: HashMap<TxHash, CacheEntry>,
+    entries: HashMap<TxHash, CacheEntry>,
     /// Updates, oldest first. One that is older than its entry's `since` is stale.
     order: VecDeque<(Instant, TxHash)>,
     text_bytes: usize,
-    remember: Duration,
-    at_most: usize,
+    ttl: Duration,
+    max_entries: usize,
 }
 
 #[derive(Debug)]
@@ -99,22 +100,23 @@ struct CacheEntry {
 }
 
 impl ResultCache {
-    /// A cache that keeps each result for `remember`, and at most `at_most` of them.
-    pub(crate) fn new(remember: Duration, at_most: usize) -> Self {
-        Self { by_hash: HashMap::new(), order: VecDeque::new(), text_bytes: 0, remember, at_most }
+    /// A cache of at most `max_entries` results, each for `ttl` after its last update.
+    pub(crate) fn new(ttl: Duration, max_entries: usize) -> Self {
+        Self { entries: HashMap::new(), order: VecDeque::new(), text_bytes: 0, ttl, max_entries }
     }
 
-    /// What is known of a transaction.
+    /// The state of a transaction, unless it has expired.
     pub(crate) fn get(&self, hash: &TxHash, now: Instant) -> Option<&SubmissionState> {
-        let entry = self.by_hash.get(hash)?;
-        (now.duration_since(entry.since) < self.remember).then_some(&entry.state)
+        let entry = self.entries.get(hash)?;
+        (now.duration_since(entry.since) < self.ttl).then_some(&entry.state)
     }
 
-    /// Merges the state of a transaction into its entry, and evicts what is too old or too much.
+    /// Merges the state of a transaction into its entry, and evicts expired entries and those over the
+    /// limits.
     pub(crate) fn insert(&mut self, hash: TxHash, state: SubmissionState, now: Instant) {
         self.evict_expired(now);
         let entry = self
-            .by_hash
+            .entries
             .entry(hash)
             .or_insert_with(|| CacheEntry { state: SubmissionState::default(), since: now });
         self.text_bytes -= entry.state.text_bytes();
@@ -122,7 +124,7 @@ impl ResultCache {
         entry.since = now;
         self.text_bytes += entry.state.text_bytes();
         self.order.push_back((now, hash));
-        while self.by_hash.len() > self.at_most || self.text_bytes > TEXT_BYTES {
+        while self.entries.len() > self.max_entries || self.text_bytes > MAX_TEXT_BYTES {
             let Some((since, hash)) = self.order.pop_front() else { return };
             self.evict(&hash, since);
         }
@@ -130,12 +132,12 @@ impl ResultCache {
 
     /// Number of entries.
     pub(crate) fn len(&self) -> usize {
-        self.by_hash.len()
+        self.entries.len()
     }
 
     fn evict_expired(&mut self, now: Instant) {
         while let Some((since, hash)) = self.order.front().copied() {
-            if now.duration_since(since) < self.remember {
+            if now.duration_since(since) < self.ttl {
                 return;
             }
             self.order.pop_front();
@@ -144,8 +146,8 @@ impl ResultCache {
     }
 
     fn evict(&mut self, hash: &TxHash, since: Instant) {
-        if self.by_hash.get(hash).is_some_and(|entry| entry.since == since)
-            && let Some(entry) = self.by_hash.remove(hash)
+        if self.entries.get(hash).is_some_and(|entry| entry.since == since)
+            && let Some(entry) = self.entries.remove(hash)
         {
             self.text_bytes -= entry.state.text_bytes();
         }
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn long_texts_evict_older_results() {
         let mut results = ResultCache::new(Duration::from_secs(10), 100);
-        let (now, long) = (Instant::now(), "x".repeat(TEXT_BYTES / 3));
+        let (now, long) = (Instant::now(), "x".repeat(MAX_TEXT_BYTES / 3));
         for number in 0..4 {
             results.insert(hash(number), accepted(Finality::Sync, &long), now);
         }

@@ -1,5 +1,5 @@
-//! The course of one submission (contract 5.3). A transaction is sent once; what may have reached the node is
-//! never sent again without a new request.
+//! The steps of one submission (contract 5.3). A transaction that may have reached the node is never sent
+//! again without a new request.
 
 use std::{rc::Rc, time::Duration};
 
@@ -29,7 +29,7 @@ const CACHE_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_
 /// Pause between two lookups of a transaction in the blocks.
 const LOOKUP_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The log of an answer to a transaction that the node knew before.
+/// The log of a reply about a transaction that the node had before.
 const ALREADY: &str = "already submitted";
 
 /// A transaction to submit.
@@ -37,12 +37,12 @@ const ALREADY: &str = "already submitted";
 pub(crate) struct Submission {
     pub(crate) tx: Bytes,
     pub(crate) hash: TxHash,
-    pub(crate) wanted: Finality,
+    pub(crate) required: Finality,
     /// The span that it is traced in.
     pub(crate) span: Span,
 }
 
-/// The answer to a submission, and the state to remember.
+/// The answer to a submission, and the state to cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     pub(crate) result: Result<SubmitTransactionReply, Problem>,
@@ -58,11 +58,11 @@ pub(crate) struct Submitter {
 }
 
 impl Submitter {
-    /// Submits a transaction; `before` is its known state.
-    pub(crate) async fn submit(&self, submission: &Submission, before: &SubmissionState) -> Outcome {
-        let Submission { tx, hash, wanted, .. } = submission;
-        let attempt = Attempt { submitter: self, tx, hash: *hash, wanted: *wanted, before };
-        if *wanted < Finality::Commit {
+    /// Submits a transaction; `earlier` is its cached state.
+    pub(crate) async fn submit(&self, submission: &Submission, earlier: &SubmissionState) -> Outcome {
+        let Submission { tx, hash, required, .. } = submission;
+        let attempt = Attempt { submitter: self, tx, hash: *hash, required: *required, earlier };
+        if *required < Finality::Commit {
             return attempt.broadcast().await;
         }
         match self.commits.try_acquire() {
@@ -80,8 +80,8 @@ struct Attempt<'a> {
     submitter: &'a Submitter,
     tx: &'a [u8],
     hash: TxHash,
-    wanted: Finality,
-    before: &'a SubmissionState,
+    required: Finality,
+    earlier: &'a SubmissionState,
 }
 
 impl Attempt<'_> {
@@ -92,7 +92,7 @@ impl Attempt<'_> {
         }
         let nodes = &self.submitter.nodes;
         self.log_send(false);
-        match self.wanted {
+        match self.required {
             Finality::Async => match nodes.broadcast_async(self.tx).await {
                 Ok(()) => self.accepted(Finality::Async, accepted(String::new(), String::new())),
                 Err(CallError::Refused(Refusal::InCache)) => match self.submitter.rules.node_keeps_refused {
@@ -113,7 +113,7 @@ impl Attempt<'_> {
     /// is in one.
     async fn commit(&self) -> Outcome {
         let deadline = Instant::now() + COMMIT_TIMEOUT;
-        if self.before.is_accepted() {
+        if self.earlier.is_accepted() {
             return self.wait_for_block(deadline).await;
         }
         if let Some(outcome) = self.find_earlier().await {
@@ -137,14 +137,15 @@ impl Attempt<'_> {
 
     /// The outcome of an earlier submission whose answer was lost, if a block has it.
     async fn find_earlier(&self) -> Option<Outcome> {
-        if !self.before.may_have_arrived {
+        if !self.earlier.may_have_arrived {
             return None;
         }
         let included = self.submitter.nodes.find(&self.hash).await.ok()??;
         Some(self.included(included))
     }
 
-    /// The node has it in its cache: either it was accepted, or another request's check is running.
+    /// The outcome of a transaction in the node's cache: it was accepted, or another request's check is
+    /// running.
     async fn resolve_cached(&self) -> Outcome {
         if self.submitter.rules.node_keeps_refused {
             return self.ambiguous();
@@ -164,7 +165,7 @@ impl Attempt<'_> {
     /// Logs that the transaction is sent now, for the first time or again after "already in cache". Drills
     /// count these lines.
     fn log_send(&self, asks_again: bool) {
-        let kind = self.wanted.name();
+        let kind = self.required.name();
         tracing::debug!(hash = %self.hash, kind, asks_again, "a transaction goes to the node");
     }
 
@@ -177,7 +178,7 @@ impl Attempt<'_> {
 
     /// A refusal, unless a block has the transaction: a node that has lost its cache refuses a repeat.
     async fn refused(&self, result: TxResult) -> Outcome {
-        let may_have_arrived = self.before.may_have_arrived || self.before.is_accepted();
+        let may_have_arrived = self.earlier.may_have_arrived || self.earlier.is_accepted();
         let pauses = if may_have_arrived { &CACHE_PAUSES[..] } else { &[] };
         for pause in std::iter::once(&Duration::ZERO).chain(pauses) {
             sleep(*pause).await;
@@ -190,7 +191,7 @@ impl Attempt<'_> {
         Outcome::known(Finality::Sync, reply)
     }
 
-    /// Looks it up until it is in a block.
+    /// Looks the transaction up until a block has it or the deadline has passed.
     async fn wait_for_block(&self, deadline: Instant) -> Outcome {
         loop {
             if let Ok(Some(included)) = self.submitter.nodes.find(&self.hash).await {
@@ -203,9 +204,9 @@ impl Attempt<'_> {
         }
     }
 
-    /// It is in a block since before this submission.
+    /// The outcome when a block had the transaction before this submission.
     fn included(&self, included: IncludedTx) -> Outcome {
-        match self.wanted {
+        match self.required {
             Finality::Commit => self.executed(included),
             Finality::Async | Finality::Sync => self.already(Finality::Sync),
         }
@@ -233,7 +234,7 @@ impl Attempt<'_> {
         let state = self.already(Finality::Sync).state;
         Outcome {
             result: Err(problem),
-            state: if self.before.is_accepted() { SubmissionState::default() } else { state },
+            state: if self.earlier.is_accepted() { SubmissionState::default() } else { state },
         }
     }
 
@@ -271,12 +272,12 @@ impl Outcome {
         }
     }
 
-    /// It has not reached the mempool.
+    /// The transaction has not reached the mempool.
     fn failed(problem: Problem) -> Self {
         Self { result: Err(problem), state: SubmissionState::default() }
     }
 
-    /// It may have reached the mempool.
+    /// The transaction may have reached the mempool.
     fn unknown(problem: Problem) -> Self {
         Self {
             result: Err(problem),
@@ -289,7 +290,7 @@ fn accepted(data: String, log: String) -> SubmitTransactionReply {
     SubmitTransactionReply { success: true, data, log, ..SubmitTransactionReply::default() }
 }
 
-/// The problem for a client whose call failed.
+/// The problem for a client when a call to the node failed.
 pub(crate) fn problem(failed: CallError) -> Problem {
     let refused = |code, message| Problem::new(code, REFUSED, message);
     match failed {

@@ -21,7 +21,8 @@ use super::ledger::{
 };
 use crate::Export;
 
-/// The requested span of block times in nanoseconds, start inclusive, end exclusive; `None` is unbounded (L1).
+/// The requested span of block times in nanoseconds, start inclusive, end exclusive; `None` is unbounded
+/// (L1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
     start_ns: Option<i64>,

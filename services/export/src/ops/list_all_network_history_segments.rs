@@ -1,4 +1,5 @@
-//! ListAllNetworkHistorySegments: the stored segments, newest first. Needs the object store, not the database.
+//! ListAllNetworkHistorySegments: the stored segments, newest first. Needs the object store, not the
+//! database.
 
 use actix::{Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};

@@ -1,8 +1,8 @@
 //! Sealing: complete spans of blocks become segments (DATA_MODEL 7), by one writer at a time.
 //!
 //! The writer that has the advisory lock of the database lists the store, reads the next span's tables in one
-//! snapshot, makes and verifies the file on a blocking thread, and publishes it. A crash before the publication
-//! leaves no segment.
+//! snapshot, makes and verifies the file on a blocking thread, and publishes it. A crash before the
+//! publication leaves no segment.
 
 mod file;
 mod members;

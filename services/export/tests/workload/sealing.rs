@@ -5,7 +5,8 @@ use mesh_history::{Digest, SegmentName};
 
 use crate::fixture::{Fixture, copied, sealed_names, spans};
 
-/// The statement that copies the rows of a member, with order and bounds written independently of the product.
+/// The statement that copies the rows of a member, with order and bounds written independently of the
+/// product.
 fn own_copy(member: &str, from: u64, to: u64) -> String {
     let time = |height: u64| format!("(SELECT block_time FROM blocks WHERE height = {height})");
     let (first, last) = (time(from), time(to));

@@ -56,7 +56,7 @@ struct Inner {
 
 struct Node {
     url: Uri,
-    /// Until when it is skipped, and the length of that pause.
+    /// Until when the node is skipped, and the length of that pause.
     skipped: Cell<Option<(Instant, Duration)>>,
     catching_up: Cell<bool>,
 }
@@ -85,7 +85,7 @@ impl Nodes {
     pub(crate) async fn broadcast_commit(&self, tx: &[u8]) -> Result<(TxResult, Option<i64>), CallError> {
         let rpc = &self.0.commits;
         let committed: CommitReply =
-            self.first(|url| rpc.with_tx(url, "broadcast_tx_commit", tx, COMMIT_TIMEOUT)).await?;
+            self.call_first(|url| rpc.with_tx(url, "broadcast_tx_commit", tx, COMMIT_TIMEOUT)).await?;
         let check = committed.check_tx.result();
         Ok(match check.code {
             0 => (committed.tx_result.result(), Some(committed.height)),
@@ -101,8 +101,9 @@ impl Nodes {
     /// Looks for a transaction in the blocks.
     pub(crate) async fn find(&self, hash: &TxHash) -> Result<Option<IncludedTx>, CallError> {
         let parameters = json!({"hash": STANDARD.encode(hash.bytes())});
-        let found =
-            self.first(|url| self.0.rpc.call::<TxReply>(url, "tx", parameters.clone(), LOOKUP_TIMEOUT)).await;
+        let found = self
+            .call_first(|url| self.0.rpc.call::<TxReply>(url, "tx", parameters.clone(), LOOKUP_TIMEOUT))
+            .await;
         match found {
             Ok(found) => Ok(Some(IncludedTx { height: found.height, result: found.tx_result.result() })),
             Err(CallError::Refused(Refusal::NotFound)) => Ok(None),
@@ -116,13 +117,13 @@ impl Nodes {
             return Ok(Rc::clone(chain));
         }
         let status: StatusReply =
-            self.first(|url| self.0.rpc.call(url, "status", json!({}), LOOKUP_TIMEOUT)).await?;
+            self.call_first(|url| self.0.rpc.call(url, "status", json!({}), LOOKUP_TIMEOUT)).await?;
         let chain: Rc<str> = status.node_info.network.into();
         *self.0.chain.borrow_mut() = Some(Rc::clone(&chain));
         Ok(chain)
     }
 
-    /// Asks every node for its status and remembers it.
+    /// Reads the status of every node and records it; returns the best one.
     pub(crate) async fn check_condition(&self) -> Condition {
         let mut condition = Condition::Away;
         for node in &self.0.nodes {
@@ -139,11 +140,11 @@ impl Nodes {
     }
 
     async fn with_tx<T: DeserializeOwned>(&self, method: &'static str, tx: &[u8]) -> Result<T, CallError> {
-        self.first(|url| self.0.rpc.with_tx(url, method, tx, CALL_TIMEOUT)).await
+        self.call_first(|url| self.0.rpc.with_tx(url, method, tx, CALL_TIMEOUT)).await
     }
 
-    /// Calls the first node that takes a connection; those that catch up come last.
-    async fn first<'a, T, F>(&'a self, call: impl Fn(&'a Uri) -> F) -> Result<T, CallError>
+    /// Calls the first node that takes a connection; nodes that are catching up are tried last.
+    async fn call_first<'a, T, F>(&'a self, call: impl Fn(&'a Uri) -> F) -> Result<T, CallError>
     where
         F: Future<Output = Result<T, CallError>>,
     {
@@ -168,7 +169,7 @@ impl Node {
         self.skipped.get().is_none_or(|(until, _)| until <= Instant::now())
     }
 
-    /// Remembers whether the node took a connection.
+    /// Records whether the node took a connection.
     fn record(&self, error: Option<&CallError>) {
         let skipped = match error {
             Some(CallError::NotSent(_)) => {

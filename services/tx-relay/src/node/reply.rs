@@ -1,4 +1,4 @@
-//! The replies of a node (CometBFT's JSON-RPC), and what its error texts mean (contract 5.3).
+//! The replies of a node (CometBFT's JSON-RPC), and the classification of its error texts (contract 5.3).
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use serde::{
     de::{Error, Visitor},
 };
 
-/// The answer to any call.
+/// The JSON-RPC envelope of a reply.
 #[derive(Debug, Deserialize)]
 pub(super) struct Envelope<T> {
     pub(super) result: Option<T>,
     pub(super) error: Option<RpcError>,
 }
 
-/// A JSON-RPC error. Its number says nothing, its text decides.
+/// A JSON-RPC error. CometBFT gives all errors the same number, so only the text is used.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct RpcError {
     #[serde(default)]
@@ -24,41 +24,41 @@ pub(super) struct RpcError {
     data: String,
 }
 
-/// What CometBFT puts before the reason when a commit is refused.
+/// The prefix of CometBFT's reason when a commit is refused, in lower case.
 const COMMIT_PREFIX: &str = "error on broadcasttxcommit: ";
 
 /// Beginnings of the errors of a full mempool. The second is from CometBFT 0.38 while it rechecks the mempool
 /// after a block and does not know whether there is room.
-const FULL: [&str; 2] = ["mempool is full", "mempool is still rechecking"];
+const FULL_MEMPOOL: [&str; 2] = ["mempool is full", "mempool is still rechecking"];
 
 /// Why a node refused a call, or a transaction without checking it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It has seen it before.
+    /// The transaction is in the node's cache.
     InCache,
     /// Its mempool is full.
     Full,
     /// The transaction is too large for it.
     TooLarge,
-    /// It is catching up with the others.
+    /// The node is catching up with the chain.
     CatchingUp,
     /// The transaction passed the check and was in no block so far.
     NoBlockYet,
-    /// It knows no such transaction.
+    /// No block of the node has the transaction.
     NotFound,
-    /// Something else: the node's text.
+    /// Any other reason: the node's text.
     Other(String),
 }
 
 impl RpcError {
     /// Classifies the error by its text (5.3).
-    pub(super) fn meaning(self) -> Refusal {
+    pub(super) fn classify(self) -> Refusal {
         let text = if self.data.is_empty() { self.message } else { self.data };
         let lower = text.to_ascii_lowercase();
         let lower = lower.strip_prefix(COMMIT_PREFIX).unwrap_or(&lower);
         if lower.contains("tx already exists in cache") {
             Refusal::InCache
-        } else if FULL.iter().any(|start| lower.starts_with(start)) {
+        } else if FULL_MEMPOOL.iter().any(|start| lower.starts_with(start)) {
             Refusal::Full
         } else if lower.starts_with("tx too large") || lower.contains("request body too large") {
             Refusal::TooLarge
@@ -89,9 +89,9 @@ pub(crate) struct TxResult {
 pub(super) struct BroadcastReply {
     #[serde(default)]
     code: u32,
-    #[serde(default, deserialize_with = "or_nothing")]
+    #[serde(default, deserialize_with = "text_or_null")]
     data: String,
-    #[serde(default, deserialize_with = "or_nothing")]
+    #[serde(default, deserialize_with = "text_or_null")]
     log: String,
 }
 
@@ -107,15 +107,15 @@ impl BroadcastReply {
 pub(super) struct ExecTxResult {
     #[serde(default)]
     code: u32,
-    #[serde(default, deserialize_with = "or_nothing")]
+    #[serde(default, deserialize_with = "text_or_null")]
     data: String,
-    #[serde(default, deserialize_with = "or_nothing")]
+    #[serde(default, deserialize_with = "text_or_null")]
     log: String,
-    #[serde(default, deserialize_with = "or_nothing")]
+    #[serde(default, deserialize_with = "text_or_null")]
     info: String,
-    #[serde(default, deserialize_with = "number")]
+    #[serde(default, deserialize_with = "number_or_text")]
     gas_wanted: i64,
-    #[serde(default, deserialize_with = "number")]
+    #[serde(default, deserialize_with = "number_or_text")]
     gas_used: i64,
 }
 
@@ -150,14 +150,14 @@ pub(super) struct CommitReply {
     pub(super) check_tx: ExecTxResult,
     #[serde(alias = "deliver_tx")]
     pub(super) tx_result: ExecTxResult,
-    #[serde(default, deserialize_with = "number")]
+    #[serde(default, deserialize_with = "number_or_text")]
     pub(super) height: i64,
 }
 
 /// The answer to `tx`.
 #[derive(Debug, Deserialize)]
 pub(super) struct TxReply {
-    #[serde(deserialize_with = "number")]
+    #[serde(deserialize_with = "number_or_text")]
     pub(super) height: i64,
     pub(super) tx_result: ExecTxResult,
 }
@@ -169,7 +169,7 @@ pub(crate) struct IncludedTx {
     pub(crate) result: TxResult,
 }
 
-/// The answer to `status`, as far as it matters here.
+/// The fields of the answer to `status` that are used here.
 #[derive(Debug, Deserialize)]
 pub(super) struct StatusReply {
     pub(super) node_info: NodeInfo,
@@ -192,12 +192,12 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 /// A text that may be `null`.
-fn or_nothing<'de, D: Deserializer<'de>>(json: D) -> Result<String, D::Error> {
+fn text_or_null<'de, D: Deserializer<'de>>(json: D) -> Result<String, D::Error> {
     Ok(Option::deserialize(json)?.unwrap_or_default())
 }
 
 /// A 64-bit number, as text or as number.
-fn number<'de, D: Deserializer<'de>>(json: D) -> Result<i64, D::Error> {
+fn number_or_text<'de, D: Deserializer<'de>>(json: D) -> Result<i64, D::Error> {
     struct Number;
     impl Visitor<'_> for Number {
         type Value = i64;
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     fn meaning(data: &str) -> Refusal {
-        RpcError { message: "Internal error".to_owned(), data: data.to_owned() }.meaning()
+        RpcError { message: "Internal error".to_owned(), data: data.to_owned() }.classify()
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(meaning("tx (AB) not found"), Refusal::NotFound);
         assert_eq!(meaning("not so: mempool is full"), Refusal::Other("not so: mempool is full".to_owned()));
         let bare = RpcError { message: "catching up".to_owned(), data: String::new() };
-        assert_eq!(bare.meaning(), Refusal::CatchingUp);
+        assert_eq!(bare.classify(), Refusal::CatchingUp);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A node's JSON-RPC over HTTP: calls, replies, and what is known of a call that failed.
+//! A node's JSON-RPC over HTTP. Errors say whether the node may have received the call.
 
 use std::time::Duration;
 
@@ -27,10 +27,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// closing connection may or may not have been received.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes of a request without its transaction, at most.
+/// Capacity for a request without its transaction, bytes.
 const ENVELOPE_BYTES: usize = 96;
 
-/// Longest reply that is read. A committed transaction's carries its events.
+/// Longest reply that is read, bytes. That of a committed transaction contains its events.
 const MAX_REPLY_BYTES: usize = 8 << 20;
 
 /// Why a call has no result.
@@ -42,7 +42,7 @@ pub(crate) enum CallError {
     NotSent(String),
     /// It may have reached the node, which did not answer in time.
     Late,
-    /// It may have reached the node; the connection broke, or what came is no answer.
+    /// It may have reached the node; the connection broke, or the reply is not one of a node.
     Broken(String),
 }
 
@@ -85,7 +85,7 @@ impl Rpc {
         node: &Uri,
         method: &'static str,
         tx: &[u8],
-        within: Duration,
+        deadline: Duration,
     ) -> Result<T, CallError> {
         // Encoded straight into the request, without a copy.
         let mut request = String::with_capacity(ENVELOPE_BYTES + tx.len().div_ceil(3) * 4);
@@ -94,7 +94,7 @@ impl Rpc {
         request.push_str(r#"","params":{"tx":""#);
         STANDARD.encode_string(tx, &mut request);
         request.push_str(r#""}}"#);
-        self.post(node, method, request, within).await
+        self.post(node, method, request, deadline).await
     }
 
     /// Calls a method with parameters.
@@ -103,10 +103,10 @@ impl Rpc {
         node: &Uri,
         method: &'static str,
         parameters: Value,
-        within: Duration,
+        deadline: Duration,
     ) -> Result<T, CallError> {
         let request = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": parameters});
-        self.post(node, method, request.to_string(), within).await
+        self.post(node, method, request.to_string(), deadline).await
     }
 
     async fn post<T: DeserializeOwned>(
@@ -114,18 +114,18 @@ impl Rpc {
         node: &Uri,
         method: &'static str,
         request: String,
-        within: Duration,
+        deadline: Duration,
     ) -> Result<T, CallError> {
         let span = span::http_client(node.host().unwrap_or_default(), node.port_u16(), method);
-        let begun = Instant::now();
-        let exchanged = timeout(within, self.exchange(node, request)).instrument(span.clone()).await;
-        let answered = exchanged.unwrap_or(Err(CallError::Late));
-        let kind = answered.as_ref().err().map_or("", CallError::kind);
-        self.metrics.called(node, method, kind, begun.elapsed());
+        let started = Instant::now();
+        let result = timeout(deadline, self.exchange(node, request)).instrument(span.clone()).await;
+        let response = result.unwrap_or(Err(CallError::Late));
+        let kind = response.as_ref().err().map_or("", CallError::kind);
+        self.metrics.record_call(node, method, kind, started.elapsed());
         if !kind.is_empty() {
             span.record_failure(kind);
         }
-        read(&answered?)
+        read(&response?)
     }
 
     async fn exchange(&self, node: &Uri, request: String) -> Result<Vec<u8>, CallError> {
@@ -137,8 +137,8 @@ impl Rpc {
             }
         }
         let call = call.body(Full::from(request)).map_err(|error| CallError::NotSent(error.to_string()))?;
-        let answered = self.client.request(call).await;
-        let mut body = answered.map_err(|error| failed(&error))?.into_body();
+        let response = self.client.request(call).await;
+        let mut body = response.map_err(|error| failed(&error))?.into_body();
         let mut answer = Vec::new();
         while let Some(frame) = body.frame().await {
             // Trailers are ignored.
@@ -165,7 +165,7 @@ fn read<'de, T: Deserialize<'de>>(answer: &'de [u8]) -> Result<T, CallError> {
     let envelope: Envelope<T> = serde_json::from_slice(answer)
         .map_err(|error| CallError::Broken(format!("that is no answer of a node: {error}")))?;
     match (envelope.result, envelope.error) {
-        (_, Some(fault)) => Err(CallError::Refused(fault.meaning())),
+        (_, Some(fault)) => Err(CallError::Refused(fault.classify())),
         (Some(result), None) => Ok(result),
         (None, None) => Err(CallError::Broken("the answer has no result".to_owned())),
     }

@@ -11,12 +11,12 @@ impl Handler<Ask<CheckRawTransactionRequest>> for Relay {
 
     fn handle(
         &mut self,
-        Ask(wanted, scope): Ask<CheckRawTransactionRequest>,
+        Ask(request, scope): Ask<CheckRawTransactionRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let nodes = self.nodes.clone();
         scope.run(async move {
-            let tx = request::raw(wanted.tx)?;
+            let tx = request::check_raw(request.tx)?;
             Ok(super::check(&nodes, &tx).await?.into())
         })
     }

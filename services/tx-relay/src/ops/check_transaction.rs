@@ -11,12 +11,12 @@ impl Handler<Ask<CheckTransactionRequest>> for Relay {
 
     fn handle(
         &mut self,
-        Ask(wanted, scope): Ask<CheckTransactionRequest>,
+        Ask(request, scope): Ask<CheckTransactionRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
         let nodes = self.nodes.clone();
         scope.run(async move {
-            let tx = request::encoded(wanted.tx)?;
+            let tx = request::check_and_encode(request.tx)?;
             Ok(super::check(&nodes, &tx).await?.into())
         })
     }

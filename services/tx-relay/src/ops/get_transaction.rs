@@ -22,12 +22,12 @@ impl Handler<Ask<GetTransactionRequest>> for Relay {
 
     fn handle(
         &mut self,
-        Ask(wanted, scope): Ask<GetTransactionRequest>,
+        Ask(request, scope): Ask<GetTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
         let (nodes, relay) = (self.nodes.clone(), context.address());
         scope.run(async move {
-            let hash = wanted
+            let hash = request
                 .hash
                 .parse::<TxHash>()
                 .map_err(|_| Problem::invalid(MALFORMED, "hash must be 64 hex digits"))?;
@@ -54,7 +54,7 @@ fn from_block(included: IncludedTx) -> SubmitTransactionReply {
     SubmitTransactionReply { height, code: result.code, log: result.log, ..SubmitTransactionReply::default() }
 }
 
-/// The reply from a cached state. A refusal's reason stands in its data when the node logs nothing.
+/// The reply from a cached state. The log of a refusal without one is its data, which contains the reason.
 fn from_cache(state: SubmissionState) -> (Status, SubmitTransactionReply) {
     match state.answer {
         None => (Status::Unknown, SubmitTransactionReply::default()),

@@ -11,9 +11,9 @@ impl Handler<Ask<SubmitRawTransactionRequest>> for Relay {
 
     fn handle(
         &mut self,
-        Ask(wanted, scope): Ask<SubmitRawTransactionRequest>,
+        Ask(request, scope): Ask<SubmitRawTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
-        self.submit(wanted.r#type, request::raw(wanted.tx), context.address(), scope)
+        self.submit(request.r#type, request::check_raw(request.tx), context.address(), scope)
     }
 }

@@ -11,9 +11,9 @@ impl Handler<Ask<SubmitTransactionRequest>> for Relay {
 
     fn handle(
         &mut self,
-        Ask(wanted, scope): Ask<SubmitTransactionRequest>,
+        Ask(request, scope): Ask<SubmitTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
-        self.submit(wanted.r#type, request::encoded(wanted.tx), context.address(), scope)
+        self.submit(request.r#type, request::check_and_encode(request.tx), context.address(), scope)
     }
 }

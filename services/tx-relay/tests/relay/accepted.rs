@@ -1,4 +1,4 @@
-//! Good transactions.
+//! Transactions that the node accepts.
 
 use bytes::Bytes;
 use mesh_problem::Code;
@@ -9,75 +9,75 @@ use proto_msgs::v2::{
     SubmitTransactionReply, SubmitTransactionRequest, get_transaction_reply::Status,
 };
 
-use crate::stage::{Setup, Stage, accepted};
+use crate::fixture::{Fixture, Setup, accepted};
 
 on_both_nodes!(
-    each_type_says_what_it_waited_for,
+    each_type_returns_the_result_of_its_step,
     a_request_with_fields_is_encoded_as_the_chain_hashes_it,
-    another_node_gets_what_no_byte_of_has_left,
-    signatures_are_checked_here_when_that_is_wanted,
+    a_submission_that_was_not_sent_goes_to_the_next_node,
+    signatures_are_checked_when_that_is_configured,
 );
 
-async fn each_type_says_what_it_waited_for(kind: NodeKind) {
-    let mut stage = Stage::set(Setup::with_blocks(kind)).await;
-    let handed = stage.transaction("1").await;
-    let checked = stage.transaction("2").await;
-    let executed = stage.transaction("3").await;
-    assert_eq!(stage.submit(&handed, TypeAsync).await.unwrap(), accepted(&handed));
-    assert_eq!(stage.submit(&checked, TypeUnspecified).await.unwrap(), accepted(&checked));
+async fn each_type_returns_the_result_of_its_step(kind: NodeKind) {
+    let mut fixture = Fixture::start(Setup::with_blocks(kind)).await;
+    let broadcast = fixture.transaction("1").await;
+    let checked = fixture.transaction("2").await;
+    let executed = fixture.transaction("3").await;
+    assert_eq!(fixture.submit(&broadcast, TypeAsync).await.unwrap(), accepted(&broadcast));
+    assert_eq!(fixture.submit(&checked, TypeUnspecified).await.unwrap(), accepted(&checked));
     match kind {
-        NodeKind::Development => assert_eq!(stage.status(&checked).await, Status::Pending),
-        // It does not wait for us.
+        NodeKind::Development => assert_eq!(fixture.status(&checked).await, Status::Pending),
+        // CometBFT makes blocks at its own interval.
         NodeKind::Cometbft => {
-            assert!([Status::Pending, Status::Included].contains(&stage.status(&checked).await));
+            assert!([Status::Pending, Status::Included].contains(&fixture.status(&checked).await));
         }
     }
-    stage.tick();
-    let reply = stage.submit(&executed, TypeCommit).await.unwrap();
+    fixture.start_blocks();
+    let reply = fixture.submit(&executed, TypeCommit).await.unwrap();
     assert!(reply.height > 1);
     assert_eq!(reply, SubmitTransactionReply { height: reply.height, ..accepted(&executed) });
-    let fate = stage.fate(&executed).await;
-    assert_eq!((fate.status(), fate.height, fate.code), (Status::Included, reply.height, 0));
-    assert_eq!(fate.tx_hash, reply.tx_hash);
-    assert_eq!(stage.status(b"nobody has seen this").await, Status::Unknown);
-    for tx in [&handed, &checked, &executed] {
-        assert_eq!(stage.node.included(&TxHash::of(tx)).await, *tx);
+    let found = fixture.get_transaction(&executed).await;
+    assert_eq!((found.status(), found.height, found.code), (Status::Included, reply.height, 0));
+    assert_eq!(found.tx_hash, reply.tx_hash);
+    assert_eq!(fixture.status(b"nobody has seen this").await, Status::Unknown);
+    for tx in [&broadcast, &checked, &executed] {
+        assert_eq!(fixture.node.included(&TxHash::of(tx)).await, *tx);
     }
 }
 
 async fn a_request_with_fields_is_encoded_as_the_chain_hashes_it(kind: NodeKind) {
-    let mut stage = Stage::set(Setup::with_blocks(kind)).await;
-    let fields = stage.signed("order").await;
+    let mut fixture = Fixture::start(Setup::with_blocks(kind)).await;
+    let fields = fixture.signed("order").await;
     let encoded = Bytes::from(encode(&fields));
-    let check = stage.ask(&CheckTransactionRequest { tx: Some(fields.clone()) }).await.unwrap();
+    let check = fixture.ask(&CheckTransactionRequest { tx: Some(fields.clone()) }).await.unwrap();
     assert_eq!(check, CheckTransactionReply { success: true, ..CheckTransactionReply::default() });
-    assert_eq!(stage.ask(&CheckRawTransactionRequest { tx: encoded.clone() }).await.unwrap(), check);
-    stage.was_broadcast(&encoded, 0);
+    assert_eq!(fixture.ask(&CheckRawTransactionRequest { tx: encoded.clone() }).await.unwrap(), check);
+    fixture.assert_broadcasts(&encoded, 0);
     let request = SubmitTransactionRequest { tx: Some(fields), r#type: TypeSync.into() };
-    assert_eq!(stage.ask(&request).await.unwrap(), accepted(&encoded));
-    stage.tick();
-    assert_eq!(stage.node.included(&TxHash::of(&encoded)).await, encoded);
+    assert_eq!(fixture.ask(&request).await.unwrap(), accepted(&encoded));
+    fixture.start_blocks();
+    assert_eq!(fixture.node.included(&TxHash::of(&encoded)).await, encoded);
 }
 
-async fn another_node_gets_what_no_byte_of_has_left(kind: NodeKind) {
-    let mut stage = Stage::set(Setup { relays: 0, ..Setup::before(kind) }).await;
+async fn a_submission_that_was_not_sent_goes_to_the_next_node(kind: NodeKind) {
+    let mut fixture = Fixture::start(Setup { relays: 0, ..Setup::new(kind) }).await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let urls = format!("http://{gone}, {}", stage.node.url());
-    stage.start_relay(&[("MESH_NODE_URL", urls)]).await;
-    let tx = stage.transaction("order").await;
-    assert_eq!(stage.sync(&tx).await.unwrap(), accepted(&tx));
-    stage.was_broadcast(&tx, 1);
+    let urls = format!("http://{gone}, {}", fixture.node.url());
+    fixture.start_relay(&[("MESH_NODE_URL", urls)]).await;
+    let tx = fixture.transaction("order").await;
+    assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
+    fixture.assert_broadcasts(&tx, 1);
 }
 
-async fn signatures_are_checked_here_when_that_is_wanted(kind: NodeKind) {
+async fn signatures_are_checked_when_that_is_configured(kind: NodeKind) {
     let verify = ("MESH_RELAY_VERIFY_SIGNATURE", "true".to_owned());
-    let stage = Stage::set(Setup { env: vec![verify], ..Setup::before(kind) }).await;
-    let good = stage.transaction("order").await;
-    let mut bad = stage.signed("order").await;
+    let fixture = Fixture::start(Setup { env: vec![verify], ..Setup::new(kind) }).await;
+    let good = fixture.transaction("order").await;
+    let mut bad = fixture.signed("order").await;
     bad.input_data = "another".into();
     let request = SubmitTransactionRequest { tx: Some(bad), r#type: TypeSync.into() };
-    let problem = stage.ask(&request).await.unwrap_err();
+    let problem = fixture.ask(&request).await.unwrap_err();
     assert_eq!((problem.code, problem.number()), (Code::InvalidArgument, 10_015));
     assert!(problem.details[0].message.starts_with("tx.signature.value "), "{problem}");
-    assert_eq!(stage.sync(&good).await.unwrap(), accepted(&good));
+    assert_eq!(fixture.sync(&good).await.unwrap(), accepted(&good));
 }

@@ -1,9 +1,9 @@
-//! The relay before a consensus node: one fate for every transaction, whatever the node does. What both nodes
-//! can be brought to is tried with both, and nothing else is different in it.
+//! The relay with a consensus node: one fate for every transaction. Cases that both the development node and
+//! CometBFT can produce run against both.
 #![allow(clippy::unwrap_used)]
 
 mod accepted;
+mod fixture;
 mod refused;
 mod repeated;
-mod stage;
 mod unknown;

@@ -1,4 +1,4 @@
-//! One fate: whoever submits the same again gets the same answer, and the node is asked once.
+//! Repeated submissions of one transaction get the same answer, and the node gets it once.
 
 use std::time::Duration;
 
@@ -7,95 +7,95 @@ use mesh_testbed::{NodeKind, on_both_nodes};
 use mesh_transaction::TxHash;
 use proto_msgs::v2::{SubmissionType::*, SubmitTransactionReply, get_transaction_reply::Status};
 
-use crate::stage::{Setup, Stage, accepted, already};
+use crate::fixture::{Fixture, Setup, accepted, already};
 
 on_both_nodes!(
     equal_submissions_in_flight_share_one_broadcast,
     a_weaker_repeat_gets_the_answer_and_a_stronger_one_goes_on,
-    another_replica_says_the_same,
-    a_repeat_after_everybody_has_forgotten_is_not_a_refusal,
+    another_replica_gives_the_same_answer,
+    a_repeat_after_all_caches_are_lost_is_not_a_refusal,
 );
 
 async fn equal_submissions_in_flight_share_one_broadcast(kind: NodeKind) {
-    let stage = Stage::set(Setup {
+    let fixture = Fixture::start(Setup {
         node: |setup| setup.check_delay(Duration::from_millis(300)),
-        ..Setup::before(kind)
+        ..Setup::new(kind)
     })
     .await;
-    let (good, bad) = (stage.transaction("good").await, stage.refused("bad").await);
+    let (good, bad) = (fixture.transaction("good").await, fixture.refused("bad").await);
     let (goods, bads) = tokio::join!(
-        join_all((0..20).map(|_| stage.sync(&good))),
-        join_all((0..20).map(|_| stage.sync(&bad))),
+        join_all((0..20).map(|_| fixture.sync(&good))),
+        join_all((0..20).map(|_| fixture.sync(&bad))),
     );
     assert!(goods.into_iter().all(|reply| reply.unwrap() == accepted(&good)));
     assert!(bads.into_iter().all(|reply| reply.unwrap().code == 89));
-    stage.was_broadcast(&good, 1);
-    stage.was_broadcast(&bad, 1);
+    fixture.assert_broadcasts(&good, 1);
+    fixture.assert_broadcasts(&bad, 1);
 }
 
 async fn a_weaker_repeat_gets_the_answer_and_a_stronger_one_goes_on(kind: NodeKind) {
-    let mut stage = Stage::set(Setup::with_blocks(kind)).await;
-    let tx = stage.transaction("order").await;
-    assert_eq!(stage.submit(&tx, TypeAsync).await.unwrap(), accepted(&tx));
-    assert_eq!(stage.submit(&tx, TypeAsync).await.unwrap(), accepted(&tx));
-    stage.was_broadcast(&tx, 1);
+    let mut fixture = Fixture::start(Setup::with_blocks(kind)).await;
+    let tx = fixture.transaction("order").await;
+    assert_eq!(fixture.submit(&tx, TypeAsync).await.unwrap(), accepted(&tx));
+    assert_eq!(fixture.submit(&tx, TypeAsync).await.unwrap(), accepted(&tx));
+    fixture.assert_broadcasts(&tx, 1);
     // The check asks the node, which has it in its cache by now.
-    assert_eq!(stage.sync(&tx).await.unwrap(), already(&tx));
-    let asked = stage.broadcasts(&tx);
-    assert_eq!(stage.sync(&tx).await.unwrap(), already(&tx));
-    stage.tick();
-    // The commit follows it into a block.
-    let executed = stage.submit(&tx, TypeCommit).await.unwrap();
+    assert_eq!(fixture.sync(&tx).await.unwrap(), already(&tx));
+    let broadcasts = fixture.broadcasts(&tx);
+    assert_eq!(fixture.sync(&tx).await.unwrap(), already(&tx));
+    fixture.start_blocks();
+    // The commit waits for the block without another broadcast.
+    let executed = fixture.submit(&tx, TypeCommit).await.unwrap();
     assert_eq!(executed, SubmitTransactionReply { height: executed.height, ..accepted(&tx) });
     assert!(executed.height > 1);
     for kind in [TypeAsync, TypeSync, TypeCommit] {
-        assert_eq!(stage.submit(&tx, kind).await.unwrap(), executed);
+        assert_eq!(fixture.submit(&tx, kind).await.unwrap(), executed);
     }
-    assert_eq!(stage.broadcasts(&tx), asked);
+    assert_eq!(fixture.broadcasts(&tx), broadcasts);
 }
 
-async fn another_replica_says_the_same(kind: NodeKind) {
-    let stage = Stage::set(Setup {
+async fn another_replica_gives_the_same_answer(kind: NodeKind) {
+    let fixture = Fixture::start(Setup {
         relays: 2,
         env: vec![("MESH_RELAY_REMEMBER_S", "0".to_owned())],
         node: |setup| setup.check_delay(Duration::from_millis(200)),
-        ..Setup::before(kind)
+        ..Setup::new(kind)
     })
     .await;
-    // Without memory each repeat is that of a replica that knows nothing.
-    let (good, bad) = (stage.transaction("good").await, stage.refused("bad").await);
-    let first = stage.sync(&good);
+    // Without cached results, either replica handles each repeat like one that has not seen it.
+    let (good, bad) = (fixture.transaction("good").await, fixture.refused("bad").await);
+    let first = fixture.sync(&good);
     let second = async {
-        stage.broadcast_times(&good, 1).await;
-        join_all((0..6).map(|_| stage.sync(&good))).await
+        fixture.await_broadcasts(&good, 1).await;
+        join_all((0..6).map(|_| fixture.sync(&good))).await
     };
     let (first, second) = tokio::join!(first, second);
     let replies: Vec<_> = second.into_iter().chain([first]).map(Result::unwrap).collect();
     assert!(replies.iter().all(|reply| *reply == accepted(&good) || *reply == already(&good)), "{replies:?}");
     assert!(replies.contains(&accepted(&good)), "{replies:?}");
-    // A check that runs elsewhere: its refusal is the answer, not that the node has seen it.
-    let first = stage.sync(&bad);
+    // While another replica's check is running, its refusal is the answer, not "already in cache".
+    let first = fixture.sync(&bad);
     let second = async {
-        stage.broadcast_times(&bad, 1).await;
-        join_all((0..6).map(|_| stage.sync(&bad))).await
+        fixture.await_broadcasts(&bad, 1).await;
+        join_all((0..6).map(|_| fixture.sync(&bad))).await
     };
     let (first, second) = tokio::join!(first, second);
     assert_eq!(first.unwrap().code, 89);
     assert!(second.into_iter().all(|reply| reply.unwrap().code == 89));
 }
 
-async fn a_repeat_after_everybody_has_forgotten_is_not_a_refusal(kind: NodeKind) {
+async fn a_repeat_after_all_caches_are_lost_is_not_a_refusal(kind: NodeKind) {
     let forgets = vec![("MESH_RELAY_REMEMBER_S", "0".to_owned())];
-    let mut stage = Stage::set(Setup { env: forgets, ..Setup::with_blocks(kind) }).await;
-    let tx = stage.transaction("order").await;
-    assert_eq!(stage.sync(&tx).await.unwrap(), accepted(&tx));
-    stage.node.block().await;
-    assert_eq!(stage.node.included(&TxHash::of(&tx)).await, tx);
-    stage.node.kill().await;
-    stage.node.restart().await;
-    stage.readiness(200).await;
-    // The node's cache is gone; it refuses the replay. The block tells the truth.
-    assert_eq!(stage.sync(&tx).await.unwrap(), already(&tx));
-    assert_eq!(stage.status(&tx).await, Status::Included);
-    assert!(stage.submit(&tx, TypeCommit).await.unwrap().height >= 2);
+    let mut fixture = Fixture::start(Setup { env: forgets, ..Setup::with_blocks(kind) }).await;
+    let tx = fixture.transaction("order").await;
+    assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
+    fixture.node.block().await;
+    assert_eq!(fixture.node.included(&TxHash::of(&tx)).await, tx);
+    fixture.node.kill().await;
+    fixture.node.restart().await;
+    fixture.await_readiness(200).await;
+    // The node has lost its cache and refuses the replay; the relay finds the transaction in the block.
+    assert_eq!(fixture.sync(&tx).await.unwrap(), already(&tx));
+    assert_eq!(fixture.status(&tx).await, Status::Included);
+    assert!(fixture.submit(&tx, TypeCommit).await.unwrap().height >= 2);
 }

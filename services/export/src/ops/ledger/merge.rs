@@ -53,14 +53,14 @@ impl<T> Merge<T> {
         }
     }
 
-    /// The reads for about `rows` more entries. Each walk's share of them is its share of the entries taken so
-    /// far; walks that have half of their share buffered are not read.
+    /// The reads for about `rows` more entries. Each walk's share of them is its share of the entries taken
+    /// so far; walks that have half of their share buffered are not read.
     pub(crate) fn requests(&self, rows: usize) -> Vec<ReadRequest> {
         self.requests_where(rows, |buffered, share| buffered * 2 < share)
     }
 
-    /// The reads for about `rows` entries beyond the buffered ones; walks that have twice their share buffered
-    /// are not read.
+    /// The reads for about `rows` entries beyond the buffered ones; walks that have twice their share
+    /// buffered are not read.
     pub(crate) fn requests_ahead(&self, rows: usize) -> Vec<ReadRequest> {
         self.requests_where(rows, |buffered, share| buffered < share * 2)
     }
@@ -149,7 +149,8 @@ mod tests {
         rest.iter().take(request.rows).map(|key| (*key, request.walk)).collect()
     }
 
-    /// Merges the walks and counts the rounds of reads; with `ahead`, the next round starts before it is needed.
+    /// Merges the walks and counts the rounds of reads; with `ahead`, the next round starts before it is
+    /// needed.
     fn merge_all(walks: &[Vec<Key>], rows: usize, ahead: bool) -> (Vec<Key>, usize) {
         let mut merge: Merge<usize> = Merge::new(walks.len(), BEFORE_ALL);
         let (mut taken, mut reads, mut pending) = (Vec::new(), 0, Vec::new());

@@ -1,4 +1,4 @@
-//! A consensus node, relays in front of it, and somebody who asks them over the bus.
+//! The fixture of the tests: a consensus node, relays in front of it, and a client on the bus.
 
 use std::time::Duration;
 
@@ -23,45 +23,45 @@ use tokio::{
 
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// Between two blocks, when there are any.
-pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// Pause between two blocks, for nodes that make blocks by themselves.
+pub(crate) const BLOCK_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     pub(crate) node: Node,
     prefix: String,
     bus: Bus,
     pub(crate) relays: Vec<Service>,
-    ticking: Option<JoinHandle<()>>,
-    // For a name that nobody else has.
+    block_task: Option<JoinHandle<()>>,
+    // Its unique name is the prefix of the subjects.
     _folder: TempDir,
 }
 
-/// What the relays and the node are started with.
+/// The configuration of the relays and the node.
 pub(crate) struct Setup {
     pub(crate) relays: usize,
     pub(crate) env: Vec<(&'static str, String)>,
     pub(crate) kind: NodeKind,
     pub(crate) node: fn(NodeSetup) -> NodeSetup,
-    /// Between two blocks of CometBFT, which makes none without it. A development node makes its blocks by
-    /// hand, and at each tick from [`Stage::tick`] on.
-    pub(crate) every: Option<Duration>,
+    /// Pause between two blocks of CometBFT, which makes none without it. A development node makes blocks on
+    /// demand, and at an interval after [`Fixture::start_blocks`].
+    pub(crate) block_interval: Option<Duration>,
 }
 
 impl Setup {
-    pub(crate) fn before(kind: NodeKind) -> Self {
-        Self { relays: 1, env: Vec::new(), kind, node: |setup| setup, every: None }
+    pub(crate) fn new(kind: NodeKind) -> Self {
+        Self { relays: 1, env: Vec::new(), kind, node: |setup| setup, block_interval: None }
     }
 
-    /// With blocks, sooner or later.
+    /// The same, with a block interval.
     pub(crate) fn with_blocks(kind: NodeKind) -> Self {
-        Self { every: Some(TICK), ..Self::before(kind) }
+        Self { block_interval: Some(BLOCK_INTERVAL), ..Self::new(kind) }
     }
 }
 
-impl Stage {
-    pub(crate) async fn set(setup: Setup) -> Self {
+impl Fixture {
+    pub(crate) async fn start(setup: Setup) -> Self {
         let node = (setup.node)(DevNode::configure());
-        let node = match (setup.kind, setup.every) {
+        let node = match (setup.kind, setup.block_interval) {
             (NodeKind::Cometbft, Some(period)) => node.every(period),
             _ => node,
         };
@@ -70,11 +70,11 @@ impl Stage {
         let prefix = folder.path().file_name().unwrap().to_string_lossy().replace('.', "");
         let bus = Bus::connect(nats().await.config(EDGE, &prefix)).await.unwrap();
         timeout(SOON, bus.until_connected()).await.unwrap();
-        let mut stage = Self { node, prefix, bus, relays: Vec::new(), ticking: None, _folder: folder };
+        let mut fixture = Self { node, prefix, bus, relays: Vec::new(), block_task: None, _folder: folder };
         for _ in 0..setup.relays {
-            stage.start_relay(&setup.env).await;
+            fixture.start_relay(&setup.env).await;
         }
-        stage
+        fixture
     }
 
     /// Starts one more relay.
@@ -87,24 +87,24 @@ impl Stage {
         self.relays.push(relay.start().await);
     }
 
-    /// The development node, of the rows that only that can provoke.
+    /// The development node. Panics with CometBFT.
     pub(crate) fn development(&self) -> &DevNode {
         self.node.development().unwrap()
     }
 
-    /// From now on there are blocks, whoever makes them.
-    pub(crate) fn tick(&mut self) {
+    /// Starts to make blocks at an interval on the development node; CometBFT does by its configuration.
+    pub(crate) fn start_blocks(&mut self) {
         let Some(node) = self.node.development() else { return };
         let chain = node.chain().clone();
-        self.ticking = Some(tokio::spawn(async move {
+        self.block_task = Some(tokio::spawn(async move {
             loop {
-                sleep(TICK / 2).await;
+                sleep(BLOCK_INTERVAL / 2).await;
                 chain.next_block().await.unwrap();
             }
         }));
     }
 
-    /// A good transaction.
+    /// An encoded transaction that the node accepts.
     pub(crate) async fn transaction(&self, input: &str) -> Bytes {
         encode(&self.signed(input).await).into()
     }
@@ -113,13 +113,13 @@ impl Stage {
         self.node.transaction(7, input).await
     }
 
-    /// One that the node refuses.
+    /// An encoded transaction that the node refuses: it has no proof of work.
     pub(crate) async fn refused(&self, input: &str) -> Bytes {
         let tx = Transaction { pow: None, ..self.signed(input).await };
         encode(&tx).into()
     }
 
-    /// Asks an operation, once.
+    /// Sends a request once, without retries.
     pub(crate) async fn ask<R: Operation>(&self, request: &R) -> Result<R::Reply, Problem> {
         let options = AskOptions {
             encoding: Encoding::default(),
@@ -145,38 +145,38 @@ impl Stage {
         self.submit(tx, SubmissionType::TypeSync).await
     }
 
-    pub(crate) async fn fate(&self, tx: &[u8]) -> GetTransactionReply {
+    pub(crate) async fn get_transaction(&self, tx: &[u8]) -> GetTransactionReply {
         self.ask(&GetTransactionRequest { hash: TxHash::of(tx).to_string() }).await.unwrap()
     }
 
     pub(crate) async fn status(&self, tx: &[u8]) -> Status {
-        self.fate(tx).await.status()
+        self.get_transaction(tx).await.status()
     }
 
-    /// How often the node got a transaction to broadcast. CometBFT keeps no record of that: nothing then.
+    /// How often the node received a transaction; `None` with CometBFT, which does not count that.
     pub(crate) fn broadcasts(&self, tx: &[u8]) -> Option<u64> {
         let received = self.node.development()?.received();
         Some(received.get(&TxHash::of(tx)).copied().unwrap_or_default())
     }
 
-    /// That the node got it so often, if it can tell.
-    pub(crate) fn was_broadcast(&self, tx: &[u8], times: u64) {
-        assert!(self.broadcasts(tx).is_none_or(|seen| seen == times), "{:?}", self.broadcasts(tx));
+    /// Asserts that the node received it so often. Does nothing with CometBFT.
+    pub(crate) fn assert_broadcasts(&self, tx: &[u8], times: u64) {
+        assert!(self.broadcasts(tx).is_none_or(|count| count == times), "{:?}", self.broadcasts(tx));
     }
 
-    /// Waits until the node got it so often, if it can tell.
-    pub(crate) async fn broadcast_times(&self, tx: &[u8], times: u64) {
-        let came = async {
-            while self.broadcasts(tx).is_some_and(|seen| seen < times) {
+    /// Waits until the node received it so often. Returns at once with CometBFT.
+    pub(crate) async fn await_broadcasts(&self, tx: &[u8], times: u64) {
+        let reached = async {
+            while self.broadcasts(tx).is_some_and(|count| count < times) {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(SOON, came).await.unwrap();
+        timeout(SOON, reached).await.unwrap();
     }
 
-    /// Waits until a relay is as ready as this.
-    pub(crate) async fn readiness(&self, status: u16) -> String {
-        let as_ready = async {
+    /// Waits until `/readyz` of the first relay has this status; returns its text.
+    pub(crate) async fn await_readiness(&self, status: u16) -> String {
+        let ready = async {
             loop {
                 let answer = self.relays[0].admin("/readyz").await;
                 if answer.status == status {
@@ -185,19 +185,19 @@ impl Stage {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(SOON, as_ready).await.unwrap()
+        timeout(SOON, ready).await.unwrap()
     }
 }
 
-impl Drop for Stage {
+impl Drop for Fixture {
     fn drop(&mut self) {
-        if let Some(ticking) = &self.ticking {
-            ticking.abort();
+        if let Some(block_task) = &self.block_task {
+            block_task.abort();
         }
     }
 }
 
-/// The answer to a transaction that was accepted.
+/// The reply to an accepted transaction.
 pub(crate) fn accepted(tx: &[u8]) -> SubmitTransactionReply {
     SubmitTransactionReply {
         success: true,
@@ -206,7 +206,7 @@ pub(crate) fn accepted(tx: &[u8]) -> SubmitTransactionReply {
     }
 }
 
-/// The same of one that was there before.
+/// The reply to a transaction that the node had before.
 pub(crate) fn already(tx: &[u8]) -> SubmitTransactionReply {
     SubmitTransactionReply { log: "already submitted".to_owned(), ..accepted(tx) }
 }
