@@ -6,7 +6,7 @@ use reqwest::Url;
 
 use crate::node;
 
-/// See the README's table.
+/// The configuration.
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
     pub(crate) node: Option<Url>,

@@ -87,7 +87,7 @@ impl StreamHandler<Change> for HeadAnnouncer {
     }
 }
 
-/// One item per change that is seen; changes in quick succession may be one item.
+/// A stream with an item per observed change; changes in quick succession may give one item.
 fn changes<T: Send + Sync + 'static>(
     watched: watch::Receiver<T>,
     change: Change,

@@ -46,7 +46,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let metrics = Metrics::register(&mut setup.registry.borrow_mut(), node.is_some());
     let (bus, states, observations) = (setup.bus.clone(), store.watch(), node.clone());
     Supervisor::start(|_| HeadAnnouncer::new(bus, states, observations, metrics));
-    let heard = Latest::<NodeStatus>::subscribe(&setup.bus);
+    let node_status = Latest::<NodeStatus>::subscribe(&setup.bus);
     let node_info =
         NodeInfo { store: store.clone(), node: node.clone(), height: Rc::default(), mailbox: in_flight }
             .start();
@@ -54,14 +54,14 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let waiting = store.clone();
     let serving = router.serve(async move { waiting.until_ready().await });
     Ok(Service::on_bus(serving, move || {
-        let (store, heard) = (store.clone(), heard.clone());
+        let (store, node_status) = (store.clone(), node_status.clone());
         let state = node.as_ref().map(|node| node.borrow().state.clone());
         async move {
             store.ready().await.map_err(|error| error.to_string())?;
             if let Some(state) = state {
                 state.check()?;
             }
-            let node = heard.within(LagLimit::HEIGHT_MAX_AGE).map(|news| news.height);
+            let node = node_status.within(LagLimit::HEIGHT_MAX_AGE).map(|news| news.height);
             lag.check(node, store.state().head.map(|(height, _)| height))
         }
     }))

@@ -1,11 +1,11 @@
-//! What node-info shows of store and node.
+//! Metrics of the heads of store and node.
 
 use mesh_telemetry::{Registry, list};
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::node::NodeState;
 
-/// Where store and node stand.
+/// Heights and states of store and node.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Metrics {
     store_height: Gauge,
@@ -16,7 +16,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Adds them to what `/metrics` shows; those of the node only when there is one to ask.
+    /// Adds the metrics to `registry`; those of the node only when one is configured.
     pub(crate) fn register(registry: &mut Registry, has_node: bool) -> Self {
         let metrics = Self::default();
         registry.add(&list::STORE_HEIGHT, metrics.store_height.clone());
@@ -30,19 +30,19 @@ impl Metrics {
     }
 
     pub(crate) fn store(&self, height: Option<u64>, is_there: bool) {
-        self.store_height.set(whole(height.unwrap_or(0)));
+        self.store_height.set(gauge_value(height.unwrap_or(0)));
         self.store_is_there.set(is_there.into());
         self.set_lag();
     }
 
     pub(crate) fn node(&self, state: &NodeState) {
         self.node_state.set(match state {
-            NodeState::There(_) => 2,
+            NodeState::Synced(_) => 2,
             NodeState::CatchingUp { .. } => 1,
             NodeState::Away => 0,
         });
         if let Some(height) = state.height() {
-            self.node_height.set(whole(height));
+            self.node_height.set(gauge_value(height));
         }
         self.set_lag();
     }
@@ -52,6 +52,6 @@ impl Metrics {
     }
 }
 
-fn whole(height: u64) -> i64 {
+fn gauge_value(height: u64) -> i64 {
     i64::try_from(height).unwrap_or(i64::MAX)
 }

@@ -51,11 +51,11 @@ pub(crate) struct Block {
     pub(crate) chain_id: String,
 }
 
-/// What is known of the node.
+/// The state of the node, as of its last status.
 #[derive(Debug, Clone)]
 pub(crate) enum NodeState {
     /// It answers, with this newest block.
-    There(Block),
+    Synced(Block),
     /// It answers and is catching up with the chain, or has no block yet.
     CatchingUp {
         /// Its newest height.
@@ -69,7 +69,7 @@ impl NodeState {
     /// Its newest height.
     pub(crate) fn height(&self) -> Option<u64> {
         match self {
-            Self::There(block) => Some(block.height),
+            Self::Synced(block) => Some(block.height),
             Self::CatchingUp { height } => Some(*height),
             Self::Away => None,
         }
@@ -81,7 +81,7 @@ impl NodeState {
     /// Why it does not.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
-            Self::There(_) => Ok(()),
+            Self::Synced(_) => Ok(()),
             Self::CatchingUp { height } => {
                 Err(format!("the consensus node is catching up, it is at {height}"))
             }
@@ -135,7 +135,7 @@ pub(crate) fn follow(node: &Url) -> Result<watch::Receiver<Observation>, Failure
                 NodeState::Away
             });
             let now = match &state {
-                NodeState::There(_) => "there",
+                NodeState::Synced(_) => "there",
                 NodeState::CatchingUp { .. } => "catching up",
                 NodeState::Away => "away",
             };
@@ -161,7 +161,7 @@ async fn read_status(client: &Client, status: &Url) -> Result<NodeState, Failure
     let height = sync_info.latest_block_height.parse()?;
     Ok(match sync_info.catching_up || height == 0 {
         true => NodeState::CatchingUp { height },
-        false => NodeState::There(Block {
+        false => NodeState::Synced(Block {
             height,
             hash: sync_info.latest_block_hash.to_ascii_lowercase(),
             chain_id: node_info.network,

@@ -1,4 +1,4 @@
-//! node-info tells everybody where store and node stand, and lag makes services unready.
+//! node-info announces the heads of store and node, and lag makes services unready.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
@@ -12,15 +12,15 @@ use mesh_testbed::{Database, DevNode, Service, ServiceSetup, nats};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
-/// How soon something must be seen that happens at once.
+/// Deadline for effects that are expected at once.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Makes blocks until the node is at a height.
-async fn grow(node: &DevNode, height: u64) {
+/// Makes blocks until the node has reached a height.
+async fn make_blocks(node: &DevNode, height: u64) {
     while node.block().await < height {}
 }
 
-/// A service on a database, in that database's own place on the bus.
+/// A service with a database and a subject prefix of its own.
 fn service(name: &str, database: &Database) -> ServiceSetup {
     Service::configure(name).database(database).env("MESH_BUS_PREFIX", database.name())
 }
@@ -41,22 +41,22 @@ async fn write_block(client: &Client, height: i64) {
     client.execute(sql, &[&height]).await.unwrap();
 }
 
-/// Waits for news that are as wanted.
-async fn await_news<N>(heard: &mut AnnouncementStream<N>, wanted: impl Fn(&N) -> bool) -> N {
-    let hear = async {
+/// Waits for an announcement that `matches`.
+async fn await_announcement<N>(announcements: &mut AnnouncementStream<N>, matches: impl Fn(&N) -> bool) -> N {
+    let receive = async {
         loop {
-            let news = heard.next().await.expect("the bus stays");
-            if wanted(&news) {
+            let news = announcements.next().await.expect("the bus stays");
+            if matches(&news) {
                 return news;
             }
         }
     };
-    timeout(SOON, hear).await.expect("the news come")
+    timeout(SOON, receive).await.expect("the news come")
 }
 
-/// Waits until a service's readiness has a status, and returns what it says.
-async fn await_readiness(service: &Service, status: u16, at_most: Duration) -> String {
-    let deadline = Instant::now() + at_most;
+/// Waits until `/readyz` of a service has a status, and returns its text.
+async fn await_readiness(service: &Service, status: u16, limit: Duration) -> String {
+    let deadline = Instant::now() + limit;
     loop {
         let answer = service.admin("/readyz").await;
         if answer.status == status {
@@ -77,21 +77,24 @@ async fn metric(service: &Service, name: &str) -> Option<i64> {
 async fn the_head_of_the_store_is_announced_at_each_block_and_at_an_interval() {
     let database = Database::fresh().await;
     let (writer, bus) = (database.connect().await, bus(&database).await);
-    let mut heard = bus.subscribe::<StoreStatus>().await.unwrap();
+    let mut announcements = bus.subscribe::<StoreStatus>().await.unwrap();
     let service = node_info(&database).start().await;
-    assert_eq!(await_news(&mut heard, |news| news.is_there).await.head, None);
+    assert_eq!(await_announcement(&mut announcements, |news| news.is_there).await.head, None);
     let started = Instant::now();
     for height in 1..=9 {
         write_block(&writer, height).await;
         let height = u64::try_from(height).unwrap();
-        let news = await_news(&mut heard, |news| news.head.is_some_and(|head| head.height == height)).await;
+        let news = await_announcement(&mut announcements, |news| {
+            news.head.is_some_and(|head| head.height == height)
+        })
+        .await;
         let time_ns = (1_704_067_200 + i64::try_from(height).unwrap()) * 1_000_000_000;
         assert_eq!(news, StoreStatus { head: Some(Head { height, time_ns }), is_there: true });
     }
     assert!(started.elapsed() < 9 * ANNOUNCE_INTERVAL / 2, "not at once: {:?}", started.elapsed());
     let started = Instant::now();
     for _ in 0..4 {
-        await_news(&mut heard, |news| news.head.is_some_and(|head| head.height == 9)).await;
+        await_announcement(&mut announcements, |news| news.head.is_some_and(|head| head.height == 9)).await;
     }
     assert!(started.elapsed() < 8 * ANNOUNCE_INTERVAL, "not again and again: {:?}", started.elapsed());
     assert_eq!(metric(&service, "mesh_store_height").await, Some(9));
@@ -99,11 +102,11 @@ async fn the_head_of_the_store_is_announced_at_each_block_and_at_an_interval() {
     assert_eq!(metric(&service, "mesh_node_height").await, None, "there is no node to ask");
 
     let drop = format!("DROP DATABASE \"{}\" WITH (FORCE)", database.name());
-    let (elsewhere, connection) =
+    let (admin, connection) =
         tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    elsewhere.batch_execute(&drop).await.unwrap();
-    let news = await_news(&mut heard, |news| !news.is_there).await;
+    admin.batch_execute(&drop).await.unwrap();
+    let news = await_announcement(&mut announcements, |news| !news.is_there).await;
     assert_eq!(news.head.map(|head| head.height), Some(9), "the last that was seen");
     await_readiness(&service, 503, SOON).await;
     assert_eq!(metric(&service, "mesh_store_is_there").await, Some(0));
@@ -113,27 +116,27 @@ async fn the_head_of_the_store_is_announced_at_each_block_and_at_an_interval() {
 async fn the_head_of_the_node_is_announced_and_a_store_far_behind_it_makes_services_unready() {
     let database = Database::fresh().await;
     let (writer, bus) = (database.connect().await, bus(&database).await);
-    let mut heard = bus.subscribe::<NodeStatus>().await.unwrap();
+    let mut announcements = bus.subscribe::<NodeStatus>().await.unwrap();
     write_block(&writer, 10).await;
     let mut node = DevNode::start().await;
-    grow(&node, 15).await;
+    make_blocks(&node, 15).await;
     let lag = |setup: ServiceSetup| setup.env("MESH_MAX_LAG_BLOCKS", "5");
-    let (node_info, query, edge, careless) = tokio::join!(
+    let (node_info, query, edge, unlimited) = tokio::join!(
         lag(node_info(&database)).env("MESH_NODE_URL", node.url()).start(),
         lag(service("query", &database)).start(),
         lag(service("edge", &database)).env("MESH_EDGE_LISTEN", "127.0.0.1:0").start(),
         service("query", &database).start(),
     );
-    await_news(&mut heard, |news| news.height == 15).await;
+    await_announcement(&mut announcements, |news| news.height == 15).await;
     let services = [&node_info, &query, &edge];
     for service in services {
         await_readiness(service, 200, SOON).await;
     }
-    grow(&node, 16).await;
-    await_news(&mut heard, |news| news.height == 16).await;
+    make_blocks(&node, 16).await;
+    await_announcement(&mut announcements, |news| news.height == 16).await;
     for service in services {
-        let said = await_readiness(service, 503, SOON).await;
-        assert!(said.contains("6 blocks behind"), "{said}");
+        let text = await_readiness(service, 503, SOON).await;
+        assert!(text.contains("6 blocks behind"), "{text}");
     }
     assert_eq!(metric(&node_info, "mesh_node_height").await, Some(16));
     assert_eq!(metric(&node_info, "mesh_chain_lag_blocks").await, Some(6));
@@ -141,20 +144,20 @@ async fn the_head_of_the_node_is_announced_and_a_store_far_behind_it_makes_servi
     for service in services {
         await_readiness(service, 200, SOON).await;
     }
-    grow(&node, 100).await;
+    make_blocks(&node, 100).await;
     for service in services {
         await_readiness(service, 503, SOON).await;
     }
-    assert_eq!(careless.admin("/readyz").await.status, 200, "any lag is fine by default");
+    assert_eq!(unlimited.admin("/readyz").await.status, 200, "any lag is fine by default");
     node.kill().await;
     for service in [&query, &edge] {
         await_readiness(service, 200, Duration::from_secs(10) + SOON).await;
     }
-    let said = await_readiness(&node_info, 503, SOON).await;
-    assert!(said.contains("does not answer"), "{said}");
+    let text = await_readiness(&node_info, 503, SOON).await;
+    assert!(text.contains("does not answer"), "{text}");
     assert_eq!(metric(&node_info, "mesh_node_state").await, Some(0));
-    let said = node_info.log();
-    assert_eq!(said.matches("does not answer").count(), 1, "told once: {said}");
+    let text = node_info.log();
+    assert_eq!(text.matches("does not answer").count(), 1, "reported once: {text}");
 }
 
 #[tokio::test]
@@ -162,6 +165,6 @@ async fn an_address_that_is_no_node_is_a_wrong_configuration() {
     let database = Database::fresh().await;
     let starting = node_info(&database).env("MESH_NODE_URL", "tcp://node:26657").start();
     let panic = tokio::spawn(starting).await.unwrap_err().into_panic();
-    let said = panic.downcast::<String>().unwrap();
-    assert!(said.contains("exit status: 64") && said.contains("MESH_NODE_URL"), "{said}");
+    let text = panic.downcast::<String>().unwrap();
+    assert!(text.contains("exit status: 64") && text.contains("MESH_NODE_URL"), "{text}");
 }

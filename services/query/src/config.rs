@@ -3,12 +3,12 @@
 use mesh_chassis::{Database, Env, LagLimit, PageLimits};
 use mesh_store::{PageSizes, StoreConfig};
 
-/// See the README's table.
+/// The configuration.
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
     pub(crate) lag: LagLimit,
     pub(crate) sizes: PageSizes,
-    pub(crate) accounts_at_most: usize,
+    pub(crate) max_accounts: usize,
     pub(crate) in_flight: usize,
 }
 
@@ -26,7 +26,7 @@ impl mesh_chassis::Config for Config {
             },
             lag: LagLimit::read(env),
             sizes: PageSizes { default: rows.page_default, greatest: rows.page_max },
-            accounts_at_most: rows.accounts_max,
+            max_accounts: rows.accounts_max,
             in_flight: env.positive("MESH_QUERY_IN_FLIGHT", 256),
         }
     }

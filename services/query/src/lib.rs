@@ -15,19 +15,18 @@ use mesh_store::{PageSizes, Store};
 
 use crate::config::Config;
 
-/// Answers reads. It holds no state but its handles, so that slow queries overlap.
+/// Answers reads. It has no state besides handles, so that slow queries run concurrently.
 pub struct Query {
     store: Store,
     sizes: PageSizes,
-    accounts_at_most: usize,
+    max_accounts: usize,
     mailbox: usize,
 }
 
 impl Query {
-    /// Reads from a store, in pages of these sizes; lists at most so many accounts, takes at most so many
-    /// requests at the same time.
-    pub fn new(store: Store, sizes: PageSizes, accounts_at_most: usize, in_flight: usize) -> Self {
-        Self { store, sizes, accounts_at_most, mailbox: in_flight }
+    /// Reads from a store in pages of these sizes. `in_flight` is the capacity of its mailbox.
+    pub fn new(store: Store, sizes: PageSizes, max_accounts: usize, in_flight: usize) -> Self {
+        Self { store, sizes, max_accounts, mailbox: in_flight }
     }
 }
 
@@ -39,28 +38,28 @@ impl Actor for Query {
     }
 }
 
-/// Runs the workload until it is told to stop.
+/// Runs the workload until SIGTERM or SIGINT.
 pub fn main() -> ExitCode {
     mesh_chassis::run("query", env!("CARGO_PKG_VERSION"), start)
 }
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
-    let Config { store, lag, sizes, accounts_at_most, in_flight } = setup.config;
-    // One operation that became slow leaves room for the others; so do its statements in the store.
+    let Config { store, lag, sizes, max_accounts, in_flight } = setup.config;
+    // An operation gets three quarters of the requests at most, so that a slow one does not block the others.
     let per_operation = in_flight - in_flight / 4;
     let limits = Limits { in_flight, per_operation, timeout: store.query_timeout };
     let store = Store::open(&store)?;
     store.register(&mut setup.registry.borrow_mut());
-    let heard = Latest::<NodeStatus>::subscribe(&setup.bus);
-    let query = Query::new(store.clone(), sizes, accounts_at_most, in_flight).start();
+    let node_status = Latest::<NodeStatus>::subscribe(&setup.bus);
+    let query = Query::new(store.clone(), sizes, max_accounts, in_flight).start();
     let router = ops::router(setup.bus, query, limits, &mut setup.registry.borrow_mut());
     let waiting = store.clone();
     let serving = router.serve(async move { waiting.until_ready().await });
     Ok(Service::on_bus(serving, move || {
-        let (store, heard) = (store.clone(), heard.clone());
+        let (store, node_status) = (store.clone(), node_status.clone());
         async move {
             store.ready().await.map_err(|error| error.to_string())?;
-            let node = heard.within(LagLimit::HEIGHT_MAX_AGE).map(|news| news.height);
+            let node = node_status.within(LagLimit::HEIGHT_MAX_AGE).map(|news| news.height);
             lag.check(node, store.state().head.map(|(height, _)| height))
         }
     }))

@@ -1,4 +1,4 @@
-//! Between the contract's pages and the store's: pagination parameters in, page info out.
+//! Conversion between the contract's pages and the store's: pagination parameters in, page info out.
 
 use mesh_problem::Problem;
 use mesh_store::{ListKey, Page, PageRequest, PageSizes, ReadError, Row, Window, head_of};
@@ -19,7 +19,7 @@ pub(crate) fn window<K: ListKey>(
     Window::read(request, sizes)
 }
 
-/// Where a page lies (P9, P10).
+/// The first and last cursor of a page, and whether there are pages before and after it (P9, P10).
 pub(crate) fn page_info<T>(page: &Page<T>) -> PageInfo {
     let cursor = |edge: Option<&(String, T)>| edge.map(|(cursor, _)| cursor.clone()).unwrap_or_default();
     PageInfo {
@@ -30,8 +30,8 @@ pub(crate) fn page_info<T>(page: &Page<T>) -> PageInfo {
     }
 }
 
-/// What every row of a list statement says beside its own columns: the head, and whether a row lies at the
-/// start of the walk or behind it.
+/// The columns that every row of a list statement repeats: the head, and whether a row lies at the start of
+/// the walk or behind it.
 pub(crate) fn frame(rows: &[Row]) -> Result<(Option<(u64, i64)>, bool), ReadError> {
     match rows.first() {
         Some(row) => Ok((head_of(row)?, row.try_get("behind")?)),

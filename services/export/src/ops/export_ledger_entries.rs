@@ -31,9 +31,9 @@ struct Range {
 
 impl Range {
     fn read(range: Option<&DateRange>) -> Result<Self, Problem> {
-        let given = |ns: Option<i64>| ns.filter(|ns| *ns != 0);
-        let start_ns = given(range.and_then(|range| range.start_timestamp));
-        let end_ns = given(range.and_then(|range| range.end_timestamp));
+        let non_zero = |ns: Option<i64>| ns.filter(|ns| *ns != 0);
+        let start_ns = non_zero(range.and_then(|range| range.start_timestamp));
+        let end_ns = non_zero(range.and_then(|range| range.end_timestamp));
         let wrong =
             |message: &str, inner: String| Err(Problem::invalid(DATE_RANGE, message).with_inner(inner));
         for (name, ns) in [("startTimestamp", start_ns), ("endTimestamp", end_ns)] {

@@ -1,4 +1,4 @@
-//! GetNetworkLimits: what the network allows at present.
+//! GetNetworkLimits: the newest limits of the network.
 
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};

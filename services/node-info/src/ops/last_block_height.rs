@@ -80,9 +80,9 @@ impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
 fn newest(observation: &crate::node::Observation) -> Result<Block, Problem> {
     let unavailable = |what: &str| Problem::new(Code::Unavailable, NODE, what);
     match &observation.state {
-        NodeState::There(block) if observation.at.elapsed() < MAX_STATUS_AGE => Ok(block.clone()),
+        NodeState::Synced(block) if observation.at.elapsed() < MAX_STATUS_AGE => Ok(block.clone()),
         NodeState::CatchingUp { .. } => Err(unavailable("the consensus node is catching up")),
-        NodeState::There(_) | NodeState::Away => Err(unavailable("the consensus node does not answer")),
+        NodeState::Synced(_) | NodeState::Away => Err(unavailable("the consensus node does not answer")),
     }
 }
 

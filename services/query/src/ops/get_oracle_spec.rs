@@ -85,12 +85,13 @@ fn list<T: DeserializeOwned>(stored: Option<Value>) -> Result<Vec<T>, ReadError>
     }
 }
 
-/// An absent list may be stored as `null`; to the contract's messages it is simply not there.
+/// Removes members that are `null`: an absent list may be stored so, but the contract's messages do not parse
+/// it.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let kept = fields.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(name, value)| (name, without_nulls(value))).collect())
+            let present = fields.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(present.map(|(name, value)| (name, without_nulls(value))).collect())
         }
         Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
         other => other,

@@ -19,17 +19,17 @@ impl Handler<Ask<ListAccountsRequest>> for Query {
         Ask(request, scope): Ask<ListAccountsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
-        let (store, at_most) = (self.store.clone(), self.accounts_at_most);
+        let (store, max_accounts) = (self.store.clone(), self.max_accounts);
         scope.run(async move {
             let failed = |error: ReadError| error.problem(ACCOUNTS);
-            let one_more = i64::try_from(at_most).unwrap_or(i64::MAX - 1) + 1;
+            let one_more = i64::try_from(max_accounts).unwrap_or(i64::MAX - 1) + 1;
             let sql = include_str!("../../sql/list_accounts.sql");
             let rows =
                 store.list(sql, &[&request.party, &request.market, &one_more]).await.map_err(failed)?;
-            if rows.len() > at_most {
+            if rows.len() > max_accounts {
                 let problem =
                     Problem::new(Code::FailedPrecondition, ACCOUNTS, "too many accounts, ask with a filter");
-                return Err(problem.with_inner(format!("more than {at_most}")));
+                return Err(problem.with_inner(format!("more than {max_accounts}")));
             }
             let head = rows.first().map_or(Ok(None), head_of).map_err(failed)?;
             let accounts = rows.iter().filter_map(|row| account(row).transpose()).collect::<Result<_, _>>();

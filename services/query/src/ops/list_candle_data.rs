@@ -81,8 +81,8 @@ fn parts(candle_id: &str) -> Option<(&str, &str)> {
 
 /// The bounds, start inclusive, end exclusive; 0 or absent = open.
 fn times(from: Option<i64>, to: Option<i64>) -> Result<(Option<TimeUs>, Option<TimeUs>), Problem> {
-    let given = |time: Option<i64>| time.filter(|time| *time != 0);
-    let (from, to) = (given(from), given(to));
+    let non_zero = |time: Option<i64>| time.filter(|time| *time != 0);
+    let (from, to) = (non_zero(from), non_zero(to));
     for (name, time) in [("fromTimestamp", from), ("toTimestamp", to)] {
         if let Some(time) = time.filter(|time| *time < 0) {
             return Err(Problem::invalid(TIMES, "a time is negative").with_inner(format!("{name} {time}")));

@@ -60,8 +60,8 @@ impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
             let filter = request.filter.unwrap_or_default();
             let window = window::<Key>(request.pagination.as_ref(), sizes)?;
             let (from, to) = epochs(filter.from_epoch, filter.to_epoch)?;
-            let given = |list: Vec<String>| (!list.is_empty()).then_some(list);
-            let (assets, markets) = (given(filter.asset_ids), given(filter.market_ids));
+            let non_empty = |list: Vec<String>| (!list.is_empty()).then_some(list);
+            let (assets, markets) = (non_empty(filter.asset_ids), non_empty(filter.market_ids));
             let position = window.position();
             let (descending, limit) = (window.descending(), window.rows());
             let epoch = position.map(|key| key.epoch);
@@ -94,7 +94,7 @@ impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
     }
 }
 
-/// The bounds, both inclusive. Epochs beyond what the store can hold stand for its greatest.
+/// The bounds, both inclusive. Epochs above the greatest that can be stored are replaced by it.
 fn epochs(from: Option<u64>, to: Option<u64>) -> Result<(Option<i64>, Option<i64>), Problem> {
     if let Some((from, to)) = from.zip(to).filter(|(from, to)| to < from) {
         let problem = Problem::invalid(FILTER, "the range of epochs is inverted");

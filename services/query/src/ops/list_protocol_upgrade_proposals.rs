@@ -82,8 +82,8 @@ impl Handler<Ask<ListProtocolUpgradeProposalsRequest>> for Query {
     }
 }
 
-/// Approvers are stored in lower case. PostgreSQL has no text with a NUL in it, so nobody's key holds one:
-/// U+FFFD, which is in no key either, stands in for it.
+/// The stored form of an approver's key: lower case. PostgreSQL accepts no NUL in a text, so NUL is replaced
+/// by U+FFFD, which is in no stored key either.
 fn stored_key(given: &str) -> String {
     given.to_lowercase().replace('\0', "\u{fffd}")
 }
