@@ -2,8 +2,8 @@
 //! read.
 //!
 //! `sslmode=require`, `verify-ca` and `verify-full` all mean: over TLS, and the server's certificate is
-//! checked together with its name. `sslrootcert` names a file with the authorities that count (PEM); without
-//! it, or with `system`, those that this machine trusts. Any other `sslmode` means without TLS.
+//! checked together with its name. `sslrootcert` names a file with the accepted authorities (PEM); without
+//! it, or with `system`, those of this machine are accepted. Any other `sslmode` means without TLS.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use rustls::{
 use tokio_postgres::{Config, Socket, config::SslMode, tls::MakeTlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Encrypted or not, as the configuration says.
+/// The stream of a connection, encrypted when the configuration requires it.
 pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// Why an address cannot be used.
@@ -33,7 +33,7 @@ pub enum AddressError {
     Certificates {
         /// The file, or `system`.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -59,14 +59,14 @@ impl Address {
             }
         }
         let is_secret = matches!(mode, Some("require" | "verify-ca" | "verify-full"));
-        // Passed on to the driver, which refuses it.
+        // An unknown mode is passed on to the driver, which refuses it.
         let unknown = mode.filter(|mode| !is_secret && !matches!(*mode, "disable" | "allow" | "prefer"));
         let mode = unknown.map(|mode| format!("sslmode={mode}"));
         rest.extend(mode.as_deref());
         let question = if rest.is_empty() { "" } else { "?" };
         let mut config: Config =
             format!("{address}{question}{}", rest.join("&")).parse().map_err(AddressError::Url)?;
-        // In the other form of an address the driver has read it.
+        // In the key-value form of an address, the driver has parsed the mode.
         let is_secret = is_secret || config.get_ssl_mode() == SslMode::Require;
         config.ssl_mode(if is_secret { SslMode::Require } else { SslMode::Disable });
         let authorities = match is_secret {

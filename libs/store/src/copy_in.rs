@@ -1,4 +1,4 @@
-//! Copies CSV text into a table with COPY, and makes readable errors of rows that do not fit.
+//! Copies CSV text into a table with COPY, and turns PostgreSQL's errors about rows into readable ones.
 
 use std::pin::pin;
 
@@ -8,11 +8,11 @@ use tokio_postgres::{CopyInSink, Error, Transaction, error::SqlState};
 
 use crate::error::StoreError;
 
-/// Beginning of the names of staging tables and of the columns in them that are dropped.
+/// Prefix of the names of staging tables and of their columns that the target does not have.
 pub(crate) const STAGING: &str = "mesh_load_";
 
-/// Copies text with a header into the columns of a table, both given as SQL, and says how many rows. `file`
-/// is how the text is called in what goes wrong.
+/// Copies text with a header into the columns of a table, both given as SQL, and returns the number of rows.
+/// `file` is the name of the text in errors.
 pub(crate) async fn copy_in(
     transaction: &Transaction<'_>,
     file: &str,
@@ -55,8 +55,8 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The place in PostgreSQL's context `COPY trades, line 3, column price: "abc"`: what stands between the
-/// table and the value. Untouched words, so it works in whatever language the server speaks.
+/// Line and column from PostgreSQL's context `COPY trades, line 3, column price: "abc"`: the part between the
+/// table and the value. Copied word for word, so that it works with servers of any language.
 fn place(context: &str) -> Option<String> {
     let copy = context.lines().find(|line| line.starts_with("COPY "))?;
     let (_, place) = copy.split_once(", ")?;

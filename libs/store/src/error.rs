@@ -1,4 +1,4 @@
-//! What can go wrong between us and PostgreSQL. A variant names the step that failed; the cause is its
+//! Errors of PostgreSQL and of the connection to it. A variant names the step that failed; the cause is its
 //! source.
 
 use std::path::PathBuf;
@@ -11,30 +11,30 @@ pub enum StoreError {
     /// The database URL cannot be read.
     #[error("the database URL is not valid")]
     Url {
-        /// What is wrong with it.
+        /// The cause.
         source: AddressError,
     },
-    /// No connection: nobody listens there, or the server refuses us.
+    /// No connection: the server cannot be reached, or refuses it.
     #[error("cannot connect to the database")]
     Connect {
         /// The driver's error.
         source: tokio_postgres::Error,
     },
-    /// A statement failed for a reason that is neither the caller's nor the data's.
+    /// A statement failed, and neither its parameters nor the data are the reason.
     #[error("{step} failed")]
     Database {
-        /// What was being done, as in "reading the schema version".
+        /// The step, e.g. "reading the schema version".
         step: &'static str,
         /// The driver's error.
         source: tokio_postgres::Error,
     },
-    /// The server is there and does not answer.
+    /// The server is connected and does not answer.
     #[error("{step} failed: the database says nothing")]
     Silent {
-        /// What was being done.
+        /// The step.
         step: &'static str,
     },
-    /// A migration failed, or the database carries other migrations under the same numbers.
+    /// A migration failed, or the database has other migrations with the same numbers.
     #[error("migrating the database failed")]
     Migrate {
         /// The migration library's error; it names the migration.
@@ -71,7 +71,7 @@ pub enum StoreError {
     Text {
         /// Segment and member.
         member: String,
-        /// What its reader said.
+        /// The reader's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The database holds other rows than a segment to import.
@@ -79,20 +79,20 @@ pub enum StoreError {
     Disagrees {
         /// The segment.
         segment: String,
-        /// What differs.
+        /// The difference.
         what: String,
     },
     /// Another session writes to a table that a load needs for itself.
     #[error("another session is writing to the tables to load, try again when it is done")]
     Busy,
-    /// A CSV file does not fit its table. The reason is PostgreSQL's own, the place counts from the header.
+    /// A CSV file does not fit its table. The reason is PostgreSQL's message; line 1 is the header.
     #[error("{file}{}: {reason}", place.as_ref().map(|place| format!(", {place}")).unwrap_or_default())]
     BadFile {
         /// The file's name.
         file: String,
-        /// Where in the file, as in `line 3, column height`; none when the file as a whole is at fault.
+        /// Line and column, e.g. `line 3, column height`; `None` when the reason applies to the whole file.
         place: Option<String>,
-        /// What is wrong, in one sentence.
+        /// The reason, in one sentence.
         reason: String,
     },
 }

@@ -1,9 +1,9 @@
-//! Imports sealed segments into a database (H11): one transaction per segment, so that the head never
-//! stands above a row that is missing (W1).
+//! Imports sealed segments into a database (H11): one transaction per segment, so that all rows up to the
+//! head are always present (W1).
 //!
-//! Rows come as the CSV text of a segment's members, go through a temporary table and are inserted in the
-//! order of the primary key where they are not there yet; triggers keep the derived tables. Whatever the
-//! database holds of the same heights must be the same rows: a segment is refused as a whole otherwise.
+//! The CSV text of a segment's members is copied into a temporary table; the rows that the database lacks are
+//! inserted in the order of the primary key, and triggers fill the derived tables. A segment is refused as a
+//! whole when the database has other rows of the same heights.
 
 mod member;
 
@@ -32,14 +32,14 @@ pub struct ImportSession {
     filled: BTreeSet<String>,
 }
 
-/// What the database holds before an import.
+/// The contents of a database before an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// The chain, when one is named.
+    /// The chain id, when the database has one.
     pub chain_id: Option<String>,
     /// The lowest and the highest block, when there is one.
     pub heights: Option<(i64, i64)>,
-    /// The schema version that segments of this database would carry.
+    /// The schema version of segments sealed from this database.
     pub version: i32,
 }
 
@@ -63,7 +63,8 @@ pub struct SegmentImport<'a> {
     catalog: &'a Catalog,
     keys: &'a Catalog,
     filled: &'a mut BTreeSet<String>,
-    /// Inserted last, so that the head appears together with everything below it.
+    /// The staged blocks and their number. Inserted last, so that the head appears together with all other
+    /// rows.
     blocks: Option<(Staging, u64)>,
 }
 
@@ -71,7 +72,7 @@ impl ImportSession {
     /// Connects to the migrated database at `url`.
     ///
     /// # Errors
-    /// When nobody answers there, or a migration is missing.
+    /// When no server answers, or a migration is missing.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let client = session::connect_with(url, "mesh import", SETTINGS).await?;
         let schema = migrate::state(&client).await?;
@@ -82,7 +83,7 @@ impl ImportSession {
         Ok(Self { client, schema, catalog, keys, filled: BTreeSet::new() })
     }
 
-    /// Reads what the database holds.
+    /// Reads chain, heights and schema version of the database.
     ///
     /// # Errors
     /// When the statement fails.
@@ -96,7 +97,7 @@ impl ImportSession {
     /// Begins a segment, and waits until no other session writes blocks.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when that does not come, [`StoreError::Disagrees`] on another chain.
+    /// [`StoreError::Busy`] when another session keeps writing, [`StoreError::Disagrees`] on another chain.
     pub async fn begin(&mut self, span: ImportSpan) -> Result<SegmentImport<'_>, StoreError> {
         const STEP: &str = "beginning an import";
         let transaction = within(STEP, self.client.transaction()).await?;
@@ -108,7 +109,7 @@ impl ImportSession {
             }
             error => error,
         })?;
-        // COPY takes no parameters.
+        // Settings of the transaction, because COPY takes no parameters.
         let bounds = "SELECT set_config('mesh.time_from', $1::timestamptz::text, true),
             set_config('mesh.time_to', $2::timestamptz::text, true)";
         within(STEP, transaction.query_one(bounds, &[&span.times.0, &span.times.1])).await?;
@@ -132,7 +133,7 @@ impl ImportSession {
     /// Ends the import: without statistics the first readers would get plans made for empty tables.
     ///
     /// # Errors
-    /// When the statement fails; what was imported stays.
+    /// When the statement fails; imported segments stay.
     pub async fn finish(self) -> Result<(), StoreError> {
         if self.filled.is_empty() {
             return Ok(());
@@ -145,10 +146,10 @@ impl ImportSession {
 }
 
 impl SegmentImport<'_> {
-    /// Makes the segment's rows last, its blocks among them.
+    /// Inserts the blocks and commits the segment.
     ///
     /// # Errors
-    /// The blocks disagree, or the connection is lost; then nothing of the segment is there.
+    /// The blocks disagree, or the connection is lost; then no row of the segment is stored.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         if let Some((staging, rows)) = self.blocks.take() {
             self.insert("blocks", Scope::Span, &staging, rows).await?;

@@ -1,8 +1,8 @@
-//! PostgreSQL for the mesh: migrations and bulk loading for those who write, `.sql` files and cursor pages
-//! for those who read, snapshots and COPY for the one who seals, the way back for those who import.
+//! PostgreSQL for the mesh: migrations and bulk loading for writers, `.sql` files and cursor pages for
+//! readers, snapshots and COPY for sealing, and the import of segments.
 //!
-//! The only room that knows the database driver. It knows tables only in `migrations/`; what a row means is
-//! the services' business.
+//! The only crate that uses the database driver. Tables appear only in `migrations/`; the services interpret
+//! the rows.
 
 mod address;
 mod copy_in;

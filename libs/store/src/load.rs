@@ -1,4 +1,4 @@
-//! Loads a folder of CSV files, one per table, into an empty migrated database: all of it or nothing.
+//! Loads a folder of CSV files, one per table, into an empty migrated database in one transaction.
 //!
 //! A file `<table>.csv` begins with a header that names its columns, in any order; the rest is PostgreSQL's
 //! CSV (an unquoted empty field is NULL, `""` the empty text). Files and columns that the schema does not
@@ -22,7 +22,7 @@ use crate::{
     tables::{DERIVED, catalog},
 };
 
-/// What a load did.
+/// The report of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadReport {
     /// The tables that were loaded, in the order of loading.
@@ -58,7 +58,7 @@ pub struct SkippedFile {
 pub enum SkipReason {
     /// The schema has no table of that name.
     NoSuchTable,
-    /// The table is kept by triggers, its rows follow from the others.
+    /// Triggers fill the table from the others.
     Derived,
 }
 
@@ -125,7 +125,7 @@ pub async fn load_folder(
     Ok(LoadReport { tables, skipped_files })
 }
 
-/// Locks the tables to load against other writers and makes sure that they are empty.
+/// Locks the tables to load against other writers and checks that they are empty.
 async fn lock_empty_tables(transaction: &Transaction<'_>, sources: &[Source]) -> Result<(), StoreError> {
     let mut tables: Vec<&str> = sources.iter().map(|source| source.table.as_str()).collect();
     tables.sort_unstable();

@@ -22,7 +22,7 @@ const MIGRATION_LOCK: i64 = 0x6d65_7368_6d69_6772;
 /// Beginning of the name of every migration that changes an exportable table.
 const EXPORTABLE: &str = "exportable";
 
-/// How far the schema of a database is.
+/// The state of a database's schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaState {
     /// Number of the newest applied migration; 0 when the database has none.
@@ -37,14 +37,14 @@ pub struct SchemaState {
 }
 
 impl SchemaState {
-    /// Whether this build can work with the database: no migration is missing. A database that is
-    /// further than the build is fine, as happens while a new version rolls out.
+    /// Whether this build can work with the database: no migration is missing. A database with newer
+    /// migrations is accepted, because there is one while a new version rolls out.
     pub fn is_ready(&self) -> bool {
         self.missing.is_empty()
     }
 
-    /// Whether a missing migration will change the exportable tables of a schema that is there:
-    /// the running span of the history is to be sealed before it (H7).
+    /// Whether a missing migration will change the exportable tables of an existing schema: the incomplete
+    /// span of the history must be sealed before it (H7).
     pub fn will_change_exports(&self) -> bool {
         let changes =
             |name: &String| name.split_once("__").is_some_and(|(_, name)| name.starts_with(EXPORTABLE));
@@ -70,19 +70,20 @@ pub fn columns(table: &str) -> Vec<String> {
         .collect()
 }
 
-/// What [`migrate`] did.
+/// The result of [`migrate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
     /// The migrations that were applied, oldest first; empty when there was nothing to do.
     pub applied: Vec<String>,
-    /// How far the schema is now.
+    /// The state of the schema afterwards.
     pub state: SchemaState,
 }
 
-/// Applies the migrations that the database lacks. Several processes may do so at once: one works, the others
-/// wait and then find nothing to do. A database that is further than this build is left alone.
+/// Applies the migrations that the database lacks. When several processes do so at once, one migrates and the
+/// others wait. A database with newer migrations than this build is not changed.
 ///
-/// The URL must lead to the server itself: a pooler that assigns connections per transaction breaks the lock.
+/// The URL must be that of the server itself: a pooler that assigns connections per transaction breaks the
+/// lock.
 ///
 /// # Errors
 /// The server cannot be reached, a migration fails, or the database has other migrations under the same
@@ -91,8 +92,8 @@ pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
     migrate_after(url, async |_| Ok(())).await
 }
 
-/// The same, with something to do `before` a migration that changes the exportable tables of a schema that is
-/// there. Only the process that migrates does it, and when it fails, nothing is migrated.
+/// Like [`migrate`]; calls `before` ahead of a migration that changes the exportable tables of an existing
+/// schema. Only the process that migrates calls it, and when it fails, nothing is migrated.
 ///
 /// # Errors
 /// As [`migrate`], and what `before` returns.
@@ -113,7 +114,7 @@ async fn migrate_by<E: From<StoreError>>(
         .execute("SELECT pg_advisory_lock($1)", &[&MIGRATION_LOCK])
         .await
         .map_err(StoreError::in_step("waiting for the migration lock"))?;
-    // The lock ends with the session, so an early return gives it back too.
+    // The lock ends with the session, so an early return releases it, too.
     let state = state_by(&runner, &client).await?;
     if state.will_change_exports() {
         before(&state).await?;
@@ -244,7 +245,7 @@ mod tests {
         Runner::new(&all)
     }
 
-    /// Whether the table was the old one when something could be done before, if it could.
+    /// Whether the table still had the old schema when `before` was called; `None` when it was not called.
     async fn migrated(database: &Database, runner: Runner) -> Option<bool> {
         let has_venue = "SELECT EXISTS (SELECT FROM pg_attribute WHERE attname = 'venue' AND attrelid = 'trades'::regclass)";
         let client = database.connect().await;
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!(migrated(&database, with_one_more("V900__exportable_venue")).await, None, "it is done");
         let database = Database::fresh().await;
         assert_eq!(migrated(&database, with_one_more("V900__venue")).await, None);
-        // The first schema of all changes nothing.
+        // In an empty database there is nothing to seal.
         let empty = Database::empty().await;
         migrate_after(empty.url(), async |_| Err(StoreError::Busy)).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Cursor pages (contract section 3): what part of a list to walk, and what the page says about itself.
+//! Cursor pages (contract section 3): the part of a list that a page shows, and the page with its cursors.
 //!
 //! A list has a total sort key ([`ListKey`]). A request becomes a [`Window`]: from which position, in which
 //! direction, how far. One statement reads `limit + 1` rows of the walk and whether rows lie behind its
@@ -31,20 +31,20 @@ pub trait ListKey: Ord + Sized {
     /// The values as text, times in nanoseconds.
     fn values(&self) -> Vec<String>;
 
-    /// The key of these values, or nothing when they have the wrong number or type.
+    /// The key of these values; `None` when their number or a type is wrong.
     fn from_values(values: &[String]) -> Option<Self>;
 }
 
-/// What a request says about its page.
+/// The pagination of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageRequest<'a> {
-    /// That many rows from the start or behind `after`.
+    /// Number of rows from the start or after `after`.
     pub first: Option<i32>,
-    /// Cursor.
+    /// The cursor before the first row.
     pub after: Option<&'a str>,
-    /// That many rows at the end or in front of `before`.
+    /// Number of rows at the end or before `before`.
     pub last: Option<i32>,
-    /// Cursor.
+    /// The cursor after the last row.
     pub before: Option<&'a str>,
     /// Display order; absent = newest first.
     pub newest_first: Option<bool>,
@@ -53,9 +53,9 @@ pub struct PageRequest<'a> {
 /// Page sizes (P4, P5).
 #[derive(Debug, Clone, Copy)]
 pub struct PageSizes {
-    /// When the request names none.
+    /// The size when the request names none.
     pub default: usize,
-    /// Greatest; larger requests are cut to it.
+    /// The greatest size; larger requests are reduced to it.
     pub greatest: usize,
 }
 
@@ -129,7 +129,7 @@ impl<K: ListKey> Window<K> {
         })
     }
 
-    /// Where the walk starts, exclusive; nothing = at the end of the list that it comes from.
+    /// Where the walk starts, exclusive; `None` = at the first row in its direction.
     pub fn position(&self) -> Option<&K> {
         self.position.as_ref()
     }
@@ -139,7 +139,7 @@ impl<K: ListKey> Window<K> {
         self.forward == self.newest_first
     }
 
-    /// How many rows to read: one more than the page, which tells whether there are more.
+    /// Number of rows to read: one more than the page has, which shows whether there are more.
     pub fn rows(&self) -> i64 {
         i64::try_from(self.limit).unwrap_or(i64::MAX - 1) + 1
     }
@@ -147,7 +147,7 @@ impl<K: ListKey> Window<K> {
     /// Makes the page of the rows read: up to [`Window::rows`] of them in any order, and whether a row lies
     /// at the position or on its other side.
     pub fn page<T>(&self, mut rows: Vec<(K, T)>, behind: bool) -> Page<T> {
-        // A statement without a final ORDER BY promises no order; rows that come in order cost nothing here.
+        // A statement without a final ORDER BY guarantees no order; sorting sorted rows is cheap.
         if self.descending() {
             rows.sort_by(|one, other| other.0.cmp(&one.0));
         } else {
@@ -175,10 +175,11 @@ fn decode<K: ListKey>(text: &str) -> Result<K, Problem> {
     if text.len() > CURSOR_AT_MOST {
         return Err(unreadable());
     }
-    // The standard alphabet is welcome too; its `+` arrives as a space when a query did not escape it.
+    // The standard base64 alphabet is accepted, too; its `+` arrives as a space when the client did not
+    // escape it.
     let text = text.replace(['+', ' '], "-").replace('/', "_");
     let bytes = LENIENT.decode(text).map_err(|_| unreadable())?;
-    // A structure would be read from a JSON array as well.
+    // serde reads a structure from a JSON array as well, which is no cursor.
     if bytes.first() != Some(&b'{') {
         return Err(unreadable());
     }
@@ -186,7 +187,7 @@ fn decode<K: ListKey>(text: &str) -> Result<K, Problem> {
     if cursor.o != K::LIST {
         return Err(invalid("the cursor belongs to another list"));
     }
-    // PostgreSQL has no text with a NUL in it.
+    // PostgreSQL accepts no NUL in a text.
     if cursor.k.iter().any(|value| value.contains('\0')) {
         return Err(unreadable());
     }
@@ -221,7 +222,7 @@ mod tests {
 
     const SIZES: PageSizes = PageSizes { default: 1000, greatest: 5000 };
 
-    /// What a statement reads of these keys.
+    /// The page of these keys, as a statement would read it.
     fn walk(keys: &[i64], window: &Window<Key>) -> Page<i64> {
         let mut keys = keys.to_vec();
         keys.sort_unstable();

@@ -1,5 +1,5 @@
-//! The service users of a database, one for each service that reads it and named like it. Their rights are in
-//! `grants.sql`.
+//! The service users of a database: one for each service that reads it, with the service's name. Their rights
+//! are in `grants.sql`.
 
 use tokio_postgres::Client;
 
@@ -10,7 +10,7 @@ pub const USERS: [&str; 3] = ["query", "node-info", "export"];
 
 const GRANTS: &str = include_str!("../grants.sql");
 
-/// Key of the lock that keeps processes from creating the same user at the same time ("meshrole").
+/// Key of the lock against creating the same user in two processes at the same time ("meshrole").
 const LOCK: i64 = 0x6d65_7368_726f_6c65;
 
 /// Creates the logins on the server at `url`, or changes their passwords. Needs an owner with CREATEROLE; the
@@ -27,7 +27,7 @@ pub async fn create_logins(url: &str, passwords: &[(String, String)]) -> Result<
         let known = client.query_opt("SELECT FROM pg_roles WHERE rolname = $1", &[user]).await;
         let known = known.map_err(StoreError::in_step("looking for a user"))?;
         let verb = if known.is_none() { "CREATE" } else { "ALTER" };
-        // A statement that makes a role takes no parameters.
+        // CREATE ROLE takes no parameters.
         let (user, password) = (user.replace('"', "\"\""), password.replace('\'', "''"));
         let make = format!("{verb} ROLE \"{user}\" LOGIN PASSWORD '{password}'");
         client.batch_execute(&make).await.map_err(StoreError::in_step("making a user"))?;
@@ -35,7 +35,7 @@ pub async fn create_logins(url: &str, passwords: &[(String, String)]) -> Result<
     Ok(())
 }
 
-/// Grants the users their rights in the connected database, as far as the server has them.
+/// Grants the users that exist on the server their rights in the connected database.
 pub(crate) async fn grant(client: &Client) -> Result<(), StoreError> {
     client.batch_execute(GRANTS).await.map_err(StoreError::in_step("granting users their rights"))
 }

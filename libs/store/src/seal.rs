@@ -1,5 +1,5 @@
-//! Sealing sessions: one connection that holds the writer's lock, a snapshot in which all tables of a segment
-//! are read, and rows as CSV text by COPY.
+//! Sealing sessions: a connection with the lock of the only writer, a snapshot in which all tables of a
+//! segment are read, and rows as CSV text by COPY.
 //!
 //! COPY takes no parameters; its bounds are settings of the transaction, made by an ordinary statement of the
 //! same snapshot and read by `current_setting`.
@@ -18,7 +18,7 @@ use crate::{
     session,
 };
 
-/// Length of the pieces of text, bytes: the driver's own pieces are single rows.
+/// Length of the pieces of text, bytes. The driver returns single rows, which are joined.
 const PIECE: usize = 256 << 10;
 
 /// Deadline of a statement, and of the next piece of rows.
@@ -35,10 +35,10 @@ pub struct SealSession {
 }
 
 impl SealSession {
-    /// Connects to the primary at `url`; `name` is what the server lists the session by.
+    /// Connects to the primary at `url`; `name` is the session's name in the server's listings.
     ///
     /// # Errors
-    /// When the URL does not parse or nobody answers there.
+    /// When the URL does not parse or no server answers.
     pub async fn open(url: &str, name: &str) -> Result<Self, StoreError> {
         Ok(Self { client: session::connect_with(url, name, SETTINGS).await? })
     }
@@ -78,7 +78,7 @@ pub struct Snapshot<'a> {
 }
 
 impl Snapshot<'_> {
-    /// Runs a statement that gives exactly one row.
+    /// Runs a statement that returns exactly one row.
     ///
     /// # Errors
     /// When the statement fails.
@@ -116,10 +116,10 @@ impl Copy {
         Ok(Self { rows: Box::pin(rows), piece: BytesMut::with_capacity(PIECE), is_over: false })
     }
 
-    /// The next piece, about 256 KiB long unless a row is longer or it is the last; nothing at the end.
+    /// The next piece, about 256 KiB long unless a row is longer or it is the last; `None` at the end.
     ///
     /// # Errors
-    /// When the connection breaks, or the server says nothing for five minutes.
+    /// When the connection breaks, or no row arrives for five minutes.
     pub async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
         within("copying rows", self.fill()).await?;
         let piece = std::mem::replace(&mut self.piece, BytesMut::with_capacity(PIECE));

@@ -1,5 +1,5 @@
-//! A temporary table that takes a text's columns as they come: those of the target in their types, others as
-//! text.
+//! A temporary table with the columns of a CSV text in their order: those of the target table with their
+//! types, all others as text.
 
 use tokio_postgres::Transaction;
 
@@ -8,18 +8,19 @@ use crate::{
     error::StoreError,
 };
 
-/// A staging table. Its names are SQL.
+/// A staging table. All names are quoted SQL identifiers.
 pub(crate) struct Staging {
     pub(crate) name: String,
-    /// One for each column of the text, in its order.
+    /// A column for each one of the text, in its order.
     pub(crate) columns: Vec<String>,
-    /// Those that the target has, too.
+    /// The columns that the target has, too.
     pub(crate) known: Vec<String>,
 }
 
 impl Staging {
-    /// Makes the table for a text whose header is given, like `table`, which has these `columns`; `like` says
-    /// what beside columns it takes over.
+    /// Makes the table for a text with this header, for the target `table` with these `columns`; `like` are
+    /// the
+    /// `LIKE` options: what is copied from the target besides its columns.
     pub(crate) async fn make(
         transaction: &Transaction<'_>,
         table: &str,
@@ -36,7 +37,7 @@ impl Staging {
                 staging.columns.push(quoted(column));
                 staging.known.push(quoted(column));
             } else {
-                // A name of our own: the text's may be empty or too long for an identifier.
+                // A generated name, because the name in the text may be empty or too long for an identifier.
                 let skipped = format!("{STAGING}skipped_{}", staging.columns.len());
                 sql.push_str(&format!("; ALTER TABLE {} ADD COLUMN {skipped} text", staging.name));
                 staging.columns.push(skipped);

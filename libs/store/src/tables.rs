@@ -1,4 +1,4 @@
-//! The tables of the schema as the database itself describes them.
+//! The tables of the schema, read from the database's catalog.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tokio_postgres::GenericClient;
 
 use crate::error::StoreError;
 
-/// Tables kept by triggers: a file of that name repeats what loading the history gives anyway.
+/// Tables that triggers fill from the others. CSV files of these names are skipped.
 pub(crate) const DERIVED: [&str; 6] = [
     "current_balances",
     "delegations_current",

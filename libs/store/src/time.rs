@@ -1,9 +1,9 @@
-//! Times as the database holds them (whole microseconds) and as the API shows them (nanoseconds).
+//! Times of the database (whole microseconds) and of the API (nanoseconds), and their conversion.
 
 use bytes::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
-/// Microseconds from the Unix epoch to PostgreSQL's own, 2000-01-01.
+/// Microseconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01.
 const POSTGRES_EPOCH_US: i64 = 946_684_800_000_000;
 
 /// A point in time, microseconds since the Unix epoch.

@@ -13,23 +13,23 @@ use crate::{
     tables::DERIVED,
 };
 
-/// The one table whose rows make a height appear.
+/// The table whose newest row is the head.
 const BLOCKS: &str = "blocks";
 
-/// Named and compared when a segment begins.
+/// The table of the chain id, which is compared when a segment begins.
 const CHAIN: &str = "chain";
 
-/// Which rows of its table a member holds.
+/// Which rows of its table a member contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of the segment's blocks.
+    /// The rows of the segment's blocks.
     Span,
-    /// All up to the segment's last block.
+    /// All rows up to the segment's last block.
     UpToEnd,
 }
 
 impl Scope {
-    /// The condition, over settings of the transaction.
+    /// The SQL condition, which reads the bounds from settings of the transaction.
     fn condition(self) -> &'static str {
         match self {
             Self::Span => {
@@ -59,11 +59,11 @@ pub struct MemberText<'a> {
 /// The result for one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
-    /// The same rows were there.
+    /// The database has the same rows.
     There,
-    /// It is staged or inserted.
+    /// The rows were staged or inserted.
     Rows {
-        /// Rows that were not there, for `blocks` those that will not have been.
+        /// Rows that the database did not have. Those of `blocks` are inserted at the commit.
         new: u64,
         /// Columns of the text that the table does not have.
         skipped_columns: Vec<String>,
@@ -77,8 +77,8 @@ pub enum Taken {
 }
 
 impl SegmentImport<'_> {
-    /// Imports a member; `blocks` must be among the first. The text is read only when rows are missing or
-    /// differ.
+    /// Imports a member; `blocks` must come before the members of its rows. The text is read only when rows
+    /// are missing or differ.
     ///
     /// # Errors
     /// [`StoreError::Disagrees`] when the database holds other rows of the same heights; a row does not fit;
@@ -124,7 +124,7 @@ impl SegmentImport<'_> {
         Ok(Taken::Rows { new, skipped_columns, defaulted_columns })
     }
 
-    /// Inserts staged rows where they are not there yet, and makes sure that the table then holds just them.
+    /// Inserts the staged rows that are missing, and checks that the table then has exactly the staged rows.
     pub(super) async fn insert(
         &mut self,
         table: &str,
@@ -142,7 +142,7 @@ impl SegmentImport<'_> {
         let inserted = self.transaction.execute(&sql, &[]).await;
         let new = inserted.map_err(|error| bad_row(&format!("{table} of {}", self.span.segment), error))?;
         if new < rows {
-            // As text: 1.5 and 1.50 are equal numbers, but not the same in a segment.
+            // Compared as text: 1.5 and 1.50 are equal numbers, but different texts in a segment.
             let sql = format!(
                 "SELECT count(*) FROM (SELECT ROW({columns})::text FROM {staged}
                  EXCEPT SELECT ROW({columns})::text FROM {target} WHERE {}) AS other",
@@ -162,7 +162,7 @@ impl SegmentImport<'_> {
         Ok(new)
     }
 
-    /// Stored blocks of the span must be among the segment's.
+    /// Checks that the stored blocks of the span are among the segment's.
     async fn check_blocks(&self, staging: &Staging) -> Result<(), StoreError> {
         let sql = format!(
             "SELECT min(height) FROM blocks AS stored

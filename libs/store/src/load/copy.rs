@@ -1,8 +1,8 @@
 //! Streams one CSV file into its table with COPY.
 //!
-//! A file whose columns are all known goes straight into the table. One with other columns goes through a
-//! temporary table that is like the target, keys and checks included, and has those columns as text; so a bad
-//! row is found with its line either way.
+//! When the table has all columns of the file, the file is copied into the table. Otherwise it is copied into
+//! a temporary table like the target, with its keys and checks and the other columns as text, so that an
+//! error names the line in both cases.
 
 use std::path::Path;
 

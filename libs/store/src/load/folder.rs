@@ -10,10 +10,10 @@ use crate::{
     tables::{Catalog, DERIVED},
 };
 
-/// Beginning of the names of the candle views, one per interval.
+/// Prefix of the names of the candle views, one per interval.
 const DERIVED_VIEWS: &str = "trades_candle_";
 
-/// A header may not be longer; a file without any line break is not read to its end in search of one.
+/// Longest header, bytes, so that a file without line breaks is not read to its end.
 const HEADER_LIMIT: u64 = 1 << 20;
 
 /// One file and where its columns go.
@@ -73,13 +73,13 @@ pub(super) async fn find_sources(
     if sources.is_empty() {
         return Err(StoreError::NothingToLoad { dir: dir.to_owned() });
     }
-    // The head must not appear before the rows of its block: for other sessions by the transaction, for the
-    // load's own triggers by this order.
+    // The head must not appear before the rows of its block. For other sessions the transaction ensures that,
+    // for the load's own triggers by this order.
     sources.sort_by(|a, b| (a.table == "blocks", &a.table).cmp(&(b.table == "blocks", &b.table)));
     Ok((sources, skipped))
 }
 
-/// The names of the files in `dir` that end in `.csv` in any spelling, sorted.
+/// The names of the files in `dir` that end in `.csv`, in upper or lower case, sorted.
 async fn csv_files(dir: &Path) -> Result<Vec<String>, StoreError> {
     let failed = |source| StoreError::Read { path: dir.to_owned(), source };
     let mut entries = tokio::fs::read_dir(dir).await.map_err(failed)?;

@@ -1,7 +1,7 @@
 //! The first record of a CSV file: the names of its columns, in PostgreSQL's dialect.
 
-/// Reads the header record at the beginning of `start`, the first bytes of a file; `whole` says that the file
-/// holds no more than these. A byte order mark is skipped. The error says what is wrong with the header.
+/// Reads the header record at the beginning of `start`, the first bytes of a file; `whole` says that these
+/// are all bytes of the file. A byte order mark is skipped. The error describes the mistake in the header.
 pub(super) fn parse(start: &[u8], whole: bool) -> Result<Vec<String>, String> {
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
     if text.is_empty() {

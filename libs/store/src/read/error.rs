@@ -27,7 +27,7 @@ pub enum ReadError {
     /// The statement failed.
     #[error("the statement failed")]
     Failed(#[source] tokio_postgres::Error),
-    /// A row does not hold what the statement promises.
+    /// A column of a row does not have the expected type or value.
     #[error("a stored value cannot be shown: {0}")]
     Unreadable(String),
 }
@@ -72,8 +72,8 @@ impl From<tokio_postgres::Error> for ReadError {
             Some(&SqlState::QUERY_CANCELED) => Self::Late,
             Some(code) if means_away(code) => Self::Away(Some(error.into())),
             Some(_) => Self::Failed(error),
-            // Without a code the driver itself speaks: a connection that broke or cannot be made, or a value
-            // that does not fit its type.
+            // An error without a code is the driver's: the connection broke or cannot be made, or a value
+            // does not fit its type.
             None if error.is_closed() || is_io(&error) => Self::Away(Some(error.into())),
             None => Self::Failed(error),
         }
@@ -93,8 +93,9 @@ impl From<PoolError> for ReadError {
     }
 }
 
-/// Class 08 (connection), 53300 (too many connections), 57P01-57P03 (shutdown, crash, starting up), 25006 is
-/// not among them: a write here is our bug.
+/// Whether a SQLSTATE means that the server is away: class 08 (connection), 53300 (too many connections),
+/// 57P01-57P03 (shutdown, crash, starting up). Not 25006 (read-only transaction), which would be a bug of
+/// ours.
 fn means_away(code: &SqlState) -> bool {
     code.code().starts_with("08") || code.code().starts_with("57P") || *code == SqlState::TOO_MANY_CONNECTIONS
 }

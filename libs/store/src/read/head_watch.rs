@@ -1,4 +1,4 @@
-//! Watches a server: its newest block, and whether it answers.
+//! Watches a server's newest block, and whether the server answers.
 //!
 //! One connection reads the row of `last_block` every [`POLL_INTERVAL`], and at once when the server notifies
 //! of a new block; notifications can be lost, so they only bring the next poll forward. A poll without an
@@ -40,7 +40,7 @@ pub struct StoreState {
     pub is_there: bool,
 }
 
-/// How a server's head is followed.
+/// How a server's head is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeadSource {
     /// By notifications, with polls in case one is lost.
@@ -155,7 +155,7 @@ async fn read_head(client: &Client, state: &watch::Sender<StoreState>) -> Option
         Ok(head) => Some(head),
         Err(ReadError::Away(_)) => None,
         Err(error) => {
-            // It answers, if only that it has no such table: it may not be migrated yet.
+            // An error is an answer, too: the table does not exist before the first migration.
             tracing::debug!(%error, "the head of the store cannot be read");
             Some(None)
         }

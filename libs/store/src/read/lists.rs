@@ -36,7 +36,7 @@ pub(super) struct ListPool {
     pool: Pool,
     /// For the connections that carry cancel requests.
     tls: MakeRustlsConnect,
-    /// Most connections that one statement may use, so that a slow one leaves some to the others.
+    /// Most connections that one statement may use, so that a slow one does not take all of them.
     share: usize,
     shares: Arc<Mutex<HashMap<&'static str, Arc<Semaphore>>>>,
     read_timeout: Duration,
@@ -71,7 +71,7 @@ impl ListPool {
         Connections { used: status.size - idle, idle, pending: status.waiting, most: status.max_size }
     }
 
-    /// Runs a statement and gives all its rows.
+    /// Runs a statement and returns all its rows.
     pub(super) async fn all(
         &self,
         sql: &'static str,
@@ -105,8 +105,8 @@ fn share(connections: usize) -> usize {
     connections - connections / 8 * 2
 }
 
-/// A connection with a statement under way. Dropped before the statement has ended, it asks the server to
-/// stop it and closes the connection, because a cancel request can arrive late and hit the next statement.
+/// A connection with a running statement. When it is dropped before the statement has ended, it cancels the
+/// statement and closes the connection, because a late cancel request could cancel the next statement.
 struct Running {
     connection: Option<Object>,
     tls: MakeRustlsConnect,

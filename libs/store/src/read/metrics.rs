@@ -7,7 +7,7 @@ use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge,
 
 use super::{ReadError, Store};
 
-/// Where a statement runs.
+/// The kind of connection that a statement runs on.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pool {
     /// The shared connections.
@@ -35,7 +35,8 @@ impl Pool {
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
     statements: LabeledFamily<3, Histogram>,
-    /// Of `statements`, those that succeeded, by pool: looked up once.
+    /// The histograms in `statements` of successful statements, by pool; cached, since the look-up takes a
+    /// lock.
     succeeded: [Histogram; 2],
     waits: LabeledFamily<1, Histogram>,
     timeouts: LabeledFamily<1, Counter>,

@@ -1,11 +1,11 @@
 //! Reading: the two ways into PostgreSQL (design D7b).
 //!
 //! A [`Store`] runs `.sql` files. Single-statement point reads share a few pipelined connections; lists take
-//! a pooled connection of their own, so that a slow statement never stands before a fast one. Every session
-//! is read-only, in UTC, with a statement timeout. A statement whose caller goes away is cancelled.
+//! a pooled connection of their own, so that a slow statement never delays a fast one. Every session is
+//! read-only, in UTC, with a statement timeout. A statement is cancelled when its caller is dropped.
 //!
-//! Reads may use a replica. Its answer counts only when it is not behind the primary; otherwise, and when it
-//! fails, the primary is read.
+//! Reads may use a replica. Its answer is used only when it is not behind the primary; otherwise, and when
+//! the replica fails, the primary is read.
 
 mod backoff;
 mod error;
@@ -36,19 +36,19 @@ use tracing::Instrument;
 
 use crate::{TimeUs, address::Address};
 
-/// Most connections to the primary while reads use a replica. The primary is then asked only for what the
-/// replica has not got yet.
+/// Most connections to the primary while reads use a replica. The primary then gets only the reads for which
+/// the replica is behind.
 const PRIMARY_WITH_REPLICA: Size = Size { points: 2, lists: 4 };
 
 /// Pause between two attempts of [`Store::until_ready`] while the server answers and its pool still connects.
 const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 
-/// How to read.
+/// The configuration of a store.
 #[derive(Clone)]
 pub struct StoreConfig {
-    /// Where the primary is: `postgresql://user:password@host:port/database`.
+    /// URL of the primary: `postgresql://user:password@host:port/database`.
     pub url: String,
-    /// Where a replica is, when reads may use one.
+    /// URL of a replica, when reads may use one.
     pub replica_url: Option<String>,
     /// Longest time for one statement.
     pub query_timeout: Duration,
@@ -98,8 +98,8 @@ impl Store {
         Ok(Self { servers: Arc::new(Servers { primary, replica, metrics }) })
     }
 
-    /// Runs a statement that gives exactly one row, over a shared connection. For statements that are always
-    /// fast. Cancelled when dropped, although not at once.
+    /// Runs a statement that returns exactly one row, over a shared connection. For statements that are
+    /// always fast. When dropped, it is cancelled by the watchdog after a moment.
     ///
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
@@ -114,14 +114,14 @@ impl Store {
             match replica.point(sql, parameters).await {
                 Ok(row) if is_current(Some(&row), known) => return Ok(row),
                 Err(ReadError::Late) => return Err(ReadError::Late),
-                // Behind, away, or the statement was cancelled by replication.
+                // The replica is behind or away, or replication has cancelled the statement.
                 Ok(_) | Err(_) => {}
             }
         }
         primary.point(sql, parameters).await
     }
 
-    /// Runs a statement that gives rows, over a pooled connection. Cancelled when dropped. Planned for
+    /// Runs a statement that returns rows, over a pooled connection. Cancelled when dropped. Planned for
     /// the given values, so that optional filters (`$1 IS NULL OR …`) cost nothing.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl Store {
         self.servers.primary.state()
     }
 
-    /// The same as it changes.
+    /// A receiver of [`Store::state`] at each change.
     pub fn watch(&self) -> Receiver<StoreState> {
         self.servers.primary.watch()
     }
@@ -177,7 +177,7 @@ impl Store {
     /// Resolves when the database answers.
     pub async fn until_ready(&self) {
         let mut state = self.watch();
-        // The watch may see the server before the first connection for reads is made.
+        // The head watch may have connected before the first connection for reads is made.
         while state.wait_for(|state| state.is_there).await.is_ok() && self.ready().await.is_err() {
             tokio::time::sleep(CONNECT_PAUSE).await;
         }
@@ -200,7 +200,7 @@ fn is_current(row: Option<&Row>, known: Option<(u64, i64)>) -> bool {
 }
 
 /// The newest block that a statement read together with its rows: columns `head_height` and `head_time`, NULL
-/// when the store has no block. Gives height and nanoseconds since the Unix epoch.
+/// when the store has no block. Returns height and nanoseconds since the Unix epoch.
 ///
 /// # Errors
 /// When the row has no such columns.

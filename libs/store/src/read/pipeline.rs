@@ -107,7 +107,7 @@ impl Pipeline {
         let _ = self.wait(self.client.check_connection()).await;
     }
 
-    /// Runs a statement that gives exactly one row; prepares it at its first use.
+    /// Runs a statement that returns exactly one row; prepares it at its first use.
     pub(super) async fn one(
         &self,
         sql: &'static str,
@@ -142,7 +142,7 @@ impl Pipeline {
     }
 }
 
-/// A statement under way; counts as abandoned when it is dropped without an answer.
+/// A running statement; counts as abandoned when it is dropped without an answer.
 struct InFlight<'a> {
     pipeline: &'a Pipeline,
     number: u64,

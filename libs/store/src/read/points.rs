@@ -29,8 +29,8 @@ use super::{
 };
 use crate::address::Address;
 
-/// How often a retired connection's statements are cancelled: the first request ends the running statement,
-/// the following ones those that the server had already received behind it.
+/// Number of cancel requests for a retired connection: the first one ends the running statement, the
+/// following ones those that the server had received after it.
 const CANCELS: usize = 3;
 
 /// Pause between two cancel requests.
@@ -72,7 +72,7 @@ impl PointPool {
         Self { inner }
     }
 
-    /// Runs a statement that gives exactly one row.
+    /// Runs a statement that returns exactly one row.
     pub(super) async fn one(
         &self,
         sql: &'static str,
@@ -86,7 +86,7 @@ impl PointPool {
                 Err(error @ ReadError::Away(_)) => error,
                 result => return result,
             };
-            // Reading twice does no harm.
+            // Retried, since a read may run twice.
             pipeline = if Instant::now() >= until {
                 return Err(ReadError::Late);
             } else if !self.inner.server.borrow().is_there {
@@ -102,7 +102,7 @@ impl PointPool {
         }
     }
 
-    /// How many connections are open; those with statements under way count as used.
+    /// How many connections are open; those with running statements count as used.
     pub(super) fn connections(&self) -> Connections {
         let slots = &self.inner.slots;
         let open: Vec<_> = slots.iter().filter_map(|slot| slot.get_open(|_| true)).collect();
@@ -140,7 +140,7 @@ impl PointPool {
     }
 }
 
-/// Connects a slot, and again whenever its connection ends, until the slot is dropped.
+/// Keeps a slot connected: connects again whenever its connection ends, until the slot is dropped.
 async fn keep_connected(Address { config, tls }: Address, slot: Weak<Slot>, connected: Arc<Notify>) {
     let mut backoff = Backoff::default();
     while slot.strong_count() > 0 {
@@ -177,7 +177,7 @@ async fn keep_connected(Address { config, tls }: Address, slot: Weak<Slot>, conn
     }
 }
 
-/// Cancels what the server still runs for a connection that is closed already.
+/// Cancels the statements that the server still runs for a closed connection.
 async fn cancel_statements(cancel: CancelToken, tls: MakeRustlsConnect) {
     for _ in 0..CANCELS {
         match timeout(CANCEL_TIMEOUT, cancel.cancel_query(tls.clone())).await {

@@ -14,11 +14,11 @@ use super::{
 };
 use crate::address::Address;
 
-/// Added to the server's statement timeout for the limit on our side, which matters only while a server or a
-/// connection is frozen.
+/// The client's timeout is longer than the server's statement timeout by this. It is reached only when a
+/// server or a connection is frozen.
 const TIMEOUT_MARGIN: Duration = Duration::from_millis(500);
 
-/// Most connections per pool; the connection that watches the head comes on top.
+/// Most connections per pool. There is one more, which watches the head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     pub(super) points: usize,

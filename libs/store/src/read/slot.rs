@@ -16,10 +16,10 @@ impl Slot {
         self.0.read().clone()
     }
 
-    /// The connection if it is open and `wanted`.
-    pub(super) fn get_open(&self, wanted: impl Fn(&Pipeline) -> bool) -> Option<Arc<Pipeline>> {
+    /// The connection, if it is open and matches `filter`.
+    pub(super) fn get_open(&self, filter: impl Fn(&Pipeline) -> bool) -> Option<Arc<Pipeline>> {
         let slot = self.0.read();
-        slot.as_ref().filter(|pipeline| pipeline.is_open() && wanted(pipeline)).cloned()
+        slot.as_ref().filter(|pipeline| pipeline.is_open() && filter(pipeline)).cloned()
     }
 
     /// Replaces the connection.

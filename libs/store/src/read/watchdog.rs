@@ -86,9 +86,9 @@ impl Health {
 #[derive(Default)]
 struct History {
     last: Progress,
-    /// When the newest answer was first seen, or the connection was last idle.
+    /// When a check first observed the newest answer, or the connection was last idle.
     answered_at: Option<Instant>,
-    /// When the newest abandoned read was first seen.
+    /// When a check first observed the newest abandoned read.
     abandoned_at: Option<Instant>,
     is_probed: bool,
     /// Statements sent at each check of the last `read_timeout`.
@@ -131,8 +131,8 @@ impl History {
         let still_for = self.answered_at.map_or(Duration::ZERO, |at| now - at);
         let abandoned_for = self.abandoned_at.map_or(Duration::ZERO, |at| now - at);
         let is_abandoned = progress.abandoned > progress.answered;
-        // Whether the server has finished an abandoned read with nothing sent behind it, only a probe can
-        // tell.
+        // When nothing was sent after an abandoned read, only a probe shows whether the server has finished
+        // it.
         let needs_probe = is_abandoned && !self.is_probed;
         self.is_probed |= needs_probe;
         Diagnosis {
