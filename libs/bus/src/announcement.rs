@@ -1,5 +1,5 @@
-//! Announcements: events on `<prefix>.events.<topic>`. Each holds a whole state and is repeated, so that a
-//! missed one does no harm.
+//! Announcements: events on `<prefix>.events.<topic>`. Each contains a whole state and is repeated, so that a
+//! lost one is replaced by the next.
 
 use std::{pin::Pin, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{answer::Head, connection::Bus, error::BusError};
 /// Interval of the repetitions. A state is out of date when no announcement came for several times this long.
 pub const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Something that is announced.
+/// A state that is announced.
 pub trait Announcement: Serialize + DeserializeOwned + Send + 'static {
     /// The end of its subject, e.g. `head.store`.
     const TOPIC: &'static str;

@@ -1,5 +1,5 @@
-//! Between bus and actors: a request as a message to an actor, and the actor's answer as a future that is
-//! dropped when its asker no longer waits.
+//! The messages between bus and actors: a request, and its answer as a future that is dropped when the sender
+//! of the request no longer waits.
 
 use std::{future::Future, pin::Pin};
 
@@ -17,8 +17,8 @@ use tracing::{Instrument, Span};
 #[derive(Debug)]
 pub struct Ask<R>(pub R, pub RequestScope);
 
-/// The trace of a message to an actor, and its place in the count of the mailbox until its work
-/// [runs](Self::run).
+/// The trace of a message to an actor. Until its work [runs](Self::run), the message counts in the gauge of
+/// the mailbox.
 #[derive(Debug)]
 pub struct RequestScope {
     span: Span,
@@ -26,13 +26,13 @@ pub struct RequestScope {
 }
 
 impl RequestScope {
-    /// The scope of a message in the current trace that waits in a counted mailbox.
+    /// The scope of a message in the current trace, counted in `mailbox` until it runs.
     pub(crate) fn queued(mailbox: &Gauge) -> Self {
         mailbox.inc();
         Self { span: span::current(), mailbox: Some(mailbox.clone()) }
     }
 
-    /// Runs the work of the message in the asker's trace.
+    /// Runs the work of the message in the trace of its request.
     pub fn run<T>(mut self, work: impl Future<Output = T> + 'static) -> CancelOnDrop<T> {
         let span = std::mem::replace(&mut self.span, Span::none());
         drop(self);
@@ -97,7 +97,7 @@ pub struct Head {
 /// The work of an operation's handler.
 pub type AnswerFuture<R> = CancelOnDrop<AnswerResult<R>>;
 
-/// A handler's work. It is dropped, and with it any query it waits for, when the asker is gone or its
+/// A handler's work. It is dropped, and its running queries with it, when the request is canceled or its
 /// deadline has passed.
 pub struct CancelOnDrop<T>(Pin<Box<dyn Future<Output = T>>>);
 

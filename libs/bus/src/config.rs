@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How to reach the bus.
+/// The address of the bus and the identity of this process.
 #[derive(Debug, Clone)]
 pub struct BusConfig {
     /// One or several server addresses, separated by commas, e.g. `nats://127.0.0.1:4222`.
@@ -14,17 +14,17 @@ pub struct BusConfig {
     pub credentials: Option<Credentials>,
     /// First token of every subject, `mesh` unless several meshes share one bus.
     pub prefix: String,
-    /// Name of the connection and of the service in the bus's own listings, e.g. `query`.
+    /// Name of the connection and of the service in listings of the bus, e.g. `query`.
     pub name: String,
-    /// Version in the bus's own listings (semantic version).
+    /// Version in listings of the bus (semantic version).
     pub version: String,
     /// File with the certificates (PEM) that the server's certificate is checked with, over TLS; absent =
-    /// TLS only where the server requires it, with the certificates that this machine trusts.
+    /// TLS only when the server requires it, with the certificate authorities of this machine.
     pub tls_ca: Option<PathBuf>,
 }
 
 impl BusConfig {
-    /// The user in the names of our inboxes: that of the password, or our name with other credentials.
+    /// The user in the names of the inboxes: that of the password, or `name` with other credentials.
     pub(crate) fn user(&self) -> &str {
         match &self.credentials {
             Some(Credentials::Password { user, .. }) if is_token(user) => user,

@@ -1,4 +1,4 @@
-//! The connection to the bus. It is made in the background and reconnects without end.
+//! The connection to the bus. It is made in the background and reconnects for as long as it exists.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -31,12 +31,12 @@ use crate::{
 const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
 
 /// Longest time for one attempt to connect, from the look-up of the name to the server's greeting. The
-/// client's own default is 5 s, too long in a cluster: the address of a server that is being replaced
-/// swallows what is sent to it.
+/// client's own default of 5 s is too long in a cluster, where the address of a server that is being replaced
+/// drops packets without an answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Messages waiting in one subscription before the client drops some: far above what is ever in flight,
-/// because readers of subscriptions here never wait.
+/// Messages waiting in one subscription before the client drops some. Far more than are in flight, because
+/// readers of subscriptions never wait here.
 const SUBSCRIPTION_CAPACITY: usize = 16 * 1024;
 
 /// A connection to the bus. Cloning shares it.
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) pulls: PullMetrics,
     /// The connection for chunks, made when it is first needed.
     chunks: OnceCell<ChunkConnection>,
-    /// Operations that were asked for, by subject.
+    /// Targets by subject, made at the first use.
     pub(crate) targets: Mutex<HashMap<String, Arc<Target>>>,
 }
 
@@ -105,12 +105,12 @@ impl Bus {
         subjects::operation(&self.shared.config.prefix, workload, operation)
     }
 
-    /// Where an asker tells all replicas of a workload that it no longer waits for a reply.
+    /// The subject of cancellations of requests to a workload.
     pub(crate) fn cancel_subject(&self, workload: &str) -> String {
         subjects::cancel(&self.shared.config.prefix, workload)
     }
 
-    /// Where an announcement is published.
+    /// The subject of an announcement.
     pub(crate) fn event_subject(&self, topic: &str) -> String {
         subjects::event(&self.shared.config.prefix, topic)
     }
@@ -143,7 +143,7 @@ impl Bus {
         (client.connection_state() == State::Connected).then_some(client)
     }
 
-    /// Waits until everything sent so far has left, at most for `limit`.
+    /// Waits until all messages published so far are sent, at most for `limit`.
     pub async fn flush(&self, limit: Duration) {
         let flush = async {
             let _ = self.shared.client.flush().await;
@@ -155,8 +155,7 @@ impl Bus {
     }
 }
 
-/// Starts to connect. `waiting`: messages that may wait in one subscription; `unsent`: those that may wait to
-/// be sent.
+/// Starts to connect. `waiting` and `unsent`: most messages in the queues of one subscription and of sending.
 async fn connect(
     config: &BusConfig,
     name: &str,
@@ -191,8 +190,9 @@ async fn connect(
     options.connect(servers).await.map_err(BusError::configuration)
 }
 
-/// 10 ms, doubling to 250 ms, with jitter so that a thousand clients do not reconnect together. Attempts
-/// count from 1; the first may go to a server that just died, so the second must follow soon.
+/// The pause before an attempt, counted from 1: 10 ms, doubling to 250 ms, with jitter so that a thousand
+/// clients do not reconnect together. Starts low because the first attempt may go to the server that just
+/// died.
 fn reconnect_delay(attempt: usize) -> Duration {
     let steps = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX).min(5);
     let delay = (Duration::from_millis(10) * 2_u32.pow(steps)).min(MAX_RECONNECT_DELAY);

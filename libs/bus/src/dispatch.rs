@@ -1,4 +1,4 @@
-//! What happens to one request: admission, its work within the deadline, the reply, and the counts.
+//! The handling of one request: admission, the work within the deadline, the reply, and the metrics.
 
 use std::{
     cell::{Cell, RefCell},
@@ -47,8 +47,8 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Handles a request in a task of its own; refuses it when the service is full, drops it when it is out
-    /// of time.
+    /// Handles a request in a task of its own; refuses it when the service is full, drops it when its
+    /// deadline has passed.
     pub(crate) fn dispatch(self: &Rc<Self>, operation: Rc<OperationHandler>, message: Message) {
         let name = operation.name;
         let Some(reply_to) = message.reply.clone() else { return };
@@ -100,7 +100,7 @@ impl Dispatcher {
         });
     }
 
-    /// Aborts the work on a request whose asker no longer waits.
+    /// Aborts the work on a request that was canceled.
     pub(crate) fn cancel(&self, reply_to: &str) {
         if let Some(work) = self.in_flight.borrow().get(reply_to) {
             work.abort();
@@ -151,8 +151,7 @@ fn code(result: &WorkResult) -> u8 {
     }
 }
 
-/// Logs a failed request, here and nowhere else. The cause, which its client may not see, is only in this
-/// line.
+/// Logs a failed request; it is logged only here. The cause is not sent to the client.
 fn log(operation: &str, request: &RequestHeaders, problem: &Problem) {
     let cause = problem.cause.as_deref().unwrap_or_default();
     let request_id = request.request_id.as_str();

@@ -1,4 +1,4 @@
-//! Giving up a subscription in a queue group without losing a message.
+//! Ends a subscription in a queue group without losing a message.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ const ROUND_PAUSE: Duration = Duration::from_millis(20);
 /// Longest time for all rounds.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Ends a subscription after `received` messages without losing those that are on their way. The client's own
-/// drain forgets the subscription first and drops what still arrives. Here server and client agree to end it
-/// [`MARKERS`] messages later, and empty messages to `marker_subject` make up that number; replicas ignore
-/// them. Returns `false` without a connection, or where publishing to `marker_subject` is not allowed.
+/// Ends a subscription after `received` messages without losing those in transit. (The client's own drain
+/// removes the subscription first and drops the messages that still arrive.) Server and client agree to end
+/// it [`MARKERS`] messages later, and empty messages to `marker_subject` make up that number; replicas ignore
+/// them. Returns `false` without a connection, or when publishing to `marker_subject` is not allowed.
 pub(crate) async fn drain_subscription(
     bus: &Bus,
     requests: &mut Subscriber,

@@ -1,5 +1,5 @@
-//! The encoding of a reply: the service renders it in the form that the asker wants, so that the edge passes
-//! bytes on untouched and the cost of rendering scales with the service.
+//! The encoding of a reply: the service renders it in the requested form, so that the edge passes the bytes
+//! on unchanged and rendering scales with the service.
 
 use std::{io::Write, str::FromStr};
 
@@ -60,7 +60,7 @@ impl Encoding {
         }
     }
 
-    /// A number that changes with the content of a reply, the same for all JSON forms. `body`: the reply in
+    /// A checksum of the content of a reply, the same for all JSON forms. `body`: the reply in
     /// this encoding.
     pub(crate) fn digest<R: serde::Serialize>(self, reply: &R, body: &[u8]) -> Option<u32> {
         match self.format {

@@ -1,4 +1,4 @@
-//! Names of the headers on the bus, and reading and writing of each.
+//! The headers of messages on the bus: names, reading and writing.
 
 use std::{
     fmt::Write,
@@ -12,7 +12,8 @@ use mesh_telemetry::TraceContext;
 use crate::{answer::Head, encoding::Encoding};
 
 /// A request's encoding, its time left in milliseconds, when it was sent in milliseconds since the Unix
-/// epoch, and the id of the outside request, separated by spaces. One header, because each one costs.
+/// epoch, and the id of the client's request, separated by spaces. One header, because each one takes time to
+/// parse.
 pub(crate) const ASK: HeaderName = HeaderName::from_static("Mesh-Ask");
 /// W3C trace context.
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -20,7 +21,7 @@ pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent"
 pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// See [`ReplyHeader`].
 pub(crate) const REPLY: HeaderName = HeaderName::from_static("Mesh-Reply");
-/// Name of a replica that works on as many requests as it may; another one may have room.
+/// Name of a replica that has reached its limit of requests; the client may ask another one.
 pub(crate) const OVERLOADED: HeaderName = HeaderName::from_static("Mesh-Overloaded");
 /// The service convention's error text.
 pub(crate) const ERROR: HeaderName = HeaderName::from_static("Nats-Service-Error");
@@ -30,10 +31,11 @@ pub(crate) const ERROR_CODE: HeaderName = HeaderName::from_static("Nats-Service-
 pub(crate) const PULL: HeaderName = HeaderName::from_static("Mesh-Pull");
 /// Of a chunk: see [`crate::stream::wire`].
 pub(crate) const CHUNK: HeaderName = HeaderName::from_static("Mesh-Chunk");
-/// Of the opening of a stream: the byte at which the first position should stand.
+/// Of the opening of a stream: the byte of the file that the first position should be at.
 pub(crate) const FROM_BYTE: HeaderName = HeaderName::from_static("Mesh-From-Byte");
 
-/// A sent time further away than this means that the two clocks differ, not that the message was late.
+/// When a sent time differs by more than this, the clocks of the hosts differ; the message is not taken as
+/// late.
 const MAX_TRANSIT: Duration = Duration::from_secs(60);
 
 /// The headers of a request.
@@ -88,16 +90,16 @@ pub(crate) fn ask(encoding: Encoding, left: Duration, request_id: &str) -> Strin
     format!("{} {} {} {request_id}", encoding.as_str(), left.as_millis(), now_ms())
 }
 
-/// Our header of a reply, e.g. `height=5 time=1700000000000000000 digest=77 gzip part=0/2`.
+/// The `Mesh-Reply` header of a reply, e.g. `height=5 time=1700000000000000000 digest=77 gzip part=0/2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReplyHeader {
     /// The store when the reply was read: height and time of the block, nanoseconds since the Unix epoch.
     pub(crate) head: Option<Head>,
-    /// Changes with the content, the same for all JSON forms.
+    /// A checksum of the content, the same for all JSON forms.
     pub(crate) digest: Option<u32>,
     /// Whether the reply is compressed.
     pub(crate) gzipped: bool,
-    /// Place of this message in the reply, from 0.
+    /// Index of this message in the reply, from 0.
     pub(crate) part: usize,
     /// Number of messages that make up the reply.
     pub(crate) parts: usize,
@@ -162,7 +164,7 @@ pub(crate) fn write_problem(headers: &mut HeaderMap, problem: &Problem) {
     headers.insert(ERROR_CODE, problem.code.number().to_string());
 }
 
-/// The problem of an error reply: its body, or the headers alone when the body is not ours.
+/// The problem of an error reply: its body, or one made of the headers when the body is no problem.
 pub(crate) fn read_problem(headers: &HeaderMap, body: &[u8]) -> Option<Problem> {
     headers.get(ERROR)?;
     let number = headers.get(ERROR_CODE).and_then(|value| value.as_str().parse().ok());

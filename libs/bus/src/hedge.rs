@@ -1,5 +1,5 @@
-//! Hedged requests (design D3): after which time a read is sent a second time, and how many such requests are
-//! affordable.
+//! Hedged requests (design D3): the delay before a read is sent a second time, and the budget of such
+//! requests.
 
 use std::{
     sync::atomic::{AtomicI64, AtomicU64, Ordering},
@@ -31,7 +31,7 @@ impl HedgeDelay {
             0 => took,
             before => (before * (SMOOTHING - 1)).saturating_add(took) / SMOOTHING,
         };
-        // Of two replies at the same time one may be lost: this is an estimate.
+        // Not atomic: of two simultaneous replies one may be lost, which an estimate tolerates.
         self.smoothed_us.store(smoothed.max(1), Ordering::Relaxed);
     }
 
@@ -56,7 +56,7 @@ impl Default for RetryBudget {
 }
 
 impl RetryBudget {
-    /// Capacity, tenths: a thousand hedges, what ten seconds at 1,000 requests a second deposit.
+    /// Capacity, tenths: a thousand hedges, the deposits of ten seconds at 1,000 requests a second.
     const CAPACITY: i64 = 10_000;
     /// Tenths at the start, for processes that have asked little so far.
     const INITIAL: i64 = 1_000;
@@ -75,7 +75,7 @@ impl RetryBudget {
             .is_ok()
     }
 
-    /// Gives the price of a hedge back that no replica received.
+    /// Returns the price of a hedge that no replica received.
     pub(crate) fn refund(&self) {
         self.tenths.fetch_add(10, Ordering::Relaxed);
     }

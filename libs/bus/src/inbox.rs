@@ -1,5 +1,5 @@
 //! One subscription for all replies of a connection: assigns each message to its request, joins replies of
-//! several messages, and forgets a request when its asker is gone.
+//! several messages, and removes a request when its caller is dropped.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use crate::{error::BusError, headers::ReplyHeader};
 /// Longest reply, bytes: more than any answer of the contract.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 
-/// What arrived for a request.
+/// The result of waiting for a reply.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     /// The bus reports that no replica listens on the subject.
@@ -29,7 +29,7 @@ pub(crate) enum Arrival {
     Reply {
         /// Headers of its first message.
         headers: HeaderMap,
-        /// Our header among them.
+        /// The `Mesh-Reply` header among them.
         header: ReplyHeader,
         /// Payloads in order.
         parts: Vec<Bytes>,
@@ -58,12 +58,12 @@ struct Slot {
     bytes: usize,
 }
 
-/// A request that waits for its reply. Dropping it forgets the request.
+/// A request that waits for its reply. Dropping it removes the request.
 #[derive(Debug)]
 pub(crate) struct PendingReply {
     requests: Arc<Requests>,
     token: u64,
-    /// Where the reply must go.
+    /// The subject for the reply.
     pub(crate) reply_to: String,
     done: oneshot::Receiver<Arrival>,
 }
@@ -122,8 +122,8 @@ fn deliver(requests: &Requests, message: Message) {
 }
 
 impl Slot {
-    /// Adds the next message of a reply; returns the arrival when the reply is whole or can no longer become
-    /// so.
+    /// Adds the next message of a reply; returns the result when the reply is complete or
+    /// a message is missing.
     fn add(&mut self, message: Message) -> Option<Arrival> {
         if message.status == Some(StatusCode::NO_RESPONDERS) {
             return Some(Arrival::NoResponder);

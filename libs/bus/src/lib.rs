@@ -1,9 +1,9 @@
-//! The message bus: typed asking and answering over NATS by its service convention, and streams that are
+//! The message bus: typed requests and replies over NATS by its service convention, and streams that are
 //! pulled.
 //!
-//! What travels: the request as protobuf, the reply in the encoding that the asker wants, a [`Problem`] as
-//! JSON. A request carries its deadline, request id and trace in headers. The only room that imports the
-//! NATS client; it knows neither HTTP nor SQL.
+//! Requests are protobuf, replies have the requested encoding, a [`Problem`] is JSON. The deadline, request
+//! id and trace of a request are headers. The only crate that uses the NATS client; it has no HTTP and no
+//! SQL.
 //!
 //! [`Problem`]: mesh_problem::Problem
 

@@ -1,5 +1,6 @@
-//! Whether a server is connected, and since when not. When a server of a cluster dies, its clients reconnect
-//! to another one a moment later; until then requests wait instead of failing.
+//! The state of the connection: whether a server is connected, else since when not. When a server of a
+//! cluster dies, its clients reconnect to another one a moment later; until then requests wait instead of
+//! failing.
 
 use std::time::Duration;
 
@@ -13,8 +14,7 @@ use tokio::{
 /// of it.
 const RECONNECT_GRACE: Duration = Duration::from_millis(500);
 
-/// Between the client's event of a connection and the moment in which the client itself says that it is
-/// connected.
+/// Longest time between the client's event of a connection and the change of the client's own state.
 const EVENT_LEAD: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,14 +32,14 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Takes an event of the connection into account, and logs it.
+    /// Updates the state by an event of the connection, and logs the event.
     pub(crate) fn on_event(&self, event: &Event) {
         match event {
             Event::Connected => {
                 self.state.send_modify(|state| *state = State { connects: state.connects + 1, lost: None });
             }
             Event::Disconnected => self.state.send_modify(|state| state.lost = Some(Instant::now())),
-            // Permission violations are among these: a mistake that must be seen.
+            // Permission violations are among these; they are mistakes of the configuration.
             Event::ServerError(error) => {
                 tracing::warn!(%error, "the bus refuses something");
                 return;
@@ -67,7 +67,7 @@ impl Link {
     pub(crate) async fn is_back(&self, is_connected: impl Fn() -> bool, deadline: Instant) -> bool {
         let mut changes = self.state.subscribe();
         let State { connects, lost } = *changes.borrow();
-        // After the count was read: a connection made from here on raises it.
+        // Checked after the count was read: a later connection increases it.
         if is_connected() {
             return true;
         }

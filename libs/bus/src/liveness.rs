@@ -15,7 +15,7 @@ use crate::{
     subjects::{self, HEARTBEATS, PROBE},
 };
 
-/// Interval of the look for silent replicas.
+/// Interval of the checks for silent replicas.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Bus {
@@ -39,8 +39,8 @@ impl Bus {
         self.publish_event(&format!("{HEARTBEATS}.{workload}"), heartbeat).await;
     }
 
-    /// Asks a silent replica whether it listens. The bus answers at once when it does not; a frozen replica
-    /// is silent.
+    /// Sends a probe to a silent replica. The bus answers at once when nothing is subscribed; a frozen replica
+    /// gives no answer.
     async fn probe(self, workload: String, id: Arc<str>, group: Arc<ReplicaGroup>) {
         let mut pending = self.shared.inbox.register(&workload);
         let subject = subjects::direct(&self.subject(&workload, PROBE), &id);

@@ -1,5 +1,5 @@
-//! The load of a service: its requests in flight, now and as an exponentially weighted average. One moment
-//! says little about requests that take milliseconds; autoscalers use the average.
+//! The load of a service: its requests in flight, now and as an exponentially weighted average. Autoscalers
+//! use the average, because the current number varies within milliseconds.
 
 use std::{cell::Cell, time::Instant};
 
@@ -15,7 +15,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// No requests.
+    /// A load without requests.
     pub(crate) fn new(at: Instant) -> Self {
         Self { now: Cell::new(0), average: Cell::new(0.0), updated: Cell::new(at) }
     }
@@ -32,13 +32,13 @@ impl Load {
         now + (self.average.get() - now) * (-passed / TIME_CONSTANT_S).exp()
     }
 
-    /// A request begins.
+    /// Counts a request that begins.
     pub(crate) fn begin(&self, at: Instant) {
         self.update(at);
         self.now.set(self.now.get() + 1);
     }
 
-    /// A request ends.
+    /// Counts a request that ends.
     pub(crate) fn end(&self, at: Instant) {
         self.update(at);
         self.now.set(self.now.get().saturating_sub(1));

@@ -20,11 +20,11 @@ const SYSTEM: &str = "mesh";
 pub(crate) enum Outcome {
     /// Answered.
     Ok,
-    /// Refused: the client's mistake, or there is no such thing.
+    /// Refused because of the client's request.
     Refused,
-    /// Failed: our fault, or something needed was away.
+    /// Failed because of a bug, or because something that the operation needs was away.
     Failed,
-    /// The asker went away.
+    /// The request was canceled.
     Canceled,
 }
 
@@ -59,7 +59,7 @@ impl AskMetrics {
 pub(crate) struct RequestMetrics {
     calls: Calls,
     sizes: LabeledFamily<1, Histogram>,
-    /// Requests refused because the service works on as many as it may.
+    /// Requests refused because the service has reached its limit.
     pub(crate) shed: Counter,
     /// Requests that wait for their actor.
     pub(crate) mailbox: Gauge,
@@ -89,7 +89,7 @@ impl RequestMetrics {
         metrics
     }
 
-    /// Shows an operation with zeros before its first request.
+    /// Creates the metrics of an operation, so that they are exported as 0 before its first request.
     pub(crate) fn show(&self, operation: &'static str) {
         self.calls.histogram(operation, 0);
         self.sizes.get_or_create_owned(&[("rpc_method", operation)]);

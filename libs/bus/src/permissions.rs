@@ -1,8 +1,8 @@
-//! Who may do what on the bus: one user for each workload, one for the edge, one for operators. The server
+//! The permissions on the bus: one user for each workload, one for the edge, one for operators. The server
 //! refuses what is not allowed here. Derived from the contract, so that a new operation needs no line here.
 //!
-//! The edge may ask. A workload may answer its own operations, and reply only to askers of *it*: an
-//! [inbox](inbox_prefix) has the workload that was asked as a token behind its own name.
+//! The edge may send requests. A workload may answer its own operations, and reply only to requests that were
+//! sent to it: the subject of a reply contains the workload as a token after the [inbox](inbox_prefix).
 
 use proto_msgs::Contract;
 
@@ -15,7 +15,7 @@ use crate::{
 /// The user of the edge.
 pub const EDGE: &str = "edge";
 
-/// The user of the command line, of monitoring and of tests of the whole.
+/// The user of the command line, of monitoring and of the mesh tests.
 pub const OPERATOR: &str = "operator";
 
 /// Topics of announcements, the users that publish each, and those that subscribe to it.
@@ -48,7 +48,7 @@ pub fn workloads() -> Vec<&'static str> {
     workloads
 }
 
-/// All users of a mesh whose subjects begin with `prefix`; with `*` those of every mesh on one server.
+/// All users of a mesh with this `prefix` of subjects; with `*`, of every mesh on one server.
 pub fn users(prefix: &str) -> Vec<User> {
     let mut users = vec![edge(prefix)];
     users.extend(workloads().into_iter().map(|workload| worker(prefix, workload)));
@@ -82,7 +82,7 @@ fn edge(prefix: &str) -> User {
     subscribe.extend(topics_of(prefix, EDGE));
     subscribe.push(format!("{prefix}.events.{HEARTBEATS}.*"));
     let mut publish = ask_subjects(prefix);
-    // The edge shows which replicas there are.
+    // The edge's status page lists the replicas.
     publish.extend(workloads().iter().map(|workload| format!("$SRV.STATS.{workload}")));
     User { name: EDGE.to_owned(), publish, subscribe }
 }
@@ -100,7 +100,7 @@ fn worker(prefix: &str, workload: &str) -> User {
             .map(|(topic, ..)| format!("{prefix}.events.{topic}")),
     );
     publish.push(format!("{}.*.{workload}.>", inbox_prefix(EDGE)));
-    // The bus's own tools make inboxes of another form.
+    // The tools of NATS make inboxes of another form.
     publish.push(format!("{}.>", inbox_prefix(OPERATOR)));
     let mut subscribe: Vec<String> = own.map(|subject| format!("{subject} {workload}")).collect();
     subscribe.push(format!("{prefix}.{workload}.*.*"));
@@ -122,7 +122,7 @@ fn operator(prefix: &str) -> User {
     User { name: OPERATOR.to_owned(), publish, subscribe }
 }
 
-/// Subjects of an asker: operations of the queue groups and of replicas by name, probes, cancellations.
+/// Subjects for sending requests: operations of queue groups and of single replicas, probes, cancellations.
 fn ask_subjects(prefix: &str) -> Vec<String> {
     let mut subjects = Vec::new();
     for workload in workloads() {

@@ -1,6 +1,6 @@
-//! Which replicas of each workload are alive. The bus does not notice when a replica freezes, and keeps
-//! giving it its share of the requests. So replicas send heartbeats. While one of them is silent, requests go
-//! to the others by name instead of to the queue group, until its next heartbeat or until it is found to be
+//! Which replicas of each workload are alive. The bus does not detect a frozen replica and keeps sending it
+//! its share of the requests, so replicas send heartbeats. While one of them is silent, requests go to the
+//! others by name instead of to the queue group, until its next heartbeat or until a probe shows that it is
 //! gone.
 
 use std::{
@@ -22,17 +22,17 @@ pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
 /// A replica without a heartbeat for this long is silent: frozen, gone, or cut off.
 const SILENCE: Duration = Duration::from_millis(350);
 
-/// A silent replica is asked whether it listens at most this often.
+/// Shortest interval between two probes of a silent replica.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// After listening for this long, every live replica has sent a heartbeat.
 const INFORMED_AFTER: Duration = Duration::from_secs(1);
 
-/// What a replica says about itself.
+/// The heartbeat of a replica.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Heartbeat {
     pub(crate) id: String,
-    /// Whether it takes requests; a draining replica only finishes those that it has.
+    /// Whether it takes new requests; a draining replica does not.
     pub(crate) is_taking: bool,
 }
 
@@ -83,7 +83,7 @@ impl Replicas {
         Arc::clone(groups.entry(workload.to_owned()).or_default())
     }
 
-    /// Notes that listening for heartbeats starts now; `false` when it has started before.
+    /// Records that listening for heartbeats starts now; `false` when it has started before.
     pub(crate) fn start_listening(&self) -> bool {
         self.listening_since.set(Instant::now()).is_ok()
     }
@@ -102,7 +102,7 @@ impl Replicas {
 }
 
 impl ReplicaGroup {
-    /// The replica to ask by name while another one is silent; `None` = the queue group chooses.
+    /// A live replica to send to by name while another one is silent; `None` = send to the queue group.
     pub(crate) fn pick_around_silent(&self) -> Option<Arc<str>> {
         if !self.has_silent.load(Ordering::Relaxed) {
             return None;
@@ -134,7 +134,7 @@ impl ReplicaGroup {
         latest.is_alive(now).then(|| Arc::clone(&latest.id))
     }
 
-    /// A replica did not listen: it is draining or gone, unless its next heartbeat says otherwise.
+    /// Marks a replica that did not listen as draining, until its next heartbeat.
     pub(crate) fn mark_draining(&self, id: &str) {
         for member in self.members.lock().iter_mut().filter(|member| &*member.id == id) {
             member.is_taking = false;
@@ -162,7 +162,7 @@ impl ReplicaGroup {
         }
     }
 
-    /// Looks for silent replicas and returns those to be asked whether they still listen.
+    /// Updates which replicas are silent and returns those to be probed.
     pub(crate) fn check(&self, now: Instant) -> Vec<Arc<str>> {
         let mut members = self.members.lock();
         let is_silent = members.iter().any(|member| !member.is_alive(now));

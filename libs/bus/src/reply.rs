@@ -1,5 +1,4 @@
-//! Sending replies: compressed where the asker accepts that, in parts where they are long, or a problem
-//! instead.
+//! Sends replies, compressed when the request accepts that and in parts when they are long, and problems.
 
 use async_nats::{Client, HeaderMap, Subject};
 use bytes::Bytes;
@@ -19,7 +18,7 @@ const PART_BYTES: usize = 512 << 10;
 /// Longer replies, in bytes, are compressed outside the actor's thread.
 const GZIP_INLINE_BYTES: usize = 32 << 10;
 
-/// A reply in the encoding that its asker wants.
+/// A reply in the requested encoding.
 pub(crate) struct Rendered {
     body: Bytes,
     gzipped: bool,
@@ -33,7 +32,7 @@ impl Rendered {
         Self { body: body.into(), gzipped: false, head: None, digest: None }
     }
 
-    /// A reply that is compressed when its asker accepts that and it is long enough.
+    /// A reply that is compressed when the request accepts that and it is long enough.
     pub(crate) async fn compressed(
         body: Vec<u8>,
         encoding: Encoding,
@@ -86,8 +85,8 @@ pub(crate) async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
     }
 }
 
-/// Sends a problem. `overloaded`: the name of this replica when it is overloaded, so that the asker can ask
-/// another.
+/// Sends a problem. `overloaded`: the name of this replica when it is overloaded, so that the request can be
+/// sent to another.
 pub(crate) async fn send_problem(
     client: &Client,
     reply_to: &Subject,
@@ -105,7 +104,8 @@ pub(crate) async fn send_problem(
     }
 }
 
-/// The client that answers a message. Problems of a pull go out behind its chunks, over the same connection.
+/// The client that answers a message. Problems of a pull are sent over the connection of its chunks, to
+/// arrive after them.
 pub(crate) fn reply_client<'a>(bus: &'a Bus, headers: Option<&HeaderMap>) -> &'a Client {
     let is_pull = headers.is_some_and(|headers| headers.get(headers::PULL).is_some());
     bus.chunk_client().filter(|_| is_pull).unwrap_or(&bus.shared.client)

@@ -22,18 +22,19 @@ use crate::{
     reply::Rendered,
 };
 
-/// Bounds of a service.
+/// Limits of a service.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Requests in flight; one more is answered `ResourceExhausted` at once.
     pub in_flight: usize,
-    /// Requests of one operation among them; fewer leave room for the others when one of them becomes slow.
+    /// Most of them for one operation. Less than `in_flight`, so that a slow operation does not block the
+    /// others.
     pub per_operation: usize,
-    /// Longest time for one request, even if its asker would wait longer.
+    /// Longest time for one request, also when its deadline is later.
     pub timeout: Duration,
 }
 
-/// What an operation does with a request; `None` when it has sent its reply itself.
+/// The function of an operation; returns `None` when it has sent its reply itself.
 pub(crate) type OperationFn =
     Rc<dyn Fn(Message, Encoding) -> LocalBoxFuture<'static, Result<Option<Rendered>, Problem>>>;
 
@@ -41,7 +42,7 @@ pub(crate) type OperationFn =
 pub(crate) struct OperationHandler {
     pub(crate) name: &'static str,
     pub(crate) run: OperationFn,
-    /// Requests of it in flight.
+    /// Its requests in flight.
     pub(crate) in_flight: Cell<usize>,
 }
 

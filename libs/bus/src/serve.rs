@@ -29,8 +29,8 @@ use crate::{
     subjects::{self, PROBE},
 };
 
-/// Longest time for a connected server to process subscriptions. Without a server they are made when it is
-/// back.
+/// Longest time for a connected server to process subscriptions. Without a connection they are made at the
+/// next one.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Least time for sending the last replies, even at the end of the grace.
@@ -43,7 +43,7 @@ pub struct ServiceHandle {
     serving: JoinHandle<()>,
 }
 
-/// Tells whether a service takes requests. See [`ServiceHandle::readiness`].
+/// Reports whether a service takes requests. See [`ServiceHandle::readiness`].
 #[derive(Clone)]
 pub struct Readiness(Rc<Dispatcher>);
 
@@ -55,7 +55,7 @@ impl Readiness {
 }
 
 impl ServiceHandle {
-    /// A view of whether requests are taken yet.
+    /// Reports whether requests are taken yet.
     pub fn readiness(&self) -> Readiness {
         Readiness(Rc::clone(&self.dispatcher))
     }
@@ -130,8 +130,8 @@ async fn serve(
     }
 }
 
-/// Resolves when the server has processed all earlier subscriptions: it returns a message to ourselves, and
-/// handles the commands of one connection in order.
+/// Resolves when the server has processed all earlier subscriptions. Sends a message to itself, because the
+/// server handles the commands of one connection in order.
 async fn await_subscribed(bus: &Bus, own_subject: Subject) {
     let client = &bus.shared.client;
     if let Ok(mut messages) = client.subscribe(own_subject.clone()).await
@@ -162,7 +162,7 @@ async fn subscribe(
         let reader = read(Rc::clone(dispatcher), find, requests, marker_subject, stop.clone());
         readers.push(actix::spawn(reader));
     }
-    // By name: for askers that must avoid another replica.
+    // Under the replica's name, for requests that must not go to another replica.
     let by_name = subjects::direct(&bus.subject(workload, "*"), dispatcher.stats.id());
     let requests = client.subscribe(by_name).await.map_err(BusError::closed)?;
     let find = move |message: &Message| {
@@ -175,7 +175,7 @@ async fn subscribe(
     Ok(readers)
 }
 
-/// Sends the replica's heartbeats for as long as it lives.
+/// Sends the replica's heartbeats until it has stopped.
 async fn send_heartbeats(dispatcher: Weak<Dispatcher>, workload: &'static str, stop: watch::Receiver<bool>) {
     let mut ticks = interval(HEARTBEAT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -218,7 +218,7 @@ async fn read(
     if drain_subscription(&dispatcher.bus, &mut requests, received, marker_subject, &handle).await {
         return;
     }
-    // Most of what the server sent before is still answered; then the stream ends.
+    // The messages that the server sent before are still answered, as far as the client has them.
     if requests.drain().await.is_ok() {
         while let Some(message) = requests.next().await {
             handle(message);
@@ -226,7 +226,7 @@ async fn read(
     }
 }
 
-/// Cancels the requests of askers that no longer wait.
+/// Aborts the work on canceled requests.
 async fn cancel_requests(dispatcher: Rc<Dispatcher>, mut canceled: Subscriber) {
     while let Some(message) = canceled.next().await {
         if let Ok(reply_to) = std::str::from_utf8(&message.payload) {

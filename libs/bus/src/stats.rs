@@ -1,5 +1,5 @@
-//! Answers of a replica to PING, INFO and STATS of the bus's service convention (ADR-32), so that the bus's
-//! own tools list the replicas.
+//! Answers of a replica to PING, INFO and STATS of the bus's service convention (ADR-32), so that the tools
+//! of NATS list the replicas.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -125,7 +125,7 @@ impl Stats {
     }
 }
 
-/// Answers the convention's questions to all services, to this workload, and to this replica, until the
+/// Answers the convention's requests to all services, to this workload, and to this replica, until the
 /// process ends.
 ///
 /// # Errors

@@ -25,7 +25,7 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 pub struct ReplicaStats {
     /// The workload.
     pub name: String,
-    /// Its own name, new with every start.
+    /// Name of the replica, new with every start.
     pub id: String,
     /// Version of the program.
     pub version: String,
@@ -43,7 +43,7 @@ pub struct EndpointStats {
     subject: String,
     /// Requests that were answered.
     pub num_requests: u64,
-    /// Those of them that failed.
+    /// Requests that failed.
     pub num_errors: u64,
     /// Nanoseconds spent on all of them.
     pub processing_time: u64,

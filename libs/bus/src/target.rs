@@ -1,4 +1,4 @@
-//! An operation as its askers see it.
+//! An operation as the target of requests.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use crate::{hedge::HedgeDelay, replicas::ReplicaGroup};
 
-/// An operation that can be asked: its subject, its replicas, how long its replies take. See
+/// An operation to send requests to: its subject, its replicas, and the times of its replies. See
 /// [`Bus::target`](crate::Bus::target).
 #[derive(Debug)]
 pub struct Target {
     pub(crate) workload: String,
     pub(crate) operation: String,
     pub(crate) subject: Subject,
-    /// Where an asker tells the replicas that it no longer waits for a reply.
+    /// The subject of cancellations.
     pub(crate) cancel_subject: Subject,
     pub(crate) group: Arc<ReplicaGroup>,
     pub(crate) hedge_delay: HedgeDelay,
-    /// Durations of round trips that brought a reply.
+    /// Durations of round trips with a reply.
     pub(crate) reply_seconds: Histogram,
 }

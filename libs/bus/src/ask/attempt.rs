@@ -1,4 +1,4 @@
-//! One attempt at a request: a message to the queue group or to one replica, and what came of it.
+//! One attempt at a request: a message to the queue group or to one replica, and its result.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     target::Target,
 };
 
-/// A request that was sent. Dropped before its reply, it tells the replicas to stop working on it.
+/// A request that was sent. When it is dropped before its reply, it is canceled at the replicas.
 pub(super) struct Attempt<'a> {
     pub(super) bus: &'a Bus,
     pub(super) target: &'a Target,
@@ -33,11 +33,11 @@ pub(super) struct AttemptOutcome {
     pub(super) result: AttemptResult,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 pub(super) enum AttemptResult {
     /// A reply, or the service's own problem.
     Answered(Result<Reply, Problem>),
-    /// This replica works on as many requests as it may.
+    /// This replica has reached its limit of requests.
     Overloaded(Box<str>),
     /// No replica listens.
     NoResponder,

@@ -1,4 +1,5 @@
-//! Asking: a request to any replica of a workload, and its reply or a problem, always within the deadline.
+//! Asking: sends a request to any replica of a workload and returns its reply or a problem within the
+//! deadline.
 
 mod attempt;
 mod request;
@@ -20,8 +21,7 @@ pub use self::types::{AskOptions, Reply};
 use crate::{answer::Answer, connection::Bus, encoding::Encoding, hedge::HedgeDelay, target::Target};
 
 impl Bus {
-    /// An operation that can be asked. Exists once for each connection, because its reply times are collected
-    /// in it.
+    /// An operation to send requests to. Exists once per connection, because it collects the reply times.
     pub fn target(&self, workload: &str, operation: &str) -> Arc<Target> {
         self.listen_for_replicas();
         let subject = self.subject(workload, operation);
@@ -42,8 +42,9 @@ impl Bus {
         target
     }
 
-    /// Asks any replica of a workload. A read that stays unanswered for longer than usual is hedged as far as
-    /// the retry budget goes: sent once more without giving up the first attempt. The first answer counts.
+    /// Sends a request to any replica of a workload. A read that stays unanswered for longer than usual is
+    /// hedged while the budget allows it: sent again without giving up the first attempt. The first answer is
+    /// returned.
     ///
     /// # Errors
     /// The service's own problem; `Unavailable` when no replica listens, all are overloaded, or the bus is
@@ -52,7 +53,7 @@ impl Bus {
         self.ask_with_header(target, payload, options, None).await
     }
 
-    /// Asks with one more header.
+    /// Like [`Bus::ask`], with one more header.
     ///
     /// # Errors
     /// As [`Bus::ask`].
@@ -83,7 +84,7 @@ impl Bus {
         result
     }
 
-    /// Asks in the types of the contract.
+    /// Like [`Bus::ask`], with the types of the contract.
     ///
     /// # Errors
     /// As [`Bus::ask`]; `Internal` when the reply does not decode.

@@ -60,7 +60,7 @@ impl<'a> Request<'a> {
         headers
     }
 
-    /// When to hedge at the earliest; a submission is never hedged.
+    /// The earliest time of a hedge; submissions are never hedged.
     pub(super) fn hedge_at(&self, from: Instant) -> Instant {
         match self.options.repeatable {
             true => self.deadline.min(from + self.target.hedge_delay.delay()),

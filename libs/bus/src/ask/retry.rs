@@ -1,6 +1,5 @@
-//! Attempts at a request until it ends. Most are answered by the first attempt. When that fails or is late,
-//! there are retries of what no replica has answered, and hedges, which are attempts while an earlier one is
-//! unanswered. The first answer counts.
+//! Attempts at a request until it ends. When the first attempt fails, it may be retried; when it is late, it
+//! may be hedged: sent again while the earlier attempt is unanswered. The first answer is the result.
 
 use std::{slice, sync::Arc, time::Duration};
 
@@ -18,7 +17,7 @@ use super::{
 /// milliseconds. Together below the 100 ms after which a missing replica must be reported.
 const NO_RESPONDER_PAUSES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(45)];
 
-/// Hedges of one request.
+/// Most hedges of one request.
 const MAX_HEDGES: u32 = 2;
 
 /// Sends a request and waits for its reply; retries and hedges when that fails or is late.
@@ -75,7 +74,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         }
     }
 
-    /// Adds the first attempt, which is late.
+    /// Adds the first attempt, which is late but still unanswered.
     fn after(self, late: Attempt<'a>) -> Self {
         self.pending.push(Box::pin(late.outcome(false)));
         self
@@ -157,7 +156,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             self.hedges -= 1;
             shared.retry_budget.refund();
         }
-        // A draining replica takes nothing new and answers what it has.
+        // A draining replica takes no new requests, but may still answer an earlier attempt.
         if !self.pending.is_empty() && !shared.replicas.are_gone(group) {
             return Step::Wait;
         }
@@ -167,7 +166,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         }
     }
 
-    /// Asks a replica that was not overloaded; a second time any, when there is no other.
+    /// Retries with a replica that was not overloaded; when there is none, once more with any.
     fn on_overloaded(&mut self, replica: Box<str>) -> Step {
         self.overloaded.push(replica);
         let other = self.request.target.group.pick_excluding(&self.overloaded, Instant::now());

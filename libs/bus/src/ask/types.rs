@@ -1,4 +1,4 @@
-//! How a request is sent, and what comes back.
+//! Options of a request, and its reply.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use mesh_telemetry::TraceContext;
 
 use crate::{answer::Head, encoding::Encoding};
 
-/// How to ask.
+/// Options of a request.
 #[derive(Debug, Clone)]
 pub struct AskOptions {
     /// Form of the reply.
     pub encoding: Encoding,
-    /// Longest time to wait for the reply; travels with the request.
+    /// Longest time to wait for the reply; sent with the request.
     pub timeout: Duration,
-    /// Id of the outside request, for logs.
+    /// Id of the client's request, for logs.
     pub request_id: String,
     /// W3C trace context to pass on where no span is recorded here; a recorded span takes precedence.
     pub traceparent: Option<TraceContext>,
-    /// Whether the request may be sent again when a replica may have received it (never a submission).
+    /// Whether the request may be sent again when a replica may have received it; `false` for submissions.
     pub repeatable: bool,
 }
 
-/// A reply as it came off the bus.
+/// A reply as received.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The reply in the form asked for, in pieces to be joined in this order.
+    /// The reply in the requested form, in pieces to be joined in this order.
     pub parts: Vec<Bytes>,
     /// Whether the pieces are one gzip stream.
     pub gzipped: bool,
     /// The newest block at the time of the read.
     pub head: Option<Head>,
-    /// Changes with the content, the same for all JSON forms of it. Set for JSON that has a head.
+    /// A checksum of the content, the same for all its JSON forms. Set for JSON with a head.
     pub digest: Option<u32>,
 }
 

@@ -1,9 +1,9 @@
-//! The connection for chunks. Chunks have one of their own, so that a download never delays a read, and
-//! because the capacity of subscriptions is a setting of the whole connection.
+//! The connection for chunks. It is separate from that for replies, so that a download never delays a read,
+//! and because the capacity of subscriptions is a setting of the whole connection.
 //!
-//! One task takes every message at once and passes it to its stream, so that the subscription never fills and
-//! the server holds nothing for a slow reader. The bytes outstanding of all streams together are bounded; a
-//! stream's window bounds its own queue.
+//! One task takes every message at once and passes it to its stream, so that the subscription never fills up
+//! and the server buffers nothing for a slow reader. The outstanding bytes of all streams together are
+//! limited; a stream's own queue is limited by its window.
 
 use std::{
     collections::HashMap,
@@ -20,11 +20,12 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::error::BusError;
 
-/// Messages waiting in a subscription before the client drops some: more than all streams together may ask
-/// for.
+/// Messages waiting in a subscription before the client drops some: more than all streams together may
+/// request.
 pub(crate) const SUBSCRIPTION_CAPACITY: usize = 2048;
 
-/// Messages waiting to be written: a replica makes chunks no faster than the connection takes them.
+/// Messages waiting to be written. Low, so that a replica makes chunks no faster than the connection sends
+/// them.
 pub(crate) const CLIENT_CAPACITY: usize = 16;
 
 /// Most bytes outstanding of all streams together: a server closes a connection for which 64 MiB wait.
@@ -44,7 +45,7 @@ pub(crate) struct ChunkConnection {
 #[derive(Debug, Default)]
 struct StreamRegistry {
     by_id: Mutex<HashMap<u64, StreamSlot>>,
-    /// Bytes that all streams have asked for and not received.
+    /// Bytes that all streams have requested and not received.
     outstanding: AtomicU64,
 }
 
@@ -60,7 +61,7 @@ struct StreamSlot {
 pub(super) struct StreamInbox {
     pub(super) stream: u64,
     pub(super) messages: mpsc::Receiver<Message>,
-    /// Beginning of the subjects of its chunks.
+    /// Prefix of the subjects of its chunks.
     prefix: String,
     streams: Arc<StreamRegistry>,
     /// Its share of the outstanding bytes.
@@ -124,12 +125,12 @@ impl StreamInbox {
         format!("{}.{:x}.{pull}", self.prefix, self.stream)
     }
 
-    /// Bytes that may still be asked for.
+    /// Bytes that may still be requested.
     pub(super) fn allowance(&self) -> u64 {
         MAX_OUTSTANDING.saturating_sub(self.streams.outstanding.load(Ordering::Relaxed))
     }
 
-    /// Sets how many bytes this stream has asked for and not received.
+    /// Sets how many bytes this stream has requested and not received.
     pub(super) fn set_outstanding(&self, bytes: u64) {
         self.streams.outstanding.fetch_add(bytes, Ordering::Relaxed);
         let before = self.outstanding.swap(bytes, Ordering::Relaxed);

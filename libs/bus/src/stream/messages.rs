@@ -1,4 +1,4 @@
-//! What an actor receives when a stream is opened or pulled, and what it returns.
+//! The messages to an actor that open or pull a stream, and their replies.
 
 use actix::Message;
 use bytes::Bytes;
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::answer::RequestScope;
 
-/// Opens a stream. All that can be refused is refused in the reply to this.
+/// Opens a stream. A request that cannot be served must be refused here, not by a pull.
 #[derive(Debug)]
 pub struct Open<R> {
     /// The operation's request.
     pub request: R,
-    /// Which byte of the file the first position should stand at. An operation that cannot seek answers with
+    /// The byte of the file that the first position should be at. An operation that cannot seek replies with
     /// 0.
     pub from_byte: u64,
     /// Trace and mailbox count of this message.
@@ -31,20 +31,19 @@ impl<R: StreamingOperation> Message for Open<R> {
 /// A stream that can be pulled.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct OpenReply {
-    /// What is streamed. Known totals are checked against the end.
+    /// Description of the file. Totals in it are checked at the end of the stream.
     #[prost(message, required, tag = "1")]
     pub info: ExportInfo,
-    /// Where pulling begins, at most [`MAX_POSITION_BYTES`](super::MAX_POSITION_BYTES) bytes.
+    /// The first position, at most [`MAX_POSITION_BYTES`](super::MAX_POSITION_BYTES) bytes.
     #[prost(bytes = "bytes", tag = "2")]
     pub first: Bytes,
-    /// The byte of the file at which `first` stands.
+    /// The byte of the file that `first` is at.
     #[prost(uint64, tag = "3")]
     pub from_byte: u64,
     /// Media type of the file.
     #[prost(string, tag = "4")]
     pub content_type: String,
-    /// Changes whenever any byte of the file does; empty when the same export may come out differently
-    /// later.
+    /// Differs between files with different bytes; empty when the same request may give another file later.
     #[prost(string, tag = "5")]
     pub etag: String,
     /// CRC-32C of the whole file, when known in advance.
@@ -52,14 +51,14 @@ pub struct OpenReply {
     pub crc32c: Option<u32>,
 }
 
-/// Pulls a few chunks. RequestScope again, it gives the same bytes (S4).
+/// Pulls a few chunks. The same position always gives the same bytes (S4).
 #[derive(Debug)]
 pub struct Pull<R> {
     /// The operation's request, the same as at the opening.
     pub request: R,
-    /// Where to begin.
+    /// The position to begin at.
     pub position: Position,
-    /// How much to give.
+    /// The most to return.
     pub budget: PullBudget,
     /// Trace and mailbox count of this message.
     pub scope: RequestScope,
@@ -69,14 +68,15 @@ impl<R: StreamingOperation> Message for Pull<R> {
     type Result = Result<Chunks, Problem>;
 }
 
-/// What a pull gives.
+/// The reply to a pull.
 pub struct Chunks {
-    /// Where the next pulls begin, as far as that is known before the chunks are there: the one behind this,
-    /// and at most two more behind pulls of the same budget. The reader sends those while the chunks of this
-    /// one still arrive.
+    /// The positions of the next pulls, as far as they are known before the chunks are read: of the one after
+    /// this, and of up to two more if each has the same budget. The reader sends these pulls while the chunks
+    /// of this one still arrive.
     pub next_positions: Vec<Position>,
-    /// At most as many as the budget allows, each up to [`PullBudget::chunk_bytes`] long and none empty,
-    /// except for an end. Fewer are fine; none at all without an end counts as a failure.
+    /// At most as many as the budget allows, each up to [`PullBudget::chunk_bytes`] long and not empty,
+    /// except at the end of the stream. Fewer are allowed; none at all before the end of the stream is a
+    /// failure.
     pub pieces: BoxStream<'static, Result<Piece, Problem>>,
 }
 
@@ -85,7 +85,7 @@ pub struct Chunks {
 pub struct Piece {
     /// The bytes.
     pub bytes: Bytes,
-    /// The position behind them.
+    /// The position after them.
     pub after: Position,
     /// Set on the last piece of the whole stream.
     pub end: Option<Totals>,

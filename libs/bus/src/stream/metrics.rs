@@ -8,11 +8,11 @@ use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge}
 pub(crate) struct PullMetrics {
     /// Pulls sent.
     pub(super) pulls: Counter,
-    /// Pulls sent again after an earlier attempt brought nothing.
+    /// Pulls sent again because an earlier attempt failed or was late.
     pub(super) again: Counter,
     /// Streams that are open.
     pub(super) active: Gauge,
-    /// Bytes handed to readers.
+    /// Bytes delivered to readers.
     pub(super) delivered: Counter,
     /// Ended streams by outcome.
     ended: Family<[(&'static str, &'static str); 1], Counter>,
@@ -39,7 +39,7 @@ impl PullMetrics {
 /// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamEnd {
-    /// Its reader got all that it wanted.
+    /// Its reader got all requested bytes.
     Whole,
     /// It could not be continued.
     Broken,

@@ -1,9 +1,10 @@
 //! Pull streams (contract section 6): a position in, chunks and the next position out.
 //!
-//! A stream is *opened* like any other operation and then *pulled*: the reader holds the position, any
-//! replica answers any pull, and the same position always gives the same bytes. So workers keep no state, a
-//! slow reader costs its window, and the death of a replica loses nothing. `wire` is the format of the
-//! messages, `puller` decides without I/O, `pull_stream` and `chunk_connection` do the I/O, `route` answers.
+//! A stream is *opened* like any other operation and then *pulled*: the reader has the position, any replica
+//! answers any pull, and the same position always gives the same bytes. So replicas have no state of a
+//! stream, a slow reader takes no more memory than its window, and a stream continues when a replica dies.
+//! `wire` is the format of the messages, `puller` the state machine without I/O, `pull_stream` and
+//! `chunk_connection` do the I/O, `route` answers.
 
 pub(crate) mod chunk_connection;
 mod messages;

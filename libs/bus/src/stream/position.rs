@@ -1,4 +1,4 @@
-//! Places in a stream.
+//! Positions in a stream, and its totals.
 
 use bytes::Bytes;
 
@@ -8,10 +8,10 @@ pub const MAX_CHUNK_BYTES: usize = 512 << 10;
 /// Greatest length of a position in bytes.
 pub const MAX_POSITION_BYTES: usize = 1 << 10;
 
-/// Most positions of later pulls that a chunk may tell.
+/// Most positions of later pulls in the header of a chunk.
 pub const MAX_POSITIONS_AHEAD: usize = 3;
 
-/// A place in a stream: self-contained, and opaque to all but the operation that made it (S3).
+/// A position in a stream: self-contained, and opaque to all but the operation that made it (S3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Position(Bytes);
 
@@ -28,7 +28,7 @@ impl Position {
     }
 }
 
-/// Totals of a whole stream, which its end carries (S7).
+/// Totals of a whole stream, sent with its end (S7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     /// Length of the whole file in bytes.

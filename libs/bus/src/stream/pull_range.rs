@@ -10,7 +10,7 @@ use super::{
     wire::{Chunk, Mark, PullBudget},
 };
 
-/// Pulls of one range that may be unanswered at the same time: the late one, and its repetition.
+/// Most unanswered pulls of one range: the late one and its repetition.
 const MAX_ATTEMPTS: usize = 2;
 
 /// One range of a stream.
@@ -24,20 +24,21 @@ pub(super) struct PullRange {
     pub(super) budget: PullBudget,
     /// The budget of what is missing.
     left: PullBudget,
-    /// Where the next ranges begin, as a chunk told; those after the first hold if each has the same budget.
+    /// The positions of the next ranges from the header of a chunk; those after the first are valid if each
+    /// range has the same budget.
     next_ranges: Vec<Position>,
     /// Bytes received and not delivered.
     pub(super) held: VecDeque<Bytes>,
     /// Whether all of it has arrived.
     pub(super) is_complete: bool,
-    /// Set when it ends the stream.
+    /// The totals, when the range ends the stream.
     pub(super) end: Option<Totals>,
     /// A problem that a repetition does not solve.
     pub(super) broken: Option<Problem>,
     attempts: Vec<Attempt>,
     /// When a pull of it was last sent, or a chunk of it arrived.
     pub(super) last_activity: Duration,
-    /// When to repeat its pull, while there is no attempt.
+    /// When to repeat its pull, while none is unanswered.
     pub(super) retry_at: Duration,
 }
 
@@ -48,11 +49,11 @@ struct Attempt {
     sent: Duration,
     /// Chunks received from it.
     index: u32,
-    /// Whether it asked for the whole range.
+    /// Whether it is for the whole range.
     is_whole: bool,
 }
 
-/// What a chunk means for its range.
+/// The effect of a chunk on its range.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChunkOutcome {
     /// The next chunk.
@@ -64,7 +65,7 @@ pub(super) enum ChunkOutcome {
     },
     /// A chunk that arrived before.
     Repeat,
-    /// It does not follow the chunks of its pull so far, or contradicts itself: the pull is useless.
+    /// It does not follow the earlier chunks of its pull, or is inconsistent: the pull is discarded.
     Torn,
 }
 
@@ -91,7 +92,7 @@ impl PullRange {
         self.attempts.iter().any(|attempt| attempt.pull == pull)
     }
 
-    /// Whether bytes are missing and no pull for them is under way.
+    /// Whether bytes are missing and no pull for them is unanswered.
     pub(super) fn needs_pull(&self) -> bool {
         self.is_incomplete() && self.attempts.is_empty()
     }
@@ -111,7 +112,7 @@ impl PullRange {
         self.held.iter().map(|bytes| bytes.len() as u64).sum()
     }
 
-    /// Where the next range begins, or the one this many later, as far as that is known.
+    /// The position of the next range, or of the one this many later, when it is known.
     pub(super) fn next_range(&self, later: usize) -> Option<&Position> {
         if self.is_complete && later == 0 { Some(&self.next) } else { self.next_ranges.get(later) }
     }

@@ -1,5 +1,5 @@
-//! Reading a stream: opens it, and does the puller's actions on the bus while its reader wants bytes. Nothing
-//! runs between two calls of the reader.
+//! Reads a stream: opens it, and executes the puller's actions on the bus while the reader waits for bytes.
+//! There is no task between two calls of the reader.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -31,15 +31,15 @@ use crate::{
     target::Target,
 };
 
-/// Pulls whose replica is remembered: more than are ever unanswered.
+/// Most pulls of which the replica is recorded: more than can be unanswered at the same time.
 const MAX_NAMED_PULLS: usize = 8;
 
-/// How to pull.
+/// Options of reading a stream.
 #[derive(Debug, Clone, Default)]
 pub struct PullOptions {
     /// The byte of the file before which to stop; `None` = read to the end and check its totals.
     pub to_byte: Option<u64>,
-    /// Id of the outside request, for logs.
+    /// Id of the client's request, for logs.
     pub request_id: String,
     /// W3C trace context to pass on where no span is recorded here.
     pub traceparent: Option<TraceContext>,
@@ -63,17 +63,17 @@ pub struct PullStream {
     /// Covers the stream from its opening to its end.
     span: Span,
     delivered: u64,
-    /// Bytes that its reader wants, when that is known: a reader that has them all may not ask for the end.
+    /// Number of bytes to be read, when it is known. A reader that has them all may not read on to the end.
     wanted: Option<u64>,
     has_begun: bool,
 }
 
 impl Bus {
-    /// Opens a stream. `from_byte`: where in the file pulling should begin; an operation that cannot seek
-    /// begins at 0 and says so in its reply.
+    /// Opens a stream. `from_byte`: the byte of the file at which pulling should begin; an operation that
+    /// cannot seek begins at 0, which its reply contains.
     ///
     /// # Errors
-    /// All that can be refused is refused here: the service's own problem, or as [`Bus::ask`].
+    /// The service's own problem, when it refuses the request, or as [`Bus::ask`].
     pub async fn open(
         &self,
         target: &Target,
@@ -138,11 +138,11 @@ impl Bus {
 
 impl PullStream {
     /// The next bytes, at most 512 KiB; `None` when the stream has ended and is whole. Cancel-safe: a pull
-    /// whose sending was interrupted is repeated when nothing arrives.
+    /// that was not sent because of that is repeated after its timeout.
     ///
     /// # Errors
     /// When the stream breaks: by a problem that a repetition does not solve, by totals that do not agree, or
-    /// when nothing arrived for as long as the limits allow. The bytes read until then are a true beginning
+    /// when nothing arrived for as long as the limits allow. The bytes read until then are the beginning
     /// of the file.
     pub async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
         loop {
@@ -178,7 +178,7 @@ impl PullStream {
         }
     }
 
-    /// The same as a [`Stream`].
+    /// The bytes as a [`Stream`].
     pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
         stream::unfold(self, |mut pulled| async move { pulled.next().await.map(|item| (item, pulled)) })
     }
@@ -196,7 +196,7 @@ impl PullStream {
         self.span = Span::none();
     }
 
-    /// Logs a broken stream, here and nowhere else.
+    /// Logs a broken stream; it is logged only here.
     fn log(&self, problem: &Problem) {
         let (operation, request_id) = (&self.target.operation, &self.options.request_id);
         let trace = self.span.trace_context().or_else(|| self.options.traceparent.clone());
@@ -276,7 +276,7 @@ impl PullStream {
         }
     }
 
-    /// Tells the replicas that a pull is no longer needed.
+    /// Sends a cancellation of a pull to the replicas.
     fn cancel(&self, pull: u32) {
         let (client, subject) = (self.bus.shared.client.clone(), self.target.cancel_subject.clone());
         let reply_to = self.inbox.reply_to(pull);

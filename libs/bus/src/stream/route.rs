@@ -1,5 +1,5 @@
-//! Answering a stream: its opening is a request like any other, a pull is answered by chunks on the
-//! connection for chunks. Limits, deadlines, cancellation and draining are those of all requests.
+//! Serving streams: an opening is a request like any other, a pull is answered over the connection for
+//! chunks. Limits, deadlines, cancellation and draining apply as to all requests.
 
 use std::rc::Rc;
 

@@ -38,7 +38,7 @@ impl PullBudget {
 pub struct PullHeader {
     /// Id of the stream, chosen by its reader.
     pub stream: u64,
-    /// The most that is asked for.
+    /// The most that the answer may contain.
     pub budget: PullBudget,
     /// Where the bytes begin.
     pub position: Position,
@@ -75,7 +75,7 @@ pub struct Chunk {
     pub position: Position,
     /// The position after its bytes.
     pub after: Position,
-    /// Where the next pulls begin, as far as that is known before this one has ended.
+    /// The positions of the next pulls, as far as they are known before this one has ended.
     pub next_positions: Vec<Position>,
     /// What follows it.
     pub mark: Mark,
@@ -88,9 +88,9 @@ pub struct Chunk {
 pub enum Mark {
     /// More chunks, in this pull or the next.
     More,
-    /// Nothing more in this pull, although it gave less than its budget; this message has no bytes.
+    /// No more chunks in this pull, although its budget is not used up; this message has no bytes.
     Stop,
-    /// Nothing: the stream ends here.
+    /// The end of the stream.
     End(Totals),
 }
 
@@ -203,7 +203,7 @@ mod tests {
         for at in 0..text.len() * 8 {
             let mut flipped = text.clone().into_bytes();
             flipped[at / 8] ^= 1 << (at % 8);
-            // The case of the CRC's letters says nothing.
+            // The CRC is the same in upper and lower case.
             let Ok(flipped) = String::from_utf8(flipped) else { continue };
             if at / 8 >= 8 || !flipped.eq_ignore_ascii_case(&text) {
                 assert_eq!(Chunk::read(&flipped, chunk.bytes.clone()), None, "{flipped}");

@@ -77,7 +77,7 @@ pub enum Taken {
 }
 
 impl SegmentImport<'_> {
-    /// Imports a member; `blocks` must come before the members of its rows. The text is read only when rows
+    /// Imports a member; `blocks` must come first. The text is read only when rows
     /// are missing or differ.
     ///
     /// # Errors

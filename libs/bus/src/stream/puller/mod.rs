@@ -2,10 +2,10 @@
 //! out of
 //! [`Puller::next`]. It has no clock: times are arguments, counted from the beginning of the stream.
 //!
-//! It pulls ranges of a quarter of its window, each from where the one before ends. (With halves, the replica
-//! was idle while the reader came to the end of one.) Chunks that do not fit (a gap, a repetition, another
+//! It pulls ranges of a quarter of its window, each beginning at the end of the one before. (With halves, the
+//! replica would be idle while the reader reads the end of one.) Invalid chunks (a gap, a repetition, another
 //! stream's chunk, a wrong position, a flipped bit) are dropped and pulled again from the last good position.
-//! Time in which the reader wants nothing does not count.
+//! Timeouts do not count time in which the reader does not read.
 
 mod backoff;
 mod types;
@@ -35,7 +35,7 @@ const SMOOTHING: u32 = 8;
 /// Ranges of a window.
 const RANGES_PER_WINDOW: u64 = 4;
 
-/// A reader that does not read for this long gets half the window.
+/// When a reader does not read for this long, its window is halved.
 const SLOW_READER: Duration = Duration::from_secs(1);
 
 /// The state machine of one reader.
@@ -45,7 +45,7 @@ pub struct Puller {
     limits: PullLimits,
     /// Ranges that were pulled and not delivered whole, in order.
     ranges: VecDeque<PullRange>,
-    /// Where pulling continues when there is no range.
+    /// The position of the next pull when there is no range.
     resume: Position,
     /// The byte of the file that is delivered next.
     at_byte: u64,
@@ -59,11 +59,11 @@ pub struct Puller {
     failures: u32,
     last_failure: Option<Problem>,
     last_progress: Duration,
-    /// Whether the reader waits because nothing is there.
+    /// Whether the reader waits because no bytes are buffered.
     is_dry: bool,
-    /// When the reader got its latest bytes, until it wants more.
+    /// When the reader got its latest bytes; `None` while it waits for more.
     left_at: Option<Duration>,
-    /// Total time in which the reader wanted nothing; it does not count for any timeout.
+    /// Total time in which the reader did not read; it does not count for any timeout.
     away: Duration,
     end: Option<Result<(), Problem>>,
 }
@@ -95,19 +95,19 @@ impl Puller {
         }
     }
 
-    /// Most bytes that were asked for and not received.
+    /// Most bytes that were requested and not received.
     pub fn outstanding(&self) -> u64 {
         self.ranges.iter().map(PullRange::outstanding).sum()
     }
 
-    /// Ends all pulls; returns those that replicas must be told of.
+    /// Ends all pulls; returns those to be canceled at the replicas.
     pub fn abandon(&mut self) -> Vec<u32> {
         let mut pulls: Vec<u32> = self.canceled.drain(..).collect();
         pulls.extend(self.ranges.drain(..).flat_map(|mut range| range.remove_all_attempts()));
         pulls
     }
 
-    /// Takes an event into account.
+    /// Handles an event.
     pub fn on(&mut self, event: Event, now: Duration) {
         let now = self.left_at.unwrap_or(now).saturating_sub(self.away);
         match event {
@@ -117,8 +117,8 @@ impl Puller {
         }
     }
 
-    /// What to do next, for a reader that wants more. `allowance`: bytes that all streams together may still
-    /// ask for; a stream that has nothing outstanding may always ask for one small chunk.
+    /// The next action while the reader waits. `allowance`: bytes that all streams together may still
+    /// request; a stream that has nothing outstanding may always request one small chunk.
     pub fn next(&mut self, now: Duration, allowance: u64) -> Action {
         if let Some(left_at) = self.left_at.take() {
             let away = now.saturating_sub(left_at);
@@ -194,7 +194,7 @@ impl Puller {
         }
     }
 
-    /// A pull failed, from its beginning or after some chunks.
+    /// Handles a failed pull, from its beginning or after some chunks.
     fn failed(&mut self, pull: u32, problem: Option<Problem>, now: Duration) {
         let Some(range) = self.ranges.iter_mut().find(|range| range.has(pull)) else { return };
         range.remove_attempt(pull);
@@ -207,7 +207,7 @@ impl Puller {
                 return;
             }
             Some(problem) => self.last_failure = Some(problem),
-            // A replica still answers it.
+            // A replica may still be answering it.
             None => self.canceled.push_back(pull),
         }
         self.failures += 1;
@@ -228,7 +228,7 @@ impl Puller {
         Some(self.pull(at, now, true))
     }
 
-    /// Pulls the range after the last one, when the window has room for it.
+    /// Pulls the range after the last one, if it fits into the window.
     fn pull_further(&mut self, now: Duration, allowance: u64) -> Option<PullRequest> {
         let (held, outstanding) = (self.held(), self.outstanding());
         let from = match self.ranges.back() {
@@ -240,7 +240,7 @@ impl Puller {
         let mut chunk = (self.window / 8 / first * first).clamp(first, u64::from(self.limits.chunk_bytes));
         let mut chunks = (self.window / RANGES_PER_WINDOW / chunk).max(1);
         if chunks * chunk > allowance {
-            // Other streams use most of the allowance: small pulls then.
+            // Other streams use most of the allowance, so this pull is small.
             (chunk, chunks) = (first, 1);
             if outstanding > 0 && chunk > allowance {
                 return None;
@@ -259,7 +259,7 @@ impl Puller {
         Some(self.pull(self.ranges.len() - 1, now, false))
     }
 
-    /// Where the range after the last one begins, as far as a chunk told it.
+    /// The position of the range after the last one, if a chunk has announced it.
     fn next_range(&self) -> Option<&Position> {
         let budget = self.ranges.back()?.budget;
         let alike = self.ranges.iter().rev().take_while(|range| range.budget == budget);
@@ -334,7 +334,7 @@ impl Puller {
         usual.clamp(least.min(MAX_TIMEOUT), MAX_TIMEOUT)
     }
 
-    /// When the next timeout is.
+    /// Time of the next timeout.
     fn next_time(&self) -> Duration {
         let timeout = self.pull_timeout();
         let due = |range: &PullRange| match range.needs_pull() {

@@ -1,4 +1,4 @@
-//! The puller's rules, one by one.
+//! Unit tests of the puller.
 
 use mesh_problem::Code;
 
@@ -42,7 +42,7 @@ fn chunk(request: &PullRequest, index: u32) -> Event {
     )
 }
 
-/// A puller whose window has grown, because its reader reads at once; its last pull, and the time.
+/// A puller with a grown window, after a reader that reads at once; its last pull, and the time.
 fn grown() -> (Puller, PullRequest, Duration) {
     let limits = PullLimits { unproven_bytes: 1 << 20, growth: 1, ..PullLimits::default() };
     let (mut puller, mut now, mut delivered) = (puller(limits), ms(0), 0);

@@ -1,4 +1,4 @@
-//! What goes into the puller and what comes out of it.
+//! Inputs and outputs of the puller.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ pub struct PullLimits {
     pub chunk_bytes: u32,
     /// Greatest window, in chunks of the greatest length: bytes asked for, or received and not yet read.
     pub window_chunks: u32,
-    /// The window does not grow until its reader has read this many bytes: more than fit into the buffers
-    /// between here and a reader that stops reading, of which there may be thousands.
+    /// The window does not grow until its reader has read this many bytes: more than fit into the buffers on
+    /// the way to it, so that thousands of clients that do not read get small windows.
     pub unproven_bytes: u64,
-    /// Then it grows by the bytes that its reader had to wait for, divided by this.
+    /// After that, the window grows by the bytes that its reader had to wait for, divided by this.
     pub growth: u32,
     /// The stream breaks when its reader has waited this long for the next chunk.
     pub idle: Duration,
@@ -49,14 +49,14 @@ impl PullLimits {
     }
 }
 
-/// What is to be read of a stream.
+/// The part of a stream to be read.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Id of the stream.
     pub stream: u64,
-    /// Where reading begins.
+    /// The position to begin at.
     pub first: Position,
-    /// The byte of the file at which `first` stands.
+    /// The byte of the file that `first` is at.
     pub from_byte: u64,
     /// The byte of the file at which reading stops; `None` = the end, whose totals are then checked.
     pub to_byte: Option<u64>,
@@ -66,7 +66,7 @@ pub struct Plan {
     pub total_rows: Option<u64>,
 }
 
-/// What the puller is told.
+/// An input of the puller.
 #[derive(Debug)]
 pub enum Event {
     /// A chunk in answer to a pull.
@@ -77,12 +77,12 @@ pub enum Event {
     Failed(u32, Problem),
 }
 
-/// What the puller wants done.
+/// An action that the puller requests.
 #[derive(Debug)]
 pub enum Action {
     /// Send a pull.
     Pull(PullRequest),
-    /// Tell the replicas that this pull is no longer needed.
+    /// Send a cancellation of this pull to the replicas.
     Cancel(u32),
     /// Pass these bytes to the reader.
     Deliver(Bytes),
@@ -99,11 +99,11 @@ pub enum Action {
 pub struct PullRequest {
     /// Number of the pull in its stream.
     pub pull: u32,
-    /// Where it begins.
+    /// The position it begins at.
     pub position: Position,
-    /// The most that it may give.
+    /// The most that its answer may contain.
     pub budget: PullBudget,
-    /// Whether an earlier pull for these bytes brought nothing: another replica should answer.
+    /// Whether an earlier pull for these bytes failed or was late: another replica should answer.
     pub is_retry: bool,
 }
 
