@@ -1,5 +1,5 @@
-//! LayoutBuilder a segment file (H2). Members are deflated into unnamed temporary files first, in any order
-//! and on any threads: `metadata.json` comes first in the file, yet describes all of them. So the file is
+//! Makes a segment file (H2). Members are deflated into unnamed temporary files first, in any order and on
+//! any threads, because `metadata.json` is the first member and describes all others. The file is then
 //! written once, front to back, with complete local headers.
 
 use std::{
@@ -21,7 +21,7 @@ use crate::{
     zip::{DosDate, Entry, directory},
 };
 
-/// What is known of a segment besides its members.
+/// The description of a segment without its members.
 #[derive(Debug, Clone)]
 pub struct Span {
     /// The chain's own id.
@@ -40,7 +40,8 @@ pub struct Span {
     pub previous_id: Option<Digest>,
 }
 
-/// A member that is being deflated into a temporary file. The file has no name: a crash leaves nothing.
+/// A member that is being deflated into a temporary file. The file has no name, so that a crash leaves
+/// nothing.
 pub struct StagedMember {
     encoder: MemberEncoder<BufWriter<File>>,
 }
@@ -54,7 +55,7 @@ impl StagedMember {
     ///
     /// # Errors
     ///
-    /// No file can be made there.
+    /// No file can be created there.
     pub fn new(name: &str, level: u32, folder: &Path) -> Result<StagedMember, HistoryError> {
         let file = tempfile::tempfile_in(folder).map_err(HistoryError::io("builder a temporary file"))?;
         Ok(StagedMember {
@@ -91,12 +92,12 @@ impl ReadyMember {
         &self.0.metadata
     }
 
-    /// The same member for another file. Both share one temporary file and its place in it, so files are
-    /// assembled of them one after the other.
+    /// The same member for another segment file. Both share one temporary file and its read position, so they
+    /// must not be assembled at the same time.
     ///
     /// # Errors
     ///
-    /// No further handle of the file can be had.
+    /// The file's handle cannot be duplicated.
     pub fn duplicate(&self) -> Result<ReadyMember, HistoryError> {
         let Encoded { sink, metadata, index } = &self.0;
         let sink = sink.try_clone().map_err(HistoryError::io("sharing a temporary file"))?;
@@ -183,7 +184,7 @@ fn write(
     Ok(())
 }
 
-/// Moves a member's index, which counts from the member's start, to its offset in the object.
+/// Converts a member's index, which counts from the member's start, to its offset in the object.
 fn moved(mut index: MemberIndex, offset: u64, date: DosDate) -> (Entry, MemberIndex) {
     let entry = index.entry(offset, date);
     index.header.offset = offset + entry.local_length();
@@ -199,7 +200,7 @@ fn text(value: &impl Serialize, most: u64) -> Result<Vec<u8>, HistoryError> {
     Ok(text)
 }
 
-/// Writes a member that is in memory; gives the offset behind it.
+/// Writes a member that is in memory; returns the offset after it.
 fn put_text(
     name: &str,
     text: &[u8],

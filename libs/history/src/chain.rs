@@ -7,12 +7,12 @@ use crate::{
     segment::{Segment, SegmentList},
 };
 
-/// Something that is wrong with an object of a history.
+/// A fault of an object of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The object's name.
     pub object: String,
-    /// What is wrong with it.
+    /// Description of the fault.
     pub what: String,
 }
 
@@ -29,8 +29,8 @@ impl Fault {
 }
 
 impl SegmentList {
-    /// What is wrong with the chain, in rising order of height; nothing when it is whole. What the unreadable
-    /// segments hold is not known, but their names say which heights.
+    /// The faults of the chain, in rising order of height; empty when it is whole. The heights of unreadable
+    /// segments are taken from their names.
     pub fn chain_faults(&self) -> Vec<Fault> {
         let readable = self.segments.iter().map(|segment| (&segment.name, Some(&**segment)));
         let unreadable = self.unreadable.iter().map(|other| (&other.name, None));
@@ -62,7 +62,7 @@ impl SegmentList {
     }
 }
 
-/// What does not fit between a segment and the one that reaches highest before it.
+/// The faults between a segment and the one before it with the highest end.
 fn broken(
     (before, earlier): (&SegmentName, Option<&Segment>),
     (name, later): (&SegmentName, Option<&Segment>),

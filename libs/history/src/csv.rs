@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-/// Why bytes are not of the dialect.
+/// A violation of the dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CsvError {
     /// The text ended inside a quoted value.
@@ -16,7 +16,7 @@ pub enum CsvError {
     /// A quote stands inside an unquoted value, or something follows a closing quote.
     #[error("a quote stands where none may")]
     StrayQuote,
-    /// There is not even a header record.
+    /// There is no header record.
     #[error("there is no header record")]
     NoHeader,
     /// The header record is longer than any table's.
@@ -28,17 +28,17 @@ pub enum CsvError {
     /// A record ends with a carriage return and a line feed.
     #[error("a record ends with a carriage return")]
     CarriageReturn,
-    /// A record is not as long as the header.
+    /// A record does not have as many fields as the header.
     #[error("record {record} has {found} fields, not {expected}")]
     Fields {
         /// Counted from 1 after the header.
         record: u64,
-        /// Its fields.
+        /// Its number of fields.
         found: u64,
-        /// The header's.
+        /// The header's number of fields.
         expected: u64,
     },
-    /// Bytes that are no text.
+    /// Bytes that are not UTF-8.
     #[error("the text is not UTF-8")]
     NotUtf8,
 }
@@ -51,7 +51,8 @@ pub struct RecordSplitter {
 }
 
 impl RecordSplitter {
-    /// The length up to and with the end of the record under way, or `None` when it goes on past `bytes`.
+    /// The length up to and including the end of the current record, or `None` when it continues after
+    /// `bytes`.
     pub fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         loop {

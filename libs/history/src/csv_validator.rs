@@ -5,11 +5,11 @@ use memchr::{memchr, memchr3};
 
 use crate::csv::CsvError;
 
-/// Checks text against the rules; keeps a few bytes between pieces.
+/// Checks text against the rules; its state between pieces is a few bytes.
 #[derive(Debug, Default)]
 pub(crate) struct CsvValidator {
     state: State,
-    /// Commas of the record under way.
+    /// Commas of the current record.
     commas: u64,
     /// Commas of the header, once it has ended.
     header_commas: Option<u64>,

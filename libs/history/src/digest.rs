@@ -1,4 +1,4 @@
-//! The one hash of the history.
+//! SHA-256, the hash of the history.
 
 use std::fmt;
 
@@ -25,8 +25,8 @@ impl Digest {
     }
 }
 
-/// A SHA-256 under way. By `ring`, which TLS brings anyway: all rows are hashed twice until they are sealed,
-/// and it is quicker than `sha2` where the processor has no instructions of its own for it.
+/// An incremental SHA-256. By `ring`, a dependency of TLS anyway, because all rows are hashed twice while
+/// they are sealed, and it is faster than `sha2` on processors without SHA instructions.
 pub(crate) struct Sha256(Context);
 
 impl Default for Sha256 {

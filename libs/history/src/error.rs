@@ -1,4 +1,4 @@
-//! What can go wrong with segments: each variant names the object and the step.
+//! Errors of segments. Each variant names the object and the step.
 
 use std::{io, time::Duration};
 
@@ -12,7 +12,7 @@ pub enum HistoryError {
     Root {
         /// Folder or URL.
         root: String,
-        /// Why.
+        /// The reason.
         what: String,
     },
     /// The object store refused or broke off.
@@ -20,7 +20,7 @@ pub enum HistoryError {
     Store {
         /// The object's name.
         object: String,
-        /// The store's own words, for the log.
+        /// The store's error, for the log.
         source: object_store::Error,
     },
     /// The object store did not answer in time.
@@ -31,43 +31,43 @@ pub enum HistoryError {
         /// The deadline that passed.
         after: Duration,
     },
-    /// The object is not there (any more).
+    /// The object does not exist (any more).
     #[error("{object}: not there")]
     Gone {
         /// The object's name.
         object: String,
     },
-    /// The object is there already; segments are never replaced.
+    /// The object exists already; segments are never replaced.
     #[error("{object}: there already")]
     Exists {
         /// The object's name.
         object: String,
     },
-    /// The bytes are not what their checksums, lengths or order say.
+    /// The bytes do not have their checksums, lengths or order.
     #[error("{object}: {what}")]
     Damaged {
         /// The object's name.
         object: String,
-        /// What is wrong, and where.
+        /// The fault and its position.
         what: String,
     },
-    /// A segment was asked to be made of figures that do not fit together.
+    /// A segment cannot be made, because its heights, times or members contradict each other.
     #[error("no segment can be made: {0}")]
     Unfit(String),
     /// A table's text is not of the CSV dialect.
     #[error("{member}: {source}")]
     Csv {
-        /// The member under way.
+        /// The member.
         member: String,
-        /// What is wrong with the text.
+        /// The violation of the dialect.
         source: CsvError,
     },
     /// A local file failed.
     #[error("{step}")]
     Io {
-        /// What was being done.
+        /// The step.
         step: &'static str,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -17,7 +17,7 @@ pub(crate) const MAX_BYTES: u64 = 16 << 20;
 pub const BLOCK_BYTES: u64 = 512 << 10;
 /// The longest header record.
 pub(crate) const MAX_HEADER_BYTES: usize = 64 << 10;
-/// What ends a member behind its rows: a final block without data.
+/// The end of a member after its rows: a final deflate block without data.
 pub(crate) const FINAL_BLOCK: [u8; 2] = [0x03, 0x00];
 
 /// No deflate stream inflates to more than this many times its length.
@@ -117,7 +117,7 @@ impl SegmentIndex {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with it.
+    /// Describes the mistake in it.
     pub fn read(text: &[u8], metadata: &Metadata) -> Result<SegmentIndex, String> {
         let index: SegmentIndex = serde_json::from_slice(text).map_err(|error| format!("{NAME}: {error}"))?;
         index.check(metadata).map_err(|what| format!("{NAME}: {what}"))?;

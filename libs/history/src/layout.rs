@@ -1,5 +1,5 @@
-//! The layout of an export (X1, X2, X5-X9): a ZIP of any range of a table, spliced from the parts of the
-//! segments that hold it. A pure function of their indexes; no byte of them is read.
+//! The layout of an export (X1, X2, X5-X9): a ZIP of any range of a table, spliced from parts of segments. A
+//! pure function of their indexes; no byte of them is read.
 
 use std::{ops::Range, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
 #[cfg(test)]
 mod zip64;
 
-/// Goes into the fingerprint: raise it when the bytes that are laid out around the parts change.
+/// Version of the layout, a part of the fingerprint. Must be raised when the bytes around the parts change.
 const FORM: u32 = 1;
 
 /// Why a range cannot be exported.
@@ -26,15 +26,15 @@ pub enum LayoutError {
     /// The range ends before it begins.
     #[error("block {from} is above block {to}")]
     Inverted {
-        /// First height asked for.
+        /// First requested height.
         from: u64,
-        /// Last height asked for.
+        /// Last requested height.
         to: u64,
     },
     /// A height lies inside a segment, not at its end (240012).
     #[error("{}", not_boundary(*.height, *.below, *.above))]
     NotBoundary {
-        /// The height asked for.
+        /// The requested height.
         height: u64,
         /// The next valid one below.
         below: Option<u64>,
@@ -52,10 +52,10 @@ pub enum LayoutError {
     /// An object of the range is no readable segment (240014).
     #[error("segment {0} is not readable")]
     Unreadable(SegmentName),
-    /// Two segments hold the same heights (240014).
+    /// Two segments contain the same heights (240014).
     #[error("segments {0} and {1} overlap")]
     Overlap(SegmentName, SegmentName),
-    /// The range holds segments of two chains (240014).
+    /// The range contains segments of two chains (240014).
     #[error("segment {name} is of chain {found}, not {expected}")]
     OtherChain {
         /// The segment.
@@ -70,7 +70,7 @@ pub enum LayoutError {
     NoTable {
         /// The segment.
         name: SegmentName,
-        /// The table asked for.
+        /// The requested table.
         table: String,
     },
     /// The lengths add up to more than 64 bits.
@@ -96,8 +96,8 @@ pub struct Layout {
     pub rows: u64,
     /// CRC-32C of the whole file.
     pub crc32c: u32,
-    /// Names these exact bytes: derived from segment ids, their indexes, table and range. A strong entity
-    /// tag, and what a position is bound to.
+    /// Identifies the bytes: derived from segment ids, their indexes, table and range. Used as a strong
+    /// entity tag, and in positions.
     pub fingerprint: String,
     segments: Vec<Arc<Segment>>,
     extents: Vec<Extent>,
@@ -128,9 +128,9 @@ pub enum Piece<'a> {
     Memory(Bytes),
     /// Stored bytes of a part.
     Stored {
-        /// Where the part lies.
+        /// The segment that contains the part.
         segment: &'a Arc<Segment>,
-        /// Offset in the object, checksums.
+        /// The part's offset in the object, and its checksums.
         part: &'a PartIndex,
         /// Which bytes, counted from the part's start.
         range: Range<u64>,
@@ -216,8 +216,8 @@ impl Layout {
         })
     }
 
-    /// The range that a read from `offset` gives: cut at the end of its last whole block when that leaves
-    /// more than half of `max`.
+    /// The range of a read from `offset`: cut at the end of its last whole block when more than half of `max`
+    /// is left.
     pub(crate) fn window(&self, offset: u64, max: u64) -> Range<u64> {
         let start = offset.min(self.length);
         let end = start.saturating_add(max).min(self.length);

@@ -1,16 +1,16 @@
-//! The sealed history: segment files, the store that keeps them, and exports laid out from their indexes.
+//! The sealed history: segment files, their store, and exports laid out from their indexes.
 //!
 //! A segment is an ordinary ZIP of one span of blocks (DATA_MODEL 7). Its CSV members are deflated in parts
 //! that can be laid end to end, so an export of any range is arithmetic: header once, rows parts spliced,
-//! every length and checksum known before the first byte. Comes in: CSV text while sealing, names and byte
-//! ranges while exporting. Goes out: segment files and checked bytes. Knows no bus, no SQL, no HTTP.
+//! every length and checksum known before the first byte. Input: CSV text while sealing, names and byte
+//! ranges while exporting. Output: segment files and checked bytes. Uses no bus, no SQL, no HTTP.
 //!
 //! - Sealing: [`StagedMember`] takes a table's CSV, [`assemble`] makes the file, [`verify_file`] inflates all
-//!   of it, [`SegmentStore::publish`] makes it exist.
-//! - Exporting: [`SegmentStore::list`] says what is there, [`Layout::of`] lays an export out,
-//!   [`SegmentStore::read`] gives its bytes from any offset.
+//!   of it, [`SegmentStore::publish`] stores it.
+//! - Exporting: [`SegmentStore::list`] lists the segments, [`Layout::of`] lays an export out,
+//!   [`SegmentStore::read`] returns its bytes from any offset.
 //! - Checking and importing: [`SegmentStore::verify_all`] reads everything, [`SegmentList::chain_faults`]
-//!   looks at the hash chain alone, [`SegmentStore::text`] gives a member's plain text.
+//!   checks the hash chain alone, [`SegmentStore::text`] returns a member's plain text.
 
 mod assemble;
 mod chain;

@@ -17,11 +17,12 @@ use crate::{
     metadata::MemberMetadata,
 };
 
-/// The deflate level of stored segments: a third smaller than level 1, which is a trap on text full of hex.
+/// The deflate level of stored segments: a third smaller than level 1, which compresses text with much hex
+/// badly.
 pub const DEFAULT_LEVEL: u32 = 3;
 
-/// Plain bytes per call of the compressor. Always full, so that the pieces a table comes in do not change
-/// the stored bytes.
+/// Plain bytes per call of the compressor. Always full, so that the stored bytes do not depend on the pieces
+/// of the input.
 const STAGE: usize = 128 << 10;
 const OUT: usize = 64 << 10;
 
@@ -41,10 +42,10 @@ pub struct MemberEncoder<W> {
     sha256: Sha256,
 }
 
-/// A finished member: its sink back, and what became of the text. Offsets count from the member's start.
+/// A finished member: its sink, and the description of the text. Offsets count from the member's start.
 #[derive(Debug)]
 pub struct Encoded<W> {
-    /// Holds the stored bytes.
+    /// The sink with the stored bytes.
     pub sink: W,
     /// For `metadata.json`.
     pub metadata: MemberMetadata,
@@ -138,7 +139,7 @@ impl<W: Write> MemberEncoder<W> {
         Ok(())
     }
 
-    /// Gathers plain bytes and deflates full stages.
+    /// Collects plain bytes and deflates full buffers.
     fn take(&mut self, mut bytes: &[u8]) -> Result<(), HistoryError> {
         while self.stage.len() + bytes.len() >= STAGE {
             let (now, later) = bytes.split_at(STAGE - self.stage.len());
@@ -152,7 +153,7 @@ impl<W: Write> MemberEncoder<W> {
 
     fn end_part(&mut self) -> Result<PartIndex, HistoryError> {
         self.deflate_stage(FlushCompress::Full)?;
-        // A compressor of its own for the next part: a full flush by itself would rest on the library.
+        // A new compressor for the next part. A full flush would do, but only as the library implements it.
         self.deflate = Compress::new(self.level, false);
         Ok(mem::take(&mut self.part).finish())
     }
@@ -182,7 +183,7 @@ impl<W: Write> MemberEncoder<W> {
     }
 }
 
-/// Lengths and checksums of a part under way.
+/// Lengths and checksums of a part that is being written.
 #[derive(Default)]
 struct PartMeter {
     plain: u64,

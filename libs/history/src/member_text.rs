@@ -1,5 +1,5 @@
-//! The plain text of a member, piece by piece: checked blocks are read, inflated and held against the index.
-//! Memory stays at a few blocks, whatever the member's length.
+//! The plain text of a member, piece by piece: blocks are read, inflated and compared with the index. Needs
+//! the memory of a few blocks, for members of any length.
 
 use std::mem;
 
@@ -20,21 +20,21 @@ const READ_BYTES: u64 = 4 * BLOCK_BYTES;
 /// The longest piece of plain text.
 const PIECE: usize = 256 << 10;
 
-/// A member's CSV text on its way out of a segment.
+/// The stream of a member's CSV text.
 pub struct MemberText {
     store: SegmentStore,
     segment: SegmentName,
     member: Member,
     sha256: Sha256,
-    /// Nothing at the end, and after a failure.
+    /// The current part; `None` at the end and after a failure.
     part: Option<Part>,
-    /// Bounded by its index, which were checked.
+    /// The header record. Its length is limited by the index, which was checked.
     header: Vec<u8>,
     is_behind_header: bool,
     is_whole: bool,
 }
 
-/// The part under way.
+/// A part that is being read.
 struct Part {
     index: PartIndex,
     inflate: Decompress,
@@ -76,12 +76,12 @@ impl SegmentStore {
 }
 
 impl MemberText {
-    /// The next piece, up to 256 KiB; nothing at the end, which comes only when all of the text was that
-    /// which was sealed: what came before may be used for good only then. Inflates on the calling thread.
+    /// The next piece, up to 256 KiB; `None` at the end, after the hash of the whole text was checked. Until
+    /// then the earlier pieces must not be committed. Inflates on the calling thread.
     ///
     /// # Errors
     ///
-    /// The segment is gone or damaged, or the object store fails. Nothing more comes then.
+    /// The segment is gone or damaged, or the object store fails. All further calls return `None`.
     pub async fn next(&mut self) -> Result<Option<Bytes>, HistoryError> {
         while let Some(mut part) = self.part.take() {
             let piece = self.piece(&mut part).await?;
@@ -123,7 +123,7 @@ impl MemberText {
             let status = part.inflate.decompress_vec(&part.input, &mut out, FlushDecompress::None);
             let taken = (part.inflate.total_in() - taken) as usize;
             part.input = part.input.slice(taken..);
-            // The stream of a part has no end of its own.
+            // The deflate stream of a part has no final block.
             if !matches!(status, Ok(Status::Ok | Status::BufError)) {
                 return Err(self.damaged("the stored bytes cannot be inflated"));
             }

@@ -1,4 +1,4 @@
-//! `metadata.json` (H3): what a segment holds. Its exact bytes make the segment's id.
+//! `metadata.json` (H3): the description of a segment. The SHA-256 of its bytes is the segment's id.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,13 +16,13 @@ pub(crate) const FORMAT: u32 = 1;
 
 const MAX_MEMBERS: usize = 256;
 
-/// What a segment holds; the fields in the order of their JSON.
+/// The description of a segment; the fields are in the order of the JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metadata {
     /// Always 1.
     pub format_version: u32,
-    /// The chain's own id, as it is.
+    /// The chain's id, unchanged.
     pub chain_id: String,
     /// Schema version (H8).
     pub database_version: u32,
@@ -43,7 +43,7 @@ pub struct Metadata {
     pub members: Vec<MemberMetadata>,
 }
 
-/// What a CSV member holds.
+/// The description of a CSV member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberMetadata {
@@ -51,7 +51,7 @@ pub struct MemberMetadata {
     pub name: String,
     /// The header record's names.
     pub columns: Vec<String>,
-    /// RecordSplitter behind the header.
+    /// Number of rows, without the header.
     pub rows: u64,
     /// Length of the plain text, header included.
     pub bytes: u64,
@@ -64,7 +64,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with it.
+    /// Describes the mistake in it.
     pub fn read(text: &[u8]) -> Result<Metadata, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -112,7 +112,7 @@ impl Metadata {
     }
 }
 
-/// Where a member stands in the file's order (H2): history first, then current state, each by table name.
+/// The sort key of members in a file (H2): history first, then current state, each by table name.
 pub(crate) fn member_order(name: &str) -> Option<(bool, &str)> {
     let (current, table) = match name.strip_prefix("history/") {
         Some(table) => (false, table),

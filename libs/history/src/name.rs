@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The longest chain id, in bytes: names stay within what file systems take.
+/// The longest chain id, bytes, so that names stay within the limits of file systems.
 pub(crate) const MAX_CHAIN_ID_BYTES: usize = 128;
 
 /// The name of an export: `<chain id>-<table>-<from>-<to>.zip`.
@@ -15,13 +15,14 @@ pub fn csv_name(chain_id: &str, table: &str, version: u32, from: u64, to: u64) -
     format!("{}-{table}-{version}-{from}-{to}.csv", plain(chain_id))
 }
 
-/// The chain id as names carry it: characters that a folder, a header or a shell could trip over become `_`.
+/// The chain id in names: characters that are special in paths, headers or shells are replaced by `_`.
 fn plain(chain_id: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     chain_id.chars().map(|c| if keep(c) { c } else { '_' }).collect()
 }
 
-/// The name of a segment's object. The chain id in it is a plain form; the true one is in the metadata.
+/// The name of a segment's object. Special characters of its chain id are replaced; the metadata has the real
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SegmentName {
     /// First height of the span.
@@ -34,7 +35,7 @@ pub struct SegmentName {
 }
 
 impl SegmentName {
-    /// The name of the segment of these figures.
+    /// The name of a segment.
     pub fn new(chain_id: &str, version: u32, height_from: u64, height_to: u64) -> SegmentName {
         SegmentName { height_from, height_to, version, chain: plain(chain_id) }
     }

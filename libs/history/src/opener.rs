@@ -1,5 +1,6 @@
-//! Opening a segment file: one read of its tail gives directory and index, one small read the metadata. No
-//! I/O here: [`SegmentOpener`] says which bytes it needs next, so files, object stores and fuzzers share it.
+//! Opens a segment file: one read of its tail gives directory and index, one small read the metadata. Without
+//! I/O: [`SegmentOpener`] requests the bytes that it needs next, so that files, object stores and fuzzers
+//! share it.
 
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ use crate::{
     zip_read,
 };
 
-/// Bytes of the tail that are read first: enough for the index of some 10 GB of stored bytes.
+/// Length of the tail that is read first, bytes: enough for the index of some 10 GB of stored bytes.
 const TAIL: u64 = 64 << 10;
 
 /// The state machine that opens a segment file.
@@ -41,7 +42,7 @@ impl SegmentOpener {
         SegmentOpener { name, size, tail: Bytes::new(), head: Bytes::new() }
     }
 
-    /// Takes the bytes that [`Step::Read`] asked for.
+    /// Takes the bytes that [`Step::Read`] requested.
     pub(crate) fn supply(&mut self, range: &Range<u64>, bytes: Bytes) -> Result<(), HistoryError> {
         if bytes.len() as u64 != range.end - range.start {
             return Err(self.damaged(format!("{} bytes where {range:?} was asked for", bytes.len())));
@@ -158,7 +159,7 @@ fn inflate(member: &[u8], entry: &Entry) -> Result<Vec<u8>, String> {
     if !member.starts_with(&LOCAL) {
         return Err(damaged());
     }
-    // One byte more than stated, so that a longer text shows.
+    // One byte more than stated, to detect a longer text.
     let mut plain = Vec::with_capacity(entry.plain as usize + 1);
     let mut inflate = Decompress::new(false);
     let status = inflate.decompress_vec(stored, &mut plain, FlushDecompress::Finish);

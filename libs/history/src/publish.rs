@@ -1,4 +1,4 @@
-//! LayoutBuilder a segment exist (H1): create-only, whole or not at all, synced to disk in a folder.
+//! Publishes segments (H1): create-only, atomically, synced to disk in a folder.
 
 use std::{
     fs, io,
@@ -13,15 +13,15 @@ use tokio::{fs::File, io::AsyncReadExt};
 
 use crate::{error::HistoryError, name::SegmentName, store::SegmentStore};
 
-/// Files up to this length are put with one call; longer ones are staged in pieces of it.
+/// Files up to this length are put with one call; longer ones are uploaded in pieces of this length. Bytes.
 const PIECE: usize = 8 << 20;
-/// Staged objects of this age are of writers that are gone.
+/// Staged objects older than this belong to writers that have died.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 const READING: &str = "reading a segment file";
 
 impl SegmentStore {
-    /// Publishes a verified segment file. When this returns, the segment exists and lasts; when it fails or
-    /// the process dies, the segment exists whole or not at all. Writers hold the lock of H7.
+    /// Publishes a verified segment file. When this succeeds, the segment is stored durably; when it fails or
+    /// the process dies, the segment exists whole or not at all. The caller must have the lock of H7.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl SegmentStore {
             let put = self.objects.put_opts(&path, whole, PutMode::Create.into());
             return self.within(&path, self.deadlines.publish, put).await.map(|_| ());
         }
-        // Found out before the bytes are sent; the renaming finds it out for certain.
+        // Checked before the bytes are sent, to save the upload; the renaming checks it atomically.
         match self.head(name).await {
             Ok(_) => return Err(HistoryError::Exists { object: name.to_string() }),
             Err(HistoryError::Gone { .. }) => {}
@@ -46,7 +46,7 @@ impl SegmentStore {
         let upload = self.objects.put_multipart(&staged);
         let mut upload = self.within(&staged, self.deadlines.call, upload).await?;
         if let Err(error) = self.send(&mut file, &staged, upload.as_mut()).await {
-            // Best effort: what stays is swept later.
+            // Best effort: remains are removed by a later sweep.
             let _ = self.within(&staged, self.deadlines.call, upload.abort()).await;
             return Err(error);
         }
@@ -74,8 +74,8 @@ impl SegmentStore {
         }
     }
 
-    /// Removes what writers left that died in the middle: staged objects, and in a folder the files that the
-    /// object store writes before it gives them their name.
+    /// Removes the remains of writers that died: staged objects, and in a folder the temporary files of the
+    /// object store.
     async fn sweep(&self) -> Result<(), HistoryError> {
         let staging = self.staging();
         let left = self.objects.list(Some(&staging)).try_collect();

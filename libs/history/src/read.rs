@@ -1,5 +1,5 @@
-//! Reading byte ranges of exports and parts: whole blocks are read and held against their checksums before a
-//! byte of them is given out (H10).
+//! Reads byte ranges of exports and parts: whole blocks are read and compared with their checksums before any
+//! of their bytes are returned (H10).
 
 use std::ops::Range;
 
@@ -14,13 +14,13 @@ use crate::{
     store::SegmentStore,
 };
 
-/// The most that one read gives.
+/// Most bytes of one read.
 pub const MAX_READ_BYTES: usize = 8 << 20;
-/// Parts that are read at the same time.
+/// Most parts that one read reads at the same time.
 const READ_AT_ONCE: usize = 4;
 
 impl Layout {
-    /// Where [`SegmentStore::read`] of these ends.
+    /// The offset at which [`SegmentStore::read`] with these arguments ends.
     pub fn read_end(&self, offset: u64, max: usize) -> u64 {
         self.read_window(offset, max).end
     }
@@ -32,8 +32,8 @@ impl Layout {
 
 impl SegmentStore {
     /// The bytes of an export from `offset` on, at most `max` and [`MAX_READ_BYTES`] of them; none at its
-    /// end. The same offset and `max` always give the same bytes. Reads that stop at a block's end spare the
-    /// next one half its work, so a read may give less than `max`, though more than half.
+    /// end. The same offset and `max` always give the same bytes. A read may return less than `max`, but more
+    /// than half of it, to end at the end of a block, which the next read would otherwise read again.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl SegmentStore {
     ///
     /// # Errors
     ///
-    /// The bytes are not those that were sealed, the segment is gone, or the object store fails.
+    /// The bytes do not have their checksum, the segment is gone, or the object store fails.
     pub async fn read_part(
         &self,
         name: &SegmentName,

@@ -1,5 +1,5 @@
-//! A segment as readers know it: what its `metadata.json` and `layout.json` say, kept small enough that
-//! thousands of them stay in memory.
+//! An open segment: the contents of its `metadata.json` and `layout.json` in a form that is small enough to
+//! have thousands of them in memory.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct Segment {
 /// A CSV member of an open segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Rows behind the header.
+    /// Number of rows, without the header.
     pub rows: u64,
     /// SHA-256 of the plain text.
     pub sha256: Digest,
@@ -107,7 +107,7 @@ fn columns_digest(columns: &[String]) -> Digest {
 }
 
 impl Segment {
-    /// The member that holds a table's rows, if this segment has the table.
+    /// The member with a table's rows, if this segment has the table.
     pub fn history(&self, table: &str) -> Option<&Member> {
         self.member(&format!("history/{table}.csv"))
     }
@@ -138,7 +138,7 @@ impl Segment {
 pub struct Unreadable {
     /// Name of the object.
     pub name: SegmentName,
-    /// Why.
+    /// The reason.
     pub error: HistoryError,
 }
 

@@ -1,5 +1,5 @@
 //! The store of segments: a folder by default, an S3-compatible bucket by URL. A segment exists
-//! exactly when its object does (H1); what is open stays in memory, one small entry per object.
+//! exactly when its object does (H1). Open segments are cached in memory, one small entry per object.
 
 use std::{
     collections::HashMap,
@@ -30,12 +30,12 @@ use crate::{
 /// Segments that are opened at the same time.
 const OPENED_AT_ONCE: usize = 8;
 
-/// How long the object store may take.
+/// Deadlines of calls to the object store.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadlines {
     /// For one read, one write of a piece, one deletion.
     pub call: Duration,
-    /// For builder a written object appear under its name, which may copy it.
+    /// For giving a written object its name, which may copy it.
     pub publish: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Default for Deadlines {
     }
 }
 
-/// Lists, opens, reads, verifies and removes segments. Cheap to clone; clones share what is open.
+/// Lists, opens, reads, verifies and removes segments. Cheap to clone; clones share the open segments.
 #[derive(Clone)]
 pub struct SegmentStore {
     pub(crate) objects: Arc<dyn ObjectStore>,
@@ -69,8 +69,8 @@ fn object_version(meta: &ObjectMeta) -> ObjectVersion {
 }
 
 impl SegmentStore {
-    /// Opens the store at a folder, which is made if it is not there, or at a `file:` or `s3:` URL. S3 takes
-    /// its credentials and endpoint from the usual `AWS_…` variables.
+    /// Opens the store at a folder, which is created if it does not exist, or at a `file:` or `s3:` URL. S3
+    /// takes its credentials and endpoint from the usual `AWS_…` variables.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl SegmentStore {
     }
 
     /// Opens the segments of a folder for reading: those in its `segments/`, or else those in the folder
-    /// itself. Makes nothing.
+    /// itself. Creates no folder.
     ///
     /// # Errors
     ///
@@ -115,7 +115,8 @@ impl SegmentStore {
         Ok(SegmentStore { folder_path: Path::default(), ..store })
     }
 
-    /// Lists the store and opens what is not open yet. Objects that are not named as segments are ignored.
+    /// Lists the store and opens the segments that are not open yet. Objects that are not named as segments
+    /// are ignored.
     ///
     /// # Errors
     ///
@@ -125,7 +126,7 @@ impl SegmentStore {
         let objects = self.list_objects().await?;
         let named = |meta: ObjectMeta| {
             let name = meta.location.filename().and_then(SegmentName::parse)?;
-            // Folders in the folder are not the store's.
+            // Objects in subfolders are ignored.
             (self.path(&name) == meta.location).then_some((name, meta))
         };
         let found: HashMap<SegmentName, ObjectMeta> = objects.into_iter().filter_map(named).collect();
@@ -146,7 +147,7 @@ impl SegmentStore {
         Ok(SegmentList::new(segments, unreadable))
     }
 
-    /// The names of ZIP files among the segments that are not named as segments are, sorted.
+    /// The names of the ZIP files that are not names of segments, sorted.
     pub(crate) async fn list_misnamed(&self) -> Result<Vec<String>, HistoryError> {
         let objects = self.list_objects().await?;
         let misnamed = |meta: ObjectMeta| {
@@ -179,7 +180,7 @@ impl SegmentStore {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, or the object store fails.
+    /// The first fault, or the object store fails.
     pub async fn verify(&self, name: &SegmentName) -> Result<Segment, HistoryError> {
         const PIECE: u64 = 4 << 20;
         let size = self.head(name).await?.size;
@@ -196,7 +197,7 @@ impl SegmentStore {
         Ok(segment)
     }
 
-    /// Removes a segment (H9). That it is gone already is no error.
+    /// Removes a segment (H9). Succeeds when it does not exist.
     ///
     /// # Errors
     ///
@@ -253,7 +254,8 @@ impl SegmentStore {
         let ranges = [range];
         let mut pieces =
             match self.within(&path, self.deadlines.call, self.objects.get_ranges(&path, &ranges)).await {
-                // Asking again helps when a store fails, not when an object was cut.
+                // A read past the end of an object that was cut fails like the store does; the length
+                // distinguishes them.
                 Err(error @ HistoryError::Store { .. }) => match self.head(name).await {
                     Ok(meta) if meta.size < end => {
                         return Err(HistoryError::damaged(name, format!("it ends at byte {}", meta.size)));
@@ -278,7 +280,7 @@ impl SegmentStore {
         open.retain(|name, (object_version, _)| keep(name, object_version));
     }
 
-    /// Waits for the object store within a deadline and names the object in what goes wrong.
+    /// Waits for the object store within a deadline; an error names the object.
     pub(crate) async fn within<T>(
         &self,
         path: &Path,
@@ -299,7 +301,7 @@ impl SegmentStore {
     }
 }
 
-/// A store without its folder holds nothing.
+/// An empty list when the store's folder does not exist.
 fn none_yet(error: HistoryError) -> Result<Vec<ObjectMeta>, HistoryError> {
     match error {
         HistoryError::Gone { .. } => Ok(Vec::new()),

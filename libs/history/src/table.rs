@@ -1,7 +1,7 @@
 //! The tables that can be exported.
 
-/// A table whose rows are sealed and exported: a member `history/<name>.csv` of each segment (H2), and
-/// `TABLE_<NAME>` of the contract.
+/// A table that is sealed and exported: member `history/<name>.csv` of each segment (H2), `TABLE_<NAME>` in
+/// the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportTable {
     /// Its name in the database.

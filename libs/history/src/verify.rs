@@ -37,7 +37,7 @@ pub struct Verifier {
 
 /// A run of bytes of the file and how it is checked.
 enum Check {
-    /// Must be these.
+    /// Must be exactly these bytes.
     Exact { what: String, bytes: Bytes },
     /// A whole deflated member with this digest.
     Whole { what: &'static str, inflate: Box<PartInflater>, digest: Digest },
@@ -45,7 +45,7 @@ enum Check {
     Part { member: usize, rows: bool, inflate: Box<PartInflater> },
 }
 
-/// A deflate stream under way.
+/// A deflate stream that is being inflated.
 struct PartInflater {
     inflate: Decompress,
     stored_left: u64,
@@ -63,8 +63,8 @@ struct TextChecks {
     sha256: Sha256,
     header: Vec<u8>,
     rules: CsvValidator,
-    /// The first CSV rule that is broken. Hash and checksums are reported before it: they name damage more
-    /// precisely.
+    /// The first violation of the CSV dialect. A wrong hash or checksum is reported instead, because it
+    /// locates damage more precisely.
     broken: Option<CsvError>,
 }
 
@@ -103,7 +103,7 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with its place.
+    /// The first fault and its position.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), HistoryError> {
         while !bytes.is_empty() {
             let taken = self.step(bytes).map_err(|what| self.damaged(&what))?;
@@ -126,7 +126,7 @@ impl Verifier {
         HistoryError::damaged(&self.segment.name, format!("{what} (near byte {})", self.at))
     }
 
-    /// Checks some bytes against the next item of the plan; returns how many.
+    /// Checks bytes against the next item of the plan; returns how many were checked.
     fn step(&mut self, bytes: &[u8]) -> Result<usize, String> {
         let Some(check) = self.plan.front_mut() else {
             return Err("it goes on behind its directory".to_owned());
@@ -196,7 +196,7 @@ impl PartInflater {
         })
     }
 
-    /// Inflates what of `bytes` belongs to the stream; says how much that is.
+    /// Inflates the bytes that belong to the stream; returns their number.
     fn take(&mut self, bytes: &[u8], mut plain: impl FnMut(&[u8])) -> Result<usize, String> {
         let in_block = BLOCK_BYTES - self.stored % BLOCK_BYTES;
         let length = (bytes.len() as u64).min(self.stored_left).min(in_block) as usize;
@@ -249,7 +249,7 @@ impl TextChecks {
             self.broken = self.rules.write(plain).err();
         }
         if !rows {
-            // What is longer fails by its index, so it is not stored.
+            // A longer header fails the check against its index, so the rest of it is not stored.
             let room = MAX_HEADER_BYTES - self.header.len().min(MAX_HEADER_BYTES);
             self.header.extend_from_slice(&plain[..room.min(plain.len())]);
         }
@@ -275,7 +275,7 @@ impl TextChecks {
 ///
 /// # Errors
 ///
-/// The first thing that is wrong.
+/// The first fault.
 pub fn verify_file(name: &SegmentName, path: &Path) -> Result<Segment, HistoryError> {
     const STEP: &str = "reading a segment file";
     let mut file = File::open(path).map_err(HistoryError::io(STEP))?;

@@ -10,24 +10,24 @@ use crate::{
     store::SegmentStore,
 };
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Debug)]
 pub struct Verification {
-    /// Everything that is wrong, by rising height; objects with other names come last.
+    /// All faults, by rising height; those of objects with other names come last.
     pub faults: Vec<Fault>,
-    /// The segments that are sound by themselves.
+    /// The segments without faults of their own.
     pub sound: Vec<Arc<Segment>>,
-    /// Whether something came before the first segment, which is not here.
+    /// Whether the first segment has a previous one that is not in the store.
     pub begins_late: bool,
 }
 
 impl SegmentStore {
-    /// Verifies all segments and their chain. `progress` is told of each segment before it is read: its name,
-    /// its number from 1, and how many there are.
+    /// Verifies all segments and their chain. `progress` is called before each segment is read, with its
+    /// name, its number from 1, and the number of segments.
     ///
     /// # Errors
     ///
-    /// The object store fails or is late. What is wrong with single segments is among the faults.
+    /// The object store fails or is late. Damage to single segments is among the faults.
     pub async fn verify_all(
         &self,
         mut progress: impl FnMut(&SegmentName, usize, usize),
@@ -67,7 +67,7 @@ impl SegmentStore {
     }
 }
 
-/// A segment's own fault; what the object store did is none.
+/// The fault of a segment; returns errors of the object store as they are.
 fn fault(name: &SegmentName, error: &HistoryError) -> Result<Fault, HistoryError> {
     match error {
         HistoryError::Damaged { what, .. } => Ok(Fault::of(name, what.clone())),

@@ -1,5 +1,5 @@
-//! Writing ZIP by hand (H5, X9): members of ready-deflated bytes whose sizes and checksums are known, so
-//! local headers are complete and no descriptors follow. The same figures give the same bytes.
+//! Writes ZIP files (H5, X9): members of deflated bytes with known sizes and checksums, so that local headers
+//! are complete and no descriptors follow. The same members give the same bytes.
 
 use jiff::{Timestamp, tz::TimeZone};
 
@@ -21,7 +21,7 @@ const VERSION64: u16 = 45;
 /// Tag of the ZIP64 extra field.
 pub(crate) const EXTRA64: u16 = 1;
 
-/// A member as local header and directory know it.
+/// A member's fields in local header and directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) name: String,
@@ -33,7 +33,7 @@ pub(crate) struct Entry {
     pub(crate) date: DosDate,
 }
 
-/// A moment in UTC as ZIP keeps it: to two seconds, from 1980 to 2107.
+/// A time in UTC in ZIP's form: a resolution of two seconds, from 1980 to 2107.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DosDate {
     pub(crate) date: u16,
@@ -61,7 +61,7 @@ impl DosDate {
 }
 
 impl Entry {
-    /// The local header. Holds both sizes in ZIP64 form when one of them needs it.
+    /// The local header, with both sizes in ZIP64 form when one of them needs it.
     pub(crate) fn local_header(&self) -> Vec<u8> {
         let large = self.large();
         let mut bytes = Vec::with_capacity(50 + self.name.len());
@@ -103,12 +103,12 @@ impl Entry {
         put32(bytes, self.crc32);
         put32(bytes, size(self.stored));
         put32(bytes, size(self.plain));
-        // Names are made here and short: chain id, table, figures.
+        // Names are short: chain id, table, numbers.
         put16(bytes, self.name.len() as u16);
     }
 
-    /// The directory's record. When one figure needs ZIP64, all three have it: some readers want both sizes
-    /// in the extra field before an offset.
+    /// The directory's record. When one number needs ZIP64, all three have it, because some readers expect
+    /// both sizes in the extra field before an offset.
     fn put_central(&self, bytes: &mut Vec<u8>) {
         let large = self.large() || self.offset >= u64::from(IN_ZIP64);
         bytes.extend(CENTRAL);

@@ -1,5 +1,5 @@
-//! Reading a ZIP directory, as far as a segment file needs it: anything that [`crate::zip`] would not
-//! write is an error, except for unknown extra fields. Lengths are checked against the object's before use.
+//! Reads the ZIP directory of a segment file: everything that [`crate::zip`] would not write is an error,
+//! except for unknown extra fields. Lengths are checked against the object's before use.
 
 use crate::zip::{
     CENTRAL, DEFLATE, DosDate, END, END64, EXTRA64, Entry, IN_ZIP64, IN_ZIP64_SHORT, LOCATOR64, UTF8,
@@ -97,7 +97,7 @@ fn entry(fields: &mut LittleEndianReader<'_>) -> Result<Entry, String> {
     Ok(Entry { name, crc32, stored, plain, offset, date })
 }
 
-/// The ZIP64 field among extra fields; empty when there is none.
+/// The ZIP64 field in the extra fields; empty when there is none.
 fn extra64(extra: &[u8]) -> Result<&[u8], String> {
     let mut fields = LittleEndianReader(extra);
     while !fields.0.is_empty() {
@@ -110,7 +110,7 @@ fn extra64(extra: &[u8]) -> Result<&[u8], String> {
     Ok(&[])
 }
 
-/// Little-endian fields, one behind the other.
+/// Reads consecutive little-endian fields.
 struct LittleEndianReader<'a>(&'a [u8]);
 
 impl<'a> LittleEndianReader<'a> {

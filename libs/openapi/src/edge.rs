@@ -5,7 +5,7 @@ use crate::{
     json::{Json, object},
     operation, parameters,
     refusals::Refusals,
-    schema::{Schemas, Way},
+    schema::{Schemas, Usage},
 };
 
 /// The tag of these pages.
@@ -66,7 +66,7 @@ impl Page {
         let is_json = media_type == "application/json";
         let is_kept = self.path != "/health";
         let schema = match self.path {
-            "/limits" => schemas.message_named("LimitsReply", Way::Received),
+            "/limits" => schemas.message_named("LimitsReply", Usage::Response),
             "/openapi.json" => object! { "type" => "object" },
             _ => object! { "type" => "string" },
         };

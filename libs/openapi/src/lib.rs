@@ -22,7 +22,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     comments::Comments,
     json::{Json, object},
-    schema::{Schemas, Way},
+    schema::{Schemas, Usage},
 };
 
 /// The document. Serializes as its JSON, members in an order that suits readers.
@@ -92,7 +92,7 @@ fn name_others(schemas: &mut Schemas) {
         let kind = format!("type.googleapis.com/api.v2.{name}");
         let kind = object! { "type" => "string", "const" => kind, "description" => "Which object this is." };
         let Some(message) = schema::described(name) else { continue };
-        let mut described = schemas.message_itself(&message, Way::Received);
+        let mut described = schemas.message_itself(&message, Usage::Response);
         described.prepend("properties", "@type", kind);
         described.require("@type");
         schemas.name(name, described);

@@ -7,7 +7,7 @@ use crate::{
     json::{Json, object},
     notes, parameters,
     refusals::Refusals,
-    schema::{self, Schemas, Way},
+    schema::{self, Schemas, Usage},
 };
 
 /// Headers of the answer to a read that says its block (J13).
@@ -92,7 +92,7 @@ fn parameters_of(
 fn request_body(operation: &OperationInfo, schemas: &mut Schemas) -> Option<Json> {
     let schema = match operation.method {
         Method::Get => return None,
-        Method::Post => schemas.message(&operation.request, Way::Sent),
+        Method::Post => schemas.message(&operation.request, Usage::RequestBody),
     };
     let body = object! { "schema" => schema }
         .with_some("examples", examples::named(200, &examples::of(&operation.name).requests));
@@ -152,7 +152,7 @@ fn reply(operation: &OperationInfo, note: &OperationNote, schemas: &mut Schemas)
         (Method::Get, false) => &["Cache-Control"],
         (Method::Post, _) => &[],
     };
-    let schema = schemas.message(&operation.reply, Way::Received);
+    let schema = schemas.message(&operation.reply, Usage::Response);
     let body = object! { "schema" => schema }
         .with_some("examples", examples::named(200, &examples::of(&operation.name).answers));
     object! {

@@ -6,7 +6,7 @@ use proto_msgs::{Contract, OperationInfo, Segment};
 use crate::{
     json::{Json, object},
     notes,
-    schema::{Schemas, Way},
+    schema::{Schemas, Usage},
 };
 
 /// A parameter of an operation.
@@ -54,7 +54,7 @@ impl Parameter {
 
     /// It in the document.
     pub(crate) fn described(&self, schemas: &mut Schemas) -> Json {
-        let schema = schemas.field(&self.field, Way::Asked);
+        let schema = schemas.field(&self.field, Usage::Parameter);
         let example = notes::of_field(&self.field).example;
         object! {
             "name" => self.name.as_str(),

@@ -13,13 +13,13 @@ const PACKAGE: &str = "api.v2.";
 
 /// Which way a value goes: what is taken is wider than what is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Usage {
     /// In a parameter, as text.
-    Asked,
+    Parameter,
     /// In a JSON body of a request.
-    Sent,
+    RequestBody,
     /// In an answer.
-    Received,
+    Response,
 }
 
 /// The schemas that have a name, in the order in which they were first needed.
@@ -46,40 +46,40 @@ impl Schemas {
     }
 
     /// A reference to a message's schema.
-    pub(crate) fn message(&mut self, message: &MessageDescriptor, way: Way) -> Json {
+    pub(crate) fn message(&mut self, message: &MessageDescriptor, usage: Usage) -> Json {
         let name = short(message.full_name());
         if !self.is_named(&name) {
             let place = self.named.len();
             self.named.push((name.clone(), object! {}));
-            self.named[place].1 = self.message_itself(message, way);
+            self.named[place].1 = self.message_itself(message, usage);
         }
         reference(&name)
     }
 
     /// A reference to the schema of a message that no operation has.
-    pub(crate) fn message_named(&mut self, name: &str, way: Way) -> Json {
+    pub(crate) fn message_named(&mut self, name: &str, usage: Usage) -> Json {
         match described(name) {
-            Some(message) => self.message(&message, way),
+            Some(message) => self.message(&message, usage),
             None => reference(name),
         }
     }
 
     /// The schema of a message.
-    pub(crate) fn message_itself(&mut self, message: &MessageDescriptor, way: Way) -> Json {
+    pub(crate) fn message_itself(&mut self, message: &MessageDescriptor, usage: Usage) -> Json {
         let schema = object! { "description" => self.comments.of(message) };
         let arms: Vec<OneofDescriptor> =
             message.oneofs().filter(|one_of| one_of.fields().len() > 0 && !is_presence(one_of)).collect();
         if let [one_of] = arms.as_slice()
             && one_of.fields().len() == message.fields().len()
         {
-            return self.one_of(schema, one_of, way);
+            return self.one_of(schema, one_of, usage);
         }
         let (mut properties, mut required) = (object! {}, Vec::new());
         for field in message.fields().filter(|field| !is_ruled_out(field)) {
-            properties.put(field.json_name(), self.field(&field, way));
-            let is_there = match way {
-                Way::Received => field.containing_oneof().is_none(),
-                Way::Asked | Way::Sent => notes::of_field(&field).required,
+            properties.put(field.json_name(), self.field(&field, usage));
+            let is_there = match usage {
+                Usage::Response => field.containing_oneof().is_none(),
+                Usage::Parameter | Usage::RequestBody => notes::of_field(&field).required,
             };
             if is_there {
                 required.push(field.json_name().to_owned());
@@ -92,11 +92,11 @@ impl Schemas {
     }
 
     /// A message that is one of several things.
-    fn one_of(&mut self, schema: Json, one_of: &OneofDescriptor, way: Way) -> Json {
+    fn one_of(&mut self, schema: Json, one_of: &OneofDescriptor, usage: Usage) -> Json {
         let may_be_empty = notes::may_be_empty(one_of);
         let mut arms = Vec::new();
         for field in one_of.fields() {
-            let properties = object! { field.json_name() => self.field(&field, way) };
+            let properties = object! { field.json_name() => self.field(&field, usage) };
             arms.push(object! { "type" => "object", "properties" => properties }.with_some(
                 "required",
                 (!may_be_empty || one_of.fields().len() > 1).then(|| vec![field.json_name()]),
@@ -118,21 +118,21 @@ impl Schemas {
     }
 
     /// The schema of a field with its comment.
-    pub(crate) fn field(&mut self, field: &FieldDescriptor, way: Way) -> Json {
-        let value = self.value(field, way);
+    pub(crate) fn field(&mut self, field: &FieldDescriptor, usage: Usage) -> Json {
+        let value = self.value(field, usage);
         let schema = match field.is_list() {
             true => object! { "type" => "array", "items" => value }
-                .with_some("maxItems", (way == Way::Asked).then_some(MAX_LIST_LENGTH)),
+                .with_some("maxItems", (usage == Usage::Parameter).then_some(MAX_LIST_LENGTH)),
             false => value,
         };
-        match way {
+        match usage {
             // The description of a parameter stands outside its schema.
-            Way::Asked => schema,
-            Way::Sent | Way::Received => schema.with("description", self.comments.of(field)),
+            Usage::Parameter => schema,
+            Usage::RequestBody | Usage::Response => schema.with("description", self.comments.of(field)),
         }
     }
 
-    fn value(&mut self, field: &FieldDescriptor, way: Way) -> Json {
+    fn value(&mut self, field: &FieldDescriptor, usage: Usage) -> Json {
         let rule = Contract::get().rule(field);
         let least = notes::of_field(field).least;
         match field.kind() {
@@ -148,16 +148,16 @@ impl Schemas {
                 long(
                     "int64",
                     if is_negative { "^(0|-?[1-9][0-9]{0,18})$" } else { "^(0|[1-9][0-9]{0,18})$" },
-                    way,
+                    usage,
                 )
             }
-            Kind::Uint64 => long("uint64", "^(0|[1-9][0-9]{0,19})$", way),
+            Kind::Uint64 => long("uint64", "^(0|[1-9][0-9]{0,19})$", usage),
             Kind::Bytes => object! { "type" => "string", "contentEncoding" => "base64" },
             Kind::Enum(names) if rule.missing.is_some() => self.needed(&names),
             Kind::Enum(names) => self.enumeration(&names),
-            Kind::Message(message) => self.message(&message, way),
+            Kind::Message(message) => self.message(&message, usage),
             _ => object! { "type" => "string" }
-                .with_some("pattern", pattern(rule.format, way))
+                .with_some("pattern", pattern(rule.format, usage))
                 .with_some("maxLength", rule.max_chars),
         }
     }
@@ -222,20 +222,20 @@ fn is_ruled_out(field: &FieldDescriptor) -> bool {
 }
 
 /// A 64-bit integer is text; in a body a number is taken, too (J3).
-fn long(format: &str, pattern: &str, way: Way) -> Json {
-    match way {
-        Way::Sent => {
+fn long(format: &str, pattern: &str, usage: Usage) -> Json {
+    match usage {
+        Usage::RequestBody => {
             object! { "type" => vec!["string", "integer"], "format" => format, "pattern" => pattern }
         }
-        Way::Asked | Way::Received => {
+        Usage::Parameter | Usage::Response => {
             object! { "type" => "string", "format" => format, "pattern" => pattern }
         }
     }
 }
 
 /// The form of a text as a regular expression. Hex is taken in any case and given in lower case.
-fn pattern(format: Format, way: Way) -> Option<String> {
-    let hex = if way == Way::Received { "[0-9a-f]" } else { "[0-9a-fA-F]" };
+fn pattern(format: Format, usage: Usage) -> Option<String> {
+    let hex = if usage == Usage::Response { "[0-9a-f]" } else { "[0-9a-fA-F]" };
     Some(match format {
         Format::Any | Format::NotNegative => return None,
         Format::Hex64 => format!("^{hex}{{64}}$"),

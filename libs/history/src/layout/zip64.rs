@@ -1,6 +1,6 @@
-//! Exports too large for a disk, over segments that exist as figures only. Their stored bytes are blocks of
-//! deflate without compression that a store makes up on demand, so every byte of them can be read and is
-//! valid.
+//! Tests of exports that are too large for a disk, over generated segments. Their stored bytes are
+//! uncompressed deflate blocks that are generated on demand, so that every byte of them is valid and can be
+//! read.
 
 use std::{
     ops::Range,
@@ -20,7 +20,7 @@ use crate::{
 };
 
 const COLUMNS: &str = "id,note\n";
-/// A row in a deflate block that is stored as it is: 64 KiB with its frame of 5 bytes.
+/// Length of a row in an uncompressed deflate block: 64 KiB with its frame of 5 bytes.
 const CELL: u64 = 64 << 10;
 
 fn cell(length: u64) -> Vec<u8> {
@@ -55,7 +55,7 @@ fn header() -> &'static Encoded<Vec<u8>> {
     })
 }
 
-/// A segment whose table has rows of this stored length; not 1 to 6 bytes more than whole cells.
+/// A segment with a table of this stored length, which must not exceed whole cells by 1 to 6 bytes.
 fn segment(number: u64, version: u32, stored: u64) -> Arc<Segment> {
     let encoded = header();
     let mut index: MemberIndex = encoded.index.clone();
@@ -101,7 +101,7 @@ fn layout(segments: Vec<Arc<Segment>>) -> Layout {
     Layout::of(&SegmentList::new(segments, Vec::new()), "trades", 1, last).unwrap()
 }
 
-/// The bytes of an export, made up where they are asked for.
+/// Generates the bytes of a range of an export.
 fn read(layout: &Layout, range: Range<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for piece in layout.pieces(range) {
@@ -181,8 +181,8 @@ fn open(layout: Layout) -> ZipArchiveReader<Export> {
     ZipArchiveReader::open(export).now_or_never().unwrap().unwrap()
 }
 
-/// What an independent reader finds: stored length, plain length and offset of each member, after it has held
-/// the local headers against the directory.
+/// The members as an independent reader returns them: stored length, plain length and offset, after it has
+/// compared the local headers with the directory.
 fn seen(layout: Layout) -> Vec<(u64, u64, u64)> {
     let mut reader = open(layout);
     let count = reader.cdrs().len();
@@ -221,7 +221,7 @@ fn zip64_by_stored_size() {
 
 #[test]
 fn zip64_by_plain_size_alone() {
-    // What these rows inflate to is said to be more than it is; only headers are looked at.
+    // The stated plain length is greater than the real one, because only headers are read here.
     for (plain, zip64) in [(GIB4 - 2, false), (GIB4 - 1, true), (GIB4, true), (GIB4 + 1, true)] {
         let mut large = Segment::clone(&segment(1, 1, 4 * CELL));
         large.members[0].index.rows.plain = plain - COLUMNS.len() as u64;
@@ -236,7 +236,7 @@ fn zip64_by_offset() {
     // A second member that starts just before, at and past the marker.
     let before = 30 + "mesh-trades-1-1-1.csv".len() as u64;
     for offset in [GIB4 - 2, GIB4 - 1, GIB4, GIB4 + 1, 3 * GIB4] {
-        // Both members' local headers have room for ZIP64 sizes once the first one needs them.
+        // The local header of the first member is 20 bytes longer when it needs ZIP64 sizes.
         let first = offset - before - if offset - before >= GIB4 - 1 { 20 } else { 0 };
         let layout = layout(vec![segment(1, 1, rows_for(first)), segment(2, 2, 3 * CELL)]);
         let found = seen(layout);

@@ -1,4 +1,4 @@
-//! What is damaged is said to be: by verification for every byte, by reads before a byte is given out.
+//! Damage is detected: by verification in every byte, by reads before they return a byte.
 
 use std::fs;
 
@@ -27,8 +27,8 @@ async fn verification_finds_every_flipped_bit_and_every_cut() {
     let segment = verify_file(&name, file.path()).unwrap();
     assert_eq!((segment.id, segment.members.len()), (id, 3));
 
-    // The two texts are held against their hashes: a bit whose change leaves the text as it was (another
-    // distance to the same words) means nothing. Of the members no stored bit may change.
+    // The two JSON members are compared by their hashes: a changed bit that inflates to the same text
+    // (another distance to the same words) is not detected. In CSV members every changed bit is.
     let find = |name: &str| whole.windows(name.len()).position(|w| w == name.as_bytes()).unwrap();
     let (members, layout) = (find("history/orders.csv"), find("layout.json"));
     let texts = unzip(&whole).await;
@@ -111,7 +111,7 @@ async fn a_block_that_changed_is_not_given_out() {
     let error = history.store.read(&layout, 600_000, 1).await.unwrap_err();
     let place = rows.offset + (512 << 10);
     assert_eq!(error.to_string(), format!("mesh-1-1-100.zip: the block at byte {place} is damaged"));
-    // Its neighbours are as they were.
+    // The ranges around it are still readable.
     assert_eq!(history.store.read(&layout, 1000, 1000).await.unwrap().len(), 1000);
     assert_eq!(history.store.read(&layout, 1_100_000, 1000).await.unwrap().len(), 1000);
 }

@@ -1,4 +1,4 @@
-//! What a verification finds in a history with damaged, misnamed, missing or foreign segments.
+//! Verification of histories with damaged, misnamed, missing or foreign segments.
 
 use std::{fs, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     whole::{faults, plan},
 };
 
-/// A sound history of four segments, to be copied and damaged.
+/// An undamaged history of four segments, to be copied and damaged.
 struct Sound {
     history: History,
     segments: [Arc<Segment>; 4],
@@ -32,7 +32,7 @@ impl Sound {
     }
 }
 
-/// Seals a segment apart from the history and adds it, in place of one with the same name.
+/// Seals a separate segment and adds it to the history, replacing one with the same name.
 fn add(history: &History, plan: &Plan, previous: Option<Digest>) -> (SegmentName, Digest) {
     let (file, name, id) = file(history.folder.path(), plan, previous);
     fs::copy(file.path(), history.path(&name)).unwrap();

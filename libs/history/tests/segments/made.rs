@@ -1,5 +1,5 @@
-//! What the tests are fed with: tables with every trap of the dialect, segments made of them, and the export
-//! that plain concatenation of their text gives.
+//! The fixture of the tests: tables with all special cases of the dialect, segments made of them, and the
+//! expected export by concatenation of their text.
 
 use std::{fs::File, io::BufWriter, path::Path};
 
@@ -10,7 +10,7 @@ use mesh_history::{
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tempfile::TempDir;
 
-/// Block 1 was at this time; a block a second.
+/// Time of block 1, nanoseconds; there is a block per second.
 pub(crate) const START_NS: u64 = 1_687_257_000_000_000_000;
 
 /// A segment before it is sealed.
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) version: u32,
     pub(crate) from: u64,
     pub(crate) to: u64,
-    /// Of deflate.
+    /// The deflate level.
     pub(crate) level: u32,
     /// Name and CSV text of each member.
     pub(crate) members: Vec<(String, Vec<u8>)>,
@@ -141,7 +141,7 @@ pub(crate) fn concatenated(plans: &[Plan], table: &str) -> Vec<(String, Vec<u8>)
     runs.into_iter().map(named).collect()
 }
 
-/// The dialect once more, the plain way: a state for each byte.
+/// Length of the header record, by an independent implementation of the dialect, byte by byte.
 fn header_length(text: &[u8]) -> usize {
     let mut quoted = false;
     for (at, byte) in text.iter().enumerate() {
@@ -154,7 +154,8 @@ fn header_length(text: &[u8]) -> usize {
     panic!("no header")
 }
 
-/// A table's text with traps: NULL, empty text, quotes, line breaks, the header repeated, long values.
+/// A table's text with special cases: NULL, empty text, quotes, line breaks, the header repeated, long
+/// values.
 pub(crate) fn table(dice: &mut SmallRng, columns: &[&str], rows: usize, longest: usize) -> Vec<u8> {
     let header = columns.join(",");
     let mut text = header.clone().into_bytes();

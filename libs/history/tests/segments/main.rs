@@ -1,5 +1,5 @@
-//! Segments from CSV text to spliced exports, seen from outside: what comes out of an export must be what an
-//! independent reader finds in it and what plain concatenation of the tables' text gives.
+//! Segments from CSV text to spliced exports, by the public API: the contents of an export, read by an
+//! independent reader, must equal the concatenation of the tables' text.
 #![allow(clippy::unwrap_used)] // in what the tests share
 
 mod choose;

@@ -1,4 +1,4 @@
-//! Members by themselves: their parts inflate alone, and what is not a table is refused.
+//! Members: their parts inflate separately, and text that is no table is refused.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use mesh_history::{Encoded, HistoryError, MemberEncoder, PartIndex};

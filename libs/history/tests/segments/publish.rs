@@ -31,7 +31,7 @@ async fn a_long_segment_appears_whole_and_leaves_nothing_beside_it() {
     assert_eq!(segment.history("trades").unwrap().rows, 1);
     let left = fs::read_dir(history.folder.path().join("staging")).map_or(0, Iterator::count);
     assert_eq!(left, 0);
-    // The staged way notices what is there, too.
+    // A staged upload detects an existing segment, too.
     let (file, ..) = file(history.folder.path(), &plan, None);
     let error = history.store.publish(&name, file.path()).await.unwrap_err();
     assert!(matches!(error, HistoryError::Exists { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! Any range of an export is the slice of the whole; reads check what they give.
+//! A read of any range gives that slice of the whole export; reads check the bytes that they return.
 
 use mesh_history::Piece;
 use rand::Rng;

@@ -1,4 +1,4 @@
-//! Other people's readers: `async_zip`, and the programs that are on the machine.
+//! Independent readers of ZIP: `async_zip`, and the programs that are installed on the machine.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,7 +7,7 @@ use futures_util::{AsyncReadExt, io::Cursor};
 
 use crate::made::{History, Plan, dice, table};
 
-/// What an independent reader says of a member.
+/// A member as an independent reader returns it.
 pub(crate) struct Seen {
     pub(crate) name: String,
     pub(crate) date: String,
@@ -53,7 +53,7 @@ pub(crate) async fn unzip(zip: &[u8]) -> Vec<(String, Vec<u8>)> {
     members
 }
 
-/// Runs a program if it is there; says whether it was.
+/// Runs a program if it is installed; returns whether it is.
 fn accepted_by(program: &str, arguments: &[&str]) -> bool {
     match Command::new(program).args(arguments).output() {
         Ok(output) => {
@@ -72,7 +72,7 @@ fn accepted_by_all(zip: &Path) {
     let zip = zip.to_str().unwrap();
     accepted_by("unzip", &["-tq", zip]);
     accepted_by("python3", &["-m", "zipfile", "-t", zip]);
-    // `-m zipfile -t` prints what is wrong and yet succeeds.
+    // `-m zipfile -t` prints errors, but its exit status is 0.
     let check = "import sys, zipfile; sys.exit(zipfile.ZipFile(sys.argv[1]).testzip() is not None)";
     accepted_by("python3", &["-c", check, zip]);
     accepted_by("7z", &["t", zip]);

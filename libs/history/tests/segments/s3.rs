@@ -1,5 +1,5 @@
 //! The store over a real S3-compatible server, when `MESH_TEST_S3_URL` names a bucket of one (with the usual
-//! `AWS_…` variables for endpoint and credentials); otherwise says that it is skipped.
+//! `AWS_…` variables for endpoint and credentials); otherwise reports that it is skipped.
 
 use std::{env, fs, io::BufWriter};
 

@@ -7,7 +7,7 @@ use crate::{
     readers::{entries, unzip},
 };
 
-/// All that must hold of an export of the whole history.
+/// Checks the export of a table over the whole history.
 async fn check(history: &History, plans: &[Plan], table: &str) {
     let (from, to) = (plans[0].from, plans[plans.len() - 1].to);
     let layout = history.layout(table, from, to).await;
@@ -50,7 +50,7 @@ async fn an_export_is_the_concatenation_of_its_segments() {
         }
         let history = History::of(&plans).await;
         check(&history, &plans, "trades").await;
-        // Without a row in any segment: a header by itself for each run.
+        // Without a row in any segment: only a header for each run.
         check(&history, &plans, "orders").await;
     }
 }
@@ -72,7 +72,7 @@ async fn rows_have_no_longest() {
 
 #[tokio::test]
 async fn rows_that_repeat_the_header_do_not_refer_back_into_it() {
-    // Different headers of one length before the same rows: a reference into the wrong one would show.
+    // Different headers of the same length before the same rows, to detect references into the wrong header.
     let mut dice = dice(13);
     let rows = "identifier_of_the_trade,price_of_the_trade\n".repeat(50);
     let noise = table(&mut dice, &["identifier_of_the_trade", "price_of_the_trade"], 50, 3000);

@@ -1,4 +1,4 @@
-//! A whole history: the plain text of its members, and what a verification finds.
+//! A whole history: the plain text of its members, and its verification.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub(crate) fn plan(from: u64) -> Plan {
     plan
 }
 
-/// What a verification finds.
+/// The faults that a verification finds, as text.
 pub(crate) async fn faults(store: &SegmentStore) -> Vec<String> {
     let verified = store.verify_all(|_, _, _| {}).await.unwrap();
     verified.faults.iter().map(ToString::to_string).collect()
@@ -60,7 +60,7 @@ async fn a_text_that_changed_has_no_end() {
     assert!(matches!(failed, HistoryError::Damaged { .. }), "{failed}");
     assert!(reader.next().await.is_err(), "and it goes on having none");
 
-    // Another text, sealed rightly, under the figures of the first.
+    // Another text, correctly sealed, with the metadata of the first.
     let other = History::of(&[Plan::new(1, 1, 10).with("trades", "id\n")]).await;
     let mut trades = other.store.list().await.unwrap().segments[0].history("trades").unwrap().clone();
     trades.sha256 = orders.sha256;
@@ -77,7 +77,7 @@ async fn a_whole_history_has_no_fault_wherever_it_lies() {
     let verified = verified.await.unwrap();
     assert_eq!((verified.sound.len(), verified.faults.len(), verified.begins_late), (3, 0, false));
     assert_eq!(told, [(1, 1, 3), (11, 2, 3), (21, 3, 3)]);
-    // The home, or the folder itself.
+    // The parent folder, or the folder of segments itself.
     for folder in [history.folder.path().to_owned(), history.folder.path().join("segments")] {
         let store = SegmentStore::open_folder(&folder, Deadlines::default()).unwrap();
         assert_eq!(store.verify_all(|_, _, _| {}).await.unwrap().sound.len(), 3);
