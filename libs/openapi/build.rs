@@ -1,5 +1,5 @@
-//! Takes the examples of the document out of the cases in tests/cases, which a running mesh is tested with:
-//! those that a file names, else its first case with a whole answer of status 200.
+//! Reads the examples of the document from the test cases in tests/cases: those that a file names, else its
+//! first case with a complete response of status 200.
 
 use std::{collections::BTreeMap, env, error::Error, fs, path::PathBuf};
 

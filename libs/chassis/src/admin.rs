@@ -1,4 +1,4 @@
-//! The admin port of a service: `/livez` (the process is alive), `/readyz` (what it needs is there),
+//! The admin port of a service: `/livez` (the process is alive), `/readyz` (its dependencies are available),
 //! `/metrics`.
 
 use std::{
@@ -20,10 +20,10 @@ use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 /// Most connections at a time; probes and scrapers need a handful.
 const CONNECTIONS: usize = 64;
 
-/// Longest life of one connection's head, and of a readiness check.
+/// Longest time for receiving a request's head, and for a readiness check.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Says whether everything that a service needs is there; if not, what is missing.
+/// The readiness check of a service; an error says what is missing.
 pub(crate) type Ready = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>;
 
 /// Binds the admin port.
@@ -37,7 +37,7 @@ pub(crate) async fn bind(address: SocketAddr, address_file: Option<&Path>) -> io
     Ok(listener)
 }
 
-/// Answers on the admin port for the rest of the process's life.
+/// Answers on the admin port until the process ends.
 pub(crate) async fn serve(listener: TcpListener, ready: Ready, registry: Rc<RefCell<Registry>>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -83,7 +83,8 @@ async fn answer(
     })
 }
 
-/// Who does not say so gets the older form, as everywhere: some readers stop at what they do not know.
+/// Whether a client accepts OpenMetrics. Others get Prometheus' text format, since some of them cannot parse
+/// it.
 fn knows_openmetrics<B>(request: &Request<B>) -> bool {
     let mut accepted = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.any(|value| value.contains("application/openmetrics-text"))

@@ -1,5 +1,5 @@
-//! Arguments of a service's program: `--help` lists its variables, `--ready` asks the replica on this machine
-//! whether it is ready, for health checks of containers, which can only start a program.
+//! Arguments of a service's program: `--help` lists its variables, `--ready` reads `/readyz` of the replica
+//! on this machine, for health checks of containers, which can only run a program.
 
 use std::{
     fs,
@@ -10,13 +10,13 @@ use std::{
     time::Duration,
 };
 
-/// For connecting, and for each step of the answer; a readiness check takes five seconds at most.
+/// Timeout of connecting and of each read; longer than a readiness check, which takes at most five seconds.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// As much of an answer as is looked at.
+/// Most bytes of the response that are read.
 const SHOWN_BYTES: u64 = 4096;
 
-/// An argument that is known.
+/// A known argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Argument {
     /// `--help`
@@ -43,7 +43,7 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> Result<Option
     }
 }
 
-/// Writes which variables a service reads, one a line.
+/// Prints the variables that a service reads, one per line.
 pub(crate) fn help(workload: &str, variables: &[String]) -> ExitCode {
     let text = format!(
         "{workload}: a service of the mesh. --ready asks the one that runs here whether it is ready.\n\
@@ -51,12 +51,12 @@ pub(crate) fn help(workload: &str, variables: &[String]) -> ExitCode {
          {}\n",
         variables.join("\n")
     );
-    // Whoever closed the pipe has read enough.
+    // Fails when the reader has closed the pipe.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
 }
 
-/// Asks the admin port of this machine whether its service is ready, and says why when it is not.
+/// Reads `/readyz` of the admin port and prints why the service is not ready.
 pub(crate) fn ready(admin: SocketAddr, address_file: Option<&Path>) -> ExitCode {
     match ask(admin, address_file) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! Where the database is. Its password may lie in a file, so that the addresses are no secret.
+//! The addresses of the database. The password may be in a file, so that the addresses are no secrets.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::Env;
 /// The file with the password.
 const PASSWORD_FILE: &str = "MESH_DATABASE_PASSWORD_FILE";
 
-/// The addresses of the database, whole: with the password.
+/// The addresses of the database, including the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Database {
     /// The primary.
@@ -19,8 +19,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Reads `MESH_DATABASE_URL`, which must be there, and `MESH_DATABASE_REPLICA_URL`. The password in the
-    /// file `MESH_DATABASE_PASSWORD_FILE`, when it is set, is that of both.
+    /// Reads `MESH_DATABASE_URL`, which is required, and `MESH_DATABASE_REPLICA_URL`. The password in the
+    /// file `MESH_DATABASE_PASSWORD_FILE`, when it is set, is added to both.
     pub fn read(env: &mut Env) -> Self {
         let (url, replica_url) =
             (env.required("MESH_DATABASE_URL"), env.optional("MESH_DATABASE_REPLICA_URL"));
@@ -47,8 +47,7 @@ impl Database {
     }
 }
 
-/// An address with a password, which is percent-encoded already. What is wrong is said without showing the
-/// address.
+/// Adds a percent-encoded password to an address. Errors do not contain the address.
 fn with_password(url: &str, password: &str) -> Result<String, String> {
     let form = || format!("must be written as postgresql://user@host:port/database beside {PASSWORD_FILE}");
     let (scheme, rest) = url.split_once("://").ok_or_else(form)?;

@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
-/// The environment as configuration: hands out values and collects mistakes.
+/// The environment as configuration: returns values and collects mistakes.
 #[derive(Debug, Default)]
 pub struct Env {
     variables: HashMap<String, String>,
-    /// Names of the variables that were looked for.
+    /// Names of the variables that were read.
     asked: RefCell<BTreeSet<String>>,
     mistakes: Vec<String>,
 }
@@ -26,13 +26,13 @@ impl Env {
         )
     }
 
-    /// These variables.
+    /// An environment of these variables.
     pub fn of(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let variables = variables.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         Self { variables, ..Self::default() }
     }
 
-    /// A variable that may be absent.
+    /// An optional variable.
     pub fn optional(&self, name: &str) -> Option<String> {
         self.given(name).cloned()
     }
@@ -42,7 +42,7 @@ impl Env {
         self.variables.get(name)
     }
 
-    /// A variable that must be there; the text is not shown in any mistake.
+    /// A required variable; no mistake contains its value.
     pub fn required(&mut self, name: &str) -> String {
         self.optional(name).unwrap_or_else(|| {
             self.mistakes.push(format!("{name} is not set"));
@@ -101,12 +101,12 @@ impl Env {
         }
     }
 
-    /// Notes a mistake that the caller found.
+    /// Adds a mistake that the caller has found.
     pub fn mistake(&mut self, mistake: impl Into<String>) {
         self.mistakes.push(mistake.into());
     }
 
-    /// The names that were looked for so far, set or not, in alphabetical order.
+    /// The names of the variables that were read so far, set or not, in alphabetical order.
     pub fn asked(&self) -> Vec<String> {
         self.asked.borrow().iter().cloned().collect()
     }

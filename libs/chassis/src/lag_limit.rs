@@ -1,26 +1,26 @@
-//! Readiness by lag: a store far behind its node gives outdated answers.
+//! Readiness by lag: a replica is unready while the store is too far behind the consensus node.
 
 use std::time::Duration;
 
 use crate::Env;
 
-/// How many blocks the store may be behind the consensus node until a service is unready.
+/// Most blocks that the store may be behind the consensus node before a service is unready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LagLimit {
     at_most: u64,
 }
 
 impl LagLimit {
-    /// How long the news of a height count.
+    /// How long an announced height of the node is used.
     pub const HEIGHT_MAX_AGE: Duration = Duration::from_secs(10);
 
-    /// Reads `MESH_MAX_LAG_BLOCKS`; 0, the default, lets any lag pass.
+    /// Reads `MESH_MAX_LAG_BLOCKS`; 0, the default, allows any lag.
     pub fn read(env: &mut Env) -> Self {
         Self { at_most: env.or("MESH_MAX_LAG_BLOCKS", 0) }
     }
 
-    /// Checks that the store is not too far behind. An unknown node does not count; a store without blocks is
-    /// at 0.
+    /// Checks that the store is not too far behind. Passes when the node's height is unknown; a store without
+    /// blocks is at 0.
     ///
     /// # Errors
     /// When the lag is greater than allowed.

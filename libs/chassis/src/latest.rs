@@ -1,4 +1,4 @@
-//! The newest news of a kind, for those who ask now and then.
+//! The last received announcement of a topic.
 
 use std::{
     cell::Cell,
@@ -9,14 +9,14 @@ use std::{
 use futures_util::StreamExt;
 use mesh_bus::{Announcement, Bus};
 
-/// What was heard last. Cloning shares it.
+/// The last received announcement and its time. Cloning shares it.
 #[derive(Clone)]
 pub struct Latest<N> {
     last: Rc<Cell<Option<(N, Instant)>>>,
 }
 
 impl<N: Announcement + Copy> Latest<N> {
-    /// Hears from now on. Must be called inside an actix system.
+    /// Subscribes to the topic. Must be called inside an actix system.
     pub fn subscribe(bus: &Bus) -> Self {
         let last = Rc::new(Cell::new(None));
         let (bus, heard) = (bus.clone(), Rc::clone(&last));
@@ -33,7 +33,7 @@ impl<N: Announcement + Copy> Latest<N> {
         Self { last }
     }
 
-    /// What was heard last, when that is no older than this.
+    /// The last announcement, if it was received within this time.
     pub fn within(&self, age: Duration) -> Option<N> {
         self.last.get().filter(|(_, heard)| heard.elapsed() <= age).map(|(news, _)| news)
     }

@@ -1,5 +1,5 @@
-//! What every service is built on: configuration from the environment, logs, telemetry, health, ordered stop.
-//! It makes a `main` short and knows nothing of what the service does.
+//! The framework of all services: configuration from the environment, logs, telemetry, health, ordered stop.
+//! It is independent of what the service does.
 
 mod admin;
 mod arguments;
@@ -26,7 +26,7 @@ pub use run::{Config, Failure, Service, Setup, run};
 pub use sampling::Sampler;
 pub use tls::install_tls_provider;
 
-/// A request makes many small allocations that live shortly; the system's allocator took an eighth of the
-/// time.
+/// mimalloc, because a request makes many short-lived small allocations; the system's allocator took an
+/// eighth of the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,6 +1,6 @@
-//! Output of the log: JSON lines on standard error. A service that logs events alone writes them at once. One
-//! that logs a line for each request puts all lines into a bounded queue, which a thread of its own writes,
-//! so that a slow reader of the log delays nothing. Lines that find the queue full are dropped and counted.
+//! Output of the log: JSON lines on standard error. A service that logs only events writes them directly. A
+//! service that logs a line per request puts all lines into a bounded queue, which a separate thread writes,
+//! so that a slow reader of the log delays nothing. When the queue is full, lines are dropped and counted.
 
 use std::{
     io::{self, Write},
@@ -18,11 +18,11 @@ use tracing_subscriber::fmt::{
     time::{FormatTime, SystemTime},
 };
 
-/// Bytes that may wait, and how many of them may be lines of requests: events find room all the same.
+/// Capacity of the queue, bytes. Lines of requests may use only a part of it, so that events are not dropped.
 const ROOM: usize = 1 << 20;
 const ROOM_OF_REQUESTS: usize = ROOM / 2;
 
-/// The queue of this process, once there is one.
+/// The queue of this process, if it uses one.
 static QUEUE: OnceLock<LogQueue> = OnceLock::new();
 
 /// The log of this process as a queue.
@@ -32,7 +32,7 @@ pub struct LogQueue(Arc<Queue>);
 #[derive(Debug)]
 struct Queue {
     waiting: Mutex<Waiting>,
-    /// Something waits, and nothing waits any more.
+    /// Signals that the queue has lines, and that it is empty again.
     filled: Condvar,
     emptied: Condvar,
     dropped: Counter,
@@ -41,17 +41,16 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Waiting {
     lines: Vec<u8>,
-    /// Lines that found no room since the last ones were taken.
+    /// Lines dropped since the last batch was taken.
     dropped: u64,
     is_writing: bool,
 }
 
 impl LogQueue {
-    /// Begins to put everything that this process logs into a queue. `dropped` counts the lines that find no
-    /// room.
+    /// Starts to queue all log lines of this process. `dropped` counts the dropped lines.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// When the thread cannot be started.
     pub fn start(dropped: Counter) -> io::Result<Self> {
         let queue = Self::before(io::stderr(), dropped)?;
         Ok(QUEUE.get_or_init(|| queue).clone())
@@ -65,12 +64,12 @@ impl LogQueue {
         Ok(queue)
     }
 
-    /// Puts a line about a request into the log, with the end of the line.
+    /// Queues a line about a request, which must end with a line feed.
     pub fn push(&self, line: &[u8]) {
         self.0.put(line, ROOM_OF_REQUESTS);
     }
 
-    /// Waits until all is written, so long at most.
+    /// Waits until all lines are written, for `within` at most.
     fn flush(&self, within: Duration) {
         let waits = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
         self.0.emptied.wait_while_for(&mut self.0.waiting.lock(), waits, within);
@@ -90,7 +89,7 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// Writes what waits, again and again, for ever.
+    /// Writes the queued lines, forever.
     fn write_to(&self, mut out: impl Write) {
         let mut lines = Vec::new();
         loop {
@@ -113,28 +112,28 @@ impl Queue {
                 );
                 lines.extend_from_slice(told.as_bytes());
             }
-            // An error could be reported nowhere but in this log.
+            // An error could only be reported to this log.
             let _ = out.write_all(&lines);
         }
     }
 }
 
-/// Now, as the log writes it.
+/// The current time in the log's format.
 pub fn timestamp() -> String {
     let mut text = String::new();
-    // Writing to a text does not fail.
+    // Writing to a `String` does not fail.
     let _ = SystemTime.format_time(&mut Writer::new(&mut text));
     text
 }
 
-/// Waits until a queue is empty, where there is one.
+/// Waits until the queue is empty, if there is one.
 pub(crate) fn flush(within: Duration) {
     if let Some(queue) = QUEUE.get() {
         queue.flush(within);
     }
 }
 
-/// Where events are written.
+/// The writer of events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Events;
 
@@ -147,7 +146,7 @@ impl<'a> MakeWriter<'a> for Events {
 }
 
 impl Write for Events {
-    /// Writes a whole line, as it is handed over.
+    /// Writes one whole line: each call gets one.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match QUEUE.get() {
             None => io::stderr().write(line),
@@ -171,7 +170,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(20);
 
-    /// A reader that takes a batch of lines when it is told to.
+    /// A writer that takes a batch of lines at each signal.
     struct Reader(Receiver<()>, Sender<Vec<u8>>);
 
     impl Write for Reader {

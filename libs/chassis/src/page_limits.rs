@@ -1,13 +1,14 @@
-//! How many rows an answer has: told to those who make answers, and to those who tell clients.
+//! Limits of the number of rows, used by the services that read lists and by the edge, which shows them to
+//! clients.
 
 use crate::Env;
 
 /// Limits of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimits {
-    /// Rows of a page when a request does not say.
+    /// Rows of a page when the request names no number.
     pub page_default: usize,
-    /// Greatest page; larger requests are cut to it.
+    /// Most rows of a page; larger requests are reduced to it.
     pub page_max: usize,
     /// Most accounts in one unpaged listing.
     pub accounts_max: usize,

@@ -1,11 +1,11 @@
-//! Metrics of the process: what it uses of its machine, read from `/proc` at each scrape.
+//! Metrics of the process: CPU, memory and files, read from `/proc` at each scrape.
 
 use std::{cell::Cell, fs, sync::atomic::AtomicU64, time::Instant};
 
 use mesh_telemetry::{Registry, list};
 use prometheus_client::metrics::{counter::Counter, gauge::Gauge, info::Info};
 
-/// Adds the process to what is shown. Must be called inside a tokio runtime.
+/// Adds the metrics of the process. Must be called inside a tokio runtime.
 pub(crate) fn register(registry: &mut Registry, workload: &'static str, version: &'static str) {
     let [memory, files, most, threads, tasks]: [Gauge; 5] = Default::default();
     let cpu = Counter::<f64, AtomicU64>::default();
@@ -29,9 +29,9 @@ pub(crate) fn register(registry: &mut Registry, workload: &'static str, version:
         tasks.set(whole(runtime.metrics().num_alive_tasks() as u64));
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         most.set(limit.map_or(i64::MAX, whole));
-        // Where there is no such file there is nothing to show.
+        // A system without `/proc` has none of these metrics.
         if let Ok(entries) = fs::read_dir("/proc/self/fd") {
-            // The look itself holds one open.
+            // Reading the folder opens one more.
             files.set(i64::try_from(entries.count()).unwrap_or(i64::MAX).saturating_sub(1));
         }
         if let Ok(status) = fs::read_to_string("/proc/self/status") {
@@ -45,13 +45,13 @@ fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The number behind a name in the text of `/proc/self/status`.
+/// The number after a name in the text of `/proc/self/status`.
 fn number_of(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What all threads have used so far.
+/// CPU time of all threads so far.
 fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -42,32 +42,33 @@ const LOG: &str = "MESH_LOG";
 
 /// A service's own configuration.
 pub trait Config: Sized {
-    /// Reads it; mistakes are noted in `env`.
+    /// Reads it; mistakes are added to `env`.
     fn read(env: &mut Env) -> Self;
 }
 
-/// What a service starts with.
+/// The arguments of a service's start.
 pub struct Setup<C> {
     /// Its configuration.
     pub config: C,
-    /// The message bus, being connected.
+    /// The message bus, which may not be connected yet.
     pub bus: Bus,
-    /// What `/metrics` shows.
+    /// The metrics of `/metrics`.
     pub registry: Rc<RefCell<Registry>>,
 }
 
 /// Why a service cannot start.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A service that runs.
+/// A running service.
 pub struct Service {
     ready: Box<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>,
     drain: Box<dyn FnOnce(Duration) -> LocalBoxFuture<'static, ()>>,
 }
 
 impl Service {
-    /// A service with a readiness check of its own (the bus is checked anyway), which says what is missing,
-    /// and a way to stop: take nothing new, finish what runs within the time given.
+    /// A service with a readiness check of its own (the bus is checked in any case), which returns what is
+    /// missing, and a function that drains it: stops taking requests and finishes the running ones within the
+    /// given time.
     pub fn new<R, D>(ready: impl Fn() -> R + 'static, drain: impl FnOnce(Duration) -> D + 'static) -> Self
     where
         R: Future<Output = Result<(), String>> + 'static,
@@ -97,7 +98,7 @@ impl Service {
     }
 }
 
-/// What every service is told.
+/// The configuration that all services have.
 struct Common {
     bus: BusConfig,
     admin: SocketAddr,
@@ -128,7 +129,8 @@ impl Common {
     }
 }
 
-/// A variable that names a file of certificates (PEM), looked into so that a wrong one is said at once.
+/// A variable with the path of a PEM file of certificates. The file is read here to report mistakes at the
+/// start.
 fn certificates(env: &mut Env, name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env.optional(name)?);
     match std::fs::read_to_string(&path) {
@@ -158,7 +160,7 @@ where
     let common = Common::read(&mut env, workload, version);
     let config = C::read(&mut env);
     match argument {
-        // What the log's filter is called is looked up later.
+        // The variable of the log's filter is read later than the others.
         Some(Argument::Help) => {
             return arguments::help(workload, &[env.asked(), vec![LOG.to_owned()]].concat());
         }
@@ -235,8 +237,8 @@ where
     Ok(())
 }
 
-/// JSON lines on standard error; `MESH_LOG` is a filter such as `info` or `mesh_bus=debug,info`. Spans go to
-/// the tracer and nothing else does.
+/// Starts logging: JSON lines on standard error; `MESH_LOG` is a filter such as `info` or
+/// `mesh_bus=debug,info`. Only spans are sent to the tracer.
 fn log(env: &Env, tracer: Option<SdkTracer>) {
     let filter = EnvFilter::try_new(env.optional(LOG).unwrap_or_else(|| "info".to_owned()))
         .unwrap_or_else(|_| EnvFilter::new("info"));
@@ -251,8 +253,8 @@ fn log(env: &Env, tracer: Option<SdkTracer>) {
         .with_threads(false)
         .with_target(false)
         .with_tracked_inactivity(false);
-    // One filter for each, which says of every place in the code once and for all what it wants, and how deep
-    // it looks at most: otherwise each trace line of a library would be asked about whenever it is passed.
+    // One filter per layer, with a cacheable decision per callsite and a maximum level: otherwise disabled
+    // trace events of libraries would be evaluated each time.
     let no_span = filter_fn(|metadata| metadata.target() != span::TARGET);
     let no_span = no_span.with_max_level_hint(LevelFilter::TRACE);
     let only_span = filter_fn(|metadata| metadata.target() == span::TARGET);

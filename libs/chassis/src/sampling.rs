@@ -1,8 +1,8 @@
-//! Which traces are recorded. The edge decides it once for each request, and all services follow.
+//! Sampling of traces. The edge decides once per request whether it is recorded, and all services follow.
 //!
 //! `OTEL_TRACES_SAMPLER` and its argument apply, with two differences. Without a sampler one request in a
-//! hundred is recorded, not each. And a client's wish to be recorded counts only so many times a second,
-//! because any client can express it with each request, and recording costs more than answering.
+//! hundred is recorded, not each. And the sampled flag of clients is followed only so many times a second,
+//! because any client can set it on each request, and recording costs more than answering.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 
 use crate::Env;
 
-/// The share of requests that are recorded unless it is set.
+/// Default share of requests that are recorded.
 const SHARE: f64 = 0.01;
 
-/// How many clients a second have their wish to be recorded, unless it is set.
+/// Default number of requests a second that are recorded because the client set the sampled flag.
 const WISHES_PER_S: u32 = 10;
 
 /// Decides which traces are recorded.
@@ -48,7 +48,7 @@ impl Sampler {
         Self { follows_client, share, wishes }
     }
 
-    /// Whether a request is recorded whose client says so, says no, or says nothing.
+    /// Whether a request is recorded. `client`: the client's sampled flag, if it sent one.
     pub fn should_sample(&self, client: Option<bool>) -> bool {
         match client.filter(|_| self.follows_client) {
             Some(false) => false,
@@ -58,7 +58,7 @@ impl Sampler {
     }
 }
 
-/// Wishes that may be granted: as many as a second brings, saved up for one.
+/// A token bucket of sampled flags to follow, with the capacity of one second.
 #[derive(Debug)]
 struct Wishes {
     per_s: f64,
@@ -102,7 +102,7 @@ mod tests {
     fn one_in_a_hundred_is_recorded_unless_it_is_set() {
         let (usual, mistakes) = sampling(&[]);
         assert_eq!(mistakes, 0);
-        // Six sigmas on both sides.
+        // Bounds of six standard deviations.
         assert!((40..160).contains(&recorded(&usual, None)));
         for (sampler, share) in [("parentbased_always_on", 10_000), ("always_on", 10_000), ("always_off", 0)]
         {

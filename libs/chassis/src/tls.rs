@@ -1,9 +1,8 @@
-//! The cryptography of TLS, the same in every program.
+//! The cryptography provider of TLS, the same in every program.
 
-/// Chooses ring for every TLS connection of this process that does not bring its own choice, such as those of
-/// the HTTP client to an object store. A process calls it once, where it begins; calling it again changes
-/// nothing.
+/// Sets ring as the provider of TLS connections without one of their own, such as those to an object store.
+/// To be called at the start of a process; further calls have no effect.
 pub fn install_tls_provider() {
-    // It is refused only when a provider is installed already.
+    // Fails only when a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

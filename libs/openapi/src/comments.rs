@@ -1,4 +1,4 @@
-//! The comments of the contract, which are the document's prose.
+//! The comments of the contract, which are the descriptions in the document.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use prost_reflect::{
     MethodDescriptor, ServiceDescriptor,
 };
 
-/// All comments, by file and place.
+/// All comments, by file and path in its descriptor.
 #[derive(Debug)]
 pub(crate) struct Comments(HashMap<(String, Vec<i32>), String>);
 
-/// Something with a comment.
+/// A descriptor that may have a comment.
 pub(crate) trait Commented {
-    /// Its file and its place in there.
+    /// Its file and its path in the file's descriptor.
     fn place(&self) -> (FileDescriptor, &[i32]);
 }
 
@@ -51,7 +51,7 @@ impl Comments {
         Self(comments)
     }
 
-    /// The comment of something, its paragraphs on one line each.
+    /// The comment of a descriptor, each paragraph on one line.
     pub(crate) fn of(&self, commented: &impl Commented) -> &str {
         let (file, path) = commented.place();
         self.0.get(&(file.name().to_owned(), path.to_vec())).map_or("", String::as_str)
@@ -64,7 +64,7 @@ impl Comments {
     }
 }
 
-/// Lines that belong together on one line, an empty line between paragraphs.
+/// Joins the lines of each paragraph, with an empty line between paragraphs.
 fn paragraphs(comment: &str) -> String {
     let mut text = String::new();
     for line in comment.lines().map(str::trim) {

@@ -1,4 +1,5 @@
-//! What the edge answers by itself: no operation of the contract, and no replica is asked.
+//! The pages that the edge answers by itself: not operations of the contract, and without a request on the
+//! bus.
 
 use crate::{
     headers,
@@ -17,7 +18,7 @@ struct Page {
     operation: &'static str,
     summary: &'static str,
     description: &'static str,
-    /// What it answers, and of which media type.
+    /// Description and media type of the response.
     answer: (&'static str, &'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Examples of bodies. The build takes them out of tests/cases and shares these types.
+//! Examples of bodies. The build script reads them from tests/cases with the same types.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ pub(crate) struct Examples {
     /// Bodies of requests.
     #[serde(default)]
     pub(crate) requests: Vec<Example>,
-    /// Bodies of answers.
+    /// Bodies of responses.
     #[serde(default)]
     pub(crate) answers: Vec<Example>,
 }
@@ -19,12 +19,12 @@ pub(crate) struct Examples {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Example {
-    /// What it shows.
+    /// Short description.
     pub(crate) summary: String,
     /// HTTP status that it comes with.
     #[serde(default = "ok")]
     pub(crate) status: u16,
-    /// The body, as it is written in the case.
+    /// The body, as it is in the case.
     pub(crate) body: Box<RawValue>,
 }
 

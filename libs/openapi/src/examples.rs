@@ -18,7 +18,7 @@ pub(crate) fn of(operation: &str) -> Examples {
     EXAMPLES.get(&snake_case(operation)).cloned().unwrap_or_default()
 }
 
-/// Those that come with a status, as `examples` of a media type; none when there are none.
+/// The examples with this status, as `examples` of a media type; `None` when there are none.
 pub(crate) fn named(status: u16, examples: &[Example]) -> Option<Json> {
     let mut named = object! {};
     let wanted: Vec<_> = examples.iter().filter(|example| example.status == status).collect();

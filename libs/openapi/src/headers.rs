@@ -1,8 +1,8 @@
-//! The headers of answers.
+//! The headers of responses.
 
 use crate::json::{Json, object};
 
-/// Name, type, meaning. All are in `components.headers`.
+/// Name, type and description of each header in `components.headers`.
 const ALL: [(&str, &str, &str); 16] = [
     ("Accept-Ranges", "string", "`bytes` when parts can be had, else `none`."),
     ("Allow", "string", "The methods that the path has."),
@@ -55,7 +55,7 @@ pub(crate) fn shared() -> Json {
     Json::Object(ALL.iter().map(header).collect())
 }
 
-/// The headers of a response: these, and what every one has.
+/// The headers of a response: these, and those of every response.
 pub(crate) fn of(names: &[&str]) -> Json {
     let names = names.iter().chain(&["X-Request-Id"]);
     let reference =

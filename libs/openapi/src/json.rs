@@ -1,4 +1,4 @@
-//! JSON whose members stay in the order in which they were put: the document is read by people, too.
+//! JSON with members in the order of insertion, because people read the document, too.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ pub(crate) enum Json {
     Text(String),
     List(Vec<Json>),
     Object(Vec<(String, Json)>),
-    /// A value that was JSON already.
+    /// A value that is JSON text already.
     Raw(Box<RawValue>),
 }
 
@@ -55,7 +55,7 @@ impl Json {
         }
     }
 
-    /// Makes a property of a schema one that must be there.
+    /// Makes a property of a schema required.
     pub(crate) fn require(&mut self, name: &str) {
         match self.member("required") {
             Some(Self::List(names)) => names.insert(0, name.into()),

@@ -1,6 +1,5 @@
-//! The API's own document, OpenAPI 3.1, out of the contract: operations, parameters, schemas, errors and
-//! examples come from the descriptors, their prose from the comments. What the edge answers by itself is
-//! here, too.
+//! The OpenAPI 3.1 document of the API, made from the contract: operations, parameters, schemas, errors and
+//! examples from the descriptors, descriptions from the comments. The pages of the edge are described here.
 
 mod comments;
 mod edge;
@@ -30,7 +29,7 @@ use crate::{
 pub struct Document(Json);
 
 impl Document {
-    /// The document of the contract that this was built with.
+    /// The document of the contract of this build.
     pub fn of_contract() -> Self {
         let contract = Contract::get();
         let mut schemas = Schemas::new(Comments::read(contract.pool()));
@@ -86,7 +85,7 @@ fn tags(schemas: &Schemas) -> Vec<Json> {
     tags
 }
 
-/// Schemas of what is no message of an operation: errors, and the chunks of a download.
+/// Names the schemas that are not messages of operations: errors, and the chunks of a download.
 fn name_others(schemas: &mut Schemas) {
     for name in ["ErrorDetail", "ExportInfo"] {
         let kind = format!("type.googleapis.com/api.v2.{name}");

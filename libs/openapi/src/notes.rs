@@ -1,4 +1,4 @@
-//! The options of the contract that are for the document alone.
+//! The options of the contract that only the document uses.
 
 use prost::Message;
 use prost_reflect::{DynamicMessage, FieldDescriptor, MethodDescriptor, OneofDescriptor, Value};
@@ -7,17 +7,17 @@ use proto_msgs::{
     v2::{FieldNote, OperationNote},
 };
 
-/// What the contract notes of an operation.
+/// The options of an operation.
 pub(crate) fn of_operation(method: &MethodDescriptor) -> OperationNote {
     message(&method.options(), "api.v2.operation")
 }
 
-/// What the contract notes of a field.
+/// The options of a field.
 pub(crate) fn of_field(field: &FieldDescriptor) -> FieldNote {
     message(&field.options(), "api.v2.note")
 }
 
-/// Whether an answer may have none of the arms.
+/// Whether a response may have none of the fields.
 pub(crate) fn may_be_empty(one_of: &OneofDescriptor) -> bool {
     option(&one_of.options(), "api.v2.may_be_empty").and_then(|value| value.as_bool()).unwrap_or_default()
 }

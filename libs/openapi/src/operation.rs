@@ -1,4 +1,4 @@
-//! An operation of the contract: how it is asked and what it answers.
+//! An operation of the contract: its requests and responses.
 
 use proto_msgs::{Method, OperationInfo, Segment, v2::OperationNote};
 
@@ -10,7 +10,7 @@ use crate::{
     schema::{self, Schemas, Usage},
 };
 
-/// Headers of the answer to a read that says its block (J13).
+/// Headers of the response to a read that has a block height (J13).
 const AT_HEIGHT: [&str; 4] = ["X-Block-Height", "X-Block-Timestamp", "ETag", "Cache-Control"];
 /// Headers of a file whose length is known in advance (X4).
 const FILE: [&str; 7] = [
@@ -22,10 +22,10 @@ const FILE: [&str; 7] = [
     "X-Total-Rows",
     "Cache-Control",
 ];
-/// Headers of a file that is made on the way (L7).
+/// Headers of a file that is generated while it is sent (L7).
 const STREAM: [&str; 3] = ["Content-Disposition", "Accept-Ranges", "Cache-Control"];
 
-/// The path of an operation as the document spells it, e.g. `/api/v2/oracle/spec/{oracleSpecId}`.
+/// The path of an operation in the document, e.g. `/api/v2/oracle/spec/{oracleSpecId}`.
 pub(crate) fn path(operation: &OperationInfo) -> String {
     let segments = operation.path.iter().map(|segment| match segment {
         Segment::Fixed(text) => format!("/{text}"),
@@ -37,7 +37,7 @@ pub(crate) fn path(operation: &OperationInfo) -> String {
     segments.collect()
 }
 
-/// What can be done on the path of an operation.
+/// The path item of an operation: its methods.
 pub(crate) fn path_item(operation: &OperationInfo, schemas: &mut Schemas) -> Json {
     let note = notes::of_operation(&operation.rpc);
     let described = |schemas: &mut Schemas, is_head: bool| {
@@ -57,7 +57,7 @@ pub(crate) fn path_item(operation: &OperationInfo, schemas: &mut Schemas) -> Jso
     match (operation.method, &note.file) {
         (Method::Post, _) => object! { "post" => described(schemas, false) },
         (Method::Get, None) => object! { "get" => described(schemas, false) },
-        // Before a download it is worth knowing what would come; of all other reads HEAD says nothing new.
+        // HEAD is listed for downloads only, where clients use it to learn the length before.
         (Method::Get, Some(_)) => {
             object! { "get" => described(schemas, false), "head" => described(schemas, true) }
         }
@@ -145,7 +145,7 @@ fn responses(operation: &OperationInfo, note: &OperationNote, is_head: bool, sch
     named
 }
 
-/// The answer of an operation that succeeds.
+/// The response of an operation that succeeds.
 fn reply(operation: &OperationInfo, note: &OperationNote, schemas: &mut Schemas) -> Json {
     let headers = match (operation.method, note.at_height) {
         (Method::Get, true) => &AT_HEIGHT[..],
@@ -162,7 +162,7 @@ fn reply(operation: &OperationInfo, note: &OperationNote, schemas: &mut Schemas)
     }
 }
 
-/// The answer to a client that has the answer already.
+/// The response 304 to a client that has the current content.
 pub(crate) fn unchanged(headers: &[&str]) -> Json {
     object! {
         "description" => "Nothing has changed since the answer with this tag.",

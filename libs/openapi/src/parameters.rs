@@ -1,4 +1,4 @@
-//! The parameters of path and query, as the edge takes them: dotted names, lists by repeating.
+//! The parameters of path and query in the form that the edge accepts: dotted names, lists by repetition.
 
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use proto_msgs::{Contract, OperationInfo, Segment};
@@ -23,7 +23,7 @@ pub(crate) struct Parameter {
     pub(crate) invalid: Option<u32>,
 }
 
-/// The parameters of an operation that is asked by GET.
+/// The parameters of a GET operation.
 pub(crate) fn of(operation: &OperationInfo) -> Vec<Parameter> {
     let mut found = Vec::new();
     leaves(&operation.request, "", None, &mut found);
@@ -33,7 +33,8 @@ pub(crate) fn of(operation: &OperationInfo) -> Vec<Parameter> {
     found
 }
 
-/// The leaves of a message; what has no number of its own has that of the field that holds its message.
+/// Collects the leaf fields of a message; those without an application number inherit that of the field
+/// around them.
 fn leaves(message: &MessageDescriptor, prefix: &str, inherited: Option<u32>, found: &mut Vec<Parameter>) {
     for field in message.fields() {
         let rule = Contract::get().rule(&field);
@@ -47,12 +48,12 @@ fn leaves(message: &MessageDescriptor, prefix: &str, inherited: Option<u32>, fou
 }
 
 impl Parameter {
-    /// What it is called in an error.
+    /// Its name in errors.
     pub(crate) fn called(&self) -> String {
         Contract::get().rule(&self.field).called.unwrap_or_else(|| format!("`{}`", self.name))
     }
 
-    /// It in the document.
+    /// The parameter as JSON of the document.
     pub(crate) fn described(&self, schemas: &mut Schemas) -> Json {
         let schema = schemas.field(&self.field, Usage::Parameter);
         let example = notes::of_field(&self.field).example;
@@ -69,7 +70,7 @@ impl Parameter {
 
 /// The parameters that several operations share, as `components.parameters`.
 pub(crate) fn shared() -> Json {
-    // Without examples: a page that tries the API would send them.
+    // Without examples, because pages for trying the API would send them.
     let header = |name: &str, description: &str| {
         object! {
             "name" => name, "in" => "header", "description" => description,

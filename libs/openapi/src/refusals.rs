@@ -1,4 +1,4 @@
-//! The refusals of an operation: every status that it can have, with the application numbers that go with it.
+//! The errors of an operation: every HTTP status that it can have, with its application numbers.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::{
     parameters,
 };
 
-/// Status, code, number, when; and the name that the answer has in the document.
+/// Status, code, number, condition, and the response's name in the document.
 type Row = (u16, Code, u32, &'static str, &'static str);
 
-/// Refusals of every operation. A body is read even by operations that take none.
+/// Errors of every operation. A body is read even by operations that take none.
 static EVERYWHERE: [Row; 10] = [
     (
         400,
@@ -48,7 +48,7 @@ struct Refusal {
 pub(crate) struct Refusals(BTreeMap<u16, Vec<Refusal>>);
 
 impl Refusals {
-    /// Those of an operation.
+    /// The errors of an operation.
     pub(crate) fn of(operation: &OperationInfo, note: &OperationNote) -> Self {
         let mut refusals = Self::default();
         if operation.method == Method::Get {
@@ -62,19 +62,19 @@ impl Refusals {
         refusals
     }
 
-    /// Those of a page that the edge answers by itself.
+    /// The errors of a page that the edge answers by itself.
     pub(crate) fn of_page() -> Self {
         let mut refusals = Self::default();
         refusals.add_everywhere(EVERYWHERE.iter().filter(|row| matches!(row.0, 408 | 414 | 431)));
         refusals
     }
 
-    /// That a file has no such bytes (X4a).
+    /// Adds the error of a range outside the file (X4a).
     pub(crate) fn add_range(&mut self) {
         self.add(416, Code::InvalidArgument, NOT_MAPPED, "the file has no such bytes");
     }
 
-    /// That a parameter which every operation has is malformed.
+    /// Adds the error of a malformed parameter that every operation has.
     pub(crate) fn add_malformed(&mut self) {
         self.add_everywhere(&EVERYWHERE[..1]);
     }
@@ -112,7 +112,7 @@ impl Refusals {
         }
     }
 
-    /// Status, code, number and when, of all.
+    /// Status, code, number and condition of all errors.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = (u16, Code, u32, &str)> {
         self.0.iter().flat_map(|(&status, refusals)| {

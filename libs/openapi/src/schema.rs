@@ -11,14 +11,14 @@ use crate::{
 
 const PACKAGE: &str = "api.v2.";
 
-/// Which way a value goes: what is taken is wider than what is given.
+/// Where a value is used. Requests accept more forms than responses have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Usage {
-    /// In a parameter, as text.
+    /// In a parameter of path or query, as text.
     Parameter,
-    /// In a JSON body of a request.
+    /// In the JSON body of a request.
     RequestBody,
-    /// In an answer.
+    /// In a response.
     Response,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    /// None yet.
+    /// No schemas yet.
     pub(crate) fn new(comments: Comments) -> Self {
         Self { comments, named: Vec::new() }
     }
@@ -40,7 +40,7 @@ impl Schemas {
         Json::Object(self.named)
     }
 
-    /// Names a schema that is none of the contract's messages.
+    /// Adds a named schema that is not one of the contract's messages.
     pub(crate) fn name(&mut self, name: &str, schema: Json) {
         self.named.push((name.to_owned(), schema));
     }
@@ -91,7 +91,7 @@ impl Schemas {
             .with_some("required", (!required.is_empty()).then_some(required))
     }
 
-    /// A message that is one of several things.
+    /// The schema of a message with a `oneof`.
     fn one_of(&mut self, schema: Json, one_of: &OneofDescriptor, usage: Usage) -> Json {
         let may_be_empty = notes::may_be_empty(one_of);
         let mut arms = Vec::new();
@@ -126,7 +126,7 @@ impl Schemas {
             false => value,
         };
         match usage {
-            // The description of a parameter stands outside its schema.
+            // The description of a parameter is outside its schema.
             Usage::Parameter => schema,
             Usage::RequestBody | Usage::Response => schema.with("description", self.comments.of(field)),
         }
@@ -172,7 +172,7 @@ impl Schemas {
         reference(&name)
     }
 
-    /// An enum of which one must be named.
+    /// The schema of an enum without its unspecified value.
     fn needed(&self, names: &EnumDescriptor) -> Json {
         self.enumeration_of(names, |number| number != 0)
     }
@@ -208,12 +208,12 @@ fn short(full_name: &str) -> String {
     full_name.strip_prefix(PACKAGE).unwrap_or(full_name).replace('.', "")
 }
 
-/// Whether a "one of" stands for nothing but an optional field.
+/// Whether a `oneof` only represents an optional field.
 fn is_presence(one_of: &OneofDescriptor) -> bool {
     one_of.fields().any(|field| field.field_descriptor_proto().proto3_optional())
 }
 
-/// Whether another arm of its "one of" must be there: then this one is always refused.
+/// Whether another field of its `oneof` is required, so that this one is always refused.
 fn is_ruled_out(field: &FieldDescriptor) -> bool {
     let one_of = field.containing_oneof().filter(|one_of| !is_presence(one_of));
     one_of.is_some_and(|one_of| {
@@ -221,7 +221,7 @@ fn is_ruled_out(field: &FieldDescriptor) -> bool {
     })
 }
 
-/// A 64-bit integer is text; in a body a number is taken, too (J3).
+/// The schema of a 64-bit integer: text; in the body of a request a number is accepted, too (J3).
 fn long(format: &str, pattern: &str, usage: Usage) -> Json {
     match usage {
         Usage::RequestBody => {
@@ -233,7 +233,8 @@ fn long(format: &str, pattern: &str, usage: Usage) -> Json {
     }
 }
 
-/// The form of a text as a regular expression. Hex is taken in any case and given in lower case.
+/// The format of a text as a regular expression. Requests may have hex in any case; responses have lower
+/// case.
 fn pattern(format: Format, usage: Usage) -> Option<String> {
     let hex = if usage == Usage::Response { "[0-9a-f]" } else { "[0-9a-fA-F]" };
     Some(match format {

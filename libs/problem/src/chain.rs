@@ -1,4 +1,4 @@
-//! What an error says together with what it was caused by.
+//! The text of an error and of its sources.
 
 use std::{error::Error, iter};
 
@@ -7,8 +7,8 @@ pub fn sources<'a>(error: &'a dyn Error) -> impl Iterator<Item = &'a (dyn Error 
     iter::successors(error.source(), |cause: &&'a (dyn Error + 'static)| (*cause).source())
 }
 
-/// An error and its sources as one line, for logs and for people: `outer: inner: innermost`. A source whose
-/// text is in the line already is left out, since many errors print theirs.
+/// An error and its sources as one line, for logs and for people: `outer: inner: innermost`. A source is left
+/// out when its text is in the line already, since many errors print their sources.
 pub fn error_chain(error: &dyn Error) -> String {
     sources(error).fold(error.to_string(), |text, cause| {
         let said = cause.to_string();

@@ -1,7 +1,7 @@
-//! The one error shape of the mesh and its spellings: gRPC code, HTTP status, JSON body (contract section 2).
+//! The error type of the mesh and its forms: gRPC code, HTTP status, JSON body (contract section 2).
 //!
-//! A [`Problem`] is written for the client. What only operators may see (SQL, host names, driver texts) is
-//! logged where it happens and never put in here.
+//! The text of a [`Problem`] is for the client. SQL, host names and texts of drivers, which are for operators
+//! only, belong in the log or in [`Problem::cause`], which is never sent to clients.
 
 mod chain;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// `@type` of every detail object.
 const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";
 
-/// The application number of everything that has none of its own: unknown path, no responder, oversized body.
+/// The application number of errors without one of their own: unknown path, no responder, oversized body.
 pub const NOT_MAPPED: u32 = 10000;
 /// The application number of a malformed request that has no number of its own.
 pub const MALFORMED: u32 = 10015;
@@ -25,17 +25,17 @@ pub const RATE_LIMITED: u32 = 400_001;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Code {
-    /// The client went away; seen in logs only.
+    /// The client went away; appears in logs only.
     Canceled = 1,
     /// Never sent on purpose.
     Unknown = 2,
     /// Missing or malformed parameter. The client must change its request.
     InvalidArgument = 3,
-    /// Something is there but did not answer in time. The client may try again.
+    /// No answer in time. The client may try again.
     DeadlineExceeded = 4,
-    /// There is no such thing.
+    /// The requested object does not exist.
     NotFound = 5,
-    /// The thing is there already.
+    /// The object exists already.
     AlreadyExists = 6,
     /// A limit was reached. The client should slow down.
     ResourceExhausted = 8,
@@ -43,9 +43,9 @@ pub enum Code {
     FailedPrecondition = 9,
     /// Switched off here, or no such method.
     Unimplemented = 12,
-    /// Our fault.
+    /// A bug, or damaged data.
     Internal = 13,
-    /// Something the answer needs is away. The client should try again soon.
+    /// Something that the operation needs is away. The client should try again soon.
     Unavailable = 14,
 }
 
@@ -89,8 +89,8 @@ impl Code {
         }
     }
 
-    /// The HTTP status (contract 2.1). What HTTP itself refuses (405, 413, 414, 431) has its status from
-    /// there.
+    /// The HTTP status (contract 2.1). Errors of HTTP itself (405, 413, 414, 431) have no code; the edge sets
+    /// their status.
     pub fn status(self) -> StatusCode {
         match self {
             Self::Canceled => StatusCode::from_u16(499).expect("499 is a status number"),
@@ -105,21 +105,21 @@ impl Code {
         }
     }
 
-    /// Whether an answer with this code should tell the client when to come back (`Retry-After`).
+    /// Whether a response with this code has a `Retry-After` header.
     pub fn is_passing(self) -> bool {
         matches!(self, Self::DeadlineExceeded | Self::Unavailable)
     }
 }
 
-/// An error on its way to a client.
+/// An error for a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Body", into = "Body")]
 pub struct Problem {
     /// The canonical code.
     pub code: Code,
-    /// Why, at least one; several when several fields of one transaction are wrong.
+    /// The reasons, at least one; several when several fields of a transaction are wrong.
     pub details: Vec<Detail>,
-    /// For the log only, where the answer leaves the service; never part of any spelling.
+    /// The cause, for the log of the service; not sent to clients.
     pub cause: Option<Box<str>>,
 }
 
@@ -151,17 +151,17 @@ impl Problem {
         Self::new(Code::InvalidArgument, number, message)
     }
 
-    /// There is no such thing.
+    /// The requested object does not exist.
     pub fn not_found(number: u32, message: impl Into<String>) -> Self {
         Self::new(Code::NotFound, number, message)
     }
 
-    /// Our fault. The cause belongs in the log, not in here.
+    /// A bug, or damaged data. The message must not contain the cause.
     pub fn internal(number: u32, message: impl Into<String>) -> Self {
         Self::new(Code::Internal, number, message)
     }
 
-    /// Something that the answer needs is away.
+    /// Something that the operation needs is away.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(Code::Unavailable, NOT_MAPPED, message)
     }
@@ -171,7 +171,7 @@ impl Problem {
         Self::new(Code::DeadlineExceeded, NOT_MAPPED, message)
     }
 
-    /// Names the offending value or its valid neighbours.
+    /// Adds the offending value or the valid values next to it.
     #[must_use]
     pub fn with_inner(mut self, inner: impl Into<String>) -> Self {
         if let Some(detail) = self.details.first_mut() {
@@ -180,7 +180,7 @@ impl Problem {
         self
     }
 
-    /// Keeps what only the log may say.
+    /// Adds the cause, for the log only.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<Box<str>>) -> Self {
         self.cause = Some(cause.into());

@@ -1,5 +1,5 @@
-//! The way to the collector: HTTP on a small runtime of its own, so that nothing here ever waits for anything
-//! of the service, nor the service for it.
+//! The HTTP client of the collector, on a runtime of its own, so that it and the service do not delay each
+//! other.
 
 use std::{
     fmt,
@@ -26,10 +26,10 @@ use opentelemetry_http::{HttpClient, HttpError};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::{runtime::Handle, time::timeout};
 
-/// Longest answer that is read; a collector says little.
+/// Longest response that is read, bytes.
 const ANSWER_BYTES: usize = 64 << 10;
 
-/// How long a connection without requests is kept.
+/// Idle timeout of a connection.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
 /// The collector. Cloning shares the connections.
@@ -42,7 +42,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// `within` is for one request; with TLS when the endpoint is an `https` one.
+    /// `within` is the timeout of one request; `with_tls` is needed for an `https` endpoint.
     pub(super) fn new(runtime: Handle, within: Duration, with_tls: bool) -> io::Result<Self> {
         let mut roots = RootCertStore::empty();
         if with_tls {
@@ -87,7 +87,7 @@ impl Collector {
     }
 }
 
-/// For the exporter's thread, which is outside of any runtime.
+/// Used by the exporter's thread, which has no runtime.
 impl HttpClient for Collector {
     fn send_bytes<'life0, 'async_trait>(
         &'life0 self,

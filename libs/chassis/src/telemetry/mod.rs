@@ -1,9 +1,8 @@
-//! Recorded spans on their way to a collector, when one is configured, as OTLP over HTTP. Exporting runs on
-//! threads of its own: the service queues a span without waiting. Metrics are scraped from the admin port
-//! instead.
+//! Export of recorded spans to a collector as OTLP over HTTP, when one is configured. It runs on threads of
+//! its own: the service queues a span without waiting. Metrics are scraped from the admin port instead.
 //!
-//! The standard variables decide (`OTEL_EXPORTER_OTLP_ENDPOINT` and its kin). Without an endpoint there is
-//! none of this: no thread, no span.
+//! Configured by the standard variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and the like). Without an endpoint
+//! there are neither threads nor spans.
 
 mod collector;
 mod spans;
@@ -22,13 +21,13 @@ use tokio::runtime::{Builder, Runtime};
 use self::collector::Collector;
 use crate::Env;
 
-/// Longest time for the last spans at the end.
+/// Longest time for sending the last spans when the process stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// For one request to the collector, unless `OTEL_EXPORTER_OTLP_TIMEOUT` is set.
+/// Timeout of one request to the collector, milliseconds, unless `OTEL_EXPORTER_OTLP_TIMEOUT` is set.
 const EXPORT_WITHIN_MS: u64 = 10_000;
 
-/// What became of spans.
+/// Counts of exported and lost spans.
 #[derive(Debug, Clone)]
 struct Counts {
     exported: Counter,
@@ -45,20 +44,20 @@ impl Counts {
     }
 }
 
-/// Where spans go.
+/// The export of spans, when it is configured.
 pub(crate) struct Telemetry {
     spans: ByOutcome,
     export: Option<Export>,
 }
 
-/// What is there when a collector is configured.
+/// The parts of the export.
 struct Export {
     runtime: Runtime,
     provider: SdkTracerProvider,
 }
 
 impl Telemetry {
-    /// Starts the threads, when there is a collector. What cannot work is a mistake of the configuration.
+    /// Starts the threads, when a collector is configured. Invalid values are mistakes of the configuration.
     pub(crate) fn start(env: &mut Env, workload: &'static str, version: &str) -> Self {
         let spans = ByOutcome::default();
         let counts = Counts::of(&spans);
@@ -79,22 +78,22 @@ impl Telemetry {
         Some(tracer)
     }
 
-    /// Adds what becomes of spans to what is shown.
+    /// Adds the counts of spans to the metrics.
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.add(&list::TELEMETRY_SPANS, self.spans.clone());
     }
 
-    /// Sends what is left, for two seconds at most.
+    /// Sends the remaining spans, for two seconds at most.
     pub(crate) fn stop(self) {
         let Some(Export { runtime, provider }) = self.export else { return };
-        // What could not leave is lost; that is no failure of the service.
+        // Spans that could not be sent are lost, which is not an error of the service.
         let _ = provider.shutdown_with_timeout(STOP_WITHIN);
         runtime.shutdown_background();
     }
 }
 
 impl Export {
-    /// `None` where the exporter's own variables are wrong, which is then among the mistakes of the
+    /// `None` when the exporter's own variables are invalid, which is added to the mistakes of the
     /// configuration.
     fn start(env: &mut Env, endpoint: &str, resource: Resource, counts: &Counts) -> io::Result<Option<Self>> {
         let runtime =
@@ -105,7 +104,7 @@ impl Export {
     }
 }
 
-/// Where spans are to go, by the standard variables; the exporter reads the same ones for itself.
+/// The endpoint for spans by the standard variables, which the exporter reads by itself, too.
 fn traces_endpoint(env: &mut Env) -> Option<String> {
     if env.flag("OTEL_SDK_DISABLED", false) {
         return None;
@@ -116,7 +115,7 @@ fn traces_endpoint(env: &mut Env) -> Option<String> {
     exporter.is_none_or(|exporter| exporter == "otlp").then_some(endpoint)
 }
 
-/// Who sends: the workload, unless the standard variables give it another name.
+/// The resource of the spans: the workload, unless the standard variables set another name.
 fn resource(env: &Env, workload: &'static str, version: &str) -> Resource {
     let named = env.optional("OTEL_SERVICE_NAME").is_some()
         || env.optional("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|text| text.contains("service.name="));

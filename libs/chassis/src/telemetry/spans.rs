@@ -1,5 +1,5 @@
-//! Recorded spans on their way to the collector: a bounded queue that a thread of its own sends. Spans that
-//! find it full are dropped and counted; making a span never waits.
+//! Export of recorded spans to the collector: a bounded queue, sent by a separate thread. When the queue is
+//! full, spans are dropped and counted; recording a span never waits.
 
 use std::{
     sync::{
@@ -23,10 +23,10 @@ use opentelemetry_sdk::{
 use super::{Counts, collector::Collector};
 use crate::Env;
 
-/// Spans that wait, unless `OTEL_BSP_MAX_QUEUE_SIZE` is set.
+/// Capacity of the queue, unless `OTEL_BSP_MAX_QUEUE_SIZE` is set.
 const QUEUE: usize = 2048;
 
-/// Records every span that is made: which ones are was decided where their request came in.
+/// Records every span. The edge has decided before which requests have spans.
 pub(super) fn provider(
     env: &mut Env,
     collector: Collector,
@@ -50,7 +50,7 @@ pub(super) fn provider(
     Some(provider.with_resource(resource).build())
 }
 
-/// The queue, and how full it is.
+/// The queue and the number of spans in it.
 #[derive(Debug)]
 struct Queue {
     batches: BatchSpanProcessor,
@@ -86,7 +86,7 @@ impl SpanProcessor for Queue {
     }
 }
 
-/// The exporter, and what becomes of its spans.
+/// The exporter, with counts of sent and lost spans.
 #[derive(Debug)]
 struct Counting {
     exporter: Otlp,
