@@ -1,4 +1,4 @@
-//! TLS on a real bus: only the certificate of the authority that was named is trusted.
+//! TLS on a real bus: only certificates of the configured authority are accepted.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use mesh_testbed::Network;
 use tokio::time::{sleep, timeout};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Many attempts of who is not let in.
+/// Time for many attempts of a client that is refused.
 const A_WHILE: Duration = Duration::from_millis(600);
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn a_bus_that_another_authority_vouches_for_is_not_spoken_to() {
     let mut wrong = right.clone();
     wrong.tls_ca = other.bus().tls_ca;
     let mut nobody = right.clone();
-    // The authorities that this machine trusts.
+    // Without a configured authority, those of this machine are used.
     nobody.tls_ca = None;
     let wrong = [Bus::connect(wrong).await.unwrap(), Bus::connect(nobody).await.unwrap()];
     let right = Bus::connect(right).await.unwrap();
@@ -31,7 +31,7 @@ async fn a_bus_that_should_prove_itself_and_cannot_is_not_spoken_to() {
     let network = Network::with_tls().await;
     let plain = mesh_testbed::nats().await.config("edge", "mesh");
     if plain.tls_ca.is_some() {
-        // Where all tests run over TLS there is no plain server.
+        // When all tests run over TLS, there is no plain server.
         return;
     }
     let mut demanding = plain.clone();

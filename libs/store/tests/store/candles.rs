@@ -1,11 +1,11 @@
-//! Candles of every interval equal a recomputation from the trades (I6), in whatever order these arrive,
-//! leave or meet.
+//! Candles of every interval equal a recomputation from the trades (I6), for inserts, deletes and concurrent
+//! writers in any order.
 
 use mesh_testbed::Database;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::Client;
 
-/// Candles by the contract's own words, from all trades.
+/// Candles by the definition of the contract, from all trades.
 const RECOMPUTED: &str = "
     SELECT length.interval, market_id,
         CASE WHEN width IS NULL THEN block_time
@@ -33,7 +33,7 @@ async fn assert_candles_are_right(client: &Client) {
     assert!(client.query_one(volumes, &[]).await.unwrap().get::<_, bool>(0), "volumes differ by interval");
 }
 
-/// Trades over several days, in clusters, so that buckets hold one trade or many; a trade is (block,
+/// Trades over several days, in clusters, so that candles have one trade or many; a trade is (block,
 /// position), and a block's trades may run into the next second.
 fn trades(count: u32, random: &mut SmallRng) -> Vec<(i64, String)> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The newest row per key is always there, whatever order history arrives in (I3), and the head is announced.
+//! The tables of newest rows are correct for history in any order (I3), and the head is announced.
 
 use futures_util::StreamExt;
 use mesh_testbed::Database;
@@ -43,8 +43,8 @@ fn block_time(height: u32) -> String {
     format!("timestamptz '2024-01-01 00:00:00+00' + {height} * interval '1.5 seconds'")
 }
 
-/// A random row for `table`: where its primary key stands among those of the table, and the row as SQL. Few
-/// keys and few blocks, so that keys meet often.
+/// A random row for `table`: the sort key of its primary key, and the row as SQL. Few keys and few blocks, so
+/// that keys collide often.
 fn row(table: &str, random: &mut SmallRng) -> ((u32, u32, u32), String) {
     let height = random.random_range(1..60);
     let time = block_time(height);

@@ -1,5 +1,4 @@
-//! Segments on their way back into a database: whole or not at all, by columns that other schemas had, beside
-//! rows that are there.
+//! Importing segments: whole or not at all, with the columns of other schemas, into databases that have rows.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -17,7 +16,7 @@ const BALANCES: &str =
 /// 2024-01-01 00:00:00 in microseconds.
 const MIDNIGHT: i64 = 1_704_067_200_000_000;
 
-/// A segment of the heights 1 and 2, or with other names in its place.
+/// A segment of the heights 1 and 2.
 fn span() -> ImportSpan {
     ImportSpan {
         segment: "test-1-1-2.zip".to_owned(),
@@ -99,7 +98,7 @@ async fn a_segment_fills_an_empty_database_and_is_there_the_next_time() {
     assert_eq!(text(&client, "SELECT id FROM chain").await, "test");
     let stored = Stored { chain_id: Some("test".to_owned()), heights: Some((1, 2)), version: 1 };
     assert_eq!(session.stored().await.unwrap(), stored);
-    // By the rows this time: the hashes of these texts are made up.
+    // Compared by rows, because the hashes of these texts are invented.
     let again = import(&mut session, &tables[..2]).await.unwrap();
     assert_eq!(again, [new(0), new(0)]);
     session.finish().await.unwrap();
@@ -126,7 +125,7 @@ async fn columns_of_other_schemas_are_skipped_or_left_to_their_default() {
         text(&client, "SELECT id || post_only || (reference IS NULL) FROM orders").await,
         "ofalsetrue"
     );
-    // And they are compared by the columns that both have.
+    // Rows are compared by the columns that both have.
     assert!(matches!(
         import(&mut session, &[("orders", Scope::Span, orders)]).await.unwrap()[..],
         [Taken::Rows { new: 0, .. }]

@@ -1,5 +1,5 @@
-//! Loading folders of CSV files: all of a folder or nothing, every dialect PostgreSQL reads, mistakes named
-//! with their place.
+//! Loading folders of CSV files: all of a folder or nothing, every dialect PostgreSQL reads, errors with line
+//! and column.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ async fn text(client: &Client, query: &str) -> String {
     client.query_one(query, &[]).await.unwrap().get(0)
 }
 
-/// The message of a refused load, after a check that it left nothing.
+/// The message of a refused load; checks that it has stored nothing.
 async fn refusal(files: &[(&str, &str)]) -> String {
     let database = Database::fresh().await;
     let error = load(&database, files).await.unwrap_err();

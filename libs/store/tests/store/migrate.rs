@@ -79,8 +79,8 @@ async fn a_server_that_is_not_there_and_a_bad_url_are_told_apart() {
     assert!(matches!(error, StoreError::Url { .. }), "{error:?}");
 }
 
-/// The version of exports follows the migrations' names, so a migration that changes an exportable table must
-/// be named for it; the converse is a matter of taste.
+/// The version of exports is derived from the migrations' names, so a migration that changes an exportable
+/// table must have a name that begins with `exportable`.
 #[tokio::test]
 async fn a_migration_that_changes_an_exportable_table_has_the_name_for_it() {
     let database = Database::empty().await;

@@ -1,5 +1,5 @@
-//! A recorded run of a real test network, loaded and read back: `../shared/data/smoketest-5000` beside the
-//! workspace. Where that folder is not there these tests say so and pass.
+//! A recorded run of a real test network, loaded and read back: `../shared/data/smoketest-5000` next to the
+//! workspace. Without that folder these tests are skipped with a message.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 /// Files of the recording that the schema has no table for.
 const SKIPPED: [&str; 4] = ["assets.csv", "candles.csv", "parties.csv", "transaction_results.csv"];
 
-/// The recording's folder, or none with a word to the reader.
+/// The recording's folder; `None` with a message when it does not exist.
 fn recording() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/smoketest-5000");
     if folder.is_dir() {
@@ -39,7 +39,7 @@ async fn copied(client: &Client, source: &str) -> Vec<String> {
     String::from_utf8(bytes).unwrap().lines().map(ToOwned::to_owned).collect()
 }
 
-/// Lines with everything below the header sorted: a table has no order, the file has that of writing.
+/// Sorts the lines after the header, because the order of a table's rows is undefined.
 fn sorted(mut lines: Vec<String>) -> Vec<String> {
     lines[1..].sort();
     lines

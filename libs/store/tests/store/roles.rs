@@ -1,5 +1,5 @@
-//! What the users beside the owner may do in a database: read all of it, and of writing only what is granted
-//! by name.
+//! The rights of the service users in a database: they may read all of it, and write only what is granted to
+//! them.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::Duration};
 
@@ -13,9 +13,9 @@ use tokio_postgres::{Client, NoTls, error::SqlState};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Migrated here, so that what is true of a whole database holds of it, too.
+/// A database that is migrated by the test, not copied from the template, so that it has its own grants.
 async fn database() -> Database {
-    // The first copy of the template makes the users known.
+    // The first copy of the template creates the users.
     drop(Database::fresh().await);
     let database = Database::empty().await;
     migrate(database.url()).await.unwrap();
@@ -36,15 +36,14 @@ async fn tables(owner: &Client) -> Vec<String> {
     owner.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// The name of a column, to have one.
+/// The name of any column of a table.
 async fn column(client: &Client, table: &str) -> String {
     let sql =
         "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum = 1";
     client.query_one(sql, &[&table]).await.unwrap().get(0)
 }
 
-/// Whether the server refuses a statement because this user may not do that. Anything else that fails fails
-/// the test.
+/// Whether the server refuses a statement for lack of rights. Panics on any other error.
 async fn is_refused(client: &Client, sql: &str) -> bool {
     match client.batch_execute(sql).await {
         Ok(()) => false,
@@ -75,7 +74,7 @@ async fn writes(client: &Client, table: &str) -> [String; 12] {
     ]
 }
 
-/// What else changes something, or reaches out of the database.
+/// Other statements that change something or have effects outside the database.
 const OTHERS: [&str; 21] = [
     "CREATE TABLE more (n int)",
     "CREATE TEMPORARY TABLE more (n int)",
@@ -172,8 +171,8 @@ async fn nobody_logs_in_without_the_password() {
     }
 }
 
-/// As in a cluster of an operator, where nobody is a superuser. A server of its own, since users outlive
-/// databases.
+/// As in the cluster of an operator, where the owner is no superuser. On a server of its own, because users
+/// are shared by all databases of a server.
 #[tokio::test]
 async fn an_owner_who_is_no_superuser_grants_the_same() {
     let readable = Permissions::from_mode(0o755);

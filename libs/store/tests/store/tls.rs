@@ -1,4 +1,4 @@
-//! TLS to a real server, as the address says.
+//! TLS to a real server, by the parameters of the address.
 
 use std::{
     fs::{self, Permissions},
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const IS_SECRET: &str = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
 
-/// A server that speaks TLS to those who want it.
+/// A server that accepts connections with and without TLS.
 async fn server(home: &Path) -> (Postgres, Process) {
     let (folder, log) = (home.join("postgres"), home.join("postgres.log"));
     let server =

@@ -31,7 +31,7 @@ use tokio::{sync::Notify, time::timeout};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Answers as the id says.
+/// Answers by the instruction in the request's id.
 #[derive(Clone, Default)]
 struct Scripted {
     gate: Rc<Notify>,
@@ -107,7 +107,7 @@ fn with_service<F: Future<Output = ()>>(in_flight: usize, test: impl FnOnce(Serv
     });
 }
 
-/// Connects who asks.
+/// Connects a client.
 async fn connect(prefix: &str) -> Bus {
     connect_as(EDGE, prefix).await
 }
@@ -140,7 +140,7 @@ fn request(id: &str) -> GetWithdrawalRequest {
     GetWithdrawalRequest { id: id.to_owned() }
 }
 
-/// Waits until no handler works any more.
+/// Waits until no handler is running.
 async fn until_idle(script: &Scripted) {
     while script.running.load(Ordering::SeqCst) > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -160,7 +160,7 @@ async fn frozen(bus_prefix: &str) -> (async_nats::Client, async_nats::Subscriber
     let client = options.connect(config.url).await.unwrap();
     let subject = format!("{bus_prefix}.query.GetWithdrawal");
     let requests = client.queue_subscribe(subject, "query".to_owned()).await.unwrap();
-    // Once it hears itself, the server has its subscription.
+    // Once its own message arrives, the server has its subscription.
     let own = format!("{bus_prefix}.query._.itself");
     let mut heard = client.subscribe(own.clone()).await.unwrap();
     client.publish(own, "".into()).await.unwrap();

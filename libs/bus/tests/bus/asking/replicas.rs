@@ -1,4 +1,4 @@
-//! Several replicas: frozen, draining, gone; and what is sent again.
+//! Several replicas: frozen, draining, gone; retries and hedges.
 
 use super::*;
 
@@ -88,12 +88,13 @@ fn a_submission_that_nobody_got_goes_to_somebody_who_listens() {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;
         let (_script, serving) = replica(&prefix, 64).await;
-        // It listens under its name only, so that nothing is given to it that nobody answers.
+        // It subscribes under its name only, so that the queue group sends no requests to it.
         let (client, mut requests) = frozen(&prefix).await;
         requests.unsubscribe().await.unwrap();
         let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
         let target = bus.target("query", "GetWithdrawal");
-        // One that is silent makes askers go by name; one that has just left still counts as there.
+        // A silent replica makes clients send to others by name; one that has just left still counts as
+        // alive.
         let beat = async |id: &str| {
             let beat = format!(r#"{{"id":"{id}","is_taking":true}}"#);
             client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
@@ -134,7 +135,7 @@ fn a_replica_that_is_known_to_be_silent_gets_no_requests() {
         let bus = connect(&prefix).await;
         let (_script, serving) = replica(&prefix, 64).await;
         let (client, mut requests) = frozen(&prefix).await;
-        // It listens under its name, so that it counts as frozen, not as gone.
+        // It subscribes under its name, so that it counts as frozen, not as gone.
         let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
         bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
         let beat = r#"{"id":"frozen","is_taking":true}"#;

@@ -75,7 +75,7 @@ fn a_full_replica_turns_requests_away_at_once() {
     });
 }
 
-/// Names of the replicas that beat.
+/// A heartbeat, of which only the name is read.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Beating {
     id: String,
@@ -131,7 +131,7 @@ fn what_full_replicas_turn_away_goes_to_the_one_that_has_room() {
             let (script, serving) = replica(&prefix, 1).await;
             let begun = Rc::clone(&script.begun);
             replicas.push((script, serving));
-            // Whoever listens has heard of one that is heard for the second time here.
+            // When a replica's second heartbeat has arrived here, other listeners have its first one.
             while heard.len() < replicas.len() || heard.values().any(|times| *times < 2) {
                 let beat = timeout(PATIENCE, beats.next()).await.expect("they beat").unwrap();
                 *heard.entry(beat.id).or_default() += 1;

@@ -1,4 +1,4 @@
-//! A user of the bus, speaking its protocol by hand: what is refused is then said before anything else.
+//! A client that speaks the bus's protocol directly, so that refusals arrive in the order of its commands.
 
 use std::time::Duration;
 
@@ -35,25 +35,25 @@ impl Client {
         let mut stream = TcpStream::connect(address.trim_start_matches("nats://")).await.unwrap();
         stream.write_all(format!("CONNECT {hello}\r\nPING\r\n").as_bytes()).await.unwrap();
         let mut said = Vec::new();
-        // It hangs up, maybe before it has read everything.
+        // The server closes the connection, possibly before it has read everything.
         let _ = timeout(PATIENCE, stream.read_to_end(&mut said)).await.expect("it hangs up");
         String::from_utf8_lossy(&said).into_owned()
     }
 
-    /// Whether the server lets it publish there.
+    /// Whether the server allows publishing to a subject.
     pub(crate) async fn may_publish(&mut self, subject: &str) -> bool {
         let refusal = self.refusal(&format!("PUB {subject} 0\r\n")).await;
         is_none(refusal.as_deref(), &format!("Permissions Violation for Publish to \"{subject}\""))
     }
 
-    /// Whether the server lets it subscribe there, maybe in a queue group.
+    /// Whether the server allows subscribing to a subject, in a queue group if there is one.
     pub(crate) async fn may_subscribe(&mut self, subject: &str, queue: Option<&str>) -> bool {
         let queue = queue.map_or_else(String::new, |queue| format!(" {queue}"));
         let refusal = self.refusal(&format!("SUB {subject}{queue} 1\r\nUNSUB 1")).await;
         is_none(refusal.as_deref(), &format!("Permissions Violation for Subscription to \"{subject}\""))
     }
 
-    /// What the server says against some lines.
+    /// The server's error for these lines of the protocol, if any.
     async fn refusal(&mut self, lines: &str) -> Option<String> {
         self.0.write_all(format!("{lines}\r\nPING\r\n").as_bytes()).await.unwrap();
         let mut refusal = None;
@@ -63,7 +63,7 @@ impl Client {
             assert!(length > 0, "hung up after {lines}: {refusal:?}");
             match line.trim_end() {
                 "PONG" => return refusal,
-                // What is published here may come back.
+                // Messages published here may be delivered back.
                 line if line.starts_with("-ERR") => refusal = Some(line.to_owned()),
                 _ => {}
             }

@@ -1,5 +1,5 @@
-//! The permissions as a file, for compose and Kubernetes: made here, kept in the repository, understood by a
-//! real server.
+//! The permissions as a file for compose and Kubernetes: the file in the repository is that which this test
+//! generates, and a real server accepts it.
 
 use std::{
     env, fs,

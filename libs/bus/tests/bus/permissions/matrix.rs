@@ -1,4 +1,4 @@
-//! Every user, every subject, both directions: what must be allowed is, and everything else is refused.
+//! Publishing and subscribing of every user to every subject: allowed as the table says, refused otherwise.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::client::Client;
 
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// A subject, and the only ones who may use it.
+/// A subject, and the users that may publish and subscribe to it.
 #[derive(Debug)]
 struct Row {
     subject: String,
@@ -40,7 +40,7 @@ impl Table {
     }
 }
 
-/// What the design says of each subject, written down without looking at the permissions.
+/// The permissions by the design, written independently of the product's code.
 fn table() -> Table {
     let mut table = Table::default();
     let askers = [EDGE, OPERATOR];
@@ -49,7 +49,7 @@ fn table() -> Table {
         let (workload, name) = (operation.workload.as_str(), &operation.name);
         let subject = format!("mesh.{workload}.{name}");
         let other = if workload == "query" { "export" } else { "query" };
-        // A replica that leaves fills up its own subscription; it hears requests in its group only.
+        // A draining replica publishes markers; requests may be subscribed to in the queue group only.
         table.add(&subject, &[EDGE, OPERATOR, workload], &[]);
         table.add_queue(&subject, Some(workload), &[EDGE, OPERATOR, workload], &[workload]);
         table.add_queue(&subject, Some(other), &[EDGE, OPERATOR, workload], &[]);
@@ -70,7 +70,7 @@ fn table() -> Table {
         table.add(format!("mesh.cancel.{workload}"), &askers, &[workload]);
         table.add(format!("mesh.events.replicas.{workload}"), &[workload], &askers);
         for verb in ["PING", "INFO", "STATS"] {
-            // The edge shows who serves.
+            // The edge lists the replicas.
             let askers = if verb == "STATS" { &askers[..] } else { &[OPERATOR] };
             table.add(format!("$SRV.{verb}.{workload}"), askers, &[workload]);
             table.add(format!("$SRV.{verb}.{workload}.R1"), &[OPERATOR], &[workload]);
@@ -104,8 +104,8 @@ fn table() -> Table {
     table
 }
 
-/// Only its owner hears what comes into an inbox. A workload reaches the part of the edge's in which the edge
-/// waits for that workload.
+/// Only its owner may subscribe to an inbox. A workload may publish to the part of the edge's inbox for its
+/// replies.
 fn inboxes(table: &mut Table, workloads: &[&str]) {
     for user in users("mesh") {
         let (name, inbox) = (user.name.as_str(), format!("_INBOX_{}", user.name));

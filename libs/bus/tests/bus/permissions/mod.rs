@@ -1,5 +1,5 @@
-//! What each user may do on the bus: asked of a real server for every user and every subject of a mesh, and
-//! the same permissions as a file for those who run the server by other means.
+//! The permissions of each user: tried on a real server for every user and every subject of a mesh, and the
+//! file with the same permissions.
 
 mod client;
 mod file;

@@ -34,22 +34,22 @@ use tokio::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest pause that a reader may see: the idle time of at most a second, and as much for a machine that has
-/// other work too.
+/// Longest pause between two pieces: the idle time of at most a second, and another second for a busy
+/// machine.
 const PAUSE_AT_MOST: Duration = Duration::from_secs(2);
 const MIB: usize = 1 << 20;
 
-/// What replicas stream, and what was asked of them.
+/// The source of streams, and counts of the requests to it.
 struct Source {
     bytes: Bytes,
-    /// What an opening says of the length.
+    /// The length in the reply to an opening.
     announced: Option<u64>,
     totals: Totals,
     pulls: AtomicUsize,
     given: AtomicU64,
     /// Pulls that are neither finished nor dropped.
     running: AtomicUsize,
-    /// What pulls of the party "stuck" wait for, all but the first.
+    /// Permits for the pulls of party "stuck" after its first.
     gate: Semaphore,
 }
 
@@ -69,7 +69,7 @@ impl Source {
     }
 }
 
-/// Streams its source as the party in the request says.
+/// Streams its source in the manner that the party in the request names.
 struct Exporter(Arc<Source>);
 
 impl Actor for Exporter {
@@ -94,7 +94,7 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Exporter {
     }
 }
 
-/// Counts a pull for as long as it is worked on.
+/// Counts a running pull until it is dropped.
 struct Running(Arc<Source>);
 
 impl Drop for Running {
@@ -146,16 +146,16 @@ struct Replica {
 }
 
 enum Order {
-    /// Ends like a killed process: nothing is finished, connections break.
+    /// Ends like a killed process: without draining, by closing the connections.
     Die,
     /// Does nothing at all until this channel closes.
     Freeze(std::sync::mpsc::Receiver<()>),
-    /// Stops as on SIGTERM, then says so.
+    /// Drains as on SIGTERM, then sends to this channel.
     Drain(oneshot::Sender<()>),
 }
 
 impl Replica {
-    async fn start(place: &Place, source: &Arc<Source>, in_flight: usize) -> Self {
+    async fn start(place: &TestPrefix, source: &Arc<Source>, in_flight: usize) -> Self {
         let (orders, mut ordered) = mpsc::unbounded_channel();
         let (started, is_started) = oneshot::channel();
         let (config, source) = (place.server.config("export", &place.prefix).unwrap(), Arc::clone(source));
@@ -199,13 +199,13 @@ impl Replica {
     }
 }
 
-/// A place of its own on a bus.
-struct Place {
+/// A subject prefix of its own on a bus.
+struct TestPrefix {
     server: mesh_launcher::bus::Bus,
     prefix: String,
 }
 
-impl Place {
+impl TestPrefix {
     fn on(server: &mesh_launcher::bus::Bus) -> Self {
         Self { server: server.clone(), prefix: nuid::next().to_string() }
     }
@@ -218,18 +218,18 @@ impl Place {
     }
 }
 
-async fn shared_server() -> Place {
-    Place::on(mesh_testbed::nats().await.bus())
+async fn shared_server() -> TestPrefix {
+    TestPrefix::on(mesh_testbed::nats().await.bus())
 }
 
-/// Somebody who reads.
+/// A client that reads streams.
 struct Reader {
     bus: Bus,
     target: Arc<Target>,
 }
 
 impl Reader {
-    async fn connect(place: &Place) -> Self {
+    async fn connect(place: &TestPrefix) -> Self {
         let bus = place.connect(EDGE).await;
         let target = bus.target("export", "ExportLedgerEntries");
         Self { bus, target }
@@ -256,7 +256,7 @@ impl Reader {
     }
 }
 
-/// Reads until this many bytes are there or the stream is over; gives the longest pause too.
+/// Reads this many bytes or to the end of the stream; returns the longest pause, too.
 async fn read(pulled: &mut PullStream, most: usize) -> (Vec<u8>, Duration, Option<Problem>) {
     let (mut read, mut longest) = (Vec::new(), Duration::ZERO);
     let reading = async {
@@ -275,7 +275,7 @@ async fn read(pulled: &mut PullStream, most: usize) -> (Vec<u8>, Duration, Optio
     (read, longest, problem)
 }
 
-/// Reads the rest; it must make up the source together with what was read before.
+/// Reads the rest; checks that all bytes together are the source.
 async fn read_on(pulled: &mut PullStream, mut begun: Vec<u8>, source: &Source) -> Duration {
     let (rest, longest, problem) = read(pulled, usize::MAX).await;
     assert_eq!(problem, None);

@@ -97,12 +97,12 @@ async fn a_stalled_reader_costs_its_window_and_no_more() {
     let window = (64 << 10) + begun.len() / 16;
     assert!(given <= begun.len() + window, "{given} given, {} read", begun.len());
     let pulls = source.pulls.load(Ordering::SeqCst);
-    // Longer than any patience, and than the idle limit of an impatient reader.
+    // Longer than any timeout, and than the idle limit of a reader with short limits.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert_eq!(source.pulls.load(Ordering::SeqCst), pulls);
     read_on(&mut pulled, begun, &source).await;
 
-    // With a window of one chunk, nothing is asked for ahead.
+    // With a window of one chunk, nothing is pulled ahead.
     let idle = Duration::from_millis(300);
     let limits = PullLimits { chunk_bytes: 64 << 10, window_chunks: 1, idle, ..PullLimits::default() };
     let given = source.given.load(Ordering::SeqCst) as usize;
@@ -120,7 +120,7 @@ async fn a_full_replica_is_gone_around_and_the_last_one_waited_for() {
     let full = Replica::start(&server, &source, 1).await;
     let reader = Reader::connect(&server).await;
     let limits = PullLimits { idle: Duration::from_secs(3), ..PullLimits::default() };
-    // The first chunk comes, and the next pull takes the only place for ever.
+    // The first chunk arrives, and the next pull occupies the only permit forever.
     let mut stuck = reader.pull("stuck", PullLimits::default()).await;
     let mut waiting = reader.pull("plain", limits).await;
     stuck.next().await.unwrap().unwrap();
@@ -172,7 +172,7 @@ async fn a_restart_of_the_bus_is_survived_or_seen() {
     let program = servers::find_nats().unwrap();
     let nats = Nats::prepare(&program, &folder, &log, &NatsSettings::of("*")).await.unwrap();
     let process = start(&nats).await;
-    let (server, source) = (Place::on(&nats.bus()), Arc::new(Source::of(64 * MIB)));
+    let (server, source) = (TestPrefix::on(&nats.bus()), Arc::new(Source::of(64 * MIB)));
     let replica = Replica::start(&server, &source, 64).await;
     let reader = Reader::connect(&server).await;
     let mut pulled = reader.pull("plain", PullLimits::default()).await;

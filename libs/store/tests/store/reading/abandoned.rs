@@ -16,7 +16,7 @@ use super::{SOON, config, ready, store};
 const SLOW: &str = "SELECT count(*) AS count FROM withdrawals";
 const FAST: &str = "SELECT count(*) AS count FROM last_block";
 
-/// Reads in a task of its own, which can be dropped and tells whether it was answered.
+/// Reads in a task of its own, which can be aborted and returns the answer.
 fn read(store: &Store, sql: &'static str) -> JoinHandle<i64> {
     let store = store.clone();
     tokio::spawn(async move {
@@ -25,7 +25,7 @@ fn read(store: &Store, sql: &'static str) -> JoinHandle<i64> {
     })
 }
 
-/// A connection that lets nobody read the slow table until it rolls back.
+/// A connection that locks the slow table against reads until it rolls back.
 async fn lock(database: &Database) -> Client {
     let holder = database.connect().await;
     holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
@@ -123,7 +123,7 @@ async fn a_connection_on_which_fast_reads_are_left_is_kept() {
         let reads: Vec<_> = (0..20).map(|_| read(&store, FAST)).collect();
         tokio::task::yield_now().await;
         reads.iter().for_each(JoinHandle::abort);
-        // Nothing tells that a connection was let be: time enough to give it up.
+        // Long enough for the watchdog to retire a connection; there is no event for not retiring one.
         sleep(Duration::from_millis(600)).await;
     }
     assert_eq!(sessions(&watcher).await.0, before);
@@ -146,7 +146,7 @@ async fn a_process_that_dies_leaves_no_statement_running() {
         });
     }
     await_active(&watcher, 2, SOON).await;
-    // As with a kill, connections are closed and nothing is cancelled.
+    // As when a process is killed, connections are closed without cancelling statements.
     process.shutdown_background();
     await_active(&watcher, 0, Duration::from_secs(3)).await;
     holder.batch_execute("ROLLBACK").await.unwrap();

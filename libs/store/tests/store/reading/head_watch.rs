@@ -1,4 +1,4 @@
-//! The head of the store is known at once, whatever happens to notifications and connections.
+//! The head of the store is known at once, also after lost notifications and connections.
 
 use std::time::{Duration, Instant};
 

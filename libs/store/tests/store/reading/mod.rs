@@ -11,10 +11,10 @@ use mesh_store::{ReadError, Store, StoreConfig};
 use mesh_testbed::Database;
 use tokio_postgres::Client;
 
-/// How soon something must be seen that happens at once.
+/// Deadline for effects that are expected at once.
 const SOON: Duration = Duration::from_secs(5);
 
-/// How to read a database in these tests, over so many point connections.
+/// The configuration of a store with so many connections for point reads.
 fn config(url: &str, points: usize) -> StoreConfig {
     StoreConfig {
         url: url.to_owned(),

@@ -18,11 +18,11 @@ use tokio::time::timeout;
 
 use super::{config, is_away, ready};
 
-/// How soon all reads must work again. Two seconds are wanted; an unoptimised build on a busy machine spends
-/// more than half a second on proving its password, once for each connection.
+/// Deadline for all reads to work again. Two seconds are the goal; an unoptimised build on a busy machine
+/// needs more than half a second for the password exchange of each connection.
 const BACK_WITHIN: Duration = Duration::from_secs(4);
 
-/// A server that this test alone uses, since it is going to suffer.
+/// A server for one test, which freezes and stops it.
 struct OwnServer {
     server: Postgres,
     process: Process,
@@ -83,7 +83,7 @@ async fn await_reads(store: &Store) {
     assert!(timeout(BACK_WITHIN, works).await.is_ok(), "reads do not work again: {:?}", store.state());
 }
 
-/// Every read fails, and none of them takes long.
+/// Asserts that every read fails quickly.
 async fn assert_fails_at_once(store: &Store) {
     for _ in 0..8 {
         let started = Instant::now();

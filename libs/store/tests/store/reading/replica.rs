@@ -1,5 +1,5 @@
-//! Reads that use a replica are never behind the primary. A second database with data of its own stands for
-//! the replica, so that a row tells where it comes from.
+//! Reads that use a replica are never behind the primary. A second database with other data is used as the
+//! replica, so that a row shows which of them was read.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const WHO: &str = "SELECT head.height AS head_height, head.block_time AS head_ti
     FROM place LEFT JOIN last_block AS head ON true";
 const WHO_WITHOUT_HEAD: &str = "SELECT name FROM place";
 
-/// A database whose only word is its place, with a head when it has one.
+/// A database with its name as the only row, and with a head if `height` is set.
 async fn place(name: &str, height: Option<i64>) -> (Database, Client) {
     let database = Database::fresh().await;
     let client = database.connect().await;
@@ -29,7 +29,7 @@ fn with_replica(primary: &Database, replica: &str) -> StoreConfig {
     StoreConfig { replica_url: Some(replica.to_owned()), ..config(primary.url(), 2) }
 }
 
-/// Who answers a point read and a list read.
+/// The names of the databases that answer a point read and a list read.
 async fn answered_by(store: &Store) -> [String; 2] {
     let point = store.point(WHO, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
     let list = store.list(WHO, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
@@ -82,7 +82,7 @@ async fn a_replica_that_lags_is_never_shown_and_one_that_has_caught_up_is_used()
 #[tokio::test]
 async fn without_its_replica_a_store_reads_from_the_primary() {
     let (primary, _on_primary) = place("primary", Some(10)).await;
-    // Nobody listens on port 1.
+    // No server listens on port 1.
     let store = ready(&with_replica(&primary, "postgres://mesh@127.0.0.1:1/mesh")).await;
     assert_eq!(answered_by(&store).await, ["primary"; 2]);
 }

@@ -229,5 +229,5 @@ pub(super) const DEFAULTS: [&str; 6] = [
     "orders.reduce_only false",
 ];
 
-/// What the contract asks for beside its tables: the library's own table and that of the candles.
+/// Tables that are not in the contract: that of the migration library and that of the candles.
 pub(super) const OURS: [&str; 2] = ["refinery_schema_history", "trades_candle"];
