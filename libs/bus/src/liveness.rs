@@ -39,8 +39,8 @@ impl Bus {
         self.publish_event(&format!("{HEARTBEATS}.{workload}"), heartbeat).await;
     }
 
-    /// Sends a probe to a silent replica. The bus answers at once when nothing is subscribed; a frozen replica
-    /// gives no answer.
+    /// Sends a probe to a silent replica. The bus answers at once when nothing is subscribed; a frozen
+    /// replica gives no answer.
     async fn probe(self, workload: String, id: Arc<str>, group: Arc<ReplicaGroup>) {
         let mut pending = self.shared.inbox.register(&workload);
         let subject = subjects::direct(&self.subject(&workload, PROBE), &id);

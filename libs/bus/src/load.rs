@@ -58,11 +58,11 @@ mod tests {
 
     #[test]
     fn the_average_depends_on_requests_in_flight_and_not_on_how_often_it_is_read() {
-        let begun = Instant::now();
-        let after = |seconds: f64| begun + Duration::from_secs_f64(seconds);
-        let load = Load::new(begun);
+        let started = Instant::now();
+        let after = |seconds: f64| started + Duration::from_secs_f64(seconds);
+        let load = Load::new(started);
         for _ in 0..4 {
-            load.begin(begun);
+            load.begin(started);
         }
         let early = load.average(after(TIME_CONSTANT_S));
         assert!((early - 4.0 * (1.0 - (-1.0_f64).exp())).abs() < 1e-9, "{early}");
@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn a_service_busy_for_half_of_the_time_has_a_load_of_a_half() {
-        let begun = Instant::now();
-        let load = Load::new(begun);
+        let started = Instant::now();
+        let load = Load::new(started);
         for pull in 0..100_000_u32 {
-            let at = begun + Duration::from_millis(2) * pull;
+            let at = started + Duration::from_millis(2) * pull;
             load.begin(at);
             load.end(at + Duration::from_millis(1));
         }
-        let average = load.average(begun + Duration::from_secs(200));
+        let average = load.average(started + Duration::from_secs(200));
         assert!((average - 0.5).abs() < 0.01, "{average}");
     }
 }

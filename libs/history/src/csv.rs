@@ -178,38 +178,38 @@ mod tests {
 
     #[test]
     fn record_ends_do_not_depend_on_the_pieces() {
-        let mut dice = SmallRng::seed_from_u64(3);
+        let mut rng = SmallRng::seed_from_u64(3);
         for _ in 0..500 {
             let mut text = Vec::new();
             let mut ends = Vec::new();
-            for _ in 0..dice.random_range(0..20) {
-                for field in 0..dice.random_range(1..5) {
+            for _ in 0..rng.random_range(0..20) {
+                for field in 0..rng.random_range(1..5) {
                     if field > 0 {
                         text.push(b',');
                     }
-                    match dice.random_range(0..4) {
+                    match rng.random_range(0..4) {
                         0 => {}
                         1 => text.extend(b"plain \xC3\xA9"),
                         2 => text.extend(b"\"\""),
                         _ => {
                             text.push(b'"');
-                            for _ in 0..dice.random_range(0..9) {
+                            for _ in 0..rng.random_range(0..9) {
                                 text.extend(
-                                    [&b"\"\""[..], b"\n", b"\r\n", b"x", b","][dice.random_range(0..5)],
+                                    [&b"\"\""[..], b"\n", b"\r\n", b"x", b","][rng.random_range(0..5)],
                                 );
                             }
                             text.push(b'"');
                         }
                     }
                 }
-                text.extend([&b"\n"[..], b"\r\n"][dice.random_range(0..2)]);
+                text.extend([&b"\n"[..], b"\r\n"][rng.random_range(0..2)]);
                 ends.push(text.len());
             }
             let (mut records, mut found, mut at) = (RecordSplitter::default(), Vec::new(), 0);
             let mut counted = RecordSplitter::default();
             let mut count = 0;
             while at < text.len() {
-                let piece = &text[at..text.len().min(at + dice.random_range(1..30))];
+                let piece = &text[at..text.len().min(at + rng.random_range(1..30))];
                 count += counted.count(piece);
                 let mut taken = 0;
                 while let Some(end) = records.end(&piece[taken..]) {

@@ -143,8 +143,8 @@ impl Layout {
     /// # Errors
     ///
     /// See [`LayoutError`]; the first that applies, in its order.
-    pub fn of(held: &SegmentList, table: &str, from: u64, to: u64) -> Result<Layout, LayoutError> {
-        let segments = select(held, from, to)?;
+    pub fn of(list: &SegmentList, table: &str, from: u64, to: u64) -> Result<Layout, LayoutError> {
+        let segments = select(list, from, to)?;
         let chain_id = segments.first().map(|segment| segment.chain_id.clone()).unwrap_or_default();
         let mut builder = LayoutBuilder::default();
         let mut numbers = Vec::with_capacity(segments.len());
@@ -246,12 +246,12 @@ impl Layout {
 }
 
 /// The segments that cover a range exactly.
-fn select(held: &SegmentList, from: u64, to: u64) -> Result<Vec<Arc<Segment>>, LayoutError> {
+fn select(list: &SegmentList, from: u64, to: u64) -> Result<Vec<Arc<Segment>>, LayoutError> {
     if from > to {
         return Err(LayoutError::Inverted { from, to });
     }
-    let mut names: Vec<&SegmentName> = held.segments.iter().map(|segment| &segment.name).collect();
-    names.extend(held.unreadable.iter().map(|unreadable| &unreadable.name));
+    let mut names: Vec<&SegmentName> = list.segments.iter().map(|segment| &segment.name).collect();
+    names.extend(list.unreadable.iter().map(|unreadable| &unreadable.name));
     names.sort_unstable();
     for (height, ends) in [(from, false), (to, true)] {
         let valid = |name: &&SegmentName| if ends { name.height_to } else { name.height_from };
@@ -283,10 +283,10 @@ fn select(held: &SegmentList, from: u64, to: u64) -> Result<Vec<Arc<Segment>>, L
         return Err(LayoutError::Missing { from, to });
     }
     let within = |name: &SegmentName| name.height_from >= from && name.height_to <= to;
-    if let Some(unreadable) = held.unreadable.iter().find(|unreadable| within(&unreadable.name)) {
+    if let Some(unreadable) = list.unreadable.iter().find(|unreadable| within(&unreadable.name)) {
         return Err(LayoutError::Unreadable(unreadable.name.clone()));
     }
-    Ok(held.segments.iter().filter(|segment| within(&segment.name)).cloned().collect())
+    Ok(list.segments.iter().filter(|segment| within(&segment.name)).cloned().collect())
 }
 
 fn fingerprint(segments: &[Arc<Segment>], table: &str, from: u64, to: u64) -> String {

@@ -201,11 +201,11 @@ impl PartMeter {
 
     fn stored(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let room = (BLOCK_BYTES - self.stored % BLOCK_BYTES) as usize;
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            let capacity = (BLOCK_BYTES - self.stored % BLOCK_BYTES) as usize;
+            let (now, later) = bytes.split_at(capacity.min(bytes.len()));
             self.block = crc32c::crc32c_append(self.block, now);
             self.stored += now.len() as u64;
-            if now.len() == room {
+            if now.len() == capacity {
                 self.blocks.push(mem::take(&mut self.block));
             }
             bytes = later;

@@ -46,9 +46,9 @@ impl SegmentName {
         let (to, from) = (decimal(words.next()?)?, decimal(words.next()?)?);
         let version = u32::try_from(decimal(words.next()?)?).ok()?;
         let chain = words.next()?;
-        let sound =
+        let is_plain =
             from <= to && !chain.is_empty() && chain.len() <= MAX_CHAIN_ID_BYTES && plain(chain) == chain;
-        sound.then(|| SegmentName { height_from: from, height_to: to, version, chain: chain.to_owned() })
+        is_plain.then(|| SegmentName { height_from: from, height_to: to, version, chain: chain.to_owned() })
     }
 }
 

@@ -250,8 +250,8 @@ impl TextChecks {
         }
         if !rows {
             // A longer header fails the check against its index, so the rest of it is not stored.
-            let room = MAX_HEADER_BYTES - self.header.len().min(MAX_HEADER_BYTES);
-            self.header.extend_from_slice(&plain[..room.min(plain.len())]);
+            let capacity = MAX_HEADER_BYTES - self.header.len().min(MAX_HEADER_BYTES);
+            self.header.extend_from_slice(&plain[..capacity.min(plain.len())]);
         }
     }
 

@@ -49,8 +49,8 @@ impl SegmentStore {
                 Err(error) => faults.push((segment.name.clone(), fault(&segment.name, &error)?)),
             }
         }
-        let held = self.list().await?;
-        for fault in held.chain_faults() {
+        let list = self.list().await?;
+        for fault in list.chain_faults() {
             let name = SegmentName::parse(&fault.object);
             faults.extend(name.map(|name| (name, fault)));
         }
@@ -59,8 +59,8 @@ impl SegmentStore {
         for name in self.list_misnamed().await? {
             faults.push(Fault::of(name, "it is not named as a segment"));
         }
-        let begins_late = held.segments.first().is_some_and(|first| {
-            let is_first = held.unreadable.iter().all(|other| other.name > first.name);
+        let begins_late = list.segments.first().is_some_and(|first| {
+            let is_first = list.unreadable.iter().all(|other| other.name > first.name);
             is_first && first.previous_id.is_some()
         });
         Ok(Verification { faults, sound, begins_late })

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::zip::directory;
 
-    fn made(count: usize, offset: u64) -> (Vec<Entry>, Vec<u8>, u64) {
+    fn sample(count: usize, offset: u64) -> (Vec<Entry>, Vec<u8>, u64) {
         let entry = |n: usize| Entry {
             name: format!("{n}é.csv"),
             crc32: n as u32,
@@ -164,7 +164,7 @@ mod tests {
         for (count, offset) in
             [(1, 0), (26, 0xFFFF_FFFE), (26, 0xFFFF_FFFF), (26, 1 << 40), (70_000, 1 << 33)]
         {
-            let (entries, bytes, size) = made(count, offset);
+            let (entries, bytes, size) = sample(count, offset);
             if count > 1000 {
                 assert!(locate_directory(&bytes, size).unwrap_err().starts_with("a directory of"));
                 continue;
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_cut_or_grown_file_is_noticed() {
         for offset in [1000, 1 << 33] {
-            let (_, bytes, size) = made(5, offset);
+            let (_, bytes, size) = sample(5, offset);
             assert!(locate_directory(&bytes, size + 1).is_err());
             assert!(locate_directory(&bytes, size - 1).is_err());
             for length in 0..bytes.len() {

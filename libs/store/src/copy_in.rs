@@ -47,7 +47,7 @@ pub(crate) fn bad_row(file: &str, error: Error) -> StoreError {
         }
         _ => message,
     };
-    StoreError::BadFile { file: file.to_owned(), place: cause.where_().and_then(place), reason }
+    StoreError::BadFile { file: file.to_owned(), place: cause.where_().and_then(location), reason }
 }
 
 /// An identifier as SQL text.
@@ -57,7 +57,7 @@ pub(crate) fn quoted(name: &str) -> String {
 
 /// Line and column from PostgreSQL's context `COPY trades, line 3, column price: "abc"`: the part between the
 /// table and the value. Copied word for word, so that it works with servers of any language.
-fn place(context: &str) -> Option<String> {
+fn location(context: &str) -> Option<String> {
     let copy = context.lines().find(|line| line.starts_with("COPY "))?;
     let (_, place) = copy.split_once(", ")?;
     let place = place.split_once(':').map_or(place, |(place, _)| place);
@@ -77,7 +77,7 @@ mod tests {
             ("JSON data, line 1: x\nCOPY markets, line 7, column fees: \"x\"", Some("line 7, column fees")),
             ("SQL statement \"INSERT\"\nPL/pgSQL function keep_last_block() line 5", None),
         ] {
-            assert_eq!(place(context).as_deref(), found);
+            assert_eq!(location(context).as_deref(), found);
         }
     }
 }

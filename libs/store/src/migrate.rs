@@ -101,10 +101,10 @@ pub async fn migrate_after<E: From<StoreError>>(
     url: &str,
     before: impl AsyncFnOnce(&SchemaState) -> Result<(), E>,
 ) -> Result<Migrated, E> {
-    migrate_by(embedded::migrations::runner(), url, before).await
+    migrate_with(embedded::migrations::runner(), url, before).await
 }
 
-async fn migrate_by<E: From<StoreError>>(
+async fn migrate_with<E: From<StoreError>>(
     runner: Runner,
     url: &str,
     before: impl AsyncFnOnce(&SchemaState) -> Result<(), E>,
@@ -115,7 +115,7 @@ async fn migrate_by<E: From<StoreError>>(
         .await
         .map_err(StoreError::in_step("waiting for the migration lock"))?;
     // The lock ends with the session, so an early return releases it, too.
-    let state = state_by(&runner, &client).await?;
+    let state = state_with(&runner, &client).await?;
     if state.will_change_exports() {
         before(&state).await?;
     }
@@ -140,7 +140,7 @@ async fn migrate_locked(
     }
     let report = runner.run_async(client).await.map_err(|source| StoreError::Migrate { source })?;
     let applied = report.applied_migrations().iter().map(ToString::to_string).collect();
-    Ok(Migrated { applied, state: state_by(runner, client).await? })
+    Ok(Migrated { applied, state: state_with(runner, client).await? })
 }
 
 /// Reads the schema state of the database at `url`.
@@ -157,10 +157,10 @@ pub async fn pending(url: &str) -> Result<SchemaState, StoreError> {
 /// # Errors
 /// The statement fails.
 pub async fn state(client: &impl GenericClient) -> Result<SchemaState, StoreError> {
-    state_by(&embedded::migrations::runner(), client).await
+    state_with(&embedded::migrations::runner(), client).await
 }
 
-async fn state_by(runner: &Runner, client: &impl GenericClient) -> Result<SchemaState, StoreError> {
+async fn state_with(runner: &Runner, client: &impl GenericClient) -> Result<SchemaState, StoreError> {
     let step = StoreError::in_step("reading the schema version");
     let there = client
         .query_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL", &[])
@@ -255,7 +255,7 @@ mod tests {
             was_old = Some(!client.query_one(has_venue, &[]).await.unwrap().get::<_, bool>(0));
             Ok(())
         };
-        migrate_by(runner, database.url(), before).await.unwrap();
+        migrate_with(runner, database.url(), before).await.unwrap();
         was_old
     }
 
@@ -275,7 +275,7 @@ mod tests {
     async fn what_fails_before_a_migration_leaves_the_schema_as_it_is() {
         let database = Database::fresh().await;
         let runner = || with_one_more("V900__exportable_venue");
-        let error = migrate_by(runner(), database.url(), async |_| Err(StoreError::Busy)).await;
+        let error = migrate_with(runner(), database.url(), async |_| Err(StoreError::Busy)).await;
         assert!(matches!(error, Err(StoreError::Busy)));
         assert_eq!(migrated(&database, runner()).await, Some(true), "nor is the lock kept");
     }

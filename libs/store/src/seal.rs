@@ -49,8 +49,8 @@ impl SealSession {
     /// When the statement fails.
     pub async fn try_lock(&self, key: i64) -> Result<bool, StoreError> {
         let key: [Parameter<'_>; 1] = [&key];
-        let asked = self.client.query_one("SELECT pg_try_advisory_lock($1)", &key);
-        Ok(within("taking a lock", asked).await?.get(0))
+        let query = self.client.query_one("SELECT pg_try_advisory_lock($1)", &key);
+        Ok(within("taking a lock", query).await?.get(0))
     }
 
     /// Runs a statement that changes rows; returns their number.
@@ -140,9 +140,9 @@ impl Copy {
 /// Waits for a statement within the deadline; an error names the step.
 pub(crate) async fn within<T>(
     step: &'static str,
-    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    query: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, StoreError> {
-    match timeout(RESPONSE_TIMEOUT, asked).await {
+    match timeout(RESPONSE_TIMEOUT, query).await {
         Ok(answer) => answer.map_err(StoreError::in_step(step)),
         Err(_) => Err(StoreError::Silent { step }),
     }

@@ -64,21 +64,21 @@ impl Bus {
         options: &AskOptions,
         extra_header: Option<(HeaderName, String)>,
     ) -> Result<Reply, Problem> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let span = span::ask(&target.workload, &target.operation);
-        let deadline = begun + options.timeout;
+        let deadline = started + options.timeout;
         let request = Request { bus: self, target, payload, options, extra_header, deadline };
-        let result = retry::run(request, begun).instrument(span.clone()).await;
+        let result = retry::run(request, started).instrument(span.clone()).await;
         match &result {
             Ok(_) => {
-                target.hedge_delay.record(begun.elapsed());
-                target.reply_seconds.observe(begun.elapsed().as_secs_f64());
+                target.hedge_delay.record(started.elapsed());
+                target.reply_seconds.observe(started.elapsed().as_secs_f64());
             }
             Err(problem) => {
                 span.record_failure(problem.code.name());
                 let calls = &self.shared.asks.calls;
                 let seconds = calls.histogram(target.operation.clone(), problem.code.number());
-                seconds.observe(begun.elapsed().as_secs_f64());
+                seconds.observe(started.elapsed().as_secs_f64());
             }
         }
         result

@@ -21,12 +21,12 @@ const NO_RESPONDER_PAUSES: [Duration; 2] = [Duration::from_millis(15), Duration:
 const MAX_HEDGES: u32 = 2;
 
 /// Sends a request and waits for its reply; retries and hedges when that fails or is late.
-pub(super) async fn run(request: Request<'_>, begun: Instant) -> Result<Reply, Problem> {
+pub(super) async fn run(request: Request<'_>, started: Instant) -> Result<Reply, Problem> {
     if request.options.repeatable {
         request.bus.shared.retry_budget.deposit();
     }
     let mut first = request.send(request.target.group.pick_around_silent()).await?;
-    let hedge_at = request.hedge_at(begun);
+    let hedge_at = request.hedge_at(started);
     match timeout_at(hedge_at, first.result()).await {
         Ok(AttemptResult::Answered(result)) => result,
         Ok(result) => {

@@ -28,7 +28,7 @@ pub(super) struct PullRange {
     /// range has the same budget.
     next_ranges: Vec<Position>,
     /// Bytes received and not delivered.
-    pub(super) held: VecDeque<Bytes>,
+    pub(super) buffered: VecDeque<Bytes>,
     /// Whether all of it has arrived.
     pub(super) is_complete: bool,
     /// The totals, when the range ends the stream.
@@ -77,7 +77,7 @@ impl PullRange {
             budget,
             left: budget,
             next_ranges: Vec::new(),
-            held: VecDeque::new(),
+            buffered: VecDeque::new(),
             is_complete: false,
             end: None,
             broken: None,
@@ -108,8 +108,8 @@ impl PullRange {
     }
 
     /// Bytes received and not delivered.
-    pub(super) fn held_bytes(&self) -> u64 {
-        self.held.iter().map(|bytes| bytes.len() as u64).sum()
+    pub(super) fn buffered_bytes(&self) -> u64 {
+        self.buffered.iter().map(|bytes| bytes.len() as u64).sum()
     }
 
     /// The position of the next range, or of the one this many later, when it is known.
@@ -172,7 +172,7 @@ impl PullRange {
             let chunk_bytes = self.left.chunk_bytes();
             self.left.chunks = self.left.chunks.saturating_sub(1);
             self.left.bytes = self.left.bytes.saturating_sub(u32::try_from(chunk_bytes).unwrap_or(u32::MAX));
-            self.held.push_back(chunk.bytes);
+            self.buffered.push_back(chunk.bytes);
         }
         if let Mark::End(totals) = chunk.mark {
             self.end = Some(totals);

@@ -56,7 +56,7 @@ pub struct PullStream {
     options: PullOptions,
     puller: Puller,
     inbox: StreamInbox,
-    begun: Instant,
+    started: Instant,
     /// Pulls that were sent to a replica by name.
     named_pulls: VecDeque<(u32, Arc<str>)>,
     is_over: bool,
@@ -64,7 +64,7 @@ pub struct PullStream {
     span: Span,
     delivered: u64,
     /// Number of bytes to be read, when it is known. A reader that has them all may not read on to the end.
-    wanted: Option<u64>,
+    bytes_to_read: Option<u64>,
     has_begun: bool,
 }
 
@@ -117,7 +117,7 @@ impl Bus {
         span.record_event("opened", [("mesh.stream.from_byte", from_byte.into())]);
         self.shared.pulls.active.inc();
         let until = options.to_byte.or(opened.info.total_bytes);
-        let wanted = until.map(|until| until.saturating_sub(opened.from_byte));
+        let bytes_to_read = until.map(|until| until.saturating_sub(opened.from_byte));
         Ok(PullStream {
             bus: self.clone(),
             target: Arc::clone(target),
@@ -125,12 +125,12 @@ impl Bus {
             puller: Puller::new(plan, options.limits),
             options,
             inbox,
-            begun: Instant::now(),
+            started: Instant::now(),
             named_pulls: VecDeque::with_capacity(MAX_NAMED_PULLS),
             is_over: false,
             span,
             delivered: 0,
-            wanted,
+            bytes_to_read,
             has_begun: false,
         })
     }
@@ -152,7 +152,7 @@ impl PullStream {
             if self.is_over {
                 return None;
             }
-            match self.puller.next(self.begun.elapsed(), self.inbox.allowance()) {
+            match self.puller.next(self.started.elapsed(), self.inbox.allowance()) {
                 Action::Pull(request) => self.send(request).await,
                 Action::Cancel(pull) => self.cancel(pull),
                 Action::Deliver(bytes) => {
@@ -163,7 +163,7 @@ impl PullStream {
                 Action::Wait(until) => {
                     self.inbox.set_outstanding(self.puller.outstanding());
                     if let Ok(Some(message)) =
-                        timeout_at(self.begun + until, self.inbox.messages.recv()).await
+                        timeout_at(self.started + until, self.inbox.messages.recv()).await
                     {
                         self.receive(message);
                     }
@@ -228,7 +228,7 @@ impl PullStream {
         } else {
             read(pull, message, self.options.limits.first_bytes)
         };
-        self.puller.on(event, self.begun.elapsed());
+        self.puller.on(event, self.started.elapsed());
     }
 
     async fn send(&mut self, request: PullRequest) {
@@ -272,7 +272,7 @@ impl PullStream {
             None => false,
         };
         if !sent {
-            self.puller.on(Event::Failed(pull, no_bus()), self.begun.elapsed());
+            self.puller.on(Event::Failed(pull, no_bus()), self.started.elapsed());
         }
     }
 
@@ -294,7 +294,7 @@ impl Drop for PullStream {
             self.cancel(pull);
         }
         if !self.is_over {
-            let has_all = self.wanted.is_some_and(|wanted| self.delivered >= wanted);
+            let has_all = self.bytes_to_read.is_some_and(|bytes_to_read| self.delivered >= bytes_to_read);
             self.finish(if has_all { StreamEnd::Whole } else { StreamEnd::Left });
         }
     }

@@ -6,9 +6,9 @@ use mesh_bus::Bus;
 use mesh_testbed::Network;
 use tokio::time::{sleep, timeout};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time for many attempts of a client that is refused.
-const A_WHILE: Duration = Duration::from_millis(600);
+const ATTEMPTS_TIME: Duration = Duration::from_millis(600);
 
 #[tokio::test]
 async fn a_bus_that_another_authority_vouches_for_is_not_spoken_to() {
@@ -16,13 +16,13 @@ async fn a_bus_that_another_authority_vouches_for_is_not_spoken_to() {
     let right = network.bus().config("edge", "mesh").unwrap();
     let mut wrong = right.clone();
     wrong.tls_ca = other.bus().tls_ca;
-    let mut nobody = right.clone();
+    let mut without_authority = right.clone();
     // Without a configured authority, those of this machine are used.
-    nobody.tls_ca = None;
-    let wrong = [Bus::connect(wrong).await.unwrap(), Bus::connect(nobody).await.unwrap()];
+    without_authority.tls_ca = None;
+    let wrong = [Bus::connect(wrong).await.unwrap(), Bus::connect(without_authority).await.unwrap()];
     let right = Bus::connect(right).await.unwrap();
-    timeout(PATIENCE, right.until_connected()).await.unwrap();
-    sleep(A_WHILE).await;
+    timeout(TEST_TIMEOUT, right.until_connected()).await.unwrap();
+    sleep(ATTEMPTS_TIME).await;
     assert!(wrong.iter().all(|bus| !bus.is_connected()));
 }
 
@@ -38,7 +38,7 @@ async fn a_bus_that_should_prove_itself_and_cannot_is_not_spoken_to() {
     demanding.tls_ca = network.bus().tls_ca;
     let demanding = Bus::connect(demanding).await.unwrap();
     let easy = Bus::connect(plain).await.unwrap();
-    timeout(PATIENCE, easy.until_connected()).await.unwrap();
-    sleep(A_WHILE).await;
+    timeout(TEST_TIMEOUT, easy.until_connected()).await.unwrap();
+    sleep(ATTEMPTS_TIME).await;
     assert!(!demanding.is_connected());
 }

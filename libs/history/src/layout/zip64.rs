@@ -183,7 +183,7 @@ fn open(layout: Layout) -> ZipArchiveReader<Export> {
 
 /// The members as an independent reader returns them: stored length, plain length and offset, after it has
 /// compared the local headers with the directory.
-fn seen(layout: Layout) -> Vec<(u64, u64, u64)> {
+fn read_members(layout: Layout) -> Vec<(u64, u64, u64)> {
     let mut reader = open(layout);
     let count = reader.cdrs().len();
     for number in [0, count / 2, count - 1] {
@@ -212,7 +212,7 @@ fn zip64_by_stored_size() {
         let header = read(&layout, 0..30);
         assert_eq!(header[4], if zip64 { 45 } else { 20 });
         let (length, rows) = (layout.length, layout.rows);
-        let [(stored, plain, 0)] = seen(layout)[..] else { panic!("one member at the start") };
+        let [(stored, plain, 0)] = read_members(layout)[..] else { panic!("one member at the start") };
         assert_eq!(stored, size);
         assert_eq!(plain, COLUMNS.len() as u64 + rows_for(size) - 5 * rows);
         assert!(length > size);
@@ -227,7 +227,7 @@ fn zip64_by_plain_size_alone() {
         large.members[0].index.rows.plain = plain - COLUMNS.len() as u64;
         let layout = layout(vec![Arc::new(large)]);
         assert_eq!(read(&layout, 0..30)[4], if zip64 { 45 } else { 20 });
-        assert_eq!(seen(layout)[0].1, plain);
+        assert_eq!(read_members(layout)[0].1, plain);
     }
 }
 
@@ -239,7 +239,7 @@ fn zip64_by_offset() {
         // The local header of the first member is 20 bytes longer when it needs ZIP64 sizes.
         let first = offset - before - if offset - before >= GIB4 - 1 { 20 } else { 0 };
         let layout = layout(vec![segment(1, 1, rows_for(first)), segment(2, 2, 3 * CELL)]);
-        let found = seen(layout);
+        let found = read_members(layout);
         assert_eq!(found[1].2, offset);
         assert_eq!((found[0].0, found[1].0), (first, 3 * CELL + rows_for(first).abs_diff(first)));
     }
@@ -262,12 +262,12 @@ fn zip64_by_number_of_members() {
             zip_read::locate_directory(&tail, layout.length).is_err(),
             "larger than any segment's directory"
         );
-        assert_eq!(seen(layout).len() as u64, count);
+        assert_eq!(read_members(layout).len() as u64, count);
     }
 }
 
 #[test]
-fn a_huge_export_is_read_at_any_place() {
+fn a_huge_export_is_read_at_any_offset() {
     // 2 TiB in 4 members of 64 segments, one of which starts past 1 TiB.
     let stored = 8 * GIB4 + 12_345;
     let like = segment(1, 1, stored);
@@ -279,7 +279,7 @@ fn a_huge_export_is_read_at_any_place() {
         Arc::new(next)
     });
     let layout = layout(segments.collect());
-    let reader = seen(layout);
+    let reader = read_members(layout);
     assert_eq!(reader.len(), 4);
     for (stored_length, plain, _) in reader {
         assert_eq!(stored_length, 16 * stored + segment(1, 1, 0).members[0].index.header.stored + 2);

@@ -2,15 +2,15 @@
 
 use mesh_history::{Layout, LayoutError};
 
-use crate::made::{History, Plan};
+use crate::fixture::{History, Plan};
 
 fn plan(from: u64, to: u64) -> Plan {
     Plan::new(1, from, to).with("trades", "id\n1\n")
 }
 
 async fn refused(history: &History, from: u64, to: u64) -> String {
-    let held = history.store.list().await.unwrap();
-    Layout::of(&held, "trades", from, to).unwrap_err().to_string()
+    let list = history.store.list().await.unwrap();
+    Layout::of(&list, "trades", from, to).unwrap_err().to_string()
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn every_segment_must_have_the_table_and_be_of_one_chain() {
 #[tokio::test]
 async fn overlapping_segments_are_not_chosen_between() {
     let history = History::of(&[plan(1, 10), plan(1, 20)]).await;
-    let held = history.store.list().await.unwrap();
-    let refused = Layout::of(&held, "trades", 1, 20).unwrap_err();
+    let list = history.store.list().await.unwrap();
+    let refused = Layout::of(&list, "trades", 1, 20).unwrap_err();
     assert!(matches!(refused, LayoutError::Overlap(..)), "{refused}");
 }

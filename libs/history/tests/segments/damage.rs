@@ -6,16 +6,16 @@ use mesh_history::{HistoryError, Layout, LayoutError, Metadata, SegmentIndex, ve
 use rand::Rng;
 
 use crate::{
-    made::{History, Plan, dice, file, table},
+    fixture::{History, Plan, file, rng, table},
     readers::unzip,
 };
 
 fn plan() -> Plan {
-    let mut dice = dice(31);
+    let mut rng = rng(31);
     let mut plan = Plan::new(1, 1, 100)
-        .with("orders", table(&mut dice, &["id", "note"], 30, 100))
+        .with("orders", table(&mut rng, &["id", "note"], 30, 100))
         .with("trades", "id,price\n");
-    plan.members.push(("currentstate/accounts.csv".to_owned(), table(&mut dice, &["id", "type"], 9, 10)));
+    plan.members.push(("currentstate/accounts.csv".to_owned(), table(&mut rng, &["id", "type"], 9, 10)));
     plan
 }
 
@@ -32,11 +32,11 @@ async fn verification_finds_every_flipped_bit_and_every_cut() {
     let find = |name: &str| whole.windows(name.len()).position(|w| w == name.as_bytes()).unwrap();
     let (members, layout) = (find("history/orders.csv"), find("layout.json"));
     let texts = unzip(&whole).await;
-    let mut dice = dice(32);
+    let mut rng = rng(32);
     let path = folder.path().join("changed");
     for at in 0..whole.len() {
         let mut changed = whole.clone();
-        changed[at] ^= 1 << dice.random_range(0..8);
+        changed[at] ^= 1 << rng.random_range(0..8);
         fs::write(&path, &changed).unwrap();
         let verified = verify_file(&name, &path);
         if verified.is_ok() {
@@ -62,15 +62,15 @@ fn readers_of_texts_take_anything() {
     let texts = texts.block_on(unzip(&fs::read(file.path()).unwrap()));
     let good = Metadata::read(&texts[0].1).unwrap();
     SegmentIndex::read(&texts[4].1, &good).unwrap();
-    let mut dice = dice(34);
+    let mut rng = rng(34);
     let mut refused = 0;
     for _ in 0..20_000 {
-        let mut text = texts[[0, 4][dice.random_range(0..2)]].1.clone();
-        for _ in 0..dice.random_range(1..4) {
-            let at = dice.random_range(0..text.len());
-            match dice.random_range(0..4) {
-                0 => text[at] = b"0123456789{}[]\",:-e"[dice.random_range(0..19)],
-                1 => text[at] = dice.random(),
+        let mut text = texts[[0, 4][rng.random_range(0..2)]].1.clone();
+        for _ in 0..rng.random_range(1..4) {
+            let at = rng.random_range(0..text.len());
+            match rng.random_range(0..4) {
+                0 => text[at] = b"0123456789{}[]\",:-e"[rng.random_range(0..19)],
+                1 => text[at] = rng.random(),
                 2 => drop(text.splice(at..at, *b"99999999999")),
                 _ => text.truncate(at + 1),
             }
@@ -86,24 +86,24 @@ async fn a_segment_under_another_ones_name_is_not_readable() {
     let name = history.store.list().await.unwrap().segments[0].name.clone();
     let other = history.folder.path().join("segments/mesh-1-1-200.zip");
     fs::rename(history.path(&name), &other).unwrap();
-    let held = history.store.list().await.unwrap();
-    assert_eq!((held.segments.len(), held.unreadable.len()), (0, 1));
+    let list = history.store.list().await.unwrap();
+    assert_eq!((list.segments.len(), list.unreadable.len()), (0, 1));
     assert_eq!(
-        held.unreadable[0].error.to_string(),
+        list.unreadable[0].error.to_string(),
         "mesh-1-1-200.zip: it holds what mesh-1-1-100.zip should"
     );
 }
 
 #[tokio::test]
 async fn a_block_that_changed_is_not_given_out() {
-    let mut dice = dice(33);
-    let text = table(&mut dice, &["id", "note"], 30_000, 800);
+    let mut rng = rng(33);
+    let text = table(&mut rng, &["id", "note"], 30_000, 800);
     let history = History::of(&[Plan::new(1, 1, 100).with("trades", text)]).await;
     let layout = history.layout("trades", 1, 100).await;
-    let held = history.store.list().await.unwrap();
-    let rows = &held.segments[0].history("trades").unwrap().index.rows;
+    let list = history.store.list().await.unwrap();
+    let rows = &list.segments[0].history("trades").unwrap().index.rows;
     assert!(rows.blocks.len() > 2);
-    let path = history.path(&held.segments[0].name);
+    let path = history.path(&list.segments[0].name);
     let mut object = fs::read(&path).unwrap();
     object[(rows.offset + (512 << 10) + 5) as usize] ^= 1;
     fs::write(&path, &object).unwrap();
@@ -125,9 +125,9 @@ async fn a_cut_or_vanished_segment_is_an_error_in_mid_export() {
     fs::write(history.path(&name), &whole[..500]).unwrap();
     let error = history.store.read(&layout, 0, 1 << 20).await.unwrap_err();
     assert!(matches!(error, HistoryError::Damaged { .. }), "asking again does not help: {error}");
-    let held = history.store.list().await.unwrap();
-    assert!(held.segments.is_empty());
-    let refused = Layout::of(&held, "orders", 1, 100).unwrap_err();
+    let list = history.store.list().await.unwrap();
+    assert!(list.segments.is_empty());
+    let refused = Layout::of(&list, "orders", 1, 100).unwrap_err();
     assert_eq!(refused, LayoutError::Unreadable(name.clone()));
 
     fs::remove_file(history.path(&name)).unwrap();

@@ -5,17 +5,17 @@ use std::{fs, sync::Arc};
 use mesh_history::{Digest, Segment, SegmentName};
 
 use crate::{
-    made::{History, Plan, file},
+    fixture::{History, Plan, file},
     whole::{faults, plan},
 };
 
 /// An undamaged history of four segments, to be copied and damaged.
-struct Sound {
+struct UndamagedHistory {
     history: History,
     segments: [Arc<Segment>; 4],
 }
 
-impl Sound {
+impl UndamagedHistory {
     async fn new() -> Self {
         let history = History::of(&[plan(1), plan(11), plan(21), plan(31)]).await;
         let segments = history.store.list().await.unwrap().segments.try_into().unwrap();
@@ -41,11 +41,11 @@ fn add(history: &History, plan: &Plan, previous: Option<Digest>) -> (SegmentName
 
 #[tokio::test]
 async fn a_changed_bit_is_reported_with_its_segment_and_member() {
-    let sound = Sound::new().await;
-    let two = &sound.segments[1];
+    let undamaged = UndamagedHistory::new().await;
+    let two = &undamaged.segments[1];
     let (orders, accounts) =
         (two.history("orders").unwrap(), two.member("currentstate/accounts.csv").unwrap());
-    let object = fs::read(sound.history.path(&two.name)).unwrap();
+    let object = fs::read(undamaged.history.path(&two.name)).unwrap();
     let layout = object.windows(11).position(|bytes| bytes == b"layout.json").unwrap();
     for (at, member) in [
         (45, "metadata.json"),
@@ -54,7 +54,7 @@ async fn a_changed_bit_is_reported_with_its_segment_and_member() {
         (accounts.index.rows.offset as usize + 5, "accounts"),
         (layout + 40, "layout.json"),
     ] {
-        let history = sound.copy();
+        let history = undamaged.copy();
         let mut damaged = object.clone();
         damaged[at] ^= 4;
         fs::write(history.path(&two.name), damaged).unwrap();
@@ -66,16 +66,16 @@ async fn a_changed_bit_is_reported_with_its_segment_and_member() {
 
 #[tokio::test]
 async fn a_cut_a_misnamed_and_a_missing_segment_are_reported() {
-    let sound = Sound::new().await;
-    let [_, two, three, four] = &sound.segments;
-    let history = sound.copy();
+    let undamaged = UndamagedHistory::new().await;
+    let [_, two, three, four] = &undamaged.segments;
+    let history = undamaged.copy();
     let object = fs::read(history.path(&three.name)).unwrap();
     fs::write(history.path(&three.name), &object[..object.len() / 2]).unwrap();
     let found = faults(&history.store).await;
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with(&three.name.to_string()), "{found:?}");
 
-    let history = sound.copy();
+    let history = undamaged.copy();
     fs::rename(history.path(&four.name), history.folder.path().join("segments/mesh-1-31-50.zip")).unwrap();
     fs::write(history.folder.path().join("segments/notes.zip"), "").unwrap();
     fs::write(history.folder.path().join("segments/notes.txt"), "").unwrap();
@@ -85,7 +85,7 @@ async fn a_cut_a_misnamed_and_a_missing_segment_are_reported() {
     ];
     assert_eq!(faults(&history.store).await, expected);
 
-    let history = sound.copy();
+    let history = undamaged.copy();
     fs::remove_file(history.path(&two.name)).unwrap();
     let expected = format!("{}: no segment holds the heights 11 to 20 before it", three.name);
     assert_eq!(faults(&history.store).await, [expected]);
@@ -93,9 +93,9 @@ async fn a_cut_a_misnamed_and_a_missing_segment_are_reported() {
 
 #[tokio::test]
 async fn a_wrong_and_an_absent_previous_id_are_reported() {
-    let sound = Sound::new().await;
-    let [_, two, three, four] = &sound.segments;
-    let history = sound.copy();
+    let undamaged = UndamagedHistory::new().await;
+    let [_, two, three, four] = &undamaged.segments;
+    let history = undamaged.copy();
     add(&history, &plan(31), Some(two.id));
     let (_, id) = add(&history, &plan(21), None);
     let expected = [
@@ -107,9 +107,9 @@ async fn a_wrong_and_an_absent_previous_id_are_reported() {
 
 #[tokio::test]
 async fn heights_held_twice_and_another_chain_are_reported() {
-    let sound = Sound::new().await;
-    let [one, _, three, four] = &sound.segments;
-    let history = sound.copy();
+    let undamaged = UndamagedHistory::new().await;
+    let [one, _, three, four] = &undamaged.segments;
+    let history = undamaged.copy();
     let (twice, id) = add(&history, &Plan { from: 25, to: 40, ..plan(31) }, Some(three.id));
     let (foreign, _) = add(&history, &Plan { chain_id: "other".to_owned(), ..plan(41) }, Some(four.id));
     let expected = [

@@ -5,7 +5,7 @@
 mod choose;
 mod damage;
 mod faults;
-mod made;
+mod fixture;
 mod parts;
 mod publish;
 mod ranges;

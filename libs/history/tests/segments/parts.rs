@@ -4,7 +4,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use mesh_history::{Encoded, HistoryError, MemberEncoder, PartIndex};
 use rand::Rng;
 
-use crate::made::{dice, table};
+use crate::fixture::{rng, table};
 
 fn encode(text: &[u8], piece: usize, level: u32) -> Result<Encoded<Vec<u8>>, HistoryError> {
     let mut encoder = MemberEncoder::new("history/trades.csv", Vec::new(), level);
@@ -28,12 +28,12 @@ fn inflate(encoded: &Encoded<Vec<u8>>, part: &PartIndex) -> Vec<u8> {
 
 #[test]
 fn each_part_inflates_by_itself_at_every_level() {
-    let mut dice = dice(51);
+    let mut rng = rng(51);
     let columns = ["id", "a_rather_long_name_of_a_column"];
     let header = columns.join(",").into_bytes();
-    let noise: Vec<u8> = (0..300_000).map(|_| dice.random_range(b'#'..=b'~')).collect();
+    let noise: Vec<u8> = (0..300_000).map(|_| rng.random_range(b'#'..=b'~')).collect();
     let texts = [
-        table(&mut dice, &columns, 3000, 900),
+        table(&mut rng, &columns, 3000, 900),
         [&header[..], b"\n", &header, b"\n", &header, b"\n"].concat(),
         [&header[..], b"\n", &header, &noise, b"\n"].concat(),
     ];
@@ -52,7 +52,7 @@ fn each_part_inflates_by_itself_at_every_level() {
 
 #[test]
 fn the_stored_bytes_do_not_depend_on_the_pieces() {
-    let text = table(&mut dice(52), &["id", "note"], 2000, 900);
+    let text = table(&mut rng(52), &["id", "note"], 2000, 900);
     let whole = encode(&text, text.len(), 3).unwrap();
     for piece in [1, 77, 65_536, 131_072, 131_073] {
         let pieces = encode(&text, piece, 3).unwrap();

@@ -7,7 +7,7 @@ use std::{
 
 use mesh_history::HistoryError;
 
-use crate::made::{History, Plan, dice, file, table};
+use crate::fixture::{History, Plan, file, rng, table};
 
 #[tokio::test]
 async fn a_segment_is_published_once() {
@@ -49,17 +49,17 @@ async fn what_is_no_segment_is_not_looked_at() {
         fs::write(folder.join(name), b"x").unwrap();
     }
     fs::write(folder.join("mesh-1-31-40.zip"), b"").unwrap();
-    let held = history.store.list().await.unwrap();
-    let names: Vec<_> = held.segments.iter().map(|segment| segment.name.clone()).collect();
+    let list = history.store.list().await.unwrap();
+    let names: Vec<_> = list.segments.iter().map(|segment| segment.name.clone()).collect();
     assert_eq!(names, [first.clone(), second.clone()]);
-    assert_eq!(held.unreadable.len(), 1);
-    assert_eq!(held.segments[1].previous_id, Some(held.segments[0].id));
+    assert_eq!(list.unreadable.len(), 1);
+    assert_eq!(list.segments[1].previous_id, Some(list.segments[0].id));
 
     history.store.delete(&first).await.unwrap();
     history.store.delete(&first).await.unwrap();
-    let held = history.store.list().await.unwrap();
-    assert_eq!(held.segments.len(), 1);
-    assert_eq!(held.segments[0].name, second);
+    let list = history.store.list().await.unwrap();
+    assert_eq!(list.segments.len(), 1);
+    assert_eq!(list.segments[0].name, second);
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_replaced_object_is_opened_anew() {
     let before = history.store.list().await.unwrap().segments[0].clone();
     let again = history.store.list().await.unwrap().segments[0].clone();
     assert!(std::sync::Arc::ptr_eq(&before, &again));
-    let text = table(&mut dice(42), &["id"], 50, 9);
+    let text = table(&mut rng(42), &["id"], 50, 9);
     let (file, name, id) = file(history.folder.path(), &Plan::new(1, 1, 10).with("trades", text), None);
     fs::copy(file.path(), history.path(&name)).unwrap();
     assert_eq!(history.store.list().await.unwrap().segments[0].id, id);

@@ -3,15 +3,15 @@
 use mesh_history::Piece;
 use rand::Rng;
 
-use crate::made::{History, Plan, dice, table};
+use crate::fixture::{History, Plan, rng, table};
 
 async fn large() -> History {
-    let mut dice = dice(21);
+    let mut rng = rng(21);
     let mut plans = Vec::new();
     for n in 0..6 {
         let rows = [0, 3, 4000, 20_000, 1, 6000][n as usize];
         let plan = Plan::new(1 + (n as u32) / 4, n * 100 + 1, n * 100 + 100);
-        plans.push(plan.with("trades", table(&mut dice, &["id", "note", "price"], rows, 1500)));
+        plans.push(plan.with("trades", table(&mut rng, &["id", "note", "price"], rows, 1500)));
     }
     History::of(&plans).await
 }
@@ -22,11 +22,11 @@ async fn a_thousand_ranges_are_slices_of_the_whole() {
     let layout = history.layout("trades", 1, 600).await;
     let whole = history.export(&layout, 4 << 20).await;
     assert!(whole.len() > 3 << 20, "several blocks: {}", whole.len());
-    let mut dice = dice(22);
+    let mut rng = rng(22);
     for _ in 0..1000 {
-        let start = dice.random_range(0..=whole.len());
-        let most = [1, 100, 70_000, 3 << 20][dice.random_range(0..4)];
-        let max = dice.random_range(1..=most);
+        let start = rng.random_range(0..=whole.len());
+        let most = [1, 100, 70_000, 3 << 20][rng.random_range(0..4)];
+        let max = rng.random_range(1..=most);
         let bytes = history.store.read(&layout, start as u64, max).await.unwrap();
         assert_eq!(bytes, whole[start..start + bytes.len()]);
         let expected = max.min(whole.len() - start);
@@ -40,10 +40,10 @@ async fn pieces_tile_any_range() {
     let history = large().await;
     let layout = history.layout("trades", 1, 600).await;
     let whole = history.export(&layout, 4 << 20).await;
-    let mut dice = dice(23);
+    let mut rng = rng(23);
     for _ in 0..200 {
-        let start = dice.random_range(0..whole.len() as u64);
-        let end = dice.random_range(start..=whole.len() as u64 + 10);
+        let start = rng.random_range(0..whole.len() as u64);
+        let end = rng.random_range(start..=whole.len() as u64 + 10);
         let mut at = start as usize;
         for piece in layout.pieces(start..end) {
             match piece {

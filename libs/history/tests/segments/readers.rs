@@ -5,10 +5,10 @@ use std::{fs, path::Path, process::Command};
 use async_zip::base::read1::{ZipOptions, seek::ZipArchiveReader};
 use futures_util::{AsyncReadExt, io::Cursor};
 
-use crate::made::{History, Plan, dice, table};
+use crate::fixture::{History, Plan, rng, table};
 
 /// A member as an independent reader returns it.
-pub(crate) struct Seen {
+pub(crate) struct ZipEntry {
     pub(crate) name: String,
     pub(crate) date: String,
     pub(crate) extra: u16,
@@ -19,10 +19,10 @@ async fn open(zip: &[u8]) -> ZipArchiveReader<Cursor<&[u8]>> {
     ZipArchiveReader::open_with_options(Cursor::new(zip), ZipOptions::untrusted()).await.unwrap()
 }
 
-pub(crate) async fn entries(zip: &[u8]) -> Vec<Seen> {
-    let seen = |cdr: &async_zip::spec::constructs::CDR| {
+pub(crate) async fn entries(zip: &[u8]) -> Vec<ZipEntry> {
+    let entry = |cdr: &async_zip::spec::constructs::CDR| {
         let (date, time) = (cdr.cdrh.mod_date, cdr.cdrh.mod_time);
-        Seen {
+        ZipEntry {
             name: cdr.insecure_file_name.as_str().unwrap().to_owned(),
             date: format!(
                 "{}-{:02}-{:02} {:02}:{:02}:{:02}",
@@ -37,7 +37,7 @@ pub(crate) async fn entries(zip: &[u8]) -> Vec<Seen> {
             attributes: cdr.cdrh.exter_attr,
         }
     };
-    open(zip).await.cdrs().iter().map(seen).collect()
+    open(zip).await.cdrs().iter().map(entry).collect()
 }
 
 /// Names and contents; the reader checks lengths, checksums and that both headers agree.
@@ -57,8 +57,12 @@ pub(crate) async fn unzip(zip: &[u8]) -> Vec<(String, Vec<u8>)> {
 fn accepted_by(program: &str, arguments: &[&str]) -> bool {
     match Command::new(program).args(arguments).output() {
         Ok(output) => {
-            let said = [output.stdout, output.stderr].concat();
-            assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&said));
+            let printed = [output.stdout, output.stderr].concat();
+            assert!(
+                output.status.success(),
+                "{program} {arguments:?}: {}",
+                String::from_utf8_lossy(&printed)
+            );
             true
         }
         Err(_) => {
@@ -80,10 +84,10 @@ fn accepted_by_all(zip: &Path) {
 
 #[tokio::test]
 async fn other_programs_accept_exports_and_segments() {
-    let mut dice = dice(61);
+    let mut rng = rng(61);
     let plans: Vec<Plan> = (0..4)
         .map(|n| Plan::new(1 + n as u32 / 2, n * 10 + 1, n * 10 + 10))
-        .map(|plan| plan.with("trades", table(&mut dice, &["id", "note"], 700, 2000)).with("orders", "id\n"))
+        .map(|plan| plan.with("trades", table(&mut rng, &["id", "note"], 700, 2000)).with("orders", "id\n"))
         .collect();
     let history = History::of(&plans).await;
     let zip = history.folder.path().join("export.zip");

@@ -3,7 +3,7 @@
 use rand::Rng;
 
 use crate::{
-    made::{History, Plan, START_NS, concatenated, dice, table},
+    fixture::{History, Plan, START_NS, concatenated, rng, table},
     readers::{entries, unzip},
 };
 
@@ -28,24 +28,24 @@ async fn check(history: &History, plans: &[Plan], table: &str) {
 
 #[tokio::test]
 async fn an_export_is_the_concatenation_of_its_segments() {
-    let mut dice = dice(11);
+    let mut rng = rng(11);
     for _ in 0..12 {
         let mut plans = Vec::new();
         let (mut from, mut version, mut columns) = (1, 1, vec!["id", "value", "block_time"]);
-        for _ in 0..dice.random_range(1..7) {
-            if dice.random_ratio(1, 3) {
+        for _ in 0..rng.random_range(1..7) {
+            if rng.random_ratio(1, 3) {
                 version += 1;
-                match dice.random_range(0..3) {
+                match rng.random_range(0..3) {
                     0 => columns.push("\"a new, \"\"odd\"\"\nname\""),
                     1 => columns[1] = "renamed",
                     _ => {}
                 }
             }
-            let to = from + dice.random_range(0..2000);
-            let rows = [0, 1, 40, 3000][dice.random_range(0..4)];
-            let mut plan = Plan::new(version, from, to).with("trades", table(&mut dice, &columns, rows, 500));
+            let to = from + rng.random_range(0..2000);
+            let rows = [0, 1, 40, 3000][rng.random_range(0..4)];
+            let mut plan = Plan::new(version, from, to).with("trades", table(&mut rng, &columns, rows, 500));
             plan.chain_id = "odd/chain-1-2 é".to_owned();
-            plans.push(plan.with("orders", table(&mut dice, &["id"], 0, 0)));
+            plans.push(plan.with("orders", table(&mut rng, &["id"], 0, 0)));
             from = to + 1;
         }
         let history = History::of(&plans).await;
@@ -57,14 +57,14 @@ async fn an_export_is_the_concatenation_of_its_segments() {
 
 #[tokio::test]
 async fn rows_have_no_longest() {
-    let mut dice = dice(12);
-    let noise: String = (0..100_000).map(|_| char::from(dice.random_range(b'#'..=b'~'))).collect();
+    let mut rng = rng(12);
+    let noise: String = (0..100_000).map(|_| char::from(rng.random_range(b'#'..=b'~'))).collect();
     let plan = |from| Plan::new(1, from, from + 9);
     let plans = [
         plan(1).with("trades", format!("id,note\n1,\"{}\"\n", "a\r\nb\"\"".repeat(3 << 20))),
         plan(11).with("trades", format!("id,note\n2,\"{noise}\"\n3,\n")),
         plan(21).with("trades", format!("id,note\n2,{}\n3,\n", noise.replace(',', "").repeat(17))),
-        plan(31).with("trades", table(&mut dice, &["id", "note"], 20, 70_000)),
+        plan(31).with("trades", table(&mut rng, &["id", "note"], 20, 70_000)),
     ]
     .map(|plan| Plan { level: 1, ..plan });
     check(&History::of(&plans).await, &plans, "trades").await;
@@ -73,9 +73,9 @@ async fn rows_have_no_longest() {
 #[tokio::test]
 async fn rows_that_repeat_the_header_do_not_refer_back_into_it() {
     // Different headers of the same length before the same rows, to detect references into the wrong header.
-    let mut dice = dice(13);
+    let mut rng = rng(13);
     let rows = "identifier_of_the_trade,price_of_the_trade\n".repeat(50);
-    let noise = table(&mut dice, &["identifier_of_the_trade", "price_of_the_trade"], 50, 3000);
+    let noise = table(&mut rng, &["identifier_of_the_trade", "price_of_the_trade"], 50, 3000);
     let plans = [
         Plan::new(1, 1, 10).with("trades", format!("identifier_of_the_trade,price_of_the_trade\n{rows}")),
         Plan::new(1, 11, 20).with("trades", noise),
@@ -133,7 +133,7 @@ async fn members_carry_the_time_of_their_last_block() {
 async fn the_same_history_gives_the_same_bytes_from_every_store() {
     let plans: Vec<Plan> = (0..5)
         .map(|n| Plan::new(1, n * 10 + 1, n * 10 + 10))
-        .map(|plan| plan.clone().with("trades", table(&mut dice(plan.from), &["id", "note"], 400, 900)))
+        .map(|plan| plan.clone().with("trades", table(&mut rng(plan.from), &["id", "note"], 400, 900)))
         .collect();
     let (one, other) = (History::of(&plans).await, History::of(&plans).await);
     let (first, second) = (one.layout("trades", 11, 40).await, other.layout("trades", 11, 40).await);

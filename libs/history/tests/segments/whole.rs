@@ -4,15 +4,15 @@ use std::fs;
 
 use mesh_history::{Deadlines, HistoryError, SegmentStore};
 
-use crate::made::{History, Plan, dice, file, table};
+use crate::fixture::{History, Plan, file, rng, table};
 
 /// A segment of ten blocks with two tables and one state.
 pub(crate) fn plan(from: u64) -> Plan {
-    let mut dice = dice(from);
+    let mut rng = rng(from);
     let mut plan = Plan::new(1, from, from + 9)
-        .with("orders", table(&mut dice, &["id", "note"], 300, 100))
+        .with("orders", table(&mut rng, &["id", "note"], 300, 100))
         .with("trades", "id\n");
-    plan.members.push(("currentstate/accounts.csv".to_owned(), table(&mut dice, &["id", "type"], 9, 10)));
+    plan.members.push(("currentstate/accounts.csv".to_owned(), table(&mut rng, &["id", "type"], 9, 10)));
     plan
 }
 
@@ -25,7 +25,7 @@ pub(crate) async fn faults(store: &SegmentStore) -> Vec<String> {
 #[tokio::test]
 async fn the_text_of_a_member_is_what_was_sealed_in_pieces_of_bounded_length() {
     let long = [b"id\n".to_vec(), b"0\n".repeat(3 << 20)].concat();
-    let noise = table(&mut dice(7), &["id", "note"], 9000, 900);
+    let noise = table(&mut rng(7), &["id", "note"], 9000, 900);
     let plan = Plan::new(1, 1, 10).with("orders", noise).with("positions", "id\n").with("trades", long);
     let history = History::of(std::slice::from_ref(&plan)).await;
     let segment = history.store.list().await.unwrap().segments[0].clone();
@@ -72,11 +72,12 @@ async fn a_text_that_changed_has_no_end() {
 #[tokio::test]
 async fn a_whole_history_has_no_fault_wherever_it_lies() {
     let history = History::of(&[plan(1), plan(11), plan(21)]).await;
-    let mut told = Vec::new();
-    let verified = history.store.verify_all(|name, number, all| told.push((name.height_from, number, all)));
+    let mut progress = Vec::new();
+    let verified =
+        history.store.verify_all(|name, number, all| progress.push((name.height_from, number, all)));
     let verified = verified.await.unwrap();
     assert_eq!((verified.sound.len(), verified.faults.len(), verified.begins_late), (3, 0, false));
-    assert_eq!(told, [(1, 1, 3), (11, 2, 3), (21, 3, 3)]);
+    assert_eq!(progress, [(1, 1, 3), (11, 2, 3), (21, 3, 3)]);
     // The parent folder, or the folder of segments itself.
     for folder in [history.folder.path().to_owned(), history.folder.path().join("segments")] {
         let store = SegmentStore::open_folder(&folder, Deadlines::default()).unwrap();

@@ -108,10 +108,11 @@ impl SegmentImport<'_> {
         if staged != rows {
             return Err(self.disagrees(format!("{table} has {staged} rows, its metadata says {rows}")));
         }
-        let lacking = |of: &[String], names: &[String]| -> Vec<String> {
+        let columns_missing_in = |of: &[String], names: &[String]| -> Vec<String> {
             names.iter().filter(|name| !of.contains(name)).cloned().collect()
         };
-        let (skipped_columns, defaulted_columns) = (lacking(columns, header), lacking(header, columns));
+        let (skipped_columns, defaulted_columns) =
+            (columns_missing_in(columns, header), columns_missing_in(header, columns));
         let new = if table == BLOCKS {
             self.check_blocks(&staging).await?;
             self.blocks = Some((staging, rows));

@@ -82,15 +82,15 @@ async fn connect(
 ) -> Option<(Client, Connection<Socket, Stream>)> {
     let connecting = timeout(RESPONSE_TIMEOUT, config.connect(tls.clone()));
     pin!(connecting);
-    let made = match timeout(RECONNECT_GRACE, &mut connecting).await {
-        Ok(made) => made,
+    let connected = match timeout(RECONNECT_GRACE, &mut connecting).await {
+        Ok(connected) => connected,
         Err(_) => {
             set_away(state);
             connecting.await
         }
     };
-    match made {
-        Ok(Ok(made)) => Some(made),
+    match connected {
+        Ok(Ok(connected)) => Some(connected),
         Ok(Err(error)) => {
             tracing::debug!(%error, "the database cannot be watched");
             None

@@ -77,9 +77,9 @@ impl ListPool {
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let connection = self.connection(sql).await;
-        self.metrics.waited(metrics::Pool::Lists, connection.is_err(), begun.elapsed());
+        self.metrics.waited(metrics::Pool::Lists, connection.is_err(), started.elapsed());
         let (connection, _share) = connection?;
         let mut running = Running { connection: Some(connection), tls: self.tls.clone() };
         let result = timeout(self.read_timeout, running.query(sql, parameters)).await;

@@ -154,10 +154,10 @@ impl Store {
         sql: &'static str,
         read: impl Future<Output = Result<T, ReadError>>,
     ) -> Result<T, ReadError> {
-        let (begun, span) = (Instant::now(), span::statement(sql, pool.name()));
+        let (started, span) = (Instant::now(), span::statement(sql, pool.name()));
         let result = read.instrument(span.clone()).await;
         let error = result.as_ref().err();
-        self.servers.metrics.ended(pool, error, begun.elapsed());
+        self.servers.metrics.ended(pool, error, started.elapsed());
         if let Some(error) = error {
             span.record_failure(error.kind());
         }

@@ -115,8 +115,8 @@ impl PointPool {
     fn connection(&self) -> Option<Arc<Pipeline>> {
         let slots = &self.inner.slots;
         let start = self.inner.next.fetch_add(1, Ordering::Relaxed);
-        let find = |wanted: fn(&Pipeline) -> bool| {
-            (0..slots.len()).find_map(|step| slots[start.wrapping_add(step) % slots.len()].get_open(wanted))
+        let find = |filter: fn(&Pipeline) -> bool| {
+            (0..slots.len()).find_map(|step| slots[start.wrapping_add(step) % slots.len()].get_open(filter))
         };
         find(|pipeline| !pipeline.is_stuck()).or_else(|| find(|_| true))
     }
@@ -145,7 +145,7 @@ async fn keep_connected(Address { config, tls }: Address, slot: Weak<Slot>, conn
     let mut backoff = Backoff::default();
     while slot.strong_count() > 0 {
         let (client, connection) = match timeout(CONNECT_TIMEOUT, config.connect(tls.clone())).await {
-            Ok(Ok(made)) => made,
+            Ok(Ok(connection)) => connection,
             failed => {
                 if let Ok(Err(error)) = failed {
                     tracing::debug!(%error, "the database cannot be reached");

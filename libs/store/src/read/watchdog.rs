@@ -150,7 +150,7 @@ mod tests {
     const READ_TIMEOUT: Duration = Duration::from_millis(1000);
 
     /// One check per line of (sent, answered, abandoned), [`CHECK_INTERVAL`] apart.
-    fn diagnosiss(lines: &[(u64, u64, u64)]) -> Vec<Diagnosis> {
+    fn diagnose(lines: &[(u64, u64, u64)]) -> Vec<Diagnosis> {
         let (mut history, begin) = (History::default(), Instant::now());
         let check = |(turn, &(sent, answered, abandoned)): (usize, &(u64, u64, u64))| {
             let now = begin + CHECK_INTERVAL * u32::try_from(turn).expect("a few lines");
@@ -162,30 +162,30 @@ mod tests {
     #[test]
     fn a_busy_connection_stays_although_callers_leave() {
         let lines: Vec<_> = (1..40).map(|turn| (turn * 10, turn * 10 - 5, turn * 10 - 6)).collect();
-        assert!(diagnosiss(&lines).iter().all(|diagnosis| *diagnosis == Diagnosis::default()));
+        assert!(diagnose(&lines).iter().all(|diagnosis| *diagnosis == Diagnosis::default()));
     }
 
     #[test]
     fn an_abandoned_read_is_probed_once_and_its_connection_lost_after_300_ms() {
-        let seen = diagnosiss(&[(1, 0, 0), (1, 0, 1), (2, 0, 1), (2, 0, 1), (2, 0, 1)]);
-        let probes: Vec<_> = seen.iter().map(|diagnosis| diagnosis.needs_probe).collect();
+        let diagnoses = diagnose(&[(1, 0, 0), (1, 0, 1), (2, 0, 1), (2, 0, 1), (2, 0, 1)]);
+        let probes: Vec<_> = diagnoses.iter().map(|diagnosis| diagnosis.needs_probe).collect();
         assert_eq!(probes, [false, true, false, false, false]);
-        let lost: Vec<_> = seen.iter().map(|diagnosis| diagnosis.is_lost).collect();
+        let lost: Vec<_> = diagnoses.iter().map(|diagnosis| diagnosis.is_lost).collect();
         assert_eq!(lost, [false, false, false, false, true]);
-        assert!(seen[1..].iter().all(|diagnosis| diagnosis.is_stuck));
+        assert!(diagnoses[1..].iter().all(|diagnosis| diagnosis.is_stuck));
     }
 
     #[test]
     fn an_answered_probe_clears_a_connection() {
-        let seen = diagnosiss(&[(1, 0, 1), (2, 2, 1), (2, 2, 1), (2, 2, 1), (2, 2, 1)]);
-        assert!(seen[0].needs_probe);
-        assert!(seen[1..].iter().all(|diagnosis| *diagnosis == Diagnosis::default()));
+        let diagnoses = diagnose(&[(1, 0, 1), (2, 2, 1), (2, 2, 1), (2, 2, 1), (2, 2, 1)]);
+        assert!(diagnoses[0].needs_probe);
+        assert!(diagnoses[1..].iter().all(|diagnosis| *diagnosis == Diagnosis::default()));
     }
 
     #[test]
     fn a_read_over_its_time_limit_costs_the_connection_although_others_end() {
         let slow: Vec<_> = (0..12).map(|turn| (100 + turn, turn, 0)).collect();
-        let lost: Vec<_> = diagnosiss(&slow).iter().map(|diagnosis| diagnosis.is_lost).collect();
+        let lost: Vec<_> = diagnose(&slow).iter().map(|diagnosis| diagnosis.is_lost).collect();
         assert_eq!(lost.iter().position(|is_lost| *is_lost), Some(10), "{lost:?}");
     }
 
@@ -193,6 +193,6 @@ mod tests {
     fn idle_time_does_not_count() {
         let mut lines = vec![(5, 5, 3); 30];
         lines.push((6, 5, 3));
-        assert!(diagnosiss(&lines).iter().all(|diagnosis| *diagnosis == Diagnosis::default()));
+        assert!(diagnose(&lines).iter().all(|diagnosis| *diagnosis == Diagnosis::default()));
     }
 }

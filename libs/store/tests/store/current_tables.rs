@@ -153,7 +153,7 @@ async fn an_advancing_head_is_announced_once_per_statement() {
     }
     client.batch_execute("INSERT INTO blocks SELECT * FROM blocks ON CONFLICT DO NOTHING").await.unwrap();
     client.batch_execute("NOTIFY mesh_head, 'end'").await.unwrap();
-    let mut heard = Vec::new();
+    let mut notifications = Vec::new();
     loop {
         let next = tokio::time::timeout(std::time::Duration::from_secs(10), heights.recv()).await;
         let (channel, payload) = next.expect("a notification").unwrap();
@@ -161,7 +161,7 @@ async fn an_advancing_head_is_announced_once_per_statement() {
         if payload == "end" {
             break;
         }
-        heard.push(payload);
+        notifications.push(payload);
     }
-    assert_eq!(heard, ["7", "9", "10"]);
+    assert_eq!(notifications, ["7", "9", "10"]);
 }

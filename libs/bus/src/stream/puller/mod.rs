@@ -230,7 +230,7 @@ impl Puller {
 
     /// Pulls the range after the last one, if it fits into the window.
     fn pull_further(&mut self, now: Duration, allowance: u64) -> Option<PullRequest> {
-        let (held, outstanding) = (self.held(), self.outstanding());
+        let (buffered, outstanding) = (self.buffered(), self.outstanding());
         let from = match self.ranges.back() {
             None => &self.resume,
             Some(last) if last.end.is_some() || last.broken.is_some() => return None,
@@ -247,10 +247,10 @@ impl Puller {
             }
         }
         if let Some(to_byte) = self.plan.to_byte {
-            let wanted = to_byte.saturating_sub(self.at_byte + held + outstanding);
-            chunks = chunks.min(wanted.div_ceil(chunk));
+            let missing = to_byte.saturating_sub(self.at_byte + buffered + outstanding);
+            chunks = chunks.min(missing.div_ceil(chunk));
         }
-        if chunks == 0 || held + outstanding + chunks * chunk > self.window.max(first) {
+        if chunks == 0 || buffered + outstanding + chunks * chunk > self.window.max(first) {
             return None;
         }
         let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -284,14 +284,14 @@ impl Puller {
             // Totals are checked before the last bytes are delivered, because a reader may count the bytes
             // only.
             if let Some(totals) = front.end
-                && front.held.len() <= 1
+                && front.buffered.len() <= 1
             {
-                let ends_at = self.at_byte + front.held_bytes();
+                let ends_at = self.at_byte + front.buffered_bytes();
                 if !self.plan.agrees_with(totals, ends_at) {
                     return Some(Err(Err(data_lost("the stream does not end where it should"))));
                 }
             }
-            if let Some(mut bytes) = front.held.pop_front() {
+            if let Some(mut bytes) = front.buffered.pop_front() {
                 if let Some(to_byte) = self.plan.to_byte {
                     bytes.truncate(usize::try_from(to_byte - self.at_byte).unwrap_or(usize::MAX));
                 }
@@ -323,8 +323,8 @@ impl Puller {
         }
     }
 
-    fn held(&self) -> u64 {
-        self.ranges.iter().map(PullRange::held_bytes).sum()
+    fn buffered(&self) -> u64 {
+        self.ranges.iter().map(PullRange::buffered_bytes).sum()
     }
 
     /// How long to wait for a chunk before its pull is repeated.

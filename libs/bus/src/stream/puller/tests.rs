@@ -78,7 +78,7 @@ fn a_stream_begins_with_one_small_chunk_and_grows_to_its_window() {
     assert!(matches!(puller.next(ms(0), FAR), Action::Wait(until) if until == MIN_TIMEOUT));
     let (mut puller, last, now) = grown();
     while let Action::Pull(_) | Action::Deliver(_) = puller.next(now, FAR) {}
-    assert!(puller.held() + puller.outstanding() <= 4 << 20);
+    assert!(puller.buffered() + puller.outstanding() <= 4 << 20);
     assert_eq!(last.budget.bytes, 1 << 20);
 }
 

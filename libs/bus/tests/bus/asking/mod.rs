@@ -29,13 +29,13 @@ use proto_msgs::v2::{
 };
 use tokio::{sync::Notify, time::timeout};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Answers by the instruction in the request's id.
 #[derive(Clone, Default)]
 struct Scripted {
     gate: Rc<Notify>,
-    begun: Rc<Notify>,
+    started: Rc<Notify>,
     running: Arc<AtomicUsize>,
 }
 
@@ -60,12 +60,12 @@ impl Handler<Ask<GetWithdrawalRequest>> for Scripted {
         Ask(request, scope): Ask<GetWithdrawalRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
-        let Self { gate, begun, running } = self.clone();
+        let Self { gate, started, running } = self.clone();
         running.fetch_add(1, Ordering::SeqCst);
         let counted = Counted(running);
         scope.run(async move {
             let _counted = counted;
-            begun.notify_one();
+            started.notify_one();
             let id = match request.id.as_str() {
                 "wait" => {
                     gate.notified().await;
@@ -103,7 +103,7 @@ fn with_service<F: Future<Output = ()>>(in_flight: usize, test: impl FnOnce(Serv
         let prefix = nuid::next();
         let bus = connect(&prefix).await;
         let (script, serving) = replica(&prefix, in_flight).await;
-        timeout(PATIENCE, test(Served { bus, script, serving })).await.expect("the test hangs");
+        timeout(TEST_TIMEOUT, test(Served { bus, script, serving })).await.expect("the test hangs");
     });
 }
 
@@ -114,12 +114,12 @@ async fn connect(prefix: &str) -> Bus {
 
 async fn connect_as(user: &str, prefix: &str) -> Bus {
     let bus = Bus::connect(mesh_testbed::nats().await.config(user, prefix)).await.unwrap();
-    timeout(PATIENCE, bus.until_connected()).await.unwrap();
+    timeout(TEST_TIMEOUT, bus.until_connected()).await.unwrap();
     bus
 }
 
 async fn replica(prefix: &str, in_flight: usize) -> (Scripted, ServiceHandle) {
-    limited_replica(prefix, Limits { in_flight, per_operation: in_flight, timeout: PATIENCE }).await
+    limited_replica(prefix, Limits { in_flight, per_operation: in_flight, timeout: TEST_TIMEOUT }).await
 }
 
 async fn limited_replica(prefix: &str, limits: Limits) -> (Scripted, ServiceHandle) {
@@ -164,6 +164,6 @@ async fn frozen(bus_prefix: &str) -> (async_nats::Client, async_nats::Subscriber
     let own = format!("{bus_prefix}.query._.itself");
     let mut heard = client.subscribe(own.clone()).await.unwrap();
     client.publish(own, "".into()).await.unwrap();
-    timeout(PATIENCE, heard.next()).await.unwrap();
+    timeout(TEST_TIMEOUT, heard.next()).await.unwrap();
     (client, requests)
 }

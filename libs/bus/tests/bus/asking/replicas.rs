@@ -12,14 +12,14 @@ fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
         // The first ask begins to listen for replicas; the beat that tells of the living one comes within 100
         // ms.
         let asks = (0..40).map(|_| async {
-            let begun = std::time::Instant::now();
-            bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
-            begun.elapsed()
+            let started = std::time::Instant::now();
+            bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
+            started.elapsed()
         });
-        let took = timeout(PATIENCE, futures_util::future::join_all(asks)).await.expect("the test hangs");
+        let took = timeout(TEST_TIMEOUT, futures_util::future::join_all(asks)).await.expect("the test hangs");
         let late = took.iter().filter(|took| **took > Duration::from_millis(90)).count();
         assert!((1..40).contains(&late), "{late} of 40 went to the frozen one first");
-        serving.drain(PATIENCE).await;
+        serving.drain(TEST_TIMEOUT).await;
     });
 }
 
@@ -69,16 +69,16 @@ fn a_replica_that_leaves_answers_whatever_the_bus_gave_it() {
             });
             let drained = async {
                 tokio::time::sleep(Duration::from_millis(25)).await;
-                leaving.drain(PATIENCE).await;
+                leaving.drain(TEST_TIMEOUT).await;
             };
             let (answers, ()) =
-                timeout(PATIENCE, async { tokio::join!(futures_util::future::join_all(asks), drained) })
+                timeout(TEST_TIMEOUT, async { tokio::join!(futures_util::future::join_all(asks), drained) })
                     .await
                     .expect("the test hangs");
             let lost: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
             assert!(lost.is_empty(), "round {round}: {} of 300 lost: {:?}", lost.len(), lost[0]);
         }
-        serving.drain(PATIENCE).await;
+        serving.drain(TEST_TIMEOUT).await;
     });
 }
 
@@ -105,7 +105,7 @@ fn a_submission_that_nobody_got_goes_to_somebody_who_listens() {
             for _ in 0..30 {
                 let options = AskOptions {
                     encoding: Encoding::default(),
-                    timeout: PATIENCE,
+                    timeout: TEST_TIMEOUT,
                     request_id: "r".to_owned(),
                     traceparent: None,
                     repeatable: false,
@@ -121,10 +121,10 @@ fn a_submission_that_nobody_got_goes_to_somebody_who_listens() {
             }
         };
         tokio::select! {
-            asked = timeout(PATIENCE, asked) => asked.expect("the test hangs"),
+            asked = timeout(TEST_TIMEOUT, asked) => asked.expect("the test hangs"),
             () = beats => {}
         }
-        serving.drain(PATIENCE).await;
+        serving.drain(TEST_TIMEOUT).await;
     });
 }
 
@@ -137,17 +137,17 @@ fn a_replica_that_is_known_to_be_silent_gets_no_requests() {
         let (client, mut requests) = frozen(&prefix).await;
         // It subscribes under its name, so that it counts as frozen, not as gone.
         let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
-        bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+        bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
         let beat = r#"{"id":"frozen","is_taking":true}"#;
         client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
         client.flush().await.unwrap();
         tokio::time::sleep(Duration::from_millis(600)).await;
         while let Ok(Some(_)) = timeout(Duration::from_millis(5), requests.next()).await {}
         for _ in 0..40 {
-            bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+            bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
         }
         let put = timeout(Duration::from_millis(50), requests.next()).await;
         assert!(put.is_err(), "it was asked");
-        serving.drain(PATIENCE).await;
+        serving.drain(TEST_TIMEOUT).await;
     });
 }

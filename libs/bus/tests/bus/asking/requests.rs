@@ -5,11 +5,11 @@ use super::*;
 #[test]
 fn a_reply_carries_the_head_it_was_read_at() {
     with_service(8, |Served { bus, serving, .. }| async move {
-        let answered = bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+        let answered = bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
         assert_eq!(answered.reply.withdrawal.unwrap().id, "a");
         let head = answered.head.unwrap();
         assert_eq!((head.height, head.time_ns), (7, 1_000));
-        serving.drain(PATIENCE).await;
+        serving.drain(TEST_TIMEOUT).await;
     });
 }
 
@@ -20,7 +20,7 @@ fn a_reply_longer_than_a_message_arrives_whole() {
         for gzip in [false, true] {
             let options = AskOptions {
                 encoding: Encoding { format: Format::Json, gzip },
-                timeout: PATIENCE,
+                timeout: TEST_TIMEOUT,
                 request_id: "r".to_owned(),
                 traceparent: None,
                 repeatable: true,
@@ -42,7 +42,7 @@ fn a_reply_longer_than_a_message_arrives_whole() {
 fn a_problem_arrives_without_its_cause() {
     with_service(8, |Served { bus, serving, .. }| async move {
         let _serving = serving;
-        let problem = bus.ask_typed(&request("missing"), PATIENCE).await.unwrap_err();
+        let problem = bus.ask_typed(&request("missing"), TEST_TIMEOUT).await.unwrap_err();
         assert_eq!(problem, Problem::not_found(150_001, "no such withdrawal"));
     });
 }
@@ -50,8 +50,8 @@ fn a_problem_arrives_without_its_cause() {
 #[test]
 fn nobody_to_answer_is_said_at_once() {
     with_service(8, |Served { bus, serving, .. }| async move {
-        serving.drain(PATIENCE).await;
-        let problem = bus.ask_typed(&request("a"), PATIENCE).await.unwrap_err();
+        serving.drain(TEST_TIMEOUT).await;
+        let problem = bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap_err();
         assert_eq!(problem.code, Code::Unavailable);
     });
 }
@@ -61,13 +61,13 @@ fn a_full_replica_turns_requests_away_at_once() {
     with_service(1, |Served { bus, script, serving }| async move {
         let _serving = serving;
         let waiting = request("wait");
-        let first = bus.ask_typed(&waiting, PATIENCE);
+        let first = bus.ask_typed(&waiting, TEST_TIMEOUT);
         tokio::pin!(first);
         tokio::select! {
             _ = &mut first => panic!("answered before its gate opened"),
-            () = script.begun.notified() => {}
+            () = script.started.notified() => {}
         }
-        let problem = bus.ask_typed(&request("a"), PATIENCE).await.unwrap_err();
+        let problem = bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap_err();
         assert_eq!(problem.code, Code::Unavailable);
         assert!(problem.details[0].message.contains("busy"), "{problem}");
         script.gate.notify_one();
@@ -90,24 +90,27 @@ fn one_operation_may_not_have_all_places() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;
-        let limits = Limits { in_flight: 4, per_operation: 2, timeout: PATIENCE };
+        let limits = Limits { in_flight: 4, per_operation: 2, timeout: TEST_TIMEOUT };
         let (script, serving) = limited_replica(&prefix, limits).await;
         let _serving = serving;
         let waiting = request("wait");
         let mut slow = Vec::new();
         for _ in 0..2 {
             let (bus, waiting) = (bus.clone(), waiting.clone());
-            slow.push(actix::spawn(async move { bus.ask_typed(&waiting, PATIENCE).await }));
-            timeout(PATIENCE, script.begun.notified()).await.unwrap();
+            slow.push(actix::spawn(async move { bus.ask_typed(&waiting, TEST_TIMEOUT).await }));
+            timeout(TEST_TIMEOUT, script.started.notified()).await.unwrap();
         }
-        let problem = bus.ask_typed(&request("a"), PATIENCE).await.unwrap_err();
+        let problem = bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap_err();
         assert!(problem.details[0].message.contains("busy"), "{problem}");
-        assert!(bus.ask_typed(&ListAccountsRequest::default(), PATIENCE).await.is_ok(), "another operation");
+        assert!(
+            bus.ask_typed(&ListAccountsRequest::default(), TEST_TIMEOUT).await.is_ok(),
+            "another operation"
+        );
         for asked in slow {
             script.gate.notify_one();
             assert!(asked.await.unwrap().is_ok());
         }
-        assert!(bus.ask_typed(&request("a"), PATIENCE).await.is_ok());
+        assert!(bus.ask_typed(&request("a"), TEST_TIMEOUT).await.is_ok());
     });
 }
 
@@ -119,7 +122,7 @@ fn what_full_replicas_turn_away_goes_to_the_one_that_has_room() {
         let target = bus.target("query", "GetWithdrawal");
         let once = AskOptions {
             encoding: Encoding::default(),
-            timeout: PATIENCE,
+            timeout: TEST_TIMEOUT,
             request_id: "r".to_owned(),
             traceparent: None,
             repeatable: false,
@@ -129,22 +132,22 @@ fn what_full_replicas_turn_away_goes_to_the_one_that_has_room() {
         let mut heard: HashMap<String, u32> = HashMap::new();
         for _ in 0..4 {
             let (script, serving) = replica(&prefix, 1).await;
-            let begun = Rc::clone(&script.begun);
+            let started = Rc::clone(&script.started);
             replicas.push((script, serving));
             // When a replica's second heartbeat has arrived here, other listeners have its first one.
             while heard.len() < replicas.len() || heard.values().any(|times| *times < 2) {
-                let beat = timeout(PATIENCE, beats.next()).await.expect("they beat").unwrap();
+                let beat = timeout(TEST_TIMEOUT, beats.next()).await.expect("they beat").unwrap();
                 *heard.entry(beat.id).or_default() += 1;
             }
             if replicas.len() < 4 {
                 let (bus, target, once) = (bus.clone(), Arc::clone(&target), once.clone());
                 let message = request("wait").encode_to_vec();
                 busy.push(actix::spawn(async move { bus.ask(&target, message.into(), &once).await }));
-                timeout(PATIENCE, begun.notified()).await.expect("the one with room gets it");
+                timeout(TEST_TIMEOUT, started.notified()).await.expect("the one with room gets it");
             }
         }
         for _ in 0..40 {
-            bus.ask_typed(&request("a"), PATIENCE).await.unwrap();
+            bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
         }
         for (script, _) in &replicas {
             script.gate.notify_one();
@@ -171,8 +174,8 @@ fn work_whose_asker_went_away_is_dropped() {
         let _serving = serving;
         let waiting = request("wait");
         tokio::select! {
-            _ = bus.ask_typed(&waiting, PATIENCE) => panic!("answered before its gate opened"),
-            () = script.begun.notified() => {}
+            _ = bus.ask_typed(&waiting, TEST_TIMEOUT) => panic!("answered before its gate opened"),
+            () = script.started.notified() => {}
         }
         assert_eq!(script.running.load(Ordering::SeqCst), 1);
         until_idle(&script).await;
@@ -183,18 +186,18 @@ fn work_whose_asker_went_away_is_dropped() {
 fn a_draining_replica_finishes_what_it_has_and_takes_nothing_new() {
     with_service(8, |Served { bus, script, serving }| async move {
         let waiting = request("wait");
-        let running = bus.ask_typed(&waiting, PATIENCE);
+        let running = bus.ask_typed(&waiting, TEST_TIMEOUT);
         tokio::pin!(running);
         tokio::select! {
             _ = &mut running => panic!("answered before its gate opened"),
-            () = script.begun.notified() => {}
+            () = script.started.notified() => {}
         }
-        let drained = serving.drain(PATIENCE);
+        let drained = serving.drain(TEST_TIMEOUT);
         tokio::pin!(drained);
         let late = request("late");
         let refused = async {
             loop {
-                match bus.ask_typed(&late, PATIENCE).await {
+                match bus.ask_typed(&late, TEST_TIMEOUT).await {
                     Err(problem) => return problem,
                     Ok(_) => tokio::task::yield_now().await,
                 }

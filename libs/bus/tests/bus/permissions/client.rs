@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Client(BufReader<TcpStream>);
 
@@ -24,20 +24,20 @@ impl Client {
             panic!("{user} has no password")
         };
         let mut client = Self(BufReader::new(stream));
-        let hello = format!(r#"CONNECT {{"verbose":false,"user":"{user}","pass":"{password}"}}"#);
-        assert_eq!(client.refusal(&hello).await, None, "{user} is let in");
+        let connect = format!(r#"CONNECT {{"verbose":false,"user":"{user}","pass":"{password}"}}"#);
+        assert_eq!(client.refusal(&connect).await, None, "{user} is let in");
         client
     }
 
     /// The server's answer to a login that it refuses.
-    pub(crate) async fn turned_away(server: &Nats, hello: &str) -> String {
+    pub(crate) async fn rejection(server: &Nats, connect: &str) -> String {
         let address = server.url();
         let mut stream = TcpStream::connect(address.trim_start_matches("nats://")).await.unwrap();
-        stream.write_all(format!("CONNECT {hello}\r\nPING\r\n").as_bytes()).await.unwrap();
-        let mut said = Vec::new();
+        stream.write_all(format!("CONNECT {connect}\r\nPING\r\n").as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
         // The server closes the connection, possibly before it has read everything.
-        let _ = timeout(PATIENCE, stream.read_to_end(&mut said)).await.expect("it hangs up");
-        String::from_utf8_lossy(&said).into_owned()
+        let _ = timeout(TEST_TIMEOUT, stream.read_to_end(&mut answer)).await.expect("it hangs up");
+        String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// Whether the server allows publishing to a subject.
@@ -59,7 +59,7 @@ impl Client {
         let mut refusal = None;
         loop {
             let mut line = String::new();
-            let length = timeout(PATIENCE, self.0.read_line(&mut line)).await.unwrap().unwrap();
+            let length = timeout(TEST_TIMEOUT, self.0.read_line(&mut line)).await.unwrap().unwrap();
             assert!(length > 0, "hung up after {lines}: {refusal:?}");
             match line.trim_end() {
                 "PONG" => return refusal,

@@ -27,26 +27,29 @@ fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FILE)
 }
 
-fn made() -> String {
+fn generate() -> String {
     format!("{HEAD}{}", authorization("mesh", variable))
 }
 
 #[test]
 fn the_file_in_the_repository_is_what_the_contract_makes() {
-    let made = made();
+    let generated = generate();
     if env::var_os("MESH_UPDATE").is_some() {
         fs::create_dir_all(path().parent().unwrap()).unwrap();
-        return fs::write(path(), made).unwrap();
+        return fs::write(path(), generated).unwrap();
     }
-    let kept = fs::read_to_string(path()).unwrap_or_default();
-    assert!(kept == made, "{FILE} is another: MESH_UPDATE=1 cargo test -p mesh-bus --test bus permissions");
+    let stored = fs::read_to_string(path()).unwrap_or_default();
+    assert!(
+        stored == generated,
+        "{FILE} is another: MESH_UPDATE=1 cargo test -p mesh-bus --test bus permissions"
+    );
 }
 
 #[test]
 fn a_server_understands_it_with_quoted_passwords_and_not_without_passwords() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("nats-server.conf");
-    fs::write(folder.path().join("permissions.conf"), made()).unwrap();
+    fs::write(folder.path().join("permissions.conf"), generate()).unwrap();
     fs::write(&config, "listen: \"127.0.0.1:0\"\ninclude \"permissions.conf\"\n").unwrap();
     let check = |password: Option<&str>| {
         let mut command = Command::new(find_nats().unwrap());

@@ -167,11 +167,11 @@ async fn nobody_else_is_let_in() {
     let settings = NatsSettings::of("mesh");
     let server = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
     let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
-    for hello in
+    for connect in
         [r#"{"verbose":false}"#, r#"{"verbose":false,"user":"edge"}"#, r#"{"user":"mesh","pass":"mesh"}"#]
     {
-        let said = Client::turned_away(&server, hello).await;
-        assert!(said.contains("Authorization Violation"), "{hello}: {said}");
+        let answer = Client::rejection(&server, connect).await;
+        assert!(answer.contains("Authorization Violation"), "{connect}: {answer}");
     }
     process.stop().await.unwrap();
 }

@@ -33,7 +33,7 @@ use tokio::{
     time::timeout,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest pause between two pieces: the idle time of at most a second, and another second for a busy
 /// machine.
 const PAUSE_AT_MOST: Duration = Duration::from_secs(2);
@@ -155,16 +155,17 @@ enum Order {
 }
 
 impl Replica {
-    async fn start(place: &TestPrefix, source: &Arc<Source>, in_flight: usize) -> Self {
+    async fn start(namespace: &Namespace, source: &Arc<Source>, in_flight: usize) -> Self {
         let (orders, mut ordered) = mpsc::unbounded_channel();
         let (started, is_started) = oneshot::channel();
-        let (config, source) = (place.server.config("export", &place.prefix).unwrap(), Arc::clone(source));
+        let (config, source) =
+            (namespace.server.config("export", &namespace.prefix).unwrap(), Arc::clone(source));
         let thread = std::thread::spawn(move || {
             let system = actix::System::new();
             system.block_on(async move {
                 let bus = Bus::connect(config).await.unwrap();
                 bus.until_connected().await;
-                let limits = Limits { in_flight, per_operation: in_flight, timeout: PATIENCE };
+                let limits = Limits { in_flight, per_operation: in_flight, timeout: TEST_TIMEOUT };
                 let exporter = Exporter(source).start();
                 let router = Router::new(bus, "export", exporter, limits, &mut Registry::default());
                 let serving = router.on_stream::<ExportLedgerEntriesRequest>().serve(async {});
@@ -176,7 +177,7 @@ impl Replica {
                     match ordered.recv().await {
                         Some(Order::Freeze(thawed)) => drop(thawed.recv()),
                         Some(Order::Drain(done)) => {
-                            serving.drain(PATIENCE).await;
+                            serving.drain(TEST_TIMEOUT).await;
                             let _ = done.send(());
                             return;
                         }
@@ -185,7 +186,7 @@ impl Replica {
                 }
             });
         });
-        timeout(PATIENCE, is_started).await.unwrap().unwrap();
+        timeout(TEST_TIMEOUT, is_started).await.unwrap().unwrap();
         Self { orders, thread }
     }
 
@@ -200,26 +201,26 @@ impl Replica {
 }
 
 /// A subject prefix of its own on a bus.
-struct TestPrefix {
+struct Namespace {
     server: mesh_launcher::bus::Bus,
     prefix: String,
 }
 
-impl TestPrefix {
-    fn on(server: &mesh_launcher::bus::Bus) -> Self {
+impl Namespace {
+    fn new(server: &mesh_launcher::bus::Bus) -> Self {
         Self { server: server.clone(), prefix: nuid::next().to_string() }
     }
 
     async fn connect(&self, user: &str) -> Bus {
         let config = self.server.config(user, &self.prefix).unwrap();
         let bus = Bus::connect(config).await.unwrap();
-        timeout(PATIENCE, bus.until_connected()).await.unwrap();
+        timeout(TEST_TIMEOUT, bus.until_connected()).await.unwrap();
         bus
     }
 }
 
-async fn shared_server() -> TestPrefix {
-    TestPrefix::on(mesh_testbed::nats().await.bus())
+async fn shared_server() -> Namespace {
+    Namespace::new(mesh_testbed::nats().await.bus())
 }
 
 /// A client that reads streams.
@@ -229,8 +230,8 @@ struct Reader {
 }
 
 impl Reader {
-    async fn connect(place: &TestPrefix) -> Self {
-        let bus = place.connect(EDGE).await;
+    async fn connect(namespace: &Namespace) -> Self {
+        let bus = namespace.connect(EDGE).await;
         let target = bus.target("export", "ExportLedgerEntries");
         Self { bus, target }
     }
@@ -240,7 +241,7 @@ impl Reader {
         let request = Bytes::from(request.encode_to_vec());
         let options = AskOptions {
             encoding: Encoding::default(),
-            timeout: PATIENCE,
+            timeout: TEST_TIMEOUT,
             request_id: "r".to_owned(),
             traceparent: None,
             repeatable: true,
@@ -261,25 +262,25 @@ async fn read(pulled: &mut PullStream, most: usize) -> (Vec<u8>, Duration, Optio
     let (mut read, mut longest) = (Vec::new(), Duration::ZERO);
     let reading = async {
         while read.len() < most {
-            let begun = Instant::now();
+            let started = Instant::now();
             match pulled.next().await {
                 Some(Ok(bytes)) => read.extend_from_slice(&bytes),
                 Some(Err(problem)) => return Some(problem),
                 None => return None,
             }
-            longest = longest.max(begun.elapsed());
+            longest = longest.max(started.elapsed());
         }
         None
     };
-    let problem = timeout(PATIENCE, reading).await.expect("the reader waits for ever");
+    let problem = timeout(TEST_TIMEOUT, reading).await.expect("the reader waits for ever");
     (read, longest, problem)
 }
 
 /// Reads the rest; checks that all bytes together are the source.
-async fn read_on(pulled: &mut PullStream, mut begun: Vec<u8>, source: &Source) -> Duration {
+async fn read_on(pulled: &mut PullStream, mut received: Vec<u8>, source: &Source) -> Duration {
     let (rest, longest, problem) = read(pulled, usize::MAX).await;
     assert_eq!(problem, None);
-    begun.extend(rest);
-    assert!(begun == source.bytes, "{} of {} bytes, or wrong ones", begun.len(), source.bytes.len());
+    received.extend(rest);
+    assert!(received == source.bytes, "{} of {} bytes, or wrong ones", received.len(), source.bytes.len());
     longest
 }

@@ -8,9 +8,9 @@ async fn a_killed_replica_costs_one_short_pause() {
     let first = Replica::start(&server, &source, 64).await;
     let second = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
+    let (received, _, _) = read(&mut pulled, 12 * MIB).await;
     first.die();
-    let pause = read_on(&mut pulled, begun, &source).await;
+    let pause = read_on(&mut pulled, received, &source).await;
     assert!(pause < PAUSE_AT_MOST, "{pause:?}");
     second.die();
 }
@@ -21,10 +21,10 @@ async fn a_frozen_replica_costs_short_pauses() {
     let first = Replica::start(&server, &source, 64).await;
     let second = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
+    let (received, _, _) = read(&mut pulled, 12 * MIB).await;
     let (thaw, thawed) = std::sync::mpsc::channel();
     first.order(Order::Freeze(thawed));
-    let pause = read_on(&mut pulled, begun, &source).await;
+    let pause = read_on(&mut pulled, received, &source).await;
     assert!(pause < PAUSE_AT_MOST, "{pause:?}");
     drop(thaw);
     first.die();
@@ -40,19 +40,19 @@ async fn a_draining_replica_finishes_its_pulls_and_readers_go_on_elsewhere() {
     let mut reading = Vec::new();
     for _ in 0..4 {
         let mut pulled = reader.pull("plain", PullLimits::default()).await;
-        let (begun, _, _) = read(&mut pulled, 8 * MIB).await;
-        reading.push((pulled, begun));
+        let (received, _, _) = read(&mut pulled, 8 * MIB).await;
+        reading.push((pulled, received));
     }
     let (done, is_done) = oneshot::channel();
     first.order(Order::Drain(done));
-    let begun = Instant::now();
-    let rest = reading.into_iter().map(|(mut pulled, begun)| {
+    let started = Instant::now();
+    let rest = reading.into_iter().map(|(mut pulled, received)| {
         let source = Arc::clone(&source);
-        async move { read_on(&mut pulled, begun, &source).await }
+        async move { read_on(&mut pulled, received, &source).await }
     });
     let drained = async {
-        timeout(PATIENCE, is_done).await.unwrap().unwrap();
-        begun.elapsed()
+        timeout(TEST_TIMEOUT, is_done).await.unwrap().unwrap();
+        started.elapsed()
     };
     let (pauses, drained) = tokio::join!(futures_util::future::join_all(rest), drained);
     assert!(drained < Duration::from_secs(5), "{drained:?}");
@@ -66,10 +66,10 @@ async fn a_draining_replica_waits_for_its_pulls() {
     let (server, source) = (shared_server().await, Arc::new(Source::of(MIB)));
     let first = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("stuck", PullLimits::default()).await;
-    let begun = pulled.next().await.unwrap().unwrap().to_vec();
+    let received = pulled.next().await.unwrap().unwrap().to_vec();
     let rest = tokio::spawn({
         let source = Arc::clone(&source);
-        async move { read_on(&mut pulled, begun, &source).await }
+        async move { read_on(&mut pulled, received, &source).await }
     });
     while source.running.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -80,8 +80,8 @@ async fn a_draining_replica_waits_for_its_pulls() {
     let early = timeout(Duration::from_millis(100), &mut is_done).await;
     assert!(early.is_err(), "drained before its pulls were answered");
     source.gate.close();
-    timeout(PATIENCE, is_done).await.unwrap().unwrap();
-    timeout(PATIENCE, rest).await.unwrap().unwrap();
+    timeout(TEST_TIMEOUT, is_done).await.unwrap().unwrap();
+    timeout(TEST_TIMEOUT, rest).await.unwrap().unwrap();
     first.thread.join().unwrap();
     second.die();
 }
@@ -91,26 +91,26 @@ async fn a_stalled_reader_costs_its_window_and_no_more() {
     let (server, source) = (shared_server().await, Arc::new(Source::of(32 * MIB)));
     let replica = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
+    let (received, _, _) = read(&mut pulled, 12 * MIB).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let given = source.given.load(Ordering::SeqCst) as usize;
-    let window = (64 << 10) + begun.len() / 16;
-    assert!(given <= begun.len() + window, "{given} given, {} read", begun.len());
+    let window = (64 << 10) + received.len() / 16;
+    assert!(given <= received.len() + window, "{given} given, {} read", received.len());
     let pulls = source.pulls.load(Ordering::SeqCst);
     // Longer than any timeout, and than the idle limit of a reader with short limits.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert_eq!(source.pulls.load(Ordering::SeqCst), pulls);
-    read_on(&mut pulled, begun, &source).await;
+    read_on(&mut pulled, received, &source).await;
 
     // With a window of one chunk, nothing is pulled ahead.
     let idle = Duration::from_millis(300);
     let limits = PullLimits { chunk_bytes: 64 << 10, window_chunks: 1, idle, ..PullLimits::default() };
     let given = source.given.load(Ordering::SeqCst) as usize;
     let mut pulled = Reader::connect(&server).await.pull("plain", limits).await;
-    let (begun, _, _) = read(&mut pulled, MIB).await;
+    let (received, _, _) = read(&mut pulled, MIB).await;
     tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(source.given.load(Ordering::SeqCst) as usize - given, begun.len());
-    read_on(&mut pulled, begun, &source).await;
+    assert_eq!(source.given.load(Ordering::SeqCst) as usize - given, received.len());
+    read_on(&mut pulled, received, &source).await;
     replica.die();
 }
 
@@ -172,13 +172,13 @@ async fn a_restart_of_the_bus_is_survived_or_seen() {
     let program = servers::find_nats().unwrap();
     let nats = Nats::prepare(&program, &folder, &log, &NatsSettings::of("*")).await.unwrap();
     let process = start(&nats).await;
-    let (server, source) = (TestPrefix::on(&nats.bus()), Arc::new(Source::of(64 * MIB)));
+    let (server, source) = (Namespace::new(&nats.bus()), Arc::new(Source::of(64 * MIB)));
     let replica = Replica::start(&server, &source, 64).await;
     let reader = Reader::connect(&server).await;
     let mut pulled = reader.pull("plain", PullLimits::default()).await;
     let impatient = PullLimits { idle: Duration::from_millis(400), ..PullLimits::default() };
     let mut breaking = reader.pull("plain", impatient).await;
-    let (begun, _, _) = read(&mut pulled, 12 * MIB).await;
+    let (received, _, _) = read(&mut pulled, 12 * MIB).await;
     let (other, _, _) = read(&mut breaking, MIB).await;
     process.signal(Signal::KILL).unwrap();
     process.wait().await.unwrap();
@@ -189,10 +189,10 @@ async fn a_restart_of_the_bus_is_survived_or_seen() {
 
     let going_on = tokio::spawn(async move {
         let (rest, _, problem) = read(&mut pulled, usize::MAX).await;
-        ([begun, rest].concat(), problem)
+        ([received, rest].concat(), problem)
     });
     let process = start(&nats).await;
-    let (whole, problem) = timeout(PATIENCE, going_on).await.unwrap().unwrap();
+    let (whole, problem) = timeout(TEST_TIMEOUT, going_on).await.unwrap().unwrap();
     assert_eq!(problem, None);
     assert!(whole == source.bytes, "{} bytes", whole.len());
     replica.die();
@@ -200,5 +200,5 @@ async fn a_restart_of_the_bus_is_survived_or_seen() {
 }
 
 async fn start(nats: &Nats) -> Process {
-    servers::start(&nats.spec(), || nats.ready(PATIENCE)).await.unwrap()
+    servers::start(&nats.spec(), || nats.ready(TEST_TIMEOUT)).await.unwrap()
 }

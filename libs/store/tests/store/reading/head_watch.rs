@@ -10,9 +10,10 @@ use super::{SOON, store, write_block};
 
 async fn await_head(store: &Store, height: u64) -> StoreState {
     let mut states = store.watch();
-    let seen =
-        timeout(SOON, states.wait_for(|state| state.head.is_some_and(|(seen, _)| seen == height))).await;
-    *seen.unwrap_or_else(|_| panic!("{height} is not seen: {:?}", store.state())).unwrap()
+    let observed =
+        timeout(SOON, states.wait_for(|state| state.head.is_some_and(|(observed, _)| observed == height)))
+            .await;
+    *observed.unwrap_or_else(|_| panic!("{height} is not seen: {:?}", store.state())).unwrap()
 }
 
 #[tokio::test]
@@ -56,11 +57,11 @@ async fn a_watch_that_breaks_is_made_again_before_anybody_hears_of_it() {
         assert_eq!(writer.query(sql, &[]).await.unwrap().len(), 1, "one connection watches");
         write_block(&writer, height).await;
         let height = u64::try_from(height).unwrap();
-        let seen = states.wait_for(|state| {
+        let observed = states.wait_for(|state| {
             assert!(state.is_there, "{state:?}");
-            state.head.is_some_and(|(seen, _)| seen == height)
+            state.head.is_some_and(|(observed, _)| observed == height)
         });
-        assert!(timeout(SOON, seen).await.unwrap().is_ok());
+        assert!(timeout(SOON, observed).await.unwrap().is_ok());
     }
 }
 

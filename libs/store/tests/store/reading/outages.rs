@@ -20,7 +20,7 @@ use super::{config, is_away, ready};
 
 /// Deadline for all reads to work again. Two seconds are the goal; an unoptimised build on a busy machine
 /// needs more than half a second for the password exchange of each connection.
-const BACK_WITHIN: Duration = Duration::from_secs(4);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A server for one test, which freezes and stops it.
 struct OwnServer {
@@ -80,7 +80,7 @@ async fn await_reads(store: &Store) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(timeout(BACK_WITHIN, works).await.is_ok(), "reads do not work again: {:?}", store.state());
+    assert!(timeout(RECOVERY_TIMEOUT, works).await.is_ok(), "reads do not work again: {:?}", store.state());
 }
 
 /// Asserts that every read fails quickly.

@@ -15,7 +15,7 @@ const WHO: &str = "SELECT head.height AS head_height, head.block_time AS head_ti
 const WHO_WITHOUT_HEAD: &str = "SELECT name FROM place";
 
 /// A database with its name as the only row, and with a head if `height` is set.
-async fn place(name: &str, height: Option<i64>) -> (Database, Client) {
+async fn named_database(name: &str, height: Option<i64>) -> (Database, Client) {
     let database = Database::fresh().await;
     let client = database.connect().await;
     client.batch_execute(&format!("CREATE TABLE place AS SELECT '{name}' AS name")).await.unwrap();
@@ -50,14 +50,14 @@ async fn await_answers(store: &Store, name: &str) {
 
 async fn await_head(store: &Store, height: u64) {
     let mut states = store.watch();
-    let seen = states.wait_for(|state| state.head.is_some_and(|(seen, _)| seen == height));
-    assert!(tokio::time::timeout(SOON, seen).await.unwrap().is_ok());
+    let observed = states.wait_for(|state| state.head.is_some_and(|(observed, _)| observed == height));
+    assert!(tokio::time::timeout(SOON, observed).await.unwrap().is_ok());
 }
 
 #[tokio::test]
 async fn a_replica_that_lags_is_never_shown_and_one_that_has_caught_up_is_used() {
-    let (primary, on_primary) = place("primary", Some(10)).await;
-    let (replica, on_replica) = place("replica", None).await;
+    let (primary, on_primary) = named_database("primary", Some(10)).await;
+    let (replica, on_replica) = named_database("replica", None).await;
     let store = ready(&with_replica(&primary, replica.url())).await;
     await_head(&store, 10).await;
     assert_eq!(answered_by(&store).await, ["primary"; 2], "the replica has no block");
@@ -81,7 +81,7 @@ async fn a_replica_that_lags_is_never_shown_and_one_that_has_caught_up_is_used()
 
 #[tokio::test]
 async fn without_its_replica_a_store_reads_from_the_primary() {
-    let (primary, _on_primary) = place("primary", Some(10)).await;
+    let (primary, _on_primary) = named_database("primary", Some(10)).await;
     // No server listens on port 1.
     let store = ready(&with_replica(&primary, "postgres://mesh@127.0.0.1:1/mesh")).await;
     assert_eq!(answered_by(&store).await, ["primary"; 2]);
@@ -89,8 +89,8 @@ async fn without_its_replica_a_store_reads_from_the_primary() {
 
 #[tokio::test]
 async fn a_replica_that_goes_away_or_fails_is_survived() {
-    let (primary, on_primary) = place("primary", Some(10)).await;
-    let (replica, on_replica) = place("replica", Some(10)).await;
+    let (primary, on_primary) = named_database("primary", Some(10)).await;
+    let (replica, on_replica) = named_database("replica", Some(10)).await;
     let store = ready(&with_replica(&primary, replica.url())).await;
     await_answers(&store, "replica").await;
     on_replica.batch_execute("ALTER TABLE place RENAME TO elsewhere").await.unwrap();

@@ -68,13 +68,13 @@ async fn every_table_has_the_columns_of_the_contract_in_their_order() {
     for ours in OURS {
         assert!(found.remove(ours).is_some(), "no table {ours}");
     }
-    let wanted: BTreeMap<String, Vec<String>> = blocks(TABLES)
+    let expected: BTreeMap<String, Vec<String>> = blocks(TABLES)
         .into_iter()
         .map(|(table, columns)| (table, words(&columns).iter().map(|column| described(column)).collect()))
         .collect();
-    assert_eq!(wanted.len(), 29);
-    assert_eq!(found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
-    for (table, columns) in wanted {
+    assert_eq!(expected.len(), 29);
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (table, columns) in expected {
         assert_eq!(found[&table], columns, "{table}");
     }
 }
@@ -104,11 +104,11 @@ async fn every_table_has_the_keys_and_indexes_of_the_contract_and_no_others() {
     for ours in OURS {
         found.remove(ours);
     }
-    let mut wanted = blocks(KEYS);
-    for keys in found.values_mut().chain(wanted.values_mut()) {
+    let mut expected = blocks(KEYS);
+    for keys in found.values_mut().chain(expected.values_mut()) {
         keys.sort();
     }
-    assert_eq!(found, wanted);
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]
@@ -124,9 +124,9 @@ async fn enum_types_have_the_labels_of_the_contract_in_their_order() {
         .await
         .unwrap();
     let found: BTreeMap<String, Vec<String>> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    let wanted: BTreeMap<String, Vec<String>> =
+    let expected: BTreeMap<String, Vec<String>> =
         blocks(ENUMS).into_iter().map(|(name, labels)| (name, words(&labels))).collect();
-    assert_eq!(found, wanted);
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]

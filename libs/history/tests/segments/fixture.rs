@@ -156,7 +156,7 @@ fn header_length(text: &[u8]) -> usize {
 
 /// A table's text with special cases: NULL, empty text, quotes, line breaks, the header repeated, long
 /// values.
-pub(crate) fn table(dice: &mut SmallRng, columns: &[&str], rows: usize, longest: usize) -> Vec<u8> {
+pub(crate) fn table(rng: &mut SmallRng, columns: &[&str], rows: usize, longest: usize) -> Vec<u8> {
     let header = columns.join(",");
     let mut text = header.clone().into_bytes();
     text.push(b'\n');
@@ -165,18 +165,18 @@ pub(crate) fn table(dice: &mut SmallRng, columns: &[&str], rows: usize, longest:
             if column > 0 {
                 text.push(b',');
             }
-            match dice.random_range(0..10) {
+            match rng.random_range(0..10) {
                 0 => {}
                 1 => text.extend(b"\"\""),
                 2 => text.extend(format!("\"{header}\n\"").bytes()),
                 3 => text.extend("\"he said \"\"é, 文\"\"\r\n\\N NULL\"".bytes()),
                 4 => text.extend(b"NULL"),
-                5 => text.extend((0..64).map(|_| b"0123456789abcdef"[dice.random_range(0..16)])),
+                5 => text.extend((0..64).map(|_| b"0123456789abcdef"[rng.random_range(0..16)])),
                 6 => {
-                    let length = dice.random_range(0..=longest);
-                    text.extend((0..length).map(|_| dice.random_range(b'a'..=b'z')));
+                    let length = rng.random_range(0..=longest);
+                    text.extend((0..length).map(|_| rng.random_range(b'a'..=b'z')));
                 }
-                _ => text.extend(dice.random::<u32>().to_string().bytes()),
+                _ => text.extend(rng.random::<u32>().to_string().bytes()),
             }
         }
         text.push(b'\n');
@@ -184,6 +184,6 @@ pub(crate) fn table(dice: &mut SmallRng, columns: &[&str], rows: usize, longest:
     text
 }
 
-pub(crate) fn dice(seed: u64) -> SmallRng {
+pub(crate) fn rng(seed: u64) -> SmallRng {
     SmallRng::seed_from_u64(seed)
 }
