@@ -1,6 +1,6 @@
-//! What the edge's guard lets through, hyper must read as the guard does; what it refuses, hyper must refuse
-//! in its place. The comparison is that of the tests of `mesh-framing`; now and then a whole new stream is
-//! made as there.
+//! Framing and hyper must read accepted bytes in the same way; where framing refuses a byte, hyper must
+//! refuse the bytes that replace the rest. The comparison and the generator of streams are those of the tests
+//! of `mesh-framing`.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ mod record;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-/// How much of an input says into which pieces the rest is cut.
+/// Number of leading bytes of an input that are the lengths of the pieces of the rest.
 const PIECES: usize = 4;
 
 fuzz_target!(|input: &[u8]| {
@@ -24,8 +24,8 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-// One of sixteen inputs is begun anew from the grammar, one of four is changed where requests have their
-// sense; the rest is libFuzzer's own, with its dictionary.
+// One of sixteen inputs is newly generated, one of four is changed by the generator's mutation; the others
+// are mutated by libFuzzer with its dictionary.
 fuzz_mutator!(|input: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let mut dice = SmallRng::seed_from_u64(u64::from(seed));
     match dice.random_range(0..16) {

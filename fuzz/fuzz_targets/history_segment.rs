@@ -1,5 +1,5 @@
-//! Opening and verifying a segment file take any bytes without a panic or a large allocation. Half of the
-//! inputs are a good segment with a few bytes changed, with its lengths still right.
+//! Opening and verifying a segment file do not panic or allocate much memory on any bytes. Half of the inputs
+//! are a valid segment with a few changed bytes and correct lengths.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The readers of `metadata.json` and `layout.json` and the CSV dialect take anything without a panic, and
-//! what they take means the same however it is cut.
+//! The readers of `metadata.json`, `layout.json` and the CSV dialect do not panic on any bytes, and the
+//! result does not depend on how the input is cut into pieces.
 
 #![no_main]
 

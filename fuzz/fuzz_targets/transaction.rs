@@ -1,5 +1,5 @@
-//! Reading and judging take any bytes without a panic. What is read as a transaction is in its one encoding,
-//! and what is admitted is admitted once, withdrawn without a trace, and admitted again.
+//! Decoding and checking transactions do not panic on any bytes. A decoded transaction encodes to the same
+//! bytes. An admitted transaction is admitted only once, and again after it is withdrawn.
 
 #![no_main]
 

@@ -1,8 +1,7 @@
 //! The contract: every operation, message and enum, the rules of their parameters, their JSON form.
 //!
-//! All of it comes from `proto/`. Other rooms see it in two shapes: generated types with [`Operation`] (for
-//! services) and [`Contract`] as data read off the descriptors (for the edge, which knows no operation by
-//! name).
+//! All of it is generated from `proto/`, in two forms: types with [`Operation`] for the services, and
+//! [`Contract`], data read from the descriptors, for the edge, which has no code per operation.
 
 mod contract;
 mod workload;
@@ -38,7 +37,7 @@ pub mod numbers {
 
 /// A request that knows its reply and where it is answered, so that no call site spells either.
 pub trait Operation: prost::Message + Default + Send + 'static {
-    /// What a successful answer holds.
+    /// The reply of a successful request.
     type Reply: prost::Message + Default + serde::Serialize + Send + 'static;
     /// The workload that answers, e.g. `query`.
     const WORKLOAD: &'static str;

@@ -18,10 +18,10 @@ use mesh_telemetry::{Registry, prometheus_text};
 use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 
 /// Most connections at a time; probes and scrapers need a handful.
-const CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 
 /// Longest time for receiving a request's head, and for a readiness check.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The readiness check of a service; an error says what is missing.
 pub(crate) type Ready = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>;
@@ -39,7 +39,7 @@ pub(crate) async fn bind(address: SocketAddr, address_file: Option<&Path>) -> io
 
 /// Answers on the admin port until the process ends.
 pub(crate) async fn serve(listener: TcpListener, ready: Ready, registry: Rc<RefCell<Registry>>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         let stream = match listener.accept().await {
@@ -55,7 +55,7 @@ pub(crate) async fn serve(listener: TcpListener, ready: Ready, registry: Rc<RefC
             let service = service_fn(move |request| answer(request, Rc::clone(&ready), Rc::clone(&registry)));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
+                .header_read_timeout(TIMEOUT)
                 .serve_connection(TokioIo::new(stream), service);
             let _ = connection.await;
             drop(permit);
@@ -73,7 +73,7 @@ async fn answer(
     }
     Ok(match request.uri().path() {
         "/livez" => text(StatusCode::OK, "ok\n"),
-        "/readyz" => match timeout(PATIENCE, ready()).await {
+        "/readyz" => match timeout(TIMEOUT, ready()).await {
             Ok(Ok(())) => text(StatusCode::OK, "ready\n"),
             Ok(Err(missing)) => text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {missing}\n")),
             Err(_) => text(StatusCode::SERVICE_UNAVAILABLE, "not ready: the check takes too long\n"),

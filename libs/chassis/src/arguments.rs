@@ -11,10 +11,10 @@ use std::{
 };
 
 /// Timeout of connecting and of each read; longer than a readiness check, which takes at most five seconds.
-const PATIENCE: Duration = Duration::from_secs(6);
+const TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Most bytes of the response that are read.
-const SHOWN_BYTES: u64 = 4096;
+const MAX_RESPONSE_BYTES: u64 = 4096;
 
 /// A known argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,21 +68,21 @@ pub(crate) fn ready(admin: SocketAddr, address_file: Option<&Path>) -> ExitCode 
 }
 
 fn ask(admin: SocketAddr, address_file: Option<&Path>) -> Result<(), String> {
-    let told = address_file.and_then(|file| fs::read_to_string(file).ok());
-    let mut address = told.and_then(|text| text.trim().parse().ok()).unwrap_or(admin);
+    let address_text = address_file.and_then(|file| fs::read_to_string(file).ok());
+    let mut address = address_text.and_then(|text| text.trim().parse().ok()).unwrap_or(admin);
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
         _ => {}
     }
     let exchange = || {
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
-        stream.take(SHOWN_BYTES).read_to_string(&mut answer)?;
+        stream.take(MAX_RESPONSE_BYTES).read_to_string(&mut answer)?;
         Ok::<_, io::Error>(answer)
     };
     let answer = exchange().map_err(|error| format!("{address} does not answer: {error}"))?;

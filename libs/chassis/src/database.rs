@@ -98,7 +98,7 @@ mod tests {
     fn what_cannot_be_completed_is_a_mistake_without_a_secret_in_it() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let there = file.path().to_str().unwrap();
-        for (url, file, said) in [
+        for (url, file, expected) in [
             ("postgresql://query:canary@a/mesh", there, "has a password already"),
             ("host=canary", there, "must be written as"),
             ("postgresql://canary/mesh", there, "must be written as"),
@@ -106,7 +106,7 @@ mod tests {
         ] {
             let (_, mistakes) = read(&[("MESH_DATABASE_URL", url), (PASSWORD_FILE, file)]);
             assert_eq!(mistakes.len(), 1, "{mistakes:?}");
-            assert!(mistakes[0].contains(said) && !mistakes[0].contains("canary"), "{mistakes:?}");
+            assert!(mistakes[0].contains(expected) && !mistakes[0].contains("canary"), "{mistakes:?}");
         }
         assert_eq!(read(&[(PASSWORD_FILE, there)]).1, ["MESH_DATABASE_URL is not set"]);
     }

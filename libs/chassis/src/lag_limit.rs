@@ -47,8 +47,8 @@ mod tests {
         assert!(lag("5").check(Some(15), Some(10)).is_ok());
         assert!(lag("5").check(Some(3), Some(10)).is_ok(), "the store may know more than the news");
         assert!(lag("5").check(None, None).is_ok());
-        let said = lag("5").check(Some(16), Some(10)).expect_err("it is 6 blocks behind");
-        assert!(said.contains("6 blocks"), "{said}");
+        let error = lag("5").check(Some(16), Some(10)).expect_err("it is 6 blocks behind");
+        assert!(error.contains("6 blocks"), "{error}");
         assert!(lag("5").check(Some(6), None).is_err(), "an empty store is behind");
         for off in ["0", ""] {
             assert!(lag(off).check(Some(u64::MAX), None).is_ok());

@@ -19,8 +19,8 @@ use tracing_subscriber::fmt::{
 };
 
 /// Capacity of the queue, bytes. Lines of requests may use only a part of it, so that events are not dropped.
-const ROOM: usize = 1 << 20;
-const ROOM_OF_REQUESTS: usize = ROOM / 2;
+const CAPACITY: usize = 1 << 20;
+const ROOM_OF_REQUESTS: usize = CAPACITY / 2;
 
 /// The queue of this process, if it uses one.
 static QUEUE: OnceLock<LogQueue> = OnceLock::new();
@@ -151,7 +151,7 @@ impl Write for Events {
         match QUEUE.get() {
             None => io::stderr().write(line),
             Some(queue) => {
-                queue.0.put(line, ROOM);
+                queue.0.put(line, CAPACITY);
                 Ok(line.len())
             }
         }
@@ -215,7 +215,7 @@ mod tests {
         // A batch may have been taken before the queue was full.
         let lost = dropped.get();
         assert!((4096 - 1024..=4096 - 512).contains(&lost), "{lost} lines were dropped");
-        queue.0.put(b"an event\n", ROOM);
+        queue.0.put(b"an event\n", CAPACITY);
         assert_eq!(dropped.get(), lost, "there is room for events all the same");
         for _ in 0..2 {
             go.send(()).unwrap();

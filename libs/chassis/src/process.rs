@@ -18,14 +18,14 @@ pub(crate) fn register(registry: &mut Registry, workload: &'static str, version:
     registry.add(&list::PROCESS_CPU_TIME, cpu.clone());
     registry.add(&list::PROCESS_UPTIME, uptime.clone());
     registry.add(&list::TARGET, Info::new([("service_name", workload), ("service_version", version)]));
-    let (begun, counted) = (Instant::now(), Cell::new(0.0));
+    let (started, counted) = (Instant::now(), Cell::new(0.0));
     let runtime = tokio::runtime::Handle::current();
     registry.on_scrape(move || {
         let used = cpu_seconds();
         if used > counted.get() {
             cpu.inc_by(used - counted.replace(used));
         }
-        uptime.set(begun.elapsed().as_secs_f64());
+        uptime.set(started.elapsed().as_secs_f64());
         tasks.set(whole(runtime.metrics().num_alive_tasks() as u64));
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         most.set(limit.map_or(i64::MAX, whole));

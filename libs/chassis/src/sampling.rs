@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 use crate::Env;
 
 /// Default share of requests that are recorded.
-const SHARE: f64 = 0.01;
+const DEFAULT_SHARE: f64 = 0.01;
 
 /// Default number of requests a second that are recorded because the client set the sampled flag.
-const WISHES_PER_S: u32 = 10;
+const DEFAULT_FLAGS_PER_S: u32 = 10;
 
 /// Decides which traces are recorded.
 #[derive(Debug)]
@@ -35,16 +35,16 @@ impl Sampler {
         let share = match root {
             "always_on" => 1.0,
             "always_off" => 0.0,
-            "traceidratio" => env.or("OTEL_TRACES_SAMPLER_ARG", SHARE),
+            "traceidratio" => env.or("OTEL_TRACES_SAMPLER_ARG", DEFAULT_SHARE),
             _ => {
                 env.mistake("OTEL_TRACES_SAMPLER is no sampler that is known here");
-                SHARE
+                DEFAULT_SHARE
             }
         };
         if !(0.0..=1.0).contains(&share) {
             env.mistake("OTEL_TRACES_SAMPLER_ARG must be between 0 and 1");
         }
-        let wishes = Wishes::of(env.or("MESH_TRACE_WISHES_PER_S", WISHES_PER_S));
+        let wishes = Wishes::of(env.or("MESH_TRACE_WISHES_PER_S", DEFAULT_FLAGS_PER_S));
         Self { follows_client, share, wishes }
     }
 

@@ -23,7 +23,7 @@ pub const DEFAULT_LEVEL: u32 = 3;
 
 /// Plain bytes per call of the compressor. Always full, so that the stored bytes do not depend on the pieces
 /// of the input.
-const STAGE: usize = 128 << 10;
+const BUFFER_BYTES: usize = 128 << 10;
 const OUT: usize = 64 << 10;
 
 /// Takes the CSV text of one table, header record first, in pieces of any size, and writes the stored bytes.
@@ -34,7 +34,7 @@ pub struct MemberEncoder<W> {
     level: Compression,
     deflate: Compress,
     out: Vec<u8>,
-    stage: Vec<u8>,
+    buffer: Vec<u8>,
     header: Option<(PartIndex, Vec<String>)>,
     records: RecordSplitter,
     rows: u64,
@@ -63,7 +63,7 @@ impl<W: Write> MemberEncoder<W> {
             level,
             deflate: Compress::new(level, false),
             out: vec![0; OUT],
-            stage: Vec::with_capacity(STAGE),
+            buffer: Vec::with_capacity(BUFFER_BYTES),
             header: None,
             records: RecordSplitter::default(),
             rows: 0,
@@ -82,10 +82,10 @@ impl<W: Write> MemberEncoder<W> {
         if self.header.is_none() {
             let end = self.records.end(bytes);
             let (header, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
-            if self.stage.len() + header.len() > MAX_HEADER_BYTES {
+            if self.buffer.len() + header.len() > MAX_HEADER_BYTES {
                 return Err(self.csv(CsvError::LongHeader(MAX_HEADER_BYTES)));
             }
-            self.stage.extend_from_slice(header);
+            self.buffer.extend_from_slice(header);
             if end.is_none() {
                 return Ok(());
             }
@@ -108,7 +108,7 @@ impl<W: Write> MemberEncoder<W> {
         }
         let (header, columns) = self.header.take().ok_or_else(|| self.csv(CsvError::NoHeader))?;
         let mut rows = PartIndex::default();
-        if self.part.plain > 0 || !self.stage.is_empty() {
+        if self.part.plain > 0 || !self.buffer.is_empty() {
             rows = self.end_part()?;
         }
         rows.offset = header.stored;
@@ -130,7 +130,7 @@ impl<W: Write> MemberEncoder<W> {
 
     fn end_header(&mut self) -> Result<(), HistoryError> {
         let mut columns = Vec::new();
-        for field in fields(&self.stage) {
+        for field in fields(&self.buffer) {
             let name = field.map_err(|error| self.csv(error))?.unwrap_or_default();
             columns.push(String::from_utf8_lossy(&name).into_owned());
         }
@@ -141,28 +141,28 @@ impl<W: Write> MemberEncoder<W> {
 
     /// Collects plain bytes and deflates full buffers.
     fn take(&mut self, mut bytes: &[u8]) -> Result<(), HistoryError> {
-        while self.stage.len() + bytes.len() >= STAGE {
-            let (now, later) = bytes.split_at(STAGE - self.stage.len());
-            self.stage.extend_from_slice(now);
-            self.deflate_stage(FlushCompress::None)?;
+        while self.buffer.len() + bytes.len() >= BUFFER_BYTES {
+            let (now, later) = bytes.split_at(BUFFER_BYTES - self.buffer.len());
+            self.buffer.extend_from_slice(now);
+            self.deflate_buffer(FlushCompress::None)?;
             bytes = later;
         }
-        self.stage.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(bytes);
         Ok(())
     }
 
     fn end_part(&mut self) -> Result<PartIndex, HistoryError> {
-        self.deflate_stage(FlushCompress::Full)?;
+        self.deflate_buffer(FlushCompress::Full)?;
         // A new compressor for the next part. A full flush would do, but only as the library implements it.
         self.deflate = Compress::new(self.level, false);
         Ok(mem::take(&mut self.part).finish())
     }
 
-    fn deflate_stage(&mut self, flush: FlushCompress) -> Result<(), HistoryError> {
+    fn deflate_buffer(&mut self, flush: FlushCompress) -> Result<(), HistoryError> {
         let failed = HistoryError::io("writing a member");
-        self.sha256.update(&self.stage);
-        self.part.plain(&self.stage);
-        let mut input = &self.stage[..];
+        self.sha256.update(&self.buffer);
+        self.part.plain(&self.buffer);
+        let mut input = &self.buffer[..];
         loop {
             let (taken, given) = (self.deflate.total_in(), self.deflate.total_out());
             if let Err(error) = self.deflate.compress(input, &mut self.out, flush) {
@@ -178,7 +178,7 @@ impl<W: Write> MemberEncoder<W> {
                 break;
             }
         }
-        self.stage.clear();
+        self.buffer.clear();
         Ok(())
     }
 }

@@ -11,8 +11,8 @@ pub fn sources<'a>(error: &'a dyn Error) -> impl Iterator<Item = &'a (dyn Error 
 /// out when its text is in the line already, since many errors print their sources.
 pub fn error_chain(error: &dyn Error) -> String {
     sources(error).fold(error.to_string(), |text, cause| {
-        let said = cause.to_string();
-        if text.contains(&said) { text } else { format!("{text}: {said}") }
+        let cause_text = cause.to_string();
+        if text.contains(&cause_text) { text } else { format!("{text}: {cause_text}") }
     })
 }
 

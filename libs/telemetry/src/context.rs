@@ -7,10 +7,10 @@ use opentelemetry::{
     trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState},
 };
 
-/// Longest `tracestate` that is passed on, in bytes (the standard asks for as much).
+/// Longest `tracestate` that is passed on, bytes: the minimum that the standard requires.
 const STATE_AT_MOST: usize = 512;
 
-/// Whose trace a request belongs to: ids, whether it is recorded, and what others keep in it.
+/// The trace that a request belongs to: its ids, whether it is recorded, and the state of other vendors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceContext(SpanContext);
 

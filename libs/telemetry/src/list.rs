@@ -12,13 +12,13 @@ pub struct Metric {
     pub name: &'static str,
     /// Unit in UCUM: `s`, `By`, or a word in braces for what is counted.
     pub unit: &'static str,
-    /// How its numbers behave.
+    /// Counter, gauge, histogram or info.
     pub kind: Kind,
     /// Labels, as OpenTelemetry spells them.
     pub labels: &'static [&'static str],
     /// The workloads that serve it.
     pub workloads: &'static [&'static str],
-    /// What it tells.
+    /// Description, for `# HELP`.
     pub help: &'static str,
 }
 

@@ -8,8 +8,8 @@ pub fn prometheus_text(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut help = None;
     for line in page.lines() {
-        if let Some(told) = line.strip_prefix("# HELP ") {
-            help = told.split_once(' ');
+        if let Some(text) = line.strip_prefix("# HELP ") {
+            help = text.split_once(' ');
         } else if let Some((name, kind)) =
             line.strip_prefix("# TYPE ").and_then(|typed| typed.split_once(' '))
         {
@@ -18,7 +18,7 @@ pub fn prometheus_text(page: &str) -> String {
                 "info" => ("_info", "gauge"),
                 _ => ("", kind),
             };
-            // Nothing can fail in writing to a string.
+            // Writing to a `String` does not fail.
             if let Some((_, help)) = help.take().filter(|(of, _)| *of == name) {
                 let _ = writeln!(text, "# HELP {name}{end} {help}");
             }

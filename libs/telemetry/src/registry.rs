@@ -1,4 +1,4 @@
-//! What `/metrics` shows: metrics of the list, by the names that the list gives them.
+//! The metrics of `/metrics`: those of the list, with the names of the list.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ impl Registry {
         }
     }
 
-    /// Does this before each look at the metrics: for those that are read off something.
+    /// Calls this before each scrape, for metrics that are read from elsewhere.
     pub fn on_scrape(&mut self, refresh: impl Fn() + 'static) {
         self.refreshers.push(Box::new(refresh));
     }

@@ -1,8 +1,8 @@
 //! Spans of a trace, named and described by the OpenTelemetry semantic conventions, without values of
 //! requests.
 //!
-//! The first of a process begins where a context says that its trace is recorded; the others are made inside
-//! one and come to nothing anywhere else. A span becomes current for a future by `tracing`'s `Instrument`.
+//! The first span of a process is made when a context says that its trace is recorded; the others are made
+//! only inside a recorded span. A span becomes current for a future by `tracing`'s `Instrument`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,7 +48,7 @@ pub fn current() -> Span {
 }
 
 /// Makes a span the first of its trace in this process.
-fn begun(span: Span, parent: Option<&TraceContext>) -> Span {
+fn with_parent(span: Span, parent: Option<&TraceContext>) -> Span {
     if let Some(parent) = parent {
         // It fails for a span that is not recorded.
         let _ = span.set_parent(parent.as_parent());
@@ -72,7 +72,7 @@ pub fn http_server(
         target: TARGET, parent: None, "http", otel.name = name, otel.kind = "server", http.request.method = method,
         http.route = route, url.path = path, url.scheme = "http", mesh.request_id = request_id
     );
-    begun(span, parent)
+    with_parent(span, parent)
 }
 
 /// A call that came over gRPC and is recorded. `method`: `<package>.<Service>/<Method>`.
@@ -84,10 +84,10 @@ pub fn grpc_server(parent: Option<&TraceContext>, method: &str, request_id: &str
         target: TARGET, parent: None, "grpc", otel.name = method, otel.kind = "server", rpc.system.name = "grpc",
         rpc.method = method, mesh.request_id = request_id
     );
-    begun(span, parent)
+    with_parent(span, parent)
 }
 
-/// An ask that came over the bus; nothing unless its trace is recorded.
+/// A request that was received over the bus; no span unless its trace is recorded.
 pub fn answer(parent: Option<&TraceContext>, workload: &str, operation: &str, request_id: &str) -> Span {
     let Some(parent) = parent.filter(|parent| is_enabled() && parent.is_sampled()) else {
         return Span::none();
@@ -97,10 +97,10 @@ pub fn answer(parent: Option<&TraceContext>, workload: &str, operation: &str, re
         target: TARGET, parent: None, "answer", otel.name = name, otel.kind = "server", rpc.system.name = "mesh",
         rpc.method = operation, messaging.system = "nats", mesh.request_id = request_id
     );
-    begun(span, Some(parent))
+    with_parent(span, Some(parent))
 }
 
-/// An ask over the bus, however often it is put.
+/// A request over the bus with all its attempts.
 pub fn ask(workload: &str, operation: &str) -> Span {
     if current().is_none() {
         return Span::none();
@@ -125,7 +125,7 @@ pub fn stream(workload: &str, operation: &str) -> Span {
 }
 
 /// A statement of the database. `sql`: its fixed text, of which the first comment line and the first word are
-/// told.
+/// attributes of the span.
 pub fn statement(sql: &str, pool: &'static str) -> Span {
     if current().is_none() {
         return Span::none();
@@ -170,15 +170,15 @@ pub fn http_client(host: &str, port: Option<u16>, rpc_method: &str) -> Span {
     )
 }
 
-/// What happens to a span later on. All of it is nothing for a span that is none.
+/// Operations on a span, which have no effect on one that is not recorded.
 pub trait SpanExt {
-    /// Notes an attribute.
+    /// Records an attribute.
     fn record_attribute(&self, name: &'static str, value: impl Into<Value>);
 
-    /// Notes that something happened now.
+    /// Records an event at the current time.
     fn record_event<const N: usize>(&self, what: &'static str, attributes: [(&'static str, Value); N]);
 
-    /// Notes that it failed and how; `kind` is one of few words.
+    /// Records a failure; `kind` is one of a few fixed words.
     fn record_failure(&self, kind: &str);
 
     /// Its context, to be passed on.

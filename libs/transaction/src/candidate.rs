@@ -22,7 +22,7 @@ pub struct Network {
     pub pow_prefix: String,
 }
 
-/// A transaction whose signature is good.
+/// A transaction with a valid signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its hash.
@@ -33,10 +33,10 @@ pub struct Candidate {
     pub proof: Option<Proof>,
 }
 
-/// A proof of work as the sender gives it.
+/// A proof of work, as sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// What the work was done for.
+    /// The identifier that the work was done for.
     pub tid: String,
     /// The nonce found.
     pub nonce: u64,

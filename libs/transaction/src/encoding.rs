@@ -31,8 +31,8 @@ pub fn encode(tx: &Transaction) -> Vec<u8> {
 /// Decodes a transaction.
 ///
 /// # Errors
-/// When the bytes have other fields or another order than [`encode`] gives them: otherwise one transaction
-/// could be sent under several hashes.
+/// When the bytes are not exactly those of [`encode`]: otherwise one transaction could be sent with several
+/// hashes.
 pub fn decode(encoded: &Bytes) -> Result<Transaction, DecodeError> {
     let tx =
         Transaction::decode(encoded.clone()).map_err(|_| DecodeError("transaction could not be decoded"))?;

@@ -1,5 +1,5 @@
 //! The rules of transactions (contract, section 5): their one encoding and hash, what is signed, the proof of
-//! work, and who has sent too many.
+//! work, and the rules against spam.
 //!
 //! Pure: no bus, no SQL, no HTTP, no clock. A node judges with [`Candidate::read`] and [`SpamFilter`], a
 //! client makes transactions with [`Key`] and [`search`].

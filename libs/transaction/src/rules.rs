@@ -21,7 +21,7 @@ pub struct SpamRules {
     pub tx_per_block: u32,
     /// Whether more of them need more bits (otherwise there are no more).
     pub increasing: bool,
-    /// How long a party is barred that sends one more.
+    /// How long a party is barred when it exceeds the quota.
     pub bar: Duration,
 }
 
@@ -47,8 +47,8 @@ impl Default for SpamRules {
 }
 
 impl SpamRules {
-    /// The rules as a store has them: what is absent or out of range takes its default. The length of an
-    /// epoch says how long a bar is.
+    /// The rules of stored parameters: absent ones and those out of range get their default. The duration of
+    /// a bar is derived from the length of an epoch.
     pub fn stored(
         mut parameter: impl FnMut(&str) -> Option<String>,
         epoch: Option<Duration>,

@@ -11,14 +11,14 @@ use std::{
 
 use crate::work::Puzzle;
 
-/// A search as others see it: how far it is, and a way to end it.
+/// A handle of a search: its progress, and a way to stop it.
 #[derive(Debug, Default)]
 pub struct SearchControl {
     tries: AtomicU64,
     ended: AtomicBool,
 }
 
-/// Tries between two looks at what the others do.
+/// Tries of one core between two checks whether the search has ended.
 const STRIDE: u64 = 512;
 
 impl SearchControl {
@@ -28,7 +28,7 @@ impl SearchControl {
         self.tries.load(Ordering::Relaxed)
     }
 
-    /// Ends the search; it gives nothing then.
+    /// Stops the search, which then returns `None`.
     pub fn stop(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }

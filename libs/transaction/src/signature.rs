@@ -39,12 +39,12 @@ pub enum SignatureError {
 /// (V2). Nothing for another version.
 #[must_use]
 pub fn digest(version: TxVersion, chain_id: &str, input_data: &[u8]) -> Option<[u8; 32]> {
-    let begun = match version {
+    let hasher = match version {
         TxVersion::V3 => Sha3_256::new().chain_update(chain_id).chain_update([0]),
         TxVersion::V2 => Sha3_256::new(),
         TxVersion::Unspecified => return None,
     };
-    Some(begun.chain_update(input_data).finalize().into())
+    Some(hasher.chain_update(input_data).finalize().into())
 }
 
 /// Verifies the signature of a transaction. `algorithm`: the name that the network has for it.

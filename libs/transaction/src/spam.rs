@@ -1,7 +1,7 @@
-//! Who may send how many transactions (contract 5.5), as a state machine: blocks and transactions come in,
-//! each transaction is taken or refused. It reads no clock; time is that of the blocks.
+//! The rules against spam (contract 5.5) as a state machine: its inputs are blocks and transactions, and each
+//! transaction is admitted or refused. It reads no clock; time is that of the blocks.
 //!
-//! What it holds is bounded by the window: of a block that leaves it, nothing is kept.
+//! Its memory is limited by the window of blocks: the state of a block is dropped when it leaves the window.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -10,7 +10,7 @@ use std::{
 
 use crate::{candidate::Candidate, encoding::TxHash, refusal::Refusal, rules::SpamRules, work::Puzzle};
 
-/// Longer ones are refused: each is kept as long as its block is in the window. Bytes.
+/// Longest `tid`, bytes. Each is stored until its block leaves the window.
 const MAX_TID_BYTES: usize = 256;
 
 /// A block, as work is done on it.
@@ -24,7 +24,7 @@ pub struct Block {
     pub time: Duration,
 }
 
-/// What was found out about a transaction that is taken.
+/// The proof of work of an admitted transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// The height of the block that the work was done on.
@@ -33,7 +33,7 @@ pub struct Admission {
     pub bits: u32,
 }
 
-/// The state: blocks of the window, and what was taken on each of them.
+/// The state: the blocks of the window with the admitted transactions of each.
 #[derive(Clone, Debug)]
 pub struct SpamFilter {
     prefix: String,
@@ -47,7 +47,7 @@ pub struct SpamFilter {
     bars: HashMap<String, Duration>,
 }
 
-/// A block of the window. Work on it is judged by the rules that its reader saw together with it.
+/// A block of the window, with the rules in force at it, which apply to work on it.
 #[derive(Clone, Debug)]
 struct WindowBlock {
     block: Block,
@@ -70,7 +70,7 @@ struct Admitted {
     admission: Admission,
 }
 
-/// Why a transaction is not taken, and whether its party is to be barred for it.
+/// Why a transaction is refused, and whether its party is to be barred for it.
 struct Refused {
     refusal: Refusal,
     bars: Option<Duration>,
@@ -83,7 +83,7 @@ impl From<Refusal> for Refused {
 }
 
 impl SpamFilter {
-    /// Begins without a block: nothing can be taken yet. The prefix is that of the network's preimages.
+    /// A filter without blocks, which refuses everything. The prefix is that of the network's preimages.
     #[must_use]
     pub fn new(prefix: impl Into<String>) -> Self {
         Self {
@@ -97,8 +97,7 @@ impl SpamFilter {
         }
     }
 
-    /// A block was made, and these rules hold from it on. Must be higher than those before; others are passed
-    /// over.
+    /// Adds a block with the rules in force from it on. Ignored unless it is higher than the blocks before.
     pub fn begin(&mut self, block: Block, rules: SpamRules) {
         if self.window.back().is_some_and(|newest| block.height <= newest.block.height) {
             return;
@@ -120,8 +119,8 @@ impl SpamFilter {
         self.bars.retain(|_, until| *until > self.now);
     }
 
-    /// The rules that hold from a block on have come late: work on it is judged by them from now on, and so
-    /// are later blocks when it is the newest.
+    /// Replaces the rules of a block that was added before. They also apply to later blocks when it is the
+    /// newest.
     pub fn amend_rules(&mut self, height: u64, rules: SpamRules) {
         if let Some(entry) = entry(&mut self.window, height) {
             entry.rules = rules;
@@ -131,7 +130,7 @@ impl SpamFilter {
         }
     }
 
-    /// Bars whom another state bars.
+    /// Adds the bars of another state.
     pub fn merge_bans(&mut self, other: &Self) {
         for (party, until) in &other.bars {
             let own = self.bars.entry(party.clone()).or_default();
@@ -167,7 +166,7 @@ impl SpamFilter {
         }
     }
 
-    /// Remembers what was taken in an earlier life; nothing when its block is not in the window (any more).
+    /// Restores an admission after a restart; ignored when its block is not in the window (any more).
     pub fn restore(&mut self, candidate: &Candidate, admission: Admission) {
         let Some(proof) = &candidate.proof else { return };
         let Some(entry) = entry(&mut self.window, admission.height) else { return };
@@ -182,7 +181,7 @@ impl SpamFilter {
         self.admitted.insert(candidate.hash, Admitted { party, tid, admission });
     }
 
-    /// Takes an admission back, of a transaction that came into no block.
+    /// Removes the admission of a transaction that is in no block.
     pub fn withdraw(&mut self, hash: &TxHash) {
         let Some(Admitted { party, tid, admission }) = self.admitted.remove(hash) else { return };
         self.tids.remove(&tid);

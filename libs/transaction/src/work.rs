@@ -9,21 +9,21 @@ pub const MAX_BITS: u32 = 256;
 /// Everything of the preimage but the nonce.
 #[derive(Clone, Debug)]
 pub struct Puzzle {
-    begun: Sha3_256,
+    hasher: Sha3_256,
 }
 
 impl Puzzle {
-    /// The work for a `tid` on a block, whose hash is given as its 64 lower-case hex digits; the prefix is
-    /// the network's own.
+    /// The work for a `tid` on a block with this hash, 64 lower-case hex digits; the prefix is that of the
+    /// network.
     #[must_use]
     pub fn new(prefix: &str, block_hash: &str, tid: &str) -> Self {
-        Self { begun: Sha3_256::new().chain_update(prefix).chain_update(block_hash).chain_update(tid) }
+        Self { hasher: Sha3_256::new().chain_update(prefix).chain_update(block_hash).chain_update(tid) }
     }
 
-    /// How many zero bits a nonce gives, 0 to 256: it is good for a difficulty up to that.
+    /// Number of zero bits of a nonce, 0 to 256: the greatest difficulty that it satisfies.
     #[must_use]
     pub fn bits(&self, nonce: u64) -> u32 {
-        let hash: [u8; 32] = self.begun.clone().chain_update(nonce.to_be_bytes()).finalize().into();
+        let hash: [u8; 32] = self.hasher.clone().chain_update(nonce.to_be_bytes()).finalize().into();
         leading_zero_bits(&hash)
     }
 }

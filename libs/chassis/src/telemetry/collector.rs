@@ -27,10 +27,10 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::{runtime::Handle, time::timeout};
 
 /// Longest response that is read, bytes.
-const ANSWER_BYTES: usize = 64 << 10;
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Idle timeout of a connection.
-const KEPT_FOR: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The collector. Cloning shares the connections.
 #[derive(Clone)]
@@ -56,7 +56,7 @@ impl Collector {
         let connector =
             HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
         let client = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(KEPT_FOR)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_timer(hyper_util::rt::TokioTimer::new())
             .build(connector);
         Ok(Self { client, runtime, within, is_failing: Arc::default() })
@@ -82,7 +82,7 @@ impl Collector {
 
     async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (head, body) = self.client.request(request.map(Full::new)).await?.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES).collect().await?.to_bytes();
+        let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await?.to_bytes();
         Ok(Response::from_parts(head, body))
     }
 }

@@ -1,4 +1,4 @@
-//! Made streams through both readers.
+//! Generated streams, read by framing and by hyper.
 
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 

@@ -1,6 +1,6 @@
-//! Reads a stream as framing does and as hyper does. What framing takes, both must take alike; where framing
-//! refuses, hyper must refuse with what it is given in the place of the rest. Tests and the fuzz target share
-//! this.
+//! Reads a stream with framing and with hyper. Both must read the accepted bytes in the same way; where
+//! framing refuses a byte, hyper must refuse the bytes that replace the rest. Shared by tests and the fuzz
+//! target.
 
 use std::{
     cell::RefCell,
@@ -25,13 +25,13 @@ use mesh_framing::{POISON, is_host};
 
 use crate::record::{Request, read};
 
-/// So many polls without an end are a connection that hangs.
+/// After this many polls, a connection counts as hanging.
 const POLLS_AT_MOST: usize = 1_000_000;
 
 /// The status of every answer. A success would turn `CONNECT` into a tunnel.
 const ANSWERED: StatusCode = StatusCode::NOT_FOUND;
 
-/// What hyper made of a stream.
+/// The result of reading a stream with hyper.
 #[derive(Default)]
 struct Hyper {
     requests: Vec<Request>,
@@ -42,10 +42,10 @@ struct Hyper {
     odd_host: Option<String>,
 }
 
-/// A client whose bytes come in pieces and are followed by the end of the stream.
+/// A client that sends its bytes in pieces and then ends the stream.
 struct Client<'a> {
     sent: &'a [u8],
-    /// Lengths of the pieces, again and again.
+    /// Lengths of the pieces, repeated.
     pieces: &'a [u8],
     piece: usize,
     answers: Rc<RefCell<Vec<u8>>>,
@@ -116,7 +116,7 @@ async fn answer(
     Ok(response)
 }
 
-/// Serves a stream, and returns what was seen and the statuses of the answers.
+/// Serves a stream with hyper; returns the requests and the status lines of the responses.
 fn serve(sent: &[u8], pieces: &[u8]) -> Result<(Hyper, Vec<String>), String> {
     let (seen, answers) = (Rc::<RefCell<Hyper>>::default(), Rc::<RefCell<Vec<u8>>>::default());
     let client = Client { sent, pieces, piece: 0, answers: Rc::clone(&answers) };
@@ -136,10 +136,10 @@ fn serve(sent: &[u8], pieces: &[u8]) -> Result<(Hyper, Vec<String>), String> {
     Ok((seen.take(), statuses.filter(|status| status != "100").collect()))
 }
 
-/// Compares the two readers of a stream that comes in pieces of these lengths.
+/// Compares the two readers of a stream that is sent in pieces of these lengths.
 ///
 /// # Errors
-/// What they see differently.
+/// The difference.
 pub(crate) fn compare(stream: &[u8], pieces: &[u8]) -> Result<(), String> {
     let (framed, framing) = read([stream]);
     if framing.is_http2() {
@@ -151,26 +151,26 @@ pub(crate) fn compare(stream: &[u8], pieces: &[u8]) -> Result<(), String> {
         sent.extend_from_slice(POISON);
     }
     let (hyper, statuses) = serve(&sent, pieces)?;
-    let told = || format!("framing: {framed:?}\nhyper: {:?} {statuses:?}", hyper.requests);
+    let report = || format!("framing: {framed:?}\nhyper: {:?} {statuses:?}", hyper.requests);
     if let Some(host) = hyper.odd_host {
-        return Err(format!("hyper sees the host {host}\n{}", told()));
+        return Err(format!("hyper sees the host {host}\n{}", report()));
     }
     if hyper.requests.len() > framed.requests.len() {
-        return Err(format!("hyper sees more requests\n{}", told()));
+        return Err(format!("hyper sees more requests\n{}", report()));
     }
     for (seen, framed) in hyper.requests.iter().zip(&framed.requests) {
         let agree = if seen.is_whole { seen == framed } else { framed.body.starts_with(&seen.body) };
         if !agree {
-            return Err(format!("hyper sees another body\n{}", told()));
+            return Err(format!("hyper sees another body\n{}", report()));
         }
     }
     let has_refused = statuses.last().is_some_and(|status| status != ANSWERED.as_str());
     let has_stopped = hyper.stops || has_refused;
     if hyper.requests.len() < framed.requests.len() && !has_stopped {
-        return Err(format!("hyper sees fewer requests\n{}", told()));
+        return Err(format!("hyper sees fewer requests\n{}", report()));
     }
     if framed.refused.is_some() && !has_stopped {
-        return Err(format!("hyper does not refuse what framing refuses\n{}", told()));
+        return Err(format!("hyper does not refuse what framing refuses\n{}", report()));
     }
     Ok(())
 }

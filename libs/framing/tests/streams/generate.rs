@@ -1,4 +1,4 @@
-//! Streams of requests, most of them with something odd.
+//! Generates streams of requests, most of them with irregularities.
 
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 
@@ -19,7 +19,7 @@ const LINES: [&str; 14] = [
     "G\x01T  / HTTP/1.1",
 ];
 
-/// Of the first field of a request that is odd.
+/// `Host` fields of irregular requests.
 const HOSTS: [&str; 22] = [
     "Host: x",
     "host:\tlocalhost:8080 \t",
@@ -101,7 +101,7 @@ const SIZES: [&str; 14] = [
 
 const SPECIAL: &[u8] = b"\r\n\0 \t:;,0159afAFGHcT[]%@/\x0b\x7f\x80\xff";
 
-/// A stream.
+/// Generates a stream.
 pub(crate) fn stream(dice: &mut SmallRng) -> Vec<u8> {
     let mut stream = Vec::new();
     for _ in 0..dice.random_range(1..5) {
@@ -119,13 +119,13 @@ fn pick<'a>(dice: &mut SmallRng, from: &[&'a str]) -> &'a str {
     from.choose(dice).expect("there is a choice")
 }
 
-/// Ends a line, now and then oddly.
+/// Appends a line end, sometimes an invalid one.
 fn end_line(dice: &mut SmallRng, into: &mut Vec<u8>) {
     let end = if dice.random_ratio(1, 100) { pick(dice, &["\n", "\r", "\r\r\n", "\n\r"]) } else { "\r\n" };
     into.extend_from_slice(end.as_bytes());
 }
 
-/// A request; two of three are sound.
+/// Appends a request; two of three are valid.
 fn request(dice: &mut SmallRng, into: &mut Vec<u8>) {
     let is_odd = dice.random_ratio(1, 3);
     if dice.random_ratio(1, 20) {
@@ -178,7 +178,7 @@ fn chunks(dice: &mut SmallRng, into: &mut Vec<u8>, is_odd: bool) {
     end_line(dice, into);
 }
 
-/// Changes something somewhere.
+/// Changes a random position of the stream.
 pub(crate) fn mutate(dice: &mut SmallRng, stream: &mut Vec<u8>) {
     let at = dice.random_range(0..=stream.len());
     let special = *SPECIAL.choose(dice).expect("there are special bytes");

@@ -1,5 +1,5 @@
-//! Hosts: each form by itself, any text against a reader that cuts it into its parts, and what the `http`
-//! crate makes of those that are taken.
+//! Hosts: each form, random texts compared with a parser by splitting, and accepted ones with the `http`
+//! crate.
 
 use std::net::Ipv6Addr;
 
@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 
 use crate::run;
 
-/// What texts are made of: mostly what has a sense somewhere in a host.
+/// The parts of random texts, most of which are valid somewhere in a host.
 const PIECES: [&str; 44] = [
     "a",
     "f",
@@ -67,7 +67,7 @@ const HOSTS: [&str; 36] = [
     "xn--bcher-kva.example",
     "a-b.c-d",
     "127.0.0.1",
-    // No IPv4 address, and a registered name all the same.
+    // Not an IPv4 address, but a registered name.
     "999.1.2.3.4",
     "1",
     "~!$&'()*+,;=",
@@ -205,7 +205,7 @@ fn any_text_is_judged_as_by_a_reader_that_cuts_it_into_its_parts() {
     assert!(taken > texts / 50 && taken < texts, "{taken} of {texts} are hosts");
 }
 
-/// The grammar, read by cutting.
+/// An independent parser of the grammar, by splitting.
 fn by_parts(text: &str) -> bool {
     let (is_host, behind) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
         Some(None) => return false,

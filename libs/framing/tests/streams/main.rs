@@ -1,6 +1,6 @@
-//! Framing from outside: each rule by itself, any cutting into pieces, and hyper as a second reader.
+//! Framing by its public API: each rule, streams cut into pieces, and comparison with hyper.
 //!
-//! `MESH_TEST_SEED` and `MESH_TEST_STREAMS` choose another seed and another number of made streams.
+//! `MESH_TEST_SEED` and `MESH_TEST_STREAMS` set another seed and another number of generated streams.
 
 mod against_hyper;
 mod compare;
@@ -12,7 +12,7 @@ mod rules;
 
 use std::{env, time::SystemTime};
 
-/// A seed and how many streams are to be made of it.
+/// The seed and the number of streams to generate.
 fn run(streams: u64) -> (u64, u64) {
     let number = |variable: &str| env::var(variable).ok().and_then(|text| text.parse().ok());
     let now = || SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs() << 24);

@@ -1,4 +1,4 @@
-//! However a stream is cut into pieces, framing says the same of it.
+//! The result of framing does not depend on how a stream is cut into pieces.
 
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 

@@ -1,22 +1,22 @@
-//! What is seen of a stream.
+//! The result of reading a stream with framing.
 
 use mesh_framing::{Ambiguity, Framing, Observer};
 
 /// A request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// Its body, as far as it came.
+    /// The received part of its body.
     pub(crate) body: Vec<u8>,
-    /// Whether it came to its end.
+    /// Whether its end was received.
     pub(crate) is_whole: bool,
 }
 
-/// What framing says of a stream.
+/// The requests of a stream and its first ambiguous byte.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The requests whose head came whole.
+    /// The requests with a complete head.
     pub(crate) requests: Vec<Request>,
-    /// The first byte that is not clear, and why.
+    /// Offset of the first ambiguous byte, and the reason.
     pub(crate) refused: Option<(usize, Ambiguity)>,
 }
 

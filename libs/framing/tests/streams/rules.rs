@@ -1,4 +1,4 @@
-//! Each rule by itself: alone and as the second request of a connection, and what is clear.
+//! Each rule, in the first and in the second request of a connection, and streams that are accepted.
 
 use mesh_framing::Ambiguity;
 
@@ -6,7 +6,7 @@ use crate::record::{Record, Request, read};
 
 const SOUND: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Says of a stream with a `^` that the byte behind it is refused, also behind a sound request.
+/// Asserts that the byte after the `^` in a stream is refused, also when the stream follows a valid request.
 #[track_caller]
 fn refuses(reason: Ambiguity, marked: &str) {
     let (before, rest) = marked.split_once('^').expect("the place is marked");
@@ -19,7 +19,7 @@ fn refuses(reason: Ambiguity, marked: &str) {
     }
 }
 
-/// The bodies of a stream that is clear, all of its requests whole.
+/// The bodies of a stream; asserts that it is accepted and all of its requests are complete.
 #[track_caller]
 fn bodies(stream: &str) -> Vec<String> {
     let (record, framing) = read([stream.as_bytes()]);

@@ -1,5 +1,5 @@
-//! The dashboards, which are edited in Grafana or by hand: they and the alerts query what is listed, and show
-//! all of it.
+//! The dashboards, which are edited in Grafana or by hand: they and the alerts query only listed metrics, and
+//! all of these.
 
 use std::{collections::HashSet, fs};
 

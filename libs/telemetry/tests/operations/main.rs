@@ -1,5 +1,5 @@
-//! What operators get, held against the list of metrics: alert rules and their own tests, dashboards, the
-//! document's table. What is made here is written by `MESH_UPDATE=1 cargo test -p mesh-telemetry`.
+//! The operators' files, compared with the list of metrics: alert rules and their tests, dashboards, the
+//! table in the document. Generated files are written by `MESH_UPDATE=1 cargo test -p mesh-telemetry`.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
@@ -20,7 +20,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(path(name)).unwrap_or_default()
 }
 
-/// Holds a file against what it should be, or writes it.
+/// Compares a file with its generated text, or writes it.
 fn is_made(name: &str, text: &str) {
     if env::var_os("MESH_UPDATE").is_some() {
         let folder = path(name);

@@ -16,7 +16,7 @@ fn prometheus_takes_the_rules_and_sees_each_alert_fire() {
             Err(error) => return eprintln!("skipped: promtool is not here ({error})"),
             Ok(run) => run,
         };
-        let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
-        assert!(run.status.success(), "{said}");
+        let output = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+        assert!(run.status.success(), "{output}");
     }
 }

@@ -67,7 +67,7 @@ fn work_counts_on_the_blocks_of_the_window_only() {
             false => refused(spam.admit(&tx), SPAM, "last 5 blocks"),
         }
     }
-    // A smaller work than asked for, another prefix, no work at all.
+    // Too few bits, another prefix, no work at all.
     refused(spam.check(&exact("a", "small", 10, 2)), SPAM, "not good");
     let mut other = at_height(10, rules(3, 100, false));
     other.prefix.clear();
@@ -98,7 +98,7 @@ fn a_tid_and_a_hash_are_used_once_inside_the_window() {
     spam.admit(&tx).unwrap();
     refused(spam.admit(&tx), VALIDATION_FAILED, "before");
     refused(spam.admit(&exact("b", "t", 10, 2)), SPAM, "proof of work tid already used");
-    // The block of the first one goes, and with it what it used.
+    // The block of the first one leaves the window, and its quota with it.
     spam.begin(block(12), rules(2, 100, false));
     refused(spam.check(&exact("b", "t", 12, 2)), SPAM, "already used");
     assert!(spam.admission(&tx.hash).is_ok());
@@ -116,7 +116,7 @@ fn one_more_than_the_quota_bars_the_party_for_a_time() {
     spam.admit(&exact("a", "3", 9, 2)).unwrap();
     spam.admit(&exact("b", "4", 10, 2)).unwrap();
     let more = exact("a", "5", 10, 9);
-    // Judging has no consequence.
+    // `check` changes nothing.
     refused(spam.check(&more), SPAM, "more than 2");
     spam.check(&exact("a", "6", 8, 2)).unwrap();
     refused(spam.admit(&more), SPAM, "more than 2");
@@ -155,7 +155,7 @@ fn the_sum_counts_and_not_the_single_work() {
     // 2 + 3 + 4 + 5 = 14 are needed: 13 + 2 are enough, though each by itself was not.
     spam.admit(&exact("a", "poorest", 10, 2)).unwrap();
     refused(spam.admit(&exact("a", "last", 10, 2)), SPAM, "17 of 20 bits");
-    // Nobody is barred where more work helps.
+    // No party is barred while more work is accepted.
     spam.admit(&exact("a", "last", 10, 5)).unwrap();
 }
 
@@ -196,12 +196,12 @@ fn work_is_judged_by_the_rules_of_its_block() {
     refused(spam.check(&exact("a", "small", 11, 5)), SPAM, "not good");
     spam.admit(&exact("a", "1", 11, 6)).unwrap();
     spam.admit(&exact("a", "2", 11, 6)).unwrap();
-    // A lower block is passed over.
+    // A lower block is ignored.
     spam.begin(block(11), rules(0, 9, false));
     assert_eq!(spam.rules().difficulty, 6);
 }
 
-/// The rules once more, as plainly as possible: lists that are searched from end to end.
+/// A simple independent implementation of the rules: lists that are searched linearly.
 struct Model {
     rules: SpamRules,
     newest: u64,
@@ -262,7 +262,7 @@ fn random_traffic_is_judged_as_by_a_plain_model() {
         for _ in 0..300 {
             if rng.random_ratio(1, 10) {
                 model.newest += rng.random_range(1..3);
-                // Heights may be left out, as when a block was not seen: the model knows none of those.
+                // Heights may be skipped, as when a block was missed: the model does not have them.
                 for height in spam.window.back().unwrap().block.height + 1..=model.newest {
                     spam.begin(block(height), rules);
                 }
