@@ -39,9 +39,9 @@ pub(crate) async fn bind(address: SocketAddr, address_file: Option<&Path>) -> io
 
 /// Answers on the admin port until the process ends.
 pub(crate) async fn serve(listener: TcpListener, ready: Ready, registry: Rc<RefCell<Registry>>) {
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {

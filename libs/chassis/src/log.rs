@@ -20,7 +20,7 @@ use tracing_subscriber::fmt::{
 
 /// Capacity of the queue, bytes. Lines of requests may use only a part of it, so that events are not dropped.
 const CAPACITY: usize = 1 << 20;
-const ROOM_OF_REQUESTS: usize = CAPACITY / 2;
+const REQUEST_CAPACITY: usize = CAPACITY / 2;
 
 /// The queue of this process, if it uses one.
 static QUEUE: OnceLock<LogQueue> = OnceLock::new();
@@ -66,7 +66,7 @@ impl LogQueue {
 
     /// Queues a line about a request, which must end with a line feed.
     pub fn push(&self, line: &[u8]) {
-        self.0.put(line, ROOM_OF_REQUESTS);
+        self.0.put(line, REQUEST_CAPACITY);
     }
 
     /// Waits until all lines are written, for `within` at most.
@@ -106,11 +106,11 @@ impl Queue {
             drop(waiting);
             if dropped > 0 {
                 let now = timestamp();
-                let told = format!(
+                let line = format!(
                     "{{\"timestamp\":\"{now}\",\"level\":\"WARN\",\"message\":\"lines of the log were dropped\",\
                      \"lines\":{dropped},\"target\":\"mesh_chassis::log\"}}\n"
                 );
-                lines.extend_from_slice(told.as_bytes());
+                lines.extend_from_slice(line.as_bytes());
             }
             // An error could only be reported to this log.
             let _ = out.write_all(&lines);
@@ -171,9 +171,9 @@ mod tests {
     const SOON: Duration = Duration::from_secs(20);
 
     /// A writer that takes a batch of lines at each signal.
-    struct Reader(Receiver<()>, Sender<Vec<u8>>);
+    struct BatchWriter(Receiver<()>, Sender<Vec<u8>>);
 
-    impl Write for Reader {
+    impl Write for BatchWriter {
         fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
             self.0.recv().map_err(io::Error::other)?;
             self.1.send(lines.to_vec()).map_err(io::Error::other)?;
@@ -186,8 +186,8 @@ mod tests {
     }
 
     fn queue() -> (LogQueue, Counter, Sender<()>, Receiver<Vec<u8>>) {
-        let ((go, told), (write, written), dropped) = (channel(), channel(), Counter::default());
-        (LogQueue::before(Reader(told, write), dropped.clone()).unwrap(), dropped, go, written)
+        let ((go, signals), (write, written), dropped) = (channel(), channel(), Counter::default());
+        (LogQueue::before(BatchWriter(signals, write), dropped.clone()).unwrap(), dropped, go, written)
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_holds_up_nobody_and_hears_later_what_is_missing() {
+    fn a_slow_reader_delays_nothing_and_gets_the_number_of_dropped_lines() {
         let (queue, dropped, go, written) = queue();
         let line = [b"x".repeat(1023), b"\n".to_vec()].concat();
         for _ in 0..4096 {

@@ -21,7 +21,7 @@ const DEFAULT_FLAGS_PER_S: u32 = 10;
 pub struct Sampler {
     follows_client: bool,
     share: f64,
-    wishes: Wishes,
+    sampled_flags: TokenBucket,
 }
 
 impl Sampler {
@@ -44,15 +44,15 @@ impl Sampler {
         if !(0.0..=1.0).contains(&share) {
             env.mistake("OTEL_TRACES_SAMPLER_ARG must be between 0 and 1");
         }
-        let wishes = Wishes::of(env.or("MESH_TRACE_WISHES_PER_S", DEFAULT_FLAGS_PER_S));
-        Self { follows_client, share, wishes }
+        let sampled_flags = TokenBucket::new(env.or("MESH_TRACE_WISHES_PER_S", DEFAULT_FLAGS_PER_S));
+        Self { follows_client, share, sampled_flags }
     }
 
     /// Whether a request is recorded. `client`: the client's sampled flag, if it sent one.
     pub fn should_sample(&self, client: Option<bool>) -> bool {
         match client.filter(|_| self.follows_client) {
             Some(false) => false,
-            Some(true) if self.wishes.grant(Instant::now()) => true,
+            Some(true) if self.sampled_flags.try_take(Instant::now()) => true,
             _ => rand::random::<f64>() < self.share,
         }
     }
@@ -60,24 +60,24 @@ impl Sampler {
 
 /// A token bucket of sampled flags to follow, with the capacity of one second.
 #[derive(Debug)]
-struct Wishes {
+struct TokenBucket {
     per_s: f64,
     left: Mutex<(Instant, f64)>,
 }
 
-impl Wishes {
-    fn of(per_s: u32) -> Self {
+impl TokenBucket {
+    fn new(per_s: u32) -> Self {
         let per_s = f64::from(per_s);
         Self { per_s, left: Mutex::new((Instant::now(), per_s)) }
     }
 
-    fn grant(&self, now: Instant) -> bool {
+    fn try_take(&self, now: Instant) -> bool {
         let mut left = self.left.lock();
-        let saved = left.1 + now.saturating_duration_since(left.0).as_secs_f64() * self.per_s;
-        let saved = saved.min(self.per_s);
-        let is_granted = saved >= 1.0;
-        *left = (now.max(left.0), if is_granted { saved - 1.0 } else { saved });
-        is_granted
+        let tokens = left.1 + now.saturating_duration_since(left.0).as_secs_f64() * self.per_s;
+        let tokens = tokens.min(self.per_s);
+        let is_taken = tokens >= 1.0;
+        *left = (now.max(left.0), if is_taken { tokens - 1.0 } else { tokens });
+        is_taken
     }
 }
 
@@ -129,9 +129,9 @@ mod tests {
     }
 
     #[test]
-    fn wishes_come_back_with_time() {
-        let (wishes, now) = (Wishes::of(2), Instant::now());
-        let granted = |at: Duration| wishes.grant(now + at);
+    fn tokens_come_back_with_time() {
+        let (sampled_flags, now) = (TokenBucket::new(2), Instant::now());
+        let granted = |at: Duration| sampled_flags.try_take(now + at);
         let s = Duration::from_secs;
         assert!(granted(s(1)) && granted(s(1)) && !granted(s(1)));
         assert!(granted(s(2)) && granted(s(2)) && !granted(s(2)));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_a_mistake() {
+    fn invalid_values_are_mistakes() {
         for wrong in [
             [("OTEL_TRACES_SAMPLER", "sometimes"), ("X", "x")],
             [("OTEL_TRACES_SAMPLER", "traceidratio"), ("OTEL_TRACES_SAMPLER_ARG", "2")],

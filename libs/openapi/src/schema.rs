@@ -177,11 +177,11 @@ impl Schemas {
         self.enumeration_of(names, |number| number != 0)
     }
 
-    fn enumeration_of(&self, names: &EnumDescriptor, is_wanted: impl Fn(i32) -> bool) -> Json {
+    fn enumeration_of(&self, names: &EnumDescriptor, includes: impl Fn(i32) -> bool) -> Json {
         let mut description = self.comments.of(names).to_owned();
         let mut listed = Vec::new();
         description.push('\n');
-        for value in names.values().filter(|value| is_wanted(value.number())) {
+        for value in names.values().filter(|value| includes(value.number())) {
             description.extend(["\n- `", value.name(), "`: ", self.comments.of(&value)]);
             listed.push(value.name().to_owned());
         }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_ask_for_it_get_tls() {
+    fn tls_is_used_only_when_configured() {
         assert_eq!(mode("postgres://a:b@h/d"), SslMode::Disable);
         assert_eq!(mode("postgres://a:b@h/d?sslmode=prefer&connect_timeout=3"), SslMode::Disable);
         assert_eq!(mode("host=h user=a"), SslMode::Disable);

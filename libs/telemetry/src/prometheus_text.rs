@@ -8,8 +8,8 @@ pub fn prometheus_text(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut help = None;
     for line in page.lines() {
-        if let Some(text) = line.strip_prefix("# HELP ") {
-            help = text.split_once(' ');
+        if let Some(description) = line.strip_prefix("# HELP ") {
+            help = description.split_once(' ');
         } else if let Some((name, kind)) =
             line.strip_prefix("# TYPE ").and_then(|typed| typed.split_once(' '))
         {

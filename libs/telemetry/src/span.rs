@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_told_by_its_first_word() {
+    fn a_statement_is_named_by_its_first_word() {
         assert_eq!(operation_of("-- One thing.\n-- $1 id.\nSELECT a FROM b"), "SELECT");
         assert_eq!(operation_of("WITH x AS (SELECT 1) SELECT * FROM x"), "SELECT");
         assert_eq!(operation_of("UPDATE a SET b = 'secret'"), "UPDATE");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_where_nobody_records() {
+    fn no_span_is_made_without_a_recorder() {
         assert!(http_server(None, "GET", None, "/", "id").is_none());
         assert!(ask("query", "GetThing").is_none() && current_context().is_none());
         let none = Span::none();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_id_of_the_client_is_kept_when_it_is_plain() {
+    fn a_plain_request_id_of_the_client_is_used() {
         let id = |value: &[u8]| {
             RequestId::of(&HeaderMap::from_iter([(X_REQUEST_ID, HeaderValue::from_bytes(value).unwrap())]))
         };

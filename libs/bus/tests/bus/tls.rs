@@ -11,7 +11,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const ATTEMPTS_TIME: Duration = Duration::from_millis(600);
 
 #[tokio::test]
-async fn a_bus_that_another_authority_vouches_for_is_not_spoken_to() {
+async fn a_bus_with_a_certificate_of_another_authority_is_not_used() {
     let (network, other) = tokio::join!(Network::with_tls(), Network::with_tls());
     let right = network.bus().config("edge", "mesh").unwrap();
     let mut wrong = right.clone();
@@ -27,7 +27,7 @@ async fn a_bus_that_another_authority_vouches_for_is_not_spoken_to() {
 }
 
 #[tokio::test]
-async fn a_bus_that_should_prove_itself_and_cannot_is_not_spoken_to() {
+async fn a_bus_without_a_certificate_is_not_used_when_one_is_required() {
     let network = Network::with_tls().await;
     let plain = mesh_testbed::nats().await.config("edge", "mesh");
     if plain.tls_ca.is_some() {

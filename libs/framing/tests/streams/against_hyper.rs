@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use crate::{compare::compare, generate::stream, run};
 
 #[test]
-fn what_framing_takes_hyper_takes_alike_and_what_it_refuses_hyper_refuses_in_its_place() {
+fn hyper_reads_accepted_streams_alike_and_refuses_refused_ones() {
     let (seed, streams) = run(60_000);
     for turn in 0..streams {
         let seed = seed.wrapping_add(turn);

@@ -106,7 +106,7 @@ async fn a_wrong_and_an_absent_previous_id_are_reported() {
 }
 
 #[tokio::test]
-async fn heights_held_twice_and_another_chain_are_reported() {
+async fn overlapping_heights_and_another_chain_are_reported() {
     let undamaged = UndamagedHistory::new().await;
     let [one, _, three, four] = &undamaged.segments;
     let history = undamaged.copy();

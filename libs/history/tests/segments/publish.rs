@@ -38,7 +38,7 @@ async fn a_long_segment_appears_whole_and_leaves_nothing_beside_it() {
 }
 
 #[tokio::test]
-async fn what_is_no_segment_is_not_looked_at() {
+async fn objects_that_are_no_segments_are_ignored() {
     let mut history = History::new();
     let first = history.seal(&Plan::new(1, 1, 10).with("trades", "id\n1\n")).await;
     let second = history.seal(&Plan::new(1, 11, 20).with("trades", "id\n1\n")).await;

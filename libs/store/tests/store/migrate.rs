@@ -72,7 +72,7 @@ async fn a_database_with_other_migrations_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_and_a_bad_url_are_told_apart() {
+async fn an_unreachable_server_and_a_bad_url_are_different_errors() {
     let error = migrate::pending("postgresql://127.0.0.1:1/none").await.unwrap_err();
     assert!(matches!(error, StoreError::Connect { .. }), "{error:?}");
     let error = migrate::pending("http://127.0.0.1").await.unwrap_err();

@@ -100,7 +100,7 @@ const OTHERS: [&str; 21] = [
 ];
 
 #[tokio::test]
-async fn those_who_read_cannot_write() {
+async fn reading_users_cannot_write() {
     let database = database().await;
     let owner = database.connect().await;
     let tables = tables(&owner).await;
@@ -126,7 +126,7 @@ async fn those_who_read_cannot_write() {
 }
 
 #[tokio::test]
-async fn who_seals_may_keep_the_upgrade_flag_and_write_nothing_else() {
+async fn the_sealing_user_may_write_the_upgrade_flag_and_nothing_else() {
     let database = database().await;
     let client = log_in(&database, "export").await;
     let keep = "INSERT INTO node_state (upgrade_ready, upgrade_height, updated_at) VALUES (true, 7, now())";
@@ -162,7 +162,7 @@ async fn a_table_that_comes_later_can_be_read_and_not_written() {
 }
 
 #[tokio::test]
-async fn nobody_logs_in_without_the_password() {
+async fn logins_without_the_password_are_refused() {
     let database = database().await;
     for user in USERS {
         let wrong = database.url_of(user).replacen(&format!("//{user}:"), &format!("//{user}:x"), 1);

@@ -52,7 +52,7 @@ fn open(url: &str) -> Store {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_tls_gets_it_from_the_right_server_or_nothing() {
+async fn a_connection_with_tls_is_made_to_the_right_server_or_not_at_all() {
     let readable = Permissions::from_mode(0o755);
     let home = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
     let (server, process) = server(home.path()).await;

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::{is_made, read};
+use crate::{assert_generated, read};
 
 /// The rules as Prometheus reads them.
 pub(crate) const RULES: &str = "k8s/telemetry/alerts.yaml";
@@ -61,7 +61,7 @@ fn the_operators_resource_holds_the_same_rules() {
     let groups: String = groups.lines().map(|line| format!("  {line}\n")).collect();
     let head = "# Made of alerts.yaml: MESH_UPDATE=1 cargo test -p mesh-telemetry\n\
                 apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: mesh\nspec:\n";
-    is_made(RESOURCE, &format!("{head}{groups}"));
+    assert_generated(RESOURCE, &format!("{head}{groups}"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use mesh_telemetry::{Kind, list};
 
-use crate::{is_made, read};
+use crate::{assert_generated, read};
 
 const DOCUMENT: &str = "docs/telemetry.md";
 const BEGIN: &str = "<!-- metrics: made from the list, MESH_UPDATE=1 cargo test -p mesh-telemetry -->\n";
@@ -46,5 +46,5 @@ fn the_documents_table_is_the_list() {
     let (before, rest) =
         document.split_once(BEGIN).unwrap_or_else(|| panic!("{DOCUMENT} has no place for it"));
     let (_, after) = rest.split_once(END).unwrap_or_else(|| panic!("{DOCUMENT}: the place has no end"));
-    is_made(DOCUMENT, &format!("{before}{BEGIN}{}{END}{after}", table()));
+    assert_generated(DOCUMENT, &format!("{before}{BEGIN}{}{END}{after}", table()));
 }

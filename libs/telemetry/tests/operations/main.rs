@@ -21,7 +21,7 @@ fn read(name: &str) -> String {
 }
 
 /// Compares a file with its generated text, or writes it.
-fn is_made(name: &str, text: &str) {
+fn assert_generated(name: &str, text: &str) {
     if env::var_os("MESH_UPDATE").is_some() {
         let folder = path(name);
         fs::create_dir_all(folder.parent().unwrap()).unwrap();

@@ -262,8 +262,8 @@ impl Backend {
                 return Err(Problem::new(Code::DeadlineExceeded, NOT_MAPPED, STOPPED));
             }
         };
-        let asked = (question.operation, &*question.message);
-        Ok(Answer::of_submission(&self.base_headers, reply, asked, Arc::clone(&handle.metrics)))
+        let submitted = (question.operation, &*question.message);
+        Ok(Answer::of_submission(&self.base_headers, reply, submitted, Arc::clone(&handle.metrics)))
     }
 
     /// Opens a download at a byte.

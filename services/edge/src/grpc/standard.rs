@@ -112,8 +112,8 @@ impl Grpc {
         let response = served(request).await;
         let code = response.headers().get(GRPC_STATUS).and_then(|code| code.to_str().ok()?.parse().ok());
         self.metrics.called(name, code.unwrap_or(0), started.elapsed());
-        let held = (permit, client.connection.mark_long_lived());
-        response.map(|body| long_lived(body, self.health.shutdown_reported(), held))
+        let guards = (permit, client.connection.mark_long_lived());
+        response.map(|body| long_lived(body, self.health.shutdown_reported(), guards))
     }
 
     /// Reports that nothing serves any more, and ends the long-lived streams.
@@ -124,16 +124,16 @@ impl Grpc {
 
 /// A body that may stay open without sending anything. At a shutdown it ends with a status; it holds its
 /// permit and the connection's mark until it is dropped.
-fn long_lived(body: Body, shutdown: BoxFuture<'static, ()>, held: (Permit<1>, LongLivedStream)) -> Body {
+fn long_lived(body: Body, shutdown: BoxFuture<'static, ()>, guards: (Permit<1>, LongLivedStream)) -> Body {
     if body.is_end_stream() {
         return body;
     }
-    let state = Some((BodyStream::new(body), shutdown, held));
+    let state = Some((BodyStream::new(body), shutdown, guards));
     let frames = stream::unfold(state, |state| async move {
-        let (mut frames, mut shutdown, held) = state?;
+        let (mut frames, mut shutdown, guards) = state?;
         tokio::select! {
             biased;
-            frame = frames.next() => Some((frame?, Some((frames, shutdown, held)))),
+            frame = frames.next() => Some((frame?, Some((frames, shutdown, guards)))),
             () = &mut shutdown => Some((stopping(), None)),
         }
     });
@@ -183,10 +183,10 @@ mod tests {
     #[tokio::test]
     async fn a_shutdown_ends_a_long_lived_stream_with_a_status_and_frees_its_permit() {
         let (semaphore, connection) = (FairSemaphore::new(1), Arc::new(ConnectionState::default()));
-        let held = (semaphore.try_acquire(OWNER).unwrap(), connection.mark_long_lived());
+        let guards = (semaphore.try_acquire(OWNER).unwrap(), connection.mark_long_lived());
         let (stop, stopped) = oneshot::channel::<()>();
         let silent = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Status>>());
-        let mut body = long_lived(Body::new(silent), stopped.map(drop).boxed(), held);
+        let mut body = long_lived(Body::new(silent), stopped.map(drop).boxed(), guards);
         assert!(body.frame().now_or_never().is_none());
         assert!(semaphore.try_acquire(OWNER).is_err() && connection.has_long_lived_stream());
         stop.send(()).unwrap();

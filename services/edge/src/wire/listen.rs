@@ -24,9 +24,9 @@ const UNSENT_BYTES: u32 = 128 << 10;
 /// When a socket cannot be bound or configured.
 pub(crate) fn listeners(config: &Config) -> io::Result<Vec<TcpListener>> {
     let mut inherited = ListenFd::from_env();
-    let wanted = [("http", Some(config.listen)), ("grpc", config.grpc_listen)];
+    let addresses = [("http", Some(config.listen)), ("grpc", config.grpc_listen)];
     let mut listeners = Vec::new();
-    for (name, address) in wanted {
+    for (name, address) in addresses {
         let index = config.inherited_sockets.iter().position(|inherited| inherited == name);
         let listener = match (index, address) {
             (Some(index), _) => inherited.take_tcp_listener(index)?,

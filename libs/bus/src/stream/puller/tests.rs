@@ -95,7 +95,7 @@ fn the_next_ranges_are_pulled_while_this_one_arrives() {
 }
 
 #[test]
-fn positions_told_for_long_ranges_do_not_hold_for_shorter_ones() {
+fn positions_announced_for_long_ranges_are_not_used_for_shorter_ones() {
     let (mut puller, first, now) = grown();
     while let Action::Deliver(_) = puller.next(now, FAR) {}
     puller.on(chunk(&first, 0), now);

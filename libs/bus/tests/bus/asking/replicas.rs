@@ -83,7 +83,7 @@ fn a_replica_that_leaves_answers_whatever_the_bus_gave_it() {
 }
 
 #[test]
-fn a_submission_that_nobody_got_goes_to_somebody_who_listens() {
+fn a_submission_that_no_replica_received_is_retried() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;

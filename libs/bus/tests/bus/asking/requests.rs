@@ -48,7 +48,7 @@ fn a_problem_arrives_without_its_cause() {
 }
 
 #[test]
-fn nobody_to_answer_is_said_at_once() {
+fn no_replica_is_reported_at_once() {
     with_service(8, |Served { bus, serving, .. }| async move {
         serving.drain(TEST_TIMEOUT).await;
         let problem = bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap_err();
@@ -115,7 +115,7 @@ fn one_operation_may_not_have_all_places() {
 }
 
 #[test]
-fn what_full_replicas_turn_away_goes_to_the_one_that_has_room() {
+fn requests_refused_by_full_replicas_go_to_one_that_is_not_full() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;

@@ -161,7 +161,7 @@ async fn every_user_may_do_on_every_subject_what_it_must_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nobody_else_is_let_in() {
+async fn other_logins_are_refused() {
     let home = tempfile::tempdir().unwrap();
     let (folder, log) = (home.path().join("nats"), home.path().join("nats.log"));
     let settings = NatsSettings::of("mesh");

@@ -77,7 +77,7 @@ async fn a_hundred_reads_that_were_left_run_no_longer_than_a_second_and_others_g
 }
 
 #[tokio::test]
-async fn whoever_waits_on_a_connection_that_is_replaced_gets_its_answer() {
+async fn a_read_on_a_replaced_connection_gets_its_answer() {
     let database = Database::fresh().await;
     let (store, watcher) = (store(&database, 1).await, database.connect().await);
     let holder = lock(&database).await;
@@ -114,7 +114,7 @@ async fn a_read_whose_connection_breaks_is_answered_over_another_one() {
 }
 
 #[tokio::test]
-async fn a_connection_on_which_fast_reads_are_left_is_kept() {
+async fn a_connection_with_abandoned_fast_reads_is_not_retired() {
     let database = Database::fresh().await;
     let (store, watcher) = (store(&database, 1).await, database.connect().await);
     read(&store, FAST).await.unwrap();

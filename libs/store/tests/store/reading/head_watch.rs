@@ -35,7 +35,7 @@ async fn a_new_block_is_seen_when_the_server_tells_of_it() {
 }
 
 #[tokio::test]
-async fn a_block_that_nobody_tells_of_is_seen_all_the_same() {
+async fn a_block_without_a_notification_is_found_by_polling() {
     let database = Database::fresh().await;
     let (writer, store) = (database.connect().await, store(&database, 1).await);
     write_block(&writer, 1).await;
@@ -47,7 +47,7 @@ async fn a_block_that_nobody_tells_of_is_seen_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_watch_that_breaks_is_made_again_before_anybody_hears_of_it() {
+async fn a_broken_watch_reconnects_before_the_server_counts_as_away() {
     let database = Database::fresh().await;
     let (writer, store) = (database.connect().await, store(&database, 1).await);
     let mut states = store.watch();

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn null_and_the_empty_text_are_kept_apart_and_text_is_quoted_where_it_must_be() {
+    fn null_and_the_empty_text_differ_and_text_is_quoted_when_necessary() {
         let mut out = Vec::new();
         for text in
             [None, Some(""), Some("plain x"), Some("a,b"), Some("say \"x\""), Some("a\r"), Some("a\nb")]
