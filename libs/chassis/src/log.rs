@@ -52,11 +52,11 @@ impl LogQueue {
     /// # Errors
     /// When the thread cannot be started.
     pub fn start(dropped: Counter) -> io::Result<Self> {
-        let queue = Self::before(io::stderr(), dropped)?;
+        let queue = Self::with_writer(io::stderr(), dropped)?;
         Ok(QUEUE.get_or_init(|| queue).clone())
     }
 
-    fn before(out: impl Write + Send + 'static, dropped: Counter) -> io::Result<Self> {
+    fn with_writer(out: impl Write + Send + 'static, dropped: Counter) -> io::Result<Self> {
         let (filled, emptied) = (Condvar::new(), Condvar::new());
         let queue = Self(Arc::new(Queue { waiting: Mutex::default(), filled, emptied, dropped }));
         let writing = Arc::clone(&queue.0);
@@ -187,7 +187,7 @@ mod tests {
 
     fn queue() -> (LogQueue, Counter, Sender<()>, Receiver<Vec<u8>>) {
         let ((go, signals), (write, written), dropped) = (channel(), channel(), Counter::default());
-        (LogQueue::before(BatchWriter(signals, write), dropped.clone()).unwrap(), dropped, go, written)
+        (LogQueue::with_writer(BatchWriter(signals, write), dropped.clone()).unwrap(), dropped, go, written)
     }
 
     #[test]
