@@ -10,7 +10,7 @@ pub struct Database {
 impl Database {
     /// A database with one user for all services, for one that is not the mesh's own.
     pub fn shared(url: &str) -> Self {
-        Self::of(url, Vec::new())
+        Self::new(url, Vec::new())
     }
 
     /// A database by the address of its owner, and the passwords of its other users.
