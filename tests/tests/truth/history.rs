@@ -1,5 +1,5 @@
-//! What the store said when: its states in order, each with the time in which it became visible, and what
-//! every question was to be answered in it.
+//! The states of the store in order of time: when each became visible and ceased to be, and the expected answer
+//! of every question in it.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -8,25 +8,25 @@ use serde_json::Value;
 
 use crate::world::{Question, World, questions};
 
-/// Two answers have the same number when they say the same, in whatever form.
+/// Identifies the content of an answer independently of its encoding: equal JSON values have equal numbers.
 pub(crate) type Content = usize;
 
-/// The states of the store.
+/// The states of the store and the numbers of all answer contents.
 pub(crate) struct History {
     pub(crate) questions: Vec<Question>,
     states: Mutex<Vec<State>>,
     contents: Mutex<Contents>,
 }
 
-/// The store between two commits.
+/// The state of the store between two commits.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     pub(crate) height: u64,
-    /// When its commit was sent: nobody can have seen it before.
+    /// When its COMMIT was sent: the state cannot be read earlier.
     pub(crate) begins: Instant,
-    /// When the commit of the next one had returned: nobody can read it any more. None = it is the last.
+    /// When the COMMIT of the next state had returned: the state cannot be read later. `None` for the last state.
     pub(crate) ends: Option<Instant>,
-    /// The answers, in the order of the questions.
+    /// The expected answers, in the order of `questions`.
     pub(crate) answers: Vec<Content>,
 }
 
@@ -34,19 +34,19 @@ pub(crate) struct State {
 struct Contents {
     /// By JSON text with sorted members.
     numbers: HashMap<String, Content>,
-    /// By plain bytes as they were sent, so that equal answers are read once.
+    /// By decompressed body, so that equal bodies are parsed once.
     sent: HashMap<Vec<u8>, Content>,
 }
 
 impl History {
-    /// A history that begins with a world.
-    pub(crate) fn begin(world: &World, begins: Instant, ends: Instant) -> Self {
+    /// Starts a history with the state of a world.
+    pub(crate) fn new(world: &World, begins: Instant, ends: Instant) -> Self {
         let history = Self { questions: questions(), states: Mutex::default(), contents: Mutex::default() };
         history.add(world, begins, ends);
         history
     }
 
-    /// The next state became visible between these moments.
+    /// Appends the next state, whose COMMIT was sent and had returned at these moments.
     pub(crate) fn add(&self, world: &World, sent: Instant, returned: Instant) {
         let answers = self.questions.iter().map(|question| self.number(&(question.answer)(world))).collect();
         let height = u64::try_from(world.height).expect("heights are positive");
@@ -57,7 +57,7 @@ impl History {
         states.push(State { height, begins: sent, ends: None, answers });
     }
 
-    /// The number of an answer's plain body; none when it is no JSON.
+    /// The content number of a decompressed body; `None` when it is not JSON.
     pub(crate) fn content(&self, body: Vec<u8>) -> Option<Content> {
         if let Some(known) = self.contents.lock().sent.get(&body) {
             return Some(*known);

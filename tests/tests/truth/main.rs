@@ -1,18 +1,19 @@
-//! The truth of the cache: whatever clients are told while blocks come, rows come late and services go and
-//! return is what the store said at the height that the answer claims, and not long ago.
+//! Consistency of the edge's cache: while blocks and late rows are written and services fail and return, every
+//! answer equals the store's content at the height that the answer names, and is at most a second old (ten
+//! seconds during a store outage).
 //!
 //! `MESH_TRUTH_SECONDS` makes the recorded run longer than its usual few seconds, `MESH_TEST_SEED` repeats
-//! one (times differ, what is written, asked and broken does not). The figures are printed: `-- --nocapture`.
+//! one (times differ; rows, requests and faults do not). `-- --nocapture` shows the figures.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
+#![allow(clippy::unwrap_used)] // also in functions outside `#[test]`
 
-mod away;
 mod check;
-mod floor;
+mod environment;
+mod faults;
+mod height_order;
 mod history;
 mod reader;
-mod stage;
-mod trouble;
+mod store_outage;
 mod world;
 mod writer;
 
@@ -25,20 +26,22 @@ use std::{
 use futures_util::future::join_all;
 use mesh_testbed::Database;
 
-use crate::{reader::Reader, stage::Stage, trouble::Spells, writer::Writer};
+use crate::{environment::Environment, faults::FaultLog, reader::Reader, writer::Writer};
 
-/// How long the recorded run takes, unless it is set.
-const USUALLY: Duration = Duration::from_secs(8);
+/// Length of the recorded run when `MESH_TRUTH_SECONDS` is not set.
+const DEFAULT_LENGTH: Duration = Duration::from_secs(8);
 
-/// Readers of each edge.
+/// Number of readers for each edge.
 const READERS: u64 = 5;
 
-/// Time to come to rest after the last trouble: the store's own return included.
-const REST: Duration = Duration::from_secs(2);
+/// How long readers and the writer go on after the last fault, so that its recovery is recorded too.
+const RECOVERY: Duration = Duration::from_secs(2);
 
-fn seconds() -> Duration {
+fn run_length() -> Duration {
     let given = env::var("MESH_TRUTH_SECONDS").ok();
-    given.map_or(USUALLY, |given| Duration::from_secs(given.parse().expect("MESH_TRUTH_SECONDS is a number")))
+    given.map_or(DEFAULT_LENGTH, |given| {
+        Duration::from_secs(given.parse().expect("MESH_TRUTH_SECONDS is a number"))
+    })
 }
 
 fn seed() -> u64 {
@@ -52,35 +55,36 @@ fn seed() -> u64 {
 async fn every_answer_is_what_the_store_said_at_its_height() {
     let seed = seed();
     let database = Database::fresh().await;
-    let (writer, history) = Writer::begin(&database, seed).await;
-    let mut stage = Stage::start(&database, 2, 2).await;
+    let (writer, history) = Writer::start(&database, seed).await;
+    let mut environment = Environment::start(&database, 2, 2).await;
     let begun = Instant::now();
-    let until = begun + seconds();
-    let writing = tokio::spawn(writer.go_on(Arc::clone(&history), until + REST));
-    let numbers = Arc::new(AtomicUsize::new(0));
+    let until = begun + run_length();
+    let writing = tokio::spawn(writer.run(Arc::clone(&history), until + RECOVERY));
+    let connection_count = Arc::new(AtomicUsize::new(0));
     let mut reading = Vec::new();
-    for (edge, played) in stage.edges.iter().enumerate() {
+    for (edge, process) in environment.edges.iter().enumerate() {
         for number in 0..READERS {
             let seed = seed.wrapping_add(number + 100 * edge as u64);
-            let at = (edge, played.url.clone());
-            let reader = Reader::new(Arc::clone(&history), at, seed, begun, Arc::clone(&numbers));
-            reading.push(tokio::spawn(reader.read(until + REST)));
+            let at = (edge, process.url.clone());
+            let reader = Reader::new(Arc::clone(&history), at, seed, begun, Arc::clone(&connection_count));
+            reading.push(tokio::spawn(reader.read(until + RECOVERY)));
         }
     }
-    let spells = Spells::default();
-    trouble::make(&mut stage, &spells, seed, until).await;
+    let fault_log = FaultLog::default();
+    faults::inject_faults(&mut environment, &fault_log, seed, until).await;
     let read = join_all(reading).await;
     writing.await.expect("the writer does not panic");
     let reads: Vec<_> = read.into_iter().flat_map(|reads| reads.expect("a reader does not panic")).collect();
 
-    let report = check::check(&history, &reads, &spells.all(), begun);
-    let asked = usize::try_from(stage.asked().await).unwrap();
-    println!("{} states, {} troubles: {report}", history.states().len(), spells.all().len());
-    let shared = report.at_first_hand.saturating_sub(asked);
-    let of_others = report.answers.saturating_sub(asked);
+    let report = check::check(&history, &reads, &fault_log.all(), begun);
+    let service_reads = usize::try_from(environment.answered_reads().await).unwrap();
+    println!("{} states, {} troubles: {report}", history.states().len(), fault_log.all().len());
+    let shared = report.uncached.saturating_sub(service_reads);
+    let cached_or_shared = report.answers.saturating_sub(service_reads);
     println!(
-        "{asked} reads of the services: {of_others} answers took none, at least {shared} of them shared one"
+        "{service_reads} reads of the services: {cached_or_shared} answers took none, at least {shared} of them \
+         shared one"
     );
     assert!(report.differences.is_empty(), "seed {seed}: {report}");
-    assert!(report.unchanged > 0 && of_others > 0, "nothing was cached, nothing is shown: {report}");
+    assert!(report.unchanged > 0 && cached_or_shared > 0, "nothing was cached, nothing is shown: {report}");
 }

@@ -1,5 +1,5 @@
-//! The world that the store tells of, as the test knows it: rows as they are written, and what a client is to
-//! see of them. It knows the contract and the tables, and none of the product's own statements.
+//! A model of the store: rows as they are written, and the answers that clients must get for them. It is based
+//! on the contract and the table definitions, and uses none of the product's SQL statements.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ const MICROS: i64 = 1_000_000;
 const HOUR_US: i64 = 3600 * MICROS;
 const ASSET: &str = "f100000000000000000000000000000000000000000000000000000000000000";
 
-/// A row that is written.
+/// A row to write.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     Account { number: i64 },
@@ -46,13 +46,13 @@ const ACCOUNT: [(i64, &str); 6] = [
     (12, "ACCOUNT_TYPE_GLOBAL_REWARD"),
 ];
 
-/// Accounts that there may be: of each type one per party.
+/// Greatest number of accounts: one of each type per party.
 pub(crate) const ACCOUNTS: i64 = 24;
 
-/// What accounts sort by: the network's come first.
+/// Sort key of accounts: those of the network come first.
 type AccountKey = (bool, String, String, &'static str, i64);
 
-/// The account of a number, and the name of its type.
+/// The sort key of an account number, and the name of the account's type.
 fn account(number: i64) -> (AccountKey, &'static str) {
     let market = if number % 3 == 0 { String::new() } else { id('a', number % 3) };
     let (kind, name) = ACCOUNT[usize::try_from(number / 4).expect("numbers are small")];
@@ -129,16 +129,16 @@ fn bits(flags: i64) -> [bool; 5] {
     [0, 1, 2, 3, 4].map(|bit| flags >> bit & 1 == 1)
 }
 
-/// The newest version of something.
+/// The newest version of a value; `at` is its block time in seconds and its sequence number.
 #[derive(Debug, Clone)]
 struct Latest<T> {
     at: (i64, i64),
     value: T,
 }
 
-fn keep<K: Ord, T>(kept: &mut BTreeMap<K, Latest<T>>, key: K, at: (i64, i64), value: T) {
-    if kept.get(&key).is_none_or(|latest| at >= latest.at) {
-        kept.insert(key, Latest { at, value });
+fn update_latest<K: Ord, T>(values: &mut BTreeMap<K, Latest<T>>, key: K, at: (i64, i64), value: T) {
+    if values.get(&key).is_none_or(|latest| at >= latest.at) {
+        values.insert(key, Latest { at, value });
     }
 }
 
@@ -153,7 +153,7 @@ struct Candle {
     last_us: i64,
 }
 
-/// All that the store holds.
+/// The content of the store.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct World {
     pub(crate) height: i64,
@@ -179,22 +179,24 @@ impl World {
         self.accounts.values().any(|known| *known == number)
     }
 
-    /// Takes a row.
+    /// Applies a row.
     pub(crate) fn apply(&mut self, change: &Change) {
         match change.clone() {
             Change::Account { number } => {
                 self.accounts.insert(account(number).0, number);
             }
-            Change::Balance { account, at, balance } => keep(&mut self.balances, account, (at, 0), balance),
+            Change::Balance { account, at, balance } => {
+                update_latest(&mut self.balances, account, (at, 0), balance);
+            }
             Change::Delegation { epoch, party: number, node, at, sequence, amount } => {
                 let key = (epoch, party(number), id('c', node));
-                keep(&mut self.delegations, key, (at, sequence), amount);
+                update_latest(&mut self.delegations, key, (at, sequence), amount);
             }
             Change::Withdrawal { number, at, status, reference } => {
-                keep(&mut self.withdrawals, number, (at, 0), (status, reference));
+                update_latest(&mut self.withdrawals, number, (at, 0), (status, reference));
             }
             Change::OracleSpec { number, at, status } => {
-                keep(&mut self.oracle_specs, number, (at, 0), status);
+                update_latest(&mut self.oracle_specs, number, (at, 0), status);
             }
             Change::Reward { epoch, market, kind, amount, .. } => {
                 *self.rewards.entry((epoch, id('a', market), kind)).or_default() += amount;
@@ -205,19 +207,19 @@ impl World {
                     let candles = self.candles.entry((interval, market)).or_default();
                     candles
                         .entry(start)
-                        .or_insert_with(|| Candle::of(time_us, price))
+                        .or_insert_with(|| Candle::new(time_us, price))
                         .add(time_us, price, size);
                 }
             }
             Change::Proposal { height, approvers, status, at } => {
-                keep(&mut self.proposals, height, (at, 0), (approvers, status));
+                update_latest(&mut self.proposals, height, (at, 0), (approvers, status));
             }
-            Change::Limits { at, flags } => keep(&mut self.limits, (), (at, 0), flags),
+            Change::Limits { at, flags } => update_latest(&mut self.limits, (), (at, 0), flags),
         }
     }
 
-    fn accounts(&self, wanted: impl Fn(&str, &str) -> bool) -> Value {
-        let shown = self.accounts.iter().filter(|((_, party, market, ..), _)| wanted(party, market));
+    fn accounts(&self, predicate: impl Fn(&str, &str) -> bool) -> Value {
+        let shown = self.accounts.iter().filter(|((_, party, market, ..), _)| predicate(party, market));
         let shown = shown.map(|((_, party, market, asset, _), number)| {
             let balance = self.balances.get(number).map_or(0, |latest| latest.value).to_string();
             let (_, kind) = account(*number);
@@ -226,8 +228,8 @@ impl World {
         json!({ "accounts": shown.collect::<Vec<_>>() })
     }
 
-    fn delegations(&self, wanted: impl Fn(i64, &str) -> bool, first: usize) -> Value {
-        let rows = self.delegations.iter().rev().filter(|((epoch, party, _), _)| wanted(*epoch, party));
+    fn delegations(&self, predicate: impl Fn(i64, &str) -> bool, first: usize) -> Value {
+        let rows = self.delegations.iter().rev().filter(|((epoch, party, _), _)| predicate(*epoch, party));
         let rows = rows.map(|((epoch, party, node), latest)| {
             let key = vec![epoch.to_string(), party.clone(), node.clone()];
             let amount = latest.value.to_string();
@@ -253,8 +255,8 @@ impl World {
         } } } })
     }
 
-    fn rewards(&self, wanted: impl Fn(i64, &str) -> bool, first: usize) -> Value {
-        let rows = self.rewards.iter().rev().filter(|((epoch, market, _), _)| wanted(*epoch, market));
+    fn rewards(&self, predicate: impl Fn(i64, &str) -> bool, first: usize) -> Value {
+        let rows = self.rewards.iter().rev().filter(|((epoch, market, _), _)| predicate(*epoch, market));
         let rows = rows.map(|((epoch, market, kind), amount)| {
             let key = vec![epoch.to_string(), market.clone(), ASSET.to_owned(), (*kind).to_owned()];
             let node = json!({
@@ -280,8 +282,8 @@ impl World {
         json!({ "candles": page("candle", rows, first) })
     }
 
-    fn proposals(&self, wanted: impl Fn(&str) -> bool) -> Value {
-        let rows = self.proposals.iter().rev().filter(|(_, latest)| wanted(latest.value.1));
+    fn proposals(&self, predicate: impl Fn(&str) -> bool) -> Value {
+        let rows = self.proposals.iter().rev().filter(|(_, latest)| predicate(latest.value.1));
         let rows = rows.map(|(height, latest)| {
             let (approvers, status) = &latest.value;
             let node = json!({
@@ -305,7 +307,7 @@ impl World {
 }
 
 impl Candle {
-    fn of(time_us: i64, price: i64) -> Self {
+    fn new(time_us: i64, price: i64) -> Self {
         let (first_us, last_us) = (time_us, time_us);
         Self { open: price, close: price, high: price, low: price, volume: 0, first_us, last_us }
     }
@@ -326,7 +328,7 @@ fn ns(time_us: i64) -> String {
     (time_us * 1000).to_string()
 }
 
-/// The first page of rows in display order (contract section 3).
+/// The first page of rows, which are in display order (contract section 3).
 fn page(list: &str, rows: impl Iterator<Item = (Vec<String>, Value)>, first: usize) -> Value {
     let mut rows: Vec<_> = rows.take(first + 1).collect();
     let has_next = rows.len() > first;
@@ -346,15 +348,15 @@ fn page(list: &str, rows: impl Iterator<Item = (Vec<String>, Value)>, first: usi
     json!({ "edges": edges, "pageInfo": info })
 }
 
-/// Something that clients ask.
+/// A request that clients send, and its expected answer.
 pub(crate) struct Question {
     /// Path and query.
     pub(crate) path: String,
-    /// What the world answers.
+    /// Computes the expected answer.
     pub(crate) answer: Box<dyn Fn(&World) -> Value + Send + Sync>,
 }
 
-/// Everything that clients ask.
+/// All requests that clients send.
 pub(crate) fn questions() -> Vec<Question> {
     fn ask(path: impl Into<String>, answer: impl Fn(&World) -> Value + Send + Sync + 'static) -> Question {
         Question { path: path.into(), answer: Box::new(answer) }
@@ -380,14 +382,14 @@ pub(crate) fn questions() -> Vec<Question> {
         questions.extend([
             ask(format!("/accounts?party={party}"), {
                 let party = party.clone();
-                move |world| world.accounts(|of, _| of == party)
+                move |world| world.accounts(|owner, _| owner == party)
             }),
             ask(format!("/accounts?market={market}"), {
                 let market = market.clone();
-                move |world| world.accounts(|_, on| on == market)
+                move |world| world.accounts(|_, row_market| row_market == market)
             }),
             ask(format!("/api/v2/delegations?partyId={party}"), {
-                move |world| world.delegations(|_, of| of == party, 1000)
+                move |world| world.delegations(|_, owner| owner == party, 1000)
             }),
             ask(format!("/api/v2/withdrawal/{}", id('d', number)), move |world| world.withdrawal(number)),
             ask(format!("/api/v2/oracle/spec/{}", id('e', number)), move |world| world.oracle_spec(number)),
@@ -398,7 +400,7 @@ pub(crate) fn questions() -> Vec<Question> {
                 move |world| world.candles("block", number, 5)
             }),
             ask(format!("/api/v2/rewards/epoch/summaries?filter.marketIds={market}"), {
-                move |world| world.rewards(|_, on| on == market, 1000)
+                move |world| world.rewards(|_, row_market| row_market == market, 1000)
             }),
         ]);
     }

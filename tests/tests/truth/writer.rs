@@ -1,5 +1,5 @@
-//! The writer: blocks without end, all rows of a block in one transaction, and now and then late rows of
-//! earlier blocks, which change answers at an unchanged height.
+//! Writes blocks continuously, all rows of a block in one transaction, and sometimes late rows of earlier blocks,
+//! which change answers without changing the height.
 
 use std::{
     collections::HashSet,
@@ -17,11 +17,11 @@ use crate::{
     world::{ACCOUNTS, Change, World, id},
 };
 
-/// Between two transactions, milliseconds.
+/// Pause between two transactions, milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 50..200;
 
-/// How long no block comes now and then, milliseconds: only then can an answer be too old at the newest
-/// height.
+/// Length of occasional pauses without a new block, milliseconds: only then can an answer with the newest height
+/// be too old.
 const LULL_MS: std::ops::Range<u64> = 1500..3500;
 
 const WITHDRAWAL: [&str; 3] = ["STATUS_OPEN", "STATUS_REJECTED", "STATUS_FINALIZED"];
@@ -33,19 +33,19 @@ const PROPOSAL: [&str; 3] = [
     "PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED",
 ];
 
-/// Writes straight to the database, past everything that a test cuts.
+/// Writes directly to the database, not through the proxies that a test cuts.
 pub(crate) struct Writer {
     client: Client,
     random: SmallRng,
     world: World,
-    /// Keys that have a row: each is written once.
+    /// Keys that have a row already: each key is written once.
     written: HashSet<String>,
     sequence: i64,
 }
 
 impl Writer {
-    /// Writes the first block, so that everything has an answer.
-    pub(crate) async fn begin(database: &Database, seed: u64) -> (Self, Arc<History>) {
+    /// Connects and writes the first block, so that every question has an answer.
+    pub(crate) async fn start(database: &Database, seed: u64) -> (Self, Arc<History>) {
         let client = database.connect().await;
         let random = SmallRng::seed_from_u64(seed);
         let mut writer =
@@ -62,12 +62,12 @@ impl Writer {
         }
         let sent = Instant::now();
         let (before, after) = writer.commit(&changes, true).await;
-        let history = History::begin(&writer.world, sent.min(before), after);
+        let history = History::new(&writer.world, sent.min(before), after);
         (writer, Arc::new(history))
     }
 
-    /// Goes on until it is aborted, or until the time has come.
-    pub(crate) async fn go_on(mut self, history: Arc<History>, until: Instant) {
+    /// Writes until the given time.
+    pub(crate) async fn run(mut self, history: Arc<History>, until: Instant) {
         let mut lull = Instant::now();
         while Instant::now() < until {
             sleep(Duration::from_millis(self.random.random_range(PAUSE_MS))).await;
@@ -78,7 +78,7 @@ impl Writer {
             if is_block {
                 self.world.height += 1;
             }
-            // A block without any row moves the head all the same.
+            // A block without rows advances the head as well.
             let rows = self.random.random_range(usize::from(!is_block)..6);
             let changes: Vec<Change> = (0..rows).filter_map(|_| self.change(is_block)).collect();
             let (before, after) = self.commit(&changes, is_block).await;
@@ -86,9 +86,9 @@ impl Writer {
         }
     }
 
-    /// Some row of this block, or of an earlier one; none when its key has one already.
+    /// A random row of the newest block or of an earlier one; `None` when its key has a row already.
     fn change(&mut self, is_of_this_block: bool) -> Option<Change> {
-        // Every key has a row of block 1.
+        // The rows of block 1 are those that `start` writes.
         let height = match self.world.height {
             1 => return None,
             height if is_of_this_block => height,
@@ -145,7 +145,7 @@ impl Writer {
         (key.is_empty() || self.written.insert(key)).then_some(change)
     }
 
-    /// Writes rows in one transaction; says when the commit was sent and when it had returned.
+    /// Writes rows in one transaction; returns when its COMMIT was sent and when it had returned.
     async fn commit(&mut self, changes: &[Change], is_block: bool) -> (Instant, Instant) {
         let mut statements = "BEGIN;".to_owned();
         for change in changes {

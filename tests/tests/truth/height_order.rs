@@ -1,4 +1,4 @@
-//! One connection never sees a height go back, whoever has read what before.
+//! Block heights never decrease on one connection, also when a shared or cached answer is older.
 
 use std::time::{Duration, Instant};
 
@@ -8,28 +8,28 @@ use tokio::time::sleep;
 use tokio_postgres::Client;
 
 use crate::{
-    away::{get, height},
-    stage::Stage,
+    environment::Environment,
+    store_outage::{get, height},
 };
 
 const ACCOUNTS: &str = "/accounts";
 const LIMITS: &str = "/api/v2/network/limits";
 
-/// How soon something must be seen that happens at once.
-const SOON: Duration = Duration::from_secs(5);
+/// Deadline for events that happen without a deliberate delay.
+const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How often a race is run.
+/// Rounds of the race.
 const ROUNDS: u64 = 5;
 
-/// Makes reads of accounts wait in the middle, with what they see settled already: for whoever holds lock 1.
-const WAITING: &str = "
+/// Makes every read of accounts wait for advisory lock 1 after its snapshot has been taken.
+const BLOCKING_VIEW: &str = "
     CREATE FUNCTION waited() RETURNS bool LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN true; END $$;
     ALTER TABLE accounts RENAME TO accounts_kept;
     CREATE VIEW accounts AS SELECT * FROM accounts_kept WHERE waited();";
 
-async fn open(stage: &Stage, edge: usize) -> Connection {
-    Connection::open(&stage.edges[edge].url).await.expect("the edge listens")
+async fn open(environment: &Environment, edge: usize) -> Connection {
+    Connection::open(&environment.edges[edge].url).await.expect("the edge listens")
 }
 
 async fn write_block(client: &Client, height: u64) {
@@ -38,18 +38,18 @@ async fn write_block(client: &Client, height: u64) {
     client.batch_execute(&block).await.expect("a block fits");
 }
 
-/// Waits until a connection has been told of a block.
-async fn await_height(connection: &mut Connection, wanted: u64) {
-    eventually(SOON, &format!("block {wanted} is not seen"), async || {
-        height(&get(connection, LIMITS).await) >= wanted
+/// Waits until an answer on the connection has at least this height.
+async fn await_height(connection: &mut Connection, expected: u64) {
+    eventually(DEADLINE, &format!("block {expected} is not seen"), async || {
+        height(&get(connection, LIMITS).await) >= expected
     })
     .await;
 }
 
-/// Waits until reads wait in the middle.
-async fn await_waiting(client: &Client, database: &Database) {
+/// Waits until at least one read is blocked on the advisory lock.
+async fn await_blocked_read(client: &Client, database: &Database) {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event = 'advisory'";
-    let deadline = Instant::now() + SOON;
+    let deadline = Instant::now() + DEADLINE;
     loop {
         let count: i64 =
             client.query_one(waiting, &[&database.name()]).await.expect("it can be asked").get(0);
@@ -62,32 +62,33 @@ async fn await_waiting(client: &Client, database: &Database) {
 }
 
 #[tokio::test]
-async fn a_read_that_joins_one_begun_before_is_not_answered_from_before() {
+async fn a_request_that_joins_an_earlier_read_never_gets_an_older_height() {
     let database = fixture::database().await;
     let client = database.connect().await;
-    client.batch_execute(WAITING).await.expect("a view can take the place of a table");
-    let stage = Stage::start(&database, 2, 2).await;
+    client.batch_execute(BLOCKING_VIEW).await.expect("a view can take the place of a table");
+    let environment = Environment::start(&database, 2, 2).await;
     let (mut first, mut second, mut other) =
-        (open(&stage, 0).await, open(&stage, 0).await, open(&stage, 1).await);
-    // From this the edge knows that such answers tell their height, so that asks for them are shared.
+        (open(&environment, 0).await, open(&environment, 0).await, open(&environment, 1).await);
+    // The first answer shows the edge that this operation reports its height; only then are concurrent requests
+    // for it shared.
     get(&mut first, ACCOUNTS).await;
     let request = format!("GET {ACCOUNTS} HTTP/1.1\r\nHost: x\r\n\r\n");
     let (mut newest, mut old_answers) = (height(&get(&mut second, LIMITS).await), 0);
     for _ in 0..ROUNDS {
-        // One block so that nothing kept is true any more, one while the read waits.
+        // One block that makes cached answers stale, and one more while the read is blocked.
         let before = newest + 1;
         write_block(&client, before).await;
         await_height(&mut second, before).await;
         client.execute("SELECT pg_advisory_lock(1)", &[]).await.expect("it is free");
         first.send(request.as_bytes()).await.expect("the edge reads");
-        await_waiting(&client, &database).await;
+        await_blocked_read(&client, &database).await;
         newest = before + 1;
         write_block(&client, newest).await;
-        // Another edge sees it at first hand, this one by the news or a read of its own.
+        // The other edge has to read the store; this edge learns of the block by announcement or a read.
         await_height(&mut other, newest).await;
         await_height(&mut second, newest).await;
         second.send(request.as_bytes()).await.expect("the edge reads");
-        // Time for the edge to have taken it: it may only be answered once the lock is free.
+        // Time for the edge to accept the request: it may only be answered once the lock is free.
         get(&mut other, LIMITS).await;
         sleep(Duration::from_millis(20)).await;
         client.execute("SELECT pg_advisory_unlock(1)", &[]).await.expect("it is held");
@@ -102,19 +103,19 @@ async fn a_read_that_joins_one_begun_before_is_not_answered_from_before() {
 }
 
 #[tokio::test]
-async fn what_a_connection_was_told_bounds_what_it_is_told_without_a_store() {
+async fn without_a_store_no_connection_gets_an_older_height() {
     let database = fixture::database().await;
     let client = database.connect().await;
-    let stage = Stage::start(&database, 1, 1).await;
-    let (mut mine, mut other) = (open(&stage, 0).await, open(&stage, 0).await);
-    let before = height(&get(&mut mine, ACCOUNTS).await);
+    let environment = Environment::start(&database, 1, 1).await;
+    let (mut first, mut other) = (open(&environment, 0).await, open(&environment, 0).await);
+    let before = height(&get(&mut first, ACCOUNTS).await);
     write_block(&client, before + 1).await;
     await_height(&mut other, before + 1).await;
-    // Answered from what the other connection has read.
-    assert_eq!(height(&get(&mut mine, LIMITS).await), before + 1);
-    stage.to_store.cut();
-    let deadline = Instant::now() + SOON;
-    let mut stranger = open(&stage, 0).await;
+    // Answered from the cache entry that the other connection's read filled.
+    assert_eq!(height(&get(&mut first, LIMITS).await), before + 1);
+    environment.to_store.cut();
+    let deadline = Instant::now() + DEADLINE;
+    let mut stranger = open(&environment, 0).await;
     let shown = loop {
         let answer = get(&mut stranger, ACCOUNTS).await;
         if answer.status == 200 {
@@ -123,6 +124,6 @@ async fn what_a_connection_was_told_bounds_what_it_is_told_without_a_store() {
         assert!(Instant::now() < deadline, "nothing is shown without a store: {answer:?}");
     };
     assert_eq!(height(&shown), before, "who knows of nothing newer may see it");
-    let refused = get(&mut mine, ACCOUNTS).await;
+    let refused = get(&mut first, ACCOUNTS).await;
     assert_eq!(refused.status, 503, "the connection had been told {}: {refused:?}", before + 1);
 }

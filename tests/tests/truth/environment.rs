@@ -1,5 +1,5 @@
-//! Where it plays: two edges, two `query`, one `node-info` over one store, with ways to the store and from
-//! each edge to the bus that can be cut.
+//! The services under test: edges, `query` replicas and one `node-info` over one store. Proxies allow to cut the
+//! connections to the store, and those from each edge to the bus.
 
 use std::{net::TcpListener, os::fd::OwnedFd, sync::Arc};
 
@@ -7,29 +7,29 @@ use futures_util::future::join_all;
 use mesh_testbed::{Database, Service, nats};
 use mesh_tests::proxied::ProxiedServer;
 
-/// The services and the ways between them.
-pub(crate) struct Stage {
+/// The running services and the proxies between them.
+pub(crate) struct Environment {
     pub(crate) edges: Vec<Edge>,
     pub(crate) query: Vec<Backend>,
     pub(crate) node_info: Backend,
     pub(crate) to_store: ProxiedServer,
 }
 
-/// An edge, and its way to the bus.
+/// An edge and the proxy of its connection to the bus.
 pub(crate) struct Edge {
     pub(crate) service: Service,
     pub(crate) url: String,
     pub(crate) to_bus: ProxiedServer,
 }
 
-/// A service that reads the store, and how many reads its earlier lives have answered.
+/// A service that reads the store, and the number of reads that its earlier processes have answered.
 pub(crate) struct Backend {
     pub(crate) service: Service,
     answered_before: u64,
 }
 
-impl Stage {
-    /// Starts everything.
+impl Environment {
+    /// Starts all services and waits until they are ready.
     pub(crate) async fn start(database: &Database, edges: usize, queries: usize) -> Self {
         let prefix = format!("truth{:x}", rand::random::<u64>());
         let to_store = ProxiedServer::start(database.url()).await;
@@ -41,19 +41,20 @@ impl Stage {
         Self { edges, query, node_info, to_store }
     }
 
-    /// How many reads were asked of the services, at least: what a killed one did last is lost.
-    pub(crate) async fn asked(&self) -> u64 {
-        let mut asked = 0;
+    /// The number of reads that the services answered. A lower bound: reads of a killed process after its last
+    /// query of metrics are lost.
+    pub(crate) async fn answered_reads(&self) -> u64 {
+        let mut answered_reads = 0;
         for backend in self.query.iter().chain([&self.node_info]) {
-            asked += backend.answered().await;
+            answered_reads += backend.answered().await;
         }
-        asked
+        answered_reads
     }
 }
 
 impl Edge {
     async fn start(prefix: &str) -> Self {
-        // The test holds the socket, so that an edge that comes back finds those who wait for it.
+        // The test owns the listening socket, so that connections wait in its queue while the edge restarts.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let to_bus = ProxiedServer::start(nats().await.url()).await;
@@ -63,9 +64,9 @@ impl Edge {
         Self { service, url: format!("http://{address}"), to_bus }
     }
 
-    /// Ends it and starts it anew.
-    pub(crate) async fn restart(&mut self, is_asked: bool) {
-        if is_asked {
+    /// Restarts the process: after a graceful stop when `is_asked`, else after a kill.
+    pub(crate) async fn restart(&mut self, is_graceful: bool) {
+        if is_graceful {
             self.service.stop().await;
         }
         self.service.restart().await;
@@ -79,10 +80,10 @@ impl Backend {
         Self { service, answered_before: 0 }
     }
 
-    /// Ends it and starts it anew.
-    pub(crate) async fn restart(&mut self, is_asked: bool) {
+    /// Restarts the process: after a graceful stop when `is_asked`, else after a kill.
+    pub(crate) async fn restart(&mut self, is_graceful: bool) {
         self.answered_before = self.answered().await;
-        if is_asked {
+        if is_graceful {
             self.service.stop().await;
         }
         self.service.restart().await;
@@ -92,9 +93,9 @@ impl Backend {
         let metrics = self.service.admin("/metrics").await;
         let counts = metrics.text().lines().filter_map(|line| {
             let (name, count) = line.rsplit_once(' ')?;
-            let is_wanted =
+            let is_counted =
                 name.starts_with("rpc_server_call_duration_seconds_count{") && name.contains("\"OK\"");
-            is_wanted.then(|| count.parse::<u64>().ok()).flatten()
+            is_counted.then(|| count.parse::<u64>().ok()).flatten()
         });
         self.answered_before + counts.sum::<u64>()
     }
