@@ -1,4 +1,4 @@
-//! What a process says of itself on its admin port.
+//! Reads the metrics of a process from its admin port.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -9,7 +9,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(reqwest::Client::new);
 
-/// The metrics of a process, unless it does not answer soon or has no admin port.
+/// The metrics page of a process; `None` when it has no admin port or does not answer in five seconds.
 pub(crate) async fn of(row: &Row) -> Option<String> {
     let url = format!("{}/metrics", row.admin.as_ref()?);
     let read = async { CLIENT.get(url).send().await.ok()?.text().await.ok() };

@@ -1,4 +1,4 @@
-//! A mesh for one benchmark or drill: private servers and the services, in a folder that goes away with it.
+//! A private mesh for one benchmark or drill: its own servers and services, in a temporary folder.
 
 use std::{
     fs::Permissions,
@@ -28,7 +28,7 @@ use tokio_postgres::{Client, NoTls, config::Host};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder and what runs in it.
+/// A temporary folder and the processes that run in it.
 pub(crate) struct PrivateMesh {
     pub(crate) home: Home,
     pub(crate) supervisor: Supervisor,
@@ -37,33 +37,33 @@ pub(crate) struct PrivateMesh {
 
 /// The servers of a private mesh.
 pub(crate) struct Servers {
-    /// Where the database is, for its owner, with the password.
+    /// URL of the database for its owner, with the password.
     pub(crate) database_url: String,
-    /// The same as services log in.
+    /// The database with the users that services log in as.
     pub(crate) database: Database,
-    /// The program of the database server, beside which others of its version lie.
+    /// Path of the `postgres` program; `psql` and `pgbench` of the same version are in its folder.
     pub(crate) postgres: PathBuf,
-    /// Where the bus is.
+    /// The bus server.
     pub(crate) bus: Bus,
 }
 
-/// What runs beside the servers.
+/// Which services run, and how.
 #[derive(Default)]
 pub(crate) struct Layout<'a> {
-    /// Services with more than one replica.
+    /// Numbers of replicas of services; those not listed have one.
     pub(crate) replicas: &'a [(&'a str, u32)],
-    /// Further variables for every service.
+    /// Additional environment variables for every service.
     pub(crate) env: Vec<(String, String)>,
-    /// The consensus node, when there is one; without it there is no relay.
+    /// URL of the consensus node; without one the relay is not started.
     pub(crate) node_url: Option<String>,
-    /// Further variables of a replica of a service, which hold instead of the others.
+    /// Additional environment variables of single replicas; they override those of `env`.
     pub(crate) env_of: Option<EnvOf>,
 }
 
-/// Gives variables to a replica of a service.
+/// Returns the additional environment variables of a replica, by service name and replica number.
 pub(crate) type EnvOf = Arc<dyn Fn(&str, u32) -> Vec<(String, String)> + Send + Sync>;
 
-/// The address of a database in parts.
+/// The connection parameters of a database.
 pub(crate) struct DatabaseParts {
     pub(crate) host: String,
     pub(crate) port: String,
@@ -72,26 +72,26 @@ pub(crate) struct DatabaseParts {
     pub(crate) name: String,
 }
 
-/// Where the two edges of a private mesh answer HTTP.
+/// The HTTP addresses of the two edges of a private mesh.
 pub(crate) struct Edges {
-    /// As it is by default.
+    /// The edge with default settings.
     pub(crate) cached: SocketAddr,
-    /// The one that keeps no answers.
+    /// The edge without a cache.
     pub(crate) uncached: SocketAddr,
 }
 
-/// The name of the edge that keeps no answers.
+/// Process name of the edge without a cache.
 pub(crate) const UNCACHED_EDGE: &str = "edge-uncached";
 
 impl PrivateMesh {
-    /// Makes the folder; nothing runs yet.
+    /// Creates the folder; no process runs yet.
     pub(crate) fn new() -> Result<Self, Failure> {
         Self::restarting_by(RestartRule::default())
     }
 
-    /// The same, where what dies is started again by another rule than the usual one.
+    /// Like [`PrivateMesh::new`], with a given rule for restarting processes that end.
     pub(crate) fn restarting_by(rule: RestartRule) -> Result<Self, Failure> {
-        // The owner of the database may be another user, who has to enter.
+        // PostgreSQL may run as another user, who needs access to the folder.
         let readable = Permissions::from_mode(0o755);
         let folder = tempfile::Builder::new().prefix("mesh-private-").permissions(readable).tempdir();
         let folder = folder.map_err(|error| cannot("make a temporary folder", &error))?;
@@ -101,7 +101,7 @@ impl PrivateMesh {
         Ok(Self { home, supervisor, folder })
     }
 
-    /// Starts both servers, with the newest schema in an empty database.
+    /// Starts both servers and applies the newest schema to an empty database.
     pub(crate) async fn start_servers(&self) -> Result<Servers, Failure> {
         let programs = backing::programs(&self.home, true, true).await?;
         let (Some(postgres), Some(nats)) = (&programs.postgres, &programs.nats) else {
@@ -109,7 +109,7 @@ impl PrivateMesh {
         };
         let (database, bus) = tokio::try_join!(
             backing::start_postgres(&self.home, &self.supervisor, postgres, &[]),
-            // Benchmarks may put several meshes on it.
+            // Benchmarks may use several bus prefixes on one server.
             backing::start_nats(&self.home, &self.supervisor, nats, "*", &[]),
         )?;
         let database_url = database.url().to_owned();
@@ -119,7 +119,7 @@ impl PrivateMesh {
         Ok(Servers { database_url, database, postgres: postgres.postgres.clone(), bus })
     }
 
-    /// Builds and starts every service, and beside the edge another one that keeps no answers.
+    /// Builds and starts every service, and a second edge without a cache.
     pub(crate) async fn start_services(
         &self,
         servers: &Servers,
@@ -147,12 +147,12 @@ impl PrivateMesh {
         Ok(edges)
     }
 
-    /// Starts one more edge, of its own name, and gives its address for HTTP.
+    /// Starts one more edge under the given process name and returns its HTTP address.
     pub(crate) async fn start_edge(&self, servers: &Servers, name: &str) -> Result<SocketAddr, Failure> {
         self.start_edge_with(servers, name, Vec::new(), None).await
     }
 
-    /// The same with further variables, and with the program in another folder than what was built.
+    /// Like [`PrivateMesh::start_edge`], with additional variables and optionally another folder for the program.
     pub(crate) async fn start_edge_with(
         &self,
         servers: &Servers,
@@ -168,9 +168,9 @@ impl PrivateMesh {
         Ok(address)
     }
 
-    /// Starts one more edge and one more `query` of their own names, with further variables, and gives the
-    /// edge's address for HTTP. They meet on the bus only when the variables give them a place of their
-    /// own there.
+    /// Starts one more edge and one more `query` under the given process names with additional variables, and
+    /// returns the edge's HTTP address. They are separate from the other services only when the variables set
+    /// another bus prefix.
     pub(crate) async fn start_pair(
         &self,
         servers: &Servers,
@@ -186,7 +186,7 @@ impl PrivateMesh {
         Ok(address)
     }
 
-    /// What services of this mesh are given. Builds them.
+    /// Builds the services and returns the environment that they are started in.
     async fn surroundings(
         &self,
         servers: &Servers,
@@ -203,7 +203,7 @@ impl PrivateMesh {
         })
     }
 
-    /// A service of another name, with sockets and files of its own. Nothing runs yet.
+    /// A service under another process name, with its own sockets and folder. It is not started.
     fn beside(
         &self,
         around: ServiceEnvironment,
@@ -219,21 +219,21 @@ impl PrivateMesh {
         Ok((Group { name: name.to_owned(), ..around.group(service) }, around.sockets.http))
     }
 
-    /// Starts processes and keeps them.
+    /// Adds processes to the supervisor, which starts them and keeps them running.
     pub(crate) fn add(&self, group: Group, replicas: u32) -> Result<(), Failure> {
         self.supervisor.add(group, replicas).map_err(|error| Failure::failed(error.to_string()))
     }
 
-    /// Waits until every process of these names serves.
+    /// Waits until every process of these names is ready.
     pub(crate) async fn ready(&self, names: &[&str]) -> Result<(), Failure> {
         let ready = self.supervisor.ready(names, PATIENCE).await;
         ready.map_err(|error| backing::not_ready(&self.home, &error))
     }
 
-    /// Stops whatever runs and leaves nothing behind.
+    /// Stops all processes and removes the folder.
     pub(crate) async fn stop(self) {
         self.supervisor.shutdown().await;
-        // Where the database could not live in the folder itself, a link in it leads to its data.
+        // When the database's data had to be stored elsewhere, the folder has a symbolic link to it.
         if let Ok(elsewhere) = std::fs::read_link(self.folder.path().join("postgres")) {
             let _ = std::fs::remove_dir_all(elsewhere);
         }
@@ -251,7 +251,7 @@ impl Servers {
         Ok(client)
     }
 
-    /// The address of the database as programs want it that take no URL.
+    /// The connection parameters of the database, for programs that take no URL.
     pub(crate) fn parts(&self) -> Result<DatabaseParts, Failure> {
         let unreadable = |error: tokio_postgres::Error| cannot("read the database's address", &error);
         let config: tokio_postgres::Config = self.database_url.parse().map_err(unreadable)?;
@@ -270,7 +270,7 @@ impl Servers {
     }
 }
 
-/// The same group, whose replicas have further variables.
+/// The same group with additional environment variables for its replicas.
 fn with_env(group: Group, env_of: EnvOf) -> Group {
     let (name, replica_spec) = (group.name.clone(), group.replica_spec);
     let replica_spec = Box::new(move |replica, generation| {
@@ -281,7 +281,7 @@ fn with_env(group: Group, env_of: EnvOf) -> Group {
     Group { replica_spec, ..group }
 }
 
-/// Sockets on free ports of this machine.
+/// Binds sockets to free ports of the loopback address.
 pub(crate) fn sockets() -> Result<Sockets, Failure> {
     Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)
         .map_err(|(address, error)| Failure::failed(format!("cannot listen on {address} ({error})")))

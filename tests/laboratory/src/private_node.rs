@@ -1,4 +1,4 @@
-//! The development node of a private mesh, on a chain that asks for no work, and transactions that it takes.
+//! The development node of a private mesh, on a chain without proof of work, and valid transactions for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,11 +18,11 @@ use crate::private::{PrivateMesh, Servers};
 /// The chain's id, which signatures cover.
 pub(crate) const CHAIN_ID: &str = "private-1";
 
-/// The chain: without work, and with room for all transactions of one party.
+/// Defines the chain: no proof of work, and no limit on the transactions of one party per block.
 const CHAIN: &str = "INSERT INTO chain (id) VALUES ('private-1');
     INSERT INTO network_parameters (key, value, tx_hash, block_time) VALUES
         ('spam.pow.difficulty', '0', '', 'epoch'), ('spam.pow.numberOfTxPerBlock', '4294967295', '', 'epoch')";
-/// A chain that is there already becomes it.
+/// Turns an existing chain into this one.
 const OTHER_CHAIN: &str = "UPDATE chain SET id = 'private-1';
     INSERT INTO network_parameters (key, value, tx_hash, block_time)
         SELECT key, value, '', now() FROM (VALUES
@@ -31,11 +31,11 @@ const OTHER_CHAIN: &str = "UPDATE chain SET id = 'private-1';
         ) AS rules (key, value)";
 const FIRST_BLOCK: &str = include_str!("../../../tools/mesh/sql/next_block.sql");
 
-/// Bytes of a command: as an order has them.
+/// Bytes of a command, about those of an order.
 const COMMAND_BYTES: usize = 160;
 
 impl PrivateMesh {
-    /// Begins the chain in an empty store, and starts its node with some variables. It answers on the port.
+    /// Creates the chain in an empty store and starts its node with additional variables. Returns its port.
     pub(crate) async fn start_node(
         &self,
         servers: &Servers,
@@ -44,7 +44,7 @@ impl PrivateMesh {
         self.start_node_on(servers, &[CHAIN, FIRST_BLOCK], variables).await
     }
 
-    /// The same in a store that has a chain already, which becomes this one.
+    /// Like [`PrivateMesh::start_node`] in a store that has a chain already.
     pub(crate) async fn start_node_on_history(
         &self,
         servers: &Servers,
@@ -72,21 +72,21 @@ impl PrivateMesh {
     }
 }
 
-/// Makes transactions, no two of them the same.
+/// Creates distinct signed transactions.
 pub(crate) struct Maker {
     key: Key,
-    /// Sets those of one maker apart from those of others.
+    /// Distinguishes the transactions of several factories.
     series: u64,
     made: AtomicU64,
 }
 
 impl Maker {
-    /// One that has made nothing so far.
+    /// Creates a factory whose transactions have this series number.
     pub(crate) fn new(series: u64) -> Self {
         Self { key: Key::from_seed(&[7; 32]), series, made: AtomicU64::new(0) }
     }
 
-    /// The next one. The node takes it.
+    /// The next transaction, which the node accepts.
     pub(crate) fn transaction(&self) -> Transaction {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let command = format!("{:016x}{number:0>1$}", self.series, COMMAND_BYTES - 16).into_bytes();
@@ -100,7 +100,7 @@ impl Maker {
         }
     }
 
-    /// The same, encoded.
+    /// The next transaction, encoded as the node takes it.
     pub(crate) fn encoded(&self) -> Bytes {
         encode(&self.transaction()).into()
     }

@@ -1,8 +1,8 @@
-//! Sealed history that no network wrote: segments straight into a segment store's folder, without a database.
+//! Synthetic sealed history: writes segments directly into a segment store's folder, without a database.
 //!
-//! Comes in: which table, how many segments, how many rows of it in each. Goes out: a chain of segments that
-//! reads and verifies like a sealed one. The rows of one segment are deflated once and stand in all of them,
-//! so that ten gigabytes take as long as the disk does.
+//! In: the table, the number of segments, and the rows in each. Out: a chain of segments that can be read and
+//! verified like a sealed one. The rows are deflated once and reused in every segment, so that writing ten
+//! gigabytes is limited by the disk.
 
 use std::{
     fs::{self, File},
@@ -15,13 +15,13 @@ use mesh_history::{DEFAULT_LEVEL, Digest, ReadyMember, Span, StagedMember, TABLE
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tempfile::NamedTempFile;
 
-/// The chain that the segments are of.
+/// The chain id of the segments.
 pub(crate) const CHAIN_ID: &str = "synthetic";
 
-/// Time of block 0; a block a second.
+/// Time of block 0, nanoseconds since the Unix epoch; there is a block every second.
 const START_NS: u64 = 1_674_000_000_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Plain bytes that are made before they are deflated.
+/// Uncompressed bytes that are generated before each call of the compressor.
 const PIECE: usize = 256 << 10;
 /// Parties and markets that rows choose from.
 const PARTIES: usize = 1000;
@@ -33,20 +33,20 @@ const TRADES_HEADER: &str = "synthetic_time,tx_hash,block_time,seq_num,id,market
 const ORDERS_HEADER: &str = "id,market_id,party_id,side,price,size,remaining,time_in_force,type,status,reference,\
     reason,version,batch_id,pegged_offset,pegged_reference,lp_id,created_at,updated_at,expires_at,tx_hash,\
     block_time,seq_num,post_only,reduce_only\n";
-/// What every other table holds.
+/// The content of every other table.
 const SMALL: &[u8] = b"id,block_time\nfirst,2023-01-18 01:10:00.880263+00\nsecond,2023-01-18 01:10:01+00\n";
 
-/// The table that is large. Its columns, and what its values look like, are those of the network's.
+/// The table that is large. Its columns and the form of its values are those of the real network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LargeTable {
-    /// Some 600 plain bytes a row.
+    /// About 600 uncompressed bytes a row.
     Trades,
-    /// Some 500 plain bytes a row.
+    /// About 500 uncompressed bytes a row.
     Orders,
 }
 
 impl LargeTable {
-    /// As paths of the API spell it.
+    /// The table's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Trades => "trades",
@@ -55,7 +55,7 @@ impl LargeTable {
     }
 }
 
-/// What to write.
+/// The plan of a synthetic history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Synthetic {
     pub(crate) table: LargeTable,
@@ -76,7 +76,7 @@ pub(crate) struct Written {
     pub(crate) first_block: u64,
     /// The last block of the last segment.
     pub(crate) last_block: u64,
-    /// Plain bytes of the table's CSV in all segments, each with its header.
+    /// Uncompressed bytes of the table's CSV in all segments, headers included.
     pub(crate) plain: u64,
     /// Bytes of all segment files.
     pub(crate) files: u64,
@@ -84,13 +84,12 @@ pub(crate) struct Written {
 }
 
 impl Synthetic {
-    /// Writes the segments into the folder of a segment store in which none of them is yet. Blocks the
-    /// thread.
+    /// Writes the segments into the folder of an empty segment store. Blocks the thread.
     pub(crate) fn write(&self, folder: &Path) -> Result<Written, Failure> {
         self.write_behind(None, folder)
     }
 
-    /// The same behind what was written before.
+    /// Like [`Synthetic::write`], continuing the chain after the segments written `before`.
     pub(crate) fn write_behind(&self, before: Option<Written>, folder: &Path) -> Result<Written, Failure> {
         let segments = folder.join("segments");
         fs::create_dir_all(&segments).map_err(|error| cannot("make the folder of segments", &error))?;
@@ -140,7 +139,7 @@ impl Synthetic {
         member.finish().map_err(wrong)
     }
 
-    /// Gives the table's CSV of one segment in pieces.
+    /// Passes the table's CSV of one segment to `give` in pieces.
     pub(crate) fn text(&self, mut give: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
         let mut rows = Rows::new();
         let mut text = Vec::with_capacity(PIECE + 1024);
@@ -162,7 +161,7 @@ impl Synthetic {
     }
 }
 
-/// Rows of which one half are hashes that never come again, the other half what does.
+/// Generates rows: about half of each is unique hashes, the rest repeats among rows.
 struct Rows {
     random: SmallRng,
     parties: Vec<String>,
@@ -214,11 +213,11 @@ impl Rows {
 }
 
 fn push(text: &mut Vec<u8>, row: std::fmt::Arguments<'_>) {
-    // Memory takes everything.
+    // Writing to a `Vec` cannot fail.
     let _ = text.write_fmt(row);
 }
 
-/// The time of a row as PostgreSQL prints it; rows of a segment repeat in the next one, their times too.
+/// The time of a row as PostgreSQL prints it. Every segment has the same rows, with the same times.
 struct Moment(u64);
 
 impl std::fmt::Display for Moment {
@@ -242,10 +241,10 @@ fn small_member(name: &str, folder: &Path) -> Result<ReadyMember, Failure> {
     member.finish().map_err(wrong)
 }
 
-/// Writes a segment file and gives it its name; tells its id and length.
+/// Writes a segment file and gives it its name; returns its id and length.
 fn put(span: &Span, members: Vec<ReadyMember>, segments: &Path) -> Result<(Digest, u64), Failure> {
     let wrong = |error: std::io::Error| cannot("write a segment", &error);
-    // A file of this kind of name is no segment to the store, and swept when it is old.
+    // The store ignores files with such names and deletes old ones.
     let mut file: NamedTempFile =
         tempfile::Builder::new().suffix("#1").tempfile_in(segments).map_err(wrong)?;
     let out: &mut File = file.as_file_mut();
@@ -282,7 +281,7 @@ mod tests {
                 let member = verified.history(table.name()).unwrap();
                 assert_eq!(member.rows, 2000);
                 assert_eq!(member.index.header.plain + member.index.rows.plain, written.plain / 3);
-                // Half hashes: no table is deflated to much less than half of it.
+                // About half of the bytes are hashes, so the compression ratio is near one half.
                 assert!(member.index.rows.stored > member.index.rows.plain * 3 / 10);
                 assert!(member.index.rows.stored < member.index.rows.plain * 6 / 10);
             }

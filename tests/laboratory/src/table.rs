@@ -1,6 +1,6 @@
 //! A plain table, columns as wide as their widest cell.
 
-/// Lays out a heading and rows; the first column to the left, numbers to the right.
+/// Renders a title, a heading and rows as text; the first column is left-aligned, all others right-aligned.
 pub(crate) fn laid_out(title: &str, heading: &[&str], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|&cell| cell.to_owned()).collect();
     let lines = || std::iter::once(&heading).chain(rows);

@@ -1,6 +1,5 @@
-//! The engine of the drills: a private mesh that is removed afterwards, runs with one seed after the other,
-//! and phases in the order that the seed decides, all of them whatever an earlier one found, each within its
-//! time.
+//! Runs drills: creates a private mesh and removes it afterwards, repeats the run with consecutive seeds, and runs
+//! the phases in an order chosen by the seed, each with a time limit. A failed phase does not stop the run.
 
 use std::time::Duration;
 
@@ -25,20 +24,20 @@ use crate::{
 pub(super) trait PhasedDrill {
     /// The drill's name.
     const NAME: &'static str;
-    /// How long one phase may take; longer ones are broken off and do not hold.
+    /// Time limit of one phase; a longer one is aborted and counts as failed.
     const PHASE_TIMEOUT: Duration;
-    /// The drill's own list of phases.
+    /// The phases of the drill.
     type Phase: ValueEnum + Copy + PartialEq;
-    /// What each of them counts.
+    /// The figures of a phase.
     type Figures: Figures;
 
-    /// Topology and traffic in a few words, for the title.
+    /// Short description of topology and traffic, for the title.
     fn setup(&self) -> String;
 
-    /// Waits until all is as usual. Says whether it became so.
+    /// Waits until the service is normal; returns whether it is.
     async fn becomes_normal(&self) -> bool;
 
-    /// Goes through one phase.
+    /// Runs one phase.
     async fn run(
         &self,
         phase: Self::Phase,
@@ -46,7 +45,7 @@ pub(super) trait PhasedDrill {
     ) -> Result<Vec<Report<Self::Figures>>, Failure>;
 }
 
-/// Makes a private mesh for a drill, and leaves nothing of it behind.
+/// Creates a private mesh, runs the drill on it, and removes it.
 pub(super) async fn on_private_mesh(
     rule: RestartRule,
     drill: impl AsyncFnOnce(&PrivateMesh) -> Result<(), Failure>,
@@ -61,26 +60,25 @@ pub(super) async fn on_private_mesh(
     outcome
 }
 
-/// What dies is started again after the shortest wait of the usual rule, however often it dies: of those that
-/// a drill kills again and again nobody would be left otherwise.
+/// Restarts after the shortest wait of the default rule, without back-off: otherwise the processes that a drill
+/// kills repeatedly would be down most of the time.
 pub(super) const RESTARTED_SOON: RestartRule = RestartRule {
     first: Duration::from_millis(200),
     longest: Duration::from_millis(200),
     settled: Duration::from_secs(10),
 };
 
-/// What one run of a drill found.
+/// The results of one run of a drill.
 pub(super) struct Run<F> {
-    /// What stands above its table.
+    /// Title of its table.
     pub(super) title: String,
-    /// What its phases found.
+    /// The reports of its phases.
     pub(super) reports: Vec<Report<F>>,
-    /// The same for a machine, without the seed.
+    /// The results as JSON, without the seed.
     pub(super) json: Value,
 }
 
-/// Runs a drill as often as asked, each time with the next seed; prints and writes down what each run found,
-/// and says which bars do not hold.
+/// Runs a drill `args.runs` times with consecutive seeds, prints the results and writes them as JSON.
 ///
 /// # Errors
 /// When a run cannot be finished, or a bar does not hold.
@@ -113,7 +111,7 @@ pub(super) async fn repeat<F: Figures>(
     }
 }
 
-/// Goes through the wanted phases of a drill as often as asked, and says which bars do not hold.
+/// Runs the wanted phases of a drill `args.run.runs` times with consecutive seeds.
 ///
 /// # Errors
 /// When a bar does not hold, or the figures cannot be written.
@@ -133,7 +131,7 @@ pub(super) async fn run_phases<S: PhasedDrill>(
     .await
 }
 
-/// Goes through the phases in the order that belongs to a seed.
+/// Runs the phases in the order chosen by the seed.
 async fn run_once<S: PhasedDrill>(drill: &S, wanted: &[S::Phase], seed: u64) -> Vec<Report<S::Figures>> {
     let mut random = SmallRng::seed_from_u64(seed);
     let order = order(wanted, &mut random);
@@ -159,7 +157,7 @@ async fn run_once<S: PhasedDrill>(drill: &S, wanted: &[S::Phase], seed: u64) -> 
     reports
 }
 
-/// The phases that are wanted: the first first, the last last, the others shuffled.
+/// The wanted phases: the first and the last keep their places, the others are shuffled.
 fn order<P: ValueEnum + Copy + PartialEq>(wanted: &[P], random: &mut SmallRng) -> Vec<P> {
     let mut order = P::value_variants().to_vec();
     let last = order.len() - 1;

@@ -1,5 +1,5 @@
-//! The faults that drills inject into the processes of their mesh, and how they see that all is back: kills,
-//! freezes, restarts, servers that are away, locked tables.
+//! Faults that drills inject into a private mesh (kills, restarts, stopped servers, locked tables), and functions
+//! that wait for recovery.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use tokio_postgres::Client;
 
 use crate::private::{PrivateMesh, Servers};
 
-/// How long something may take that a process does as soon as it runs.
+/// Deadline for what a process does immediately after its start.
 const SOON: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(5);
 
 impl PrivateMesh {
-    /// Gives an order as the command line does.
+    /// Sends a request to the supervisor, as the command line does.
     pub(super) async fn order(&self, request: Request) -> Result<(), Failure> {
         match self.supervisor.answer(request).await {
             Answer::Refused { reason } => Err(Failure::failed(reason)),
@@ -28,33 +28,32 @@ impl PrivateMesh {
         }
     }
 
-    /// The processes of a name, by replica.
+    /// The process ids of a name, in order of replicas.
     pub(super) fn pids(&self, name: &str) -> Vec<u32> {
         let rows = self.supervisor.rows();
         rows.iter().filter(|row| row.service == name).map(|row| row.pid).collect()
     }
 
-    /// The processes of all services.
+    /// The process ids of all services.
     pub(super) fn service_pids(&self) -> Vec<u32> {
         SERVICES.iter().flat_map(|service| self.pids(service.name)).collect()
     }
 
-    /// One replica of a service, by chance.
+    /// The process id of a random replica.
     pub(super) fn one_of(&self, name: &str, random: &mut SmallRng) -> Result<u32, Failure> {
         let pids = self.pids(name);
         let nobody = || Failure::failed(format!("no {name} runs"));
         if pids.is_empty() { Err(nobody()) } else { Ok(pids[random.random_range(0..pids.len())]) }
     }
 
-    /// Kills one replica of a name with SIGKILL, by chance, and waits until it is replaced.
+    /// Kills a random replica with SIGKILL and waits until it is replaced.
     pub(super) async fn kill_one(&self, name: &str, random: &mut SmallRng) -> Result<(), Failure> {
         let (pid, count) = (self.one_of(name, random)?, self.pids(name).len());
         send(pid, Signal::KILL)?;
         self.replaced(name, pid, count).await
     }
 
-    /// Replaces the replicas of a name one after the other, and says how many of them are new, and whether
-    /// all are.
+    /// Replaces the replicas of a name one after the other; returns how many are new, and whether all are.
     pub(super) async fn restart(&self, name: &str) -> Result<(usize, bool), Failure> {
         let before = self.pids(name);
         self.order(Request::Restart { name: name.to_owned() }).await?;
@@ -64,7 +63,7 @@ impl PrivateMesh {
         Ok((new, new == after.len() && after.len() == before.len()))
     }
 
-    /// Stops all processes of a name in order.
+    /// Stops all processes of a name gracefully.
     pub(super) async fn stop_all(&self, name: &str) -> Result<(), Failure> {
         self.order(Request::Stop { name: name.to_owned(), replica: None }).await
     }
@@ -74,13 +73,13 @@ impl PrivateMesh {
         self.order(Request::Start { name: name.to_owned(), replica: None }).await
     }
 
-    /// Whether every replica of a name serves, and there is one.
+    /// Whether a name has at least one replica and all of them are ready.
     pub(super) fn serves(&self, name: &str) -> bool {
         let standing = self.supervisor.standing();
         standing.iter().any(|(other, ready, all)| other == name && ready == all && *all > 0)
     }
 
-    /// Waits until every replica of these names serves, however often they died before. Says whether they do.
+    /// Waits until every replica of these names is ready, restarts included; returns whether they are.
     pub(super) async fn until_serving(&self, names: &[&str], within: Duration) -> bool {
         let serving = async {
             while !names.iter().all(|name| self.serves(name)) {
@@ -90,7 +89,7 @@ impl PrivateMesh {
         timeout(within, serving).await.is_ok()
     }
 
-    /// Waits until a name has as many processes as before and this one is not among them.
+    /// Waits until a name has at least `count` processes and `pid` is not among them.
     pub(super) async fn replaced(&self, name: &str, pid: u32, count: usize) -> Result<(), Failure> {
         let waited = timeout(SOON, async {
             while self.pids(name).contains(&pid) || self.pids(name).len() < count {
@@ -118,7 +117,7 @@ impl Servers {
         Some(client)
     }
 
-    /// Locks a table until the connection that is given ends, or rolls back.
+    /// Locks a table until the returned connection rolls back or is dropped.
     pub(super) async fn lock_table(&self, table: &str) -> Result<Client, Failure> {
         let holder = self.connect("").await?;
         let lock = format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE");

@@ -1,6 +1,5 @@
-//! Where the drills of the whole mesh are played: a private mesh with two replicas of everything, edges too;
-//! rows to read, a block every second, a sealed history that nobody wrote, a ledger, and a node that takes
-//! transactions.
+//! Environment of the drills of the whole mesh: a private mesh with two replicas of every service, filled tables,
+//! a block every second, a synthetic sealed history, a ledger, and a node that accepts transactions.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -29,21 +28,21 @@ use crate::{
 
 /// Replicas of every service.
 pub(crate) const REPLICAS: u32 = 2;
-/// The segments of the long form and of the short one.
+/// The synthetic history of the long form and of the short one.
 const PLAN: Synthetic = Synthetic { table: LargeTable::Trades, segments: 32, blocks: 1000, rows: 4000 };
 const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 1500, ..PLAN };
-/// Entries of the ledger.
+/// Number of ledger entries.
 const ENTRIES: u32 = 20_000;
 const ENTRIES_SHORT: u32 = 1_000;
-/// Time between two blocks, milliseconds. Short drills have no time to wait for blocks.
+/// Time between two blocks, milliseconds; less in the short form, whose clients cannot wait long for a block.
 const BLOCK_MS: &str = "1000";
 const BLOCK_MS_SHORT: &str = "300";
 
-/// Everything that a drill of the whole mesh stands on.
+/// A running mesh with data, for drills of the whole mesh.
 pub(crate) struct Ground<'a> {
     pub(crate) mesh: &'a PrivateMesh,
     pub(crate) servers: Servers,
-    /// Where the edges answer HTTP.
+    /// HTTP address of the edges.
     pub(crate) edge: SocketAddr,
     pub(crate) node: ReservedPort,
     pub(crate) files: Arc<Files>,
@@ -51,8 +50,8 @@ pub(crate) struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    /// Starts everything. `wire` is told where servers and node are, and says what variables each replica has
-    /// besides.
+    /// Starts servers, node and services. `wire` gets the addresses of servers and node and returns the
+    /// additional variables of each replica.
     pub(crate) async fn lay(
         mesh: &'a PrivateMesh,
         is_short: bool,
@@ -88,7 +87,7 @@ impl<'a> Ground<'a> {
         Ok(Self { mesh, servers, edge, node, files: Arc::new(files), questions })
     }
 
-    /// Clients that take any file, half of them quickly, the others in up to this time.
+    /// Chooses any file; about half of the downloads are quick, the others take up to `longest`.
     pub(crate) fn any_file(&self, longest: Duration) -> Arc<Choose> {
         let files = Arc::clone(&self.files);
         Arc::new(move |random: &mut SmallRng| {
@@ -98,7 +97,7 @@ impl<'a> Ground<'a> {
         })
     }
 
-    /// Clients that take the whole history, evenly in this time.
+    /// Chooses the whole history, downloaded evenly in this time.
     pub(crate) fn largest_file(&self, time: Duration) -> Arc<Choose> {
         let files = Arc::clone(&self.files);
         Arc::new(move |_: &mut SmallRng| {
@@ -108,14 +107,14 @@ impl<'a> Ground<'a> {
         })
     }
 
-    /// The node without the mesh, when nothing waits for a block any more.
+    /// Waits until the node has no transaction waiting for a block; returns a direct client of the node.
     pub(crate) async fn idle_node(&self) -> Result<Node, Failure> {
         let node = Node::at(self.node.address())?;
         node.is_idle().await?;
         Ok(node)
     }
 
-    /// Waits until every replica and the node serve, however often they died before. Says whether they do.
+    /// Waits until every replica and the node are ready; returns whether they are.
     pub(crate) async fn stands(&self, within: Duration) -> bool {
         let services = SERVICES.iter().map(|service| service.name);
         self.mesh.until_serving(&services.chain([DEVNODE]).collect::<Vec<_>>(), within).await

@@ -1,7 +1,6 @@
-//! `mesh rig`: long drills, each decided by a seed in every choice of it.
+//! `mesh rig`: long drills. A seed decides every random choice.
 //!
-//! Comes in: a drill and a seed. Goes out: a table of what was met and whether the bars hold, the same as
-//! JSON into a file.
+//! In: a drill and a seed. Out: a table of figures, and whether each bar holds; optionally the same as a JSON file.
 
 pub(crate) mod args;
 mod chaos;
@@ -27,10 +26,13 @@ use serde_json::Value;
 
 use crate::rig::args::{Drill, RigArgs};
 
-/// Greatest seed that is made up here, short enough to be typed.
+/// Upper bound of generated seeds, so that they are short to type.
 const LONGEST_SEED: u64 = 1_000_000;
 
-/// Plays a drill and says what did not hold.
+/// Runs a drill.
+///
+/// # Errors
+/// When a bar does not hold, or the drill cannot be run.
 pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
     match &args.drill {
         Drill::Reads(args) => reads::drill(args).await,
@@ -43,7 +45,7 @@ pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
     }
 }
 
-/// The seed that is given, or a new one.
+/// The given seed, or a random one.
 fn seed(given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| rand::rng().random_range(0..LONGEST_SEED))
 }
@@ -52,7 +54,7 @@ fn interrupted() -> Failure {
     Failure::failed("the drill was interrupted; run it again with its seed")
 }
 
-/// Writes figures into the file that they are wanted in.
+/// Writes the figures as JSON into the file, if one is given.
 fn write_figures(file: Option<&Path>, figures: &Value) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
     std::fs::write(file, format!("{figures:#}\n")).map_err(|error| {

@@ -1,5 +1,4 @@
-//! What the drills read: rows that are filled in, the questions that they answer, and what the answers must
-//! hold.
+//! The reads of the drills: fills tables, and finds the paths to request and the texts that answers must contain.
 
 use std::net::SocketAddr;
 
@@ -16,9 +15,9 @@ use tokio_postgres::Client;
 use super::clients::load::{Asked, Question};
 use crate::private::{PrivateMesh, Servers};
 
-/// Blocks of the demo network, of which every kind of row is read.
+/// Blocks of the demo network's history, which has rows of every kind.
 const DEMO_BLOCKS: u64 = 300;
-/// Rows for single reads: many more than are read while an answer is kept.
+/// Rows for single reads: many more than are read in the lifetime of a cache entry.
 const FILL: &str = "INSERT INTO withdrawals
     SELECT encode(sha256(n::text::bytea), 'hex'), encode(sha256(('party' || n % 1000)::bytea), 'hex'), n,
         repeat('a5', 32), 'STATUS_FINALIZED', n::text, '0x' || encode(sha256(('foreign' || n)::bytea), 'hex'),
@@ -27,22 +26,22 @@ const FILL: &str = "INSERT INTO withdrawals
         SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
         FROM generate_series(1, 20000) AS n
     ) AS numbers";
-/// Single rows, which never change, and members that their answers have.
+/// Paths of single rows, which never change, and the JSON members that their answers contain.
 const POINTS: &str = "SELECT '/api/v2/withdrawal/' || id, ARRAY[
         format('\"id\":\"%s\"', id), format('\"partyId\":\"%s\"', party_id), format('\"amount\":\"%s\"', amount),
         format('\"txHash\":\"%s\"', foreign_tx_hash)
     ] FROM withdrawals WHERE asset = repeat('a5', 32) ORDER BY id";
-/// Pages of many lists.
+/// Paths of list pages.
 const LISTS: &str =
     "SELECT format('/api/v2/candle?candleId=trades_candle_%s_%s&pagination.first=%s', interval, id, n)
     FROM (SELECT DISTINCT market_id AS id FROM trades) AS markets, generate_series(1, 40) AS n,
         unnest(ARRAY['1_minute', '1_hour']) AS interval
     UNION ALL SELECT '/api/v2/rewards/epoch/summaries?pagination.first=' || n FROM generate_series(1, 40) AS n
     UNION ALL SELECT DISTINCT '/accounts?party=' || party_id FROM accounts WHERE party_id ~ '^[0-9a-f]{64}$'";
-/// What node-info answers. Only the second of these says its height, without which the edge keeps no answer.
+/// Paths that node-info answers. Only the answer of the second has a block height, so only that one is cached.
 const NODE: [&str; 3] = ["/blockchain/height", "/api/v2/network/limits", "/api/v2/upgrade/status"];
 
-/// Fills the store, and gives a connection to it.
+/// Fills the store and returns a connection to it.
 pub(crate) async fn fill_in(servers: &Servers) -> Result<Client, Failure> {
     print_line("filling in rows");
     let plan = Plan { blocks: DEMO_BLOCKS, ..Plan::default() }.ending_at(std::time::SystemTime::now());
@@ -56,7 +55,7 @@ pub(crate) async fn fill_in(servers: &Servers) -> Result<Client, Failure> {
     Ok(database)
 }
 
-/// Starts the servers, with rows to read and a block every second.
+/// Starts the servers, fills tables, and starts a node that writes a block every second.
 pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client), Failure> {
     let servers = mesh.start_servers().await?;
     let database = fill_in(&servers).await?;
@@ -64,7 +63,7 @@ pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client)
     Ok((servers, database))
 }
 
-/// What may be asked of a store that was filled in.
+/// Requests that a filled store can answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Questions {
     points: Vec<Question>,
@@ -73,7 +72,7 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    /// Finds out what is there to ask for.
+    /// Reads the ids that are in the store.
     pub(crate) async fn find(database: &Client) -> Result<Self, Failure> {
         let unreadable = |error: tokio_postgres::Error| cannot("find rows to read", &error);
         let points = database.query(POINTS, &[]).await.map_err(unreadable)?;
@@ -89,14 +88,14 @@ impl Questions {
         })
     }
 
-    /// What is asked again and again, and kept by an edge.
+    /// A few requests whose answers the edge caches.
     pub(crate) fn hot(&self) -> Vec<Question> {
         let lists = self.lists.iter().take(5);
         self.points.iter().take(10).chain(lists).chain(&self.node[1..2]).cloned().collect()
     }
 
-    /// What the load asks. Only single rows by random ids and lists of many sizes are not in the memory of
-    /// the edge; what node-info knows may be asked of another one, that has none.
+    /// The request classes of the load. Random single rows and lists of many sizes mostly miss the edge's cache;
+    /// requests to node-info go to the edge `uncached`.
     pub(crate) fn mix(self, edge: SocketAddr, without_memory: SocketAddr) -> Vec<Asked> {
         let hot = self.hot();
         let asked = |percent, edge, questions| Asked { percent, edge, questions };

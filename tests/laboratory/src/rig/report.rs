@@ -1,4 +1,4 @@
-//! What a phase found: figures, and bars that hold or do not.
+//! The report of a phase: figures, and bars that hold or do not.
 
 use std::time::Duration;
 
@@ -6,70 +6,70 @@ use serde_json::{Map, Value, json};
 
 use crate::table;
 
-/// Texts that are shown of each phase.
+/// Greatest number of messages printed for each phase.
 const SHOWN: usize = 6;
 
-/// What a drill counts in each phase.
+/// The figures of a phase.
 pub(super) trait Figures: Default {
-    /// What stands above each cell.
+    /// Column heads.
     const HEADING: &'static [&'static str];
 
-    /// The cells of a row.
+    /// Cells of the table row.
     fn cells(&self) -> Vec<String>;
 
-    /// The same for a machine.
+    /// The figures as JSON members.
     fn json(&self) -> Map<String, Value>;
 }
 
-/// What a phase found.
+/// The results of a phase.
 pub(super) struct Report<F> {
-    /// What happened.
+    /// Name of the phase.
     pub(super) name: String,
-    /// Figures of the load while it happened.
+    /// Figures of the load during the phase.
     pub(super) figures: F,
-    /// What must be the case.
+    /// Conditions that must hold.
     pub(super) bars: Vec<Bar>,
-    /// What else is worth knowing.
+    /// Further information.
     pub(super) notes: Vec<String>,
-    /// What was said to requests that were not answered as wished.
+    /// Messages that failed requests got.
     pub(super) said: Vec<String>,
 }
 
-/// Something that must be the case.
+/// A condition that must hold.
 pub(super) struct Bar {
     what: String,
     holds: bool,
 }
 
 impl<F: Figures> Report<F> {
-    /// Of these figures, with nothing to be kept so far.
+    /// Creates a report with these figures and no bars.
     pub(super) fn of(name: impl Into<String>, figures: F) -> Self {
         Self { name: name.into(), figures, bars: Vec::new(), notes: Vec::new(), said: Vec::new() }
     }
 
-    /// A phase that could not be gone through.
+    /// The report of a phase that could not be completed: `why` is its only bar, and does not hold.
     pub(super) fn failed(name: impl Into<String>, why: &str) -> Self {
         let mut report = Self::of(name, F::default());
         report.bar(why.to_owned(), false);
         report
     }
 
-    /// Adds what must be the case.
+    /// Adds a condition.
     pub(super) fn bar(&mut self, what: impl Into<String>, holds: bool) {
         self.bars.push(Bar { what: what.into(), holds });
     }
 
-    /// Adds what must not be exceeded.
+    /// Adds the condition that a time is at most `bound`.
     pub(super) fn keeps(&mut self, what: &str, found: Duration, bound: Duration) {
         self.bar(format!("{what}: {}, at most {}", in_ms(found), in_ms(bound)), found <= bound);
     }
 
-    /// Whether everything is as it must be.
+    /// Whether all bars hold.
     pub(super) fn holds(&self) -> bool {
         self.bars.iter().all(|bar| bar.holds)
     }
 
-    /// Everything beside the row of the table.
+    /// Bars, notes and the first messages as text lines.
     pub(super) fn lines(&self) -> String {
         let bars = self.bars.iter().map(|bar| {
             let verdict = if bar.holds { "holds" } else { "DOES NOT HOLD" };
@@ -81,7 +81,7 @@ impl<F: Figures> Report<F> {
         format!("{}\n{body}", self.name)
     }
 
-    /// The figures for a machine.
+    /// The report as JSON.
     pub(super) fn json(&self) -> Value {
         let bars = self.bars.iter().map(|bar| json!({ "what": bar.what, "holds": bar.holds }));
         let mut json = self.figures.json();
@@ -93,19 +93,19 @@ impl<F: Figures> Report<F> {
     }
 }
 
-/// Lays out the figures of several phases.
+/// Renders the figures of several phases as a table.
 pub(super) fn laid_out<F: Figures>(title: &str, reports: &[Report<F>]) -> String {
     let heading = [&["phase"], F::HEADING].concat();
     let row = |report: &Report<F>| [vec![report.name.clone()], report.figures.cells()].concat();
     table::laid_out(title, &heading, &reports.iter().map(row).collect::<Vec<_>>())
 }
 
-/// A time as people read it here.
+/// A time as text, in whole milliseconds.
 pub(super) fn in_ms(time: Duration) -> String {
     format!("{} ms", time.as_millis())
 }
 
-/// A time in milliseconds, for machines.
+/// A time in milliseconds with two decimals, for JSON.
 pub(super) fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e5).round() / 100.0
 }

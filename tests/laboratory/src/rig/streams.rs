@@ -1,7 +1,7 @@
 //! `mesh rig streams`: the stream simulator, seed after seed on all cores.
 //!
-//! Every seed is one stream with its own faults. None may give its reader a wrong byte, take half a stream
-//! for a whole one, or hang; the first seed that does is named, and repeats it.
+//! Every seed is one stream with its own faults. No stream may deliver a wrong byte, end early as if complete, or
+//! hang; the first seed that does is reported and reproduces the failure.
 
 use std::{
     io::Write as _,
@@ -27,17 +27,20 @@ use tokio::time::sleep;
 use super::{interrupted, seed, write_figures};
 use crate::rig::args::StreamsArgs;
 
-/// A seed takes less than a millisecond: one that takes this long has no end.
+/// A seed takes less than a millisecond: one that takes this long counts as hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
-/// How often one looks at those who work.
+/// How often the worker threads are checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often somebody at a terminal is told how far it is.
+/// Interval of the progress line on a terminal.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
-/// Simulates one stream; a parameter for the tests' sake.
+/// Simulates one stream. A parameter, so that tests can replace it.
 type Simulate = fn(u64) -> Result<Outcome, simulator::Failure>;
 
-/// Runs the seeds and says what came of them.
+/// Runs the seeds, prints the totals and writes them as JSON.
+///
+/// # Errors
+/// When a seed fails.
 pub(super) async fn drill(args: &StreamsArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
     let first = seed(args.seed);
@@ -70,23 +73,23 @@ pub(super) async fn drill(args: &StreamsArgs) -> Result<(), Failure> {
     }
 }
 
-/// The seeds to run, and what came of those that have been.
+/// The seeds to run, and the results so far.
 struct Sweep {
     simulate: Simulate,
     first: u64,
     runs: u64,
-    /// How many seeds were begun.
+    /// Number of seeds started.
     begun: AtomicU64,
-    /// How many are over.
+    /// Number of seeds finished.
     done: AtomicU64,
     met: Mutex<Met>,
     /// The failure of the smallest seed so far.
     found: Mutex<Option<simulator::Failure>>,
-    /// What each core works on, and since when.
+    /// By core: the seed in progress, and when it started.
     at: Mutex<Vec<Option<(u64, Instant)>>>,
 }
 
-/// What the streams met, all together.
+/// Totals over all streams.
 #[derive(Clone, Copy, Default)]
 struct Met {
     whole: u64,
@@ -119,8 +122,8 @@ impl Sweep {
         }
     }
 
-    /// Runs seeds until none is left, or one has failed: those before it are run to their end by whoever
-    /// began them, so that the smallest one is found whatever the cores do.
+    /// Runs seeds until none is left or one has failed. Threads finish the seeds that they have started, so that
+    /// the smallest failing seed is found independently of scheduling.
     fn work(&self, core: usize) {
         while self.found.lock().is_none() {
             let number = self.begun.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +158,7 @@ impl Sweep {
     }
 }
 
-/// Lets all cores work until nothing is left to do, one has failed or one hangs.
+/// Runs the sweep on all cores until no seed is left, one has failed, or one hangs.
 async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Failure>, Failure> {
     sweep.at.lock().resize(cores, None);
     let mut working = Vec::new();
@@ -171,7 +174,7 @@ async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Fai
         let hanging =
             sweep.at.lock().iter().flatten().find(|(_, since)| since.elapsed() > HANGS_AFTER).copied();
         if let Some((seed, _)) = hanging {
-            // Its thread goes with the process.
+            // Its thread ends with the process.
             sweep.find(simulator::Failure { seed, what: format!("no end within {HANGS_AFTER:?}") });
             break;
         }
@@ -186,12 +189,12 @@ async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Fai
     Ok(sweep.found.lock().clone())
 }
 
-/// Says how far it is, on one line that stays fresh.
+/// Overwrites the progress line.
 fn tell(sweep: &Sweep, begun: Instant) {
     let done = sweep.done.load(Ordering::Relaxed);
     let a_second = (done as f64 / begun.elapsed().as_secs_f64()).max(1.0);
     let left = sweep.runs.saturating_sub(done) as f64 / a_second;
-    // A terminal that went away says so by a signal.
+    // An error is ignored: the loss of the terminal is reported by a signal.
     let _ = write!(
         std::io::stderr(),
         "\r\x1b[2K{done} of {} seeds, {a_second:.0} a second, {left:.0} s left",
@@ -221,7 +224,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_seed_that_fails_or_panics_is_found_and_ends_the_sweep() {
         let failing: Simulate = |seed| match seed {
-            // The ones behind it are over sooner.
+            // The seeds after it finish sooner.
             1_005 => {
                 std::thread::sleep(Duration::from_millis(50));
                 Err(simulator::Failure { seed, what: "wrong bytes".to_owned() })

@@ -1,5 +1,4 @@
-//! What goes on while a drill of the whole mesh does something to it: reads, downloads and submissions, all
-//! at once.
+//! The traffic of the drills of the whole mesh: concurrent reads, downloads and submissions.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -20,28 +19,28 @@ use super::{
 };
 use crate::rig::args::TrafficArgs;
 
-/// A submitter's pause between two submissions, at most.
+/// Longest pause of a submitter between two submissions.
 const PAUSE: Duration = Duration::from_millis(1800);
-/// What it takes on average, the answer included: some wait for a block.
+/// Average time from one submission of a client to its next, pause and answer included.
 const TURN: Duration = Duration::from_millis(1100);
-/// How long downloads that were begun may take when all is over.
+/// How long downloads in progress may take to finish at the end of a run.
 const FINISH_WITHIN: Duration = Duration::from_secs(90);
-/// What is usual: no failure in this long, and times below the next figure; and how long it may take until it
-/// is so.
+/// The mesh is warm when all reads of `USUAL_FOR` succeeded with a p99 below `USUAL_P99`; `WARM_WITHIN` is the
+/// longest wait for that.
 const USUAL_FOR: Duration = Duration::from_secs(1);
 const USUAL_P99: Duration = Duration::from_millis(250);
 const WARM_WITHIN: Duration = Duration::from_secs(30);
-/// An answer is at most so much behind the store (D6).
+/// Greatest age of an answer (contract D6).
 const OUTDATED_AT_MOST: Duration = Duration::from_secs(10);
-/// A part of the clients that download take so long that they see the end of an edge.
+/// One of this many downloads is slow enough to see its edge stop.
 const LONG_ONE_OF: u32 = 5;
 
-/// How downloads go.
+/// Durations of throttled downloads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paces {
-    /// How long a slow one takes at most.
+    /// Longest duration of a slow download.
     pub(super) slow: Duration,
-    /// How long a long one takes.
+    /// Duration of a long download.
     pub(super) long: Duration,
 }
 
@@ -52,21 +51,21 @@ pub(super) struct Traffic {
     pub(super) submitters: Submitters,
 }
 
-/// What became of submissions.
+/// The results of all submissions.
 #[derive(Debug, Default)]
 pub(super) struct Fates {
-    /// Transactions.
+    /// Number of transactions.
     pub(super) transactions: usize,
-    /// Submissions that were begun, and answers that came.
+    /// Numbers of submissions sent and of answers received.
     pub(super) counts: (u64, u64),
     /// Submissions without a definite answer.
     pub(super) odd: Vec<Odd>,
-    /// What contradicts, with the transaction.
+    /// Descriptions of contradictions, each with its transaction.
     pub(super) contradictions: Vec<String>,
 }
 
 impl Fates {
-    /// Adds that nobody was told what contradicts.
+    /// Adds the bar that no answers about a transaction contradict.
     pub(super) fn agree<F: report::Figures>(&self, report: &mut Report<F>) {
         let count = self.contradictions.len();
         report.bar(
@@ -77,7 +76,7 @@ impl Fates {
     }
 }
 
-/// Adds that every file came whole in the end, however often its download broke off.
+/// Adds the bar that every file was complete in the end, resumed downloads included.
 pub(super) fn files_are_whole<F: report::Figures>(files: &Ended, report: &mut Report<F>) {
     let Ended { lost, unfinished, whole, resumed } = files;
     report.bar(
@@ -89,7 +88,7 @@ pub(super) fn files_are_whole<F: report::Figures>(files: &Ended, report: &mut Re
     );
 }
 
-/// Adds that no answer was of an older block than answers may be.
+/// Adds the bar that no answer was older than allowed; `blur` is the uncertainty of the measurement.
 pub(super) fn none_is_outdated<F: report::Figures>(
     load: &Load,
     heads: &Heads,
@@ -101,7 +100,7 @@ pub(super) fn none_is_outdated<F: report::Figures>(
 }
 
 impl Traffic {
-    /// Begins to read and to download; [`Submitters::submit`] is for the caller to wait for.
+    /// Starts reads and downloads. Submissions start when the caller awaits [`Submitters::submit`].
     pub(super) fn start(
         ground: &Ground<'_>,
         edge: SocketAddr,
@@ -125,8 +124,8 @@ impl Traffic {
 }
 
 impl Traffic {
-    /// Waits until reads are as usual, some seconds at least and not for ever: a mesh that has just begun
-    /// answers slowly.
+    /// Waits at least this long, then until reads are fast and successful, at most [`WARM_WITHIN`] more: a mesh
+    /// that has just started answers slowly.
     pub(super) async fn warm_up(&self, at_least: Duration) {
         sleep(at_least).await;
         let deadline = Instant::now() + WARM_WITHIN;
@@ -141,18 +140,18 @@ impl Traffic {
         }
     }
 
-    /// Answers that clients got so far.
+    /// Number of answers that clients received so far.
     pub(super) fn answers(&self) -> u64 {
         self.load.counts().1 + self.submitters.counts().1 + self.downloaders.counts().1
     }
 }
 
-/// Lets downloads end.
+/// Lets downloads in progress finish and ends their clients.
 pub(super) async fn downloaded(downloaders: Downloaders) -> (Vec<Try>, Ended) {
     downloaders.end(FINISH_WITHIN).await
 }
 
-/// Holds all that was said of each transaction against what is true of it, when nobody submits any more.
+/// Compares all answers about each transaction with its final state. All submissions must be over.
 pub(super) async fn fates(ground: &Ground<'_>, submitters: Submitters) -> Result<Fates, Failure> {
     let node = ground.idle_node().await?;
     let (counts, odd) = (submitters.counts(), submitters.odd());
@@ -161,7 +160,7 @@ pub(super) async fn fates(ground: &Ground<'_>, submitters: Submitters) -> Result
     let mut found = Vec::new();
     for (submitted, truth) in submitted.iter().zip(&truths) {
         let kinds = contradictions(submitted, truth);
-        // Whoever lost his connection was told nothing; that is counted among the odd ones.
+        // A client whose connection broke got no answer; it is counted among the indefinite submissions.
         for kind in kinds.into_iter().filter(|kind| *kind != Contradiction::Lost) {
             found.push(format!(
                 "{kind:?}: {} in a block: {}, told as {:?}, said to clients: {:?}",

@@ -1,4 +1,4 @@
-//! Which faults explain that a client was not served. Pure.
+//! Decides which faults explain a failed request. No I/O.
 
 use std::time::Duration;
 
@@ -7,48 +7,48 @@ use tokio::time::Instant;
 
 use super::plan::{End, Fault, LineName, Party};
 
-/// What a client wanted.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Read,
     Submission,
     /// A download of the sealed history.
     History,
-    /// A download of the ledger, which needs the database.
+    /// A download of the ledger, which is read from the database.
     Ledger,
 }
 
-/// How a client was let down.
+/// How a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Letdown {
-    /// 429, 503 or 504, and when to come again.
+    /// 429, 503 or 504 with `Retry-After`.
     Refused,
-    /// Its connection broke, or a transfer did visibly.
+    /// The connection broke, or a transfer ended with an error.
     Broken,
     /// Anything else, which no fault explains.
     Other,
 }
 
-/// A client that was not served.
+/// A failed request.
 #[derive(Clone, Debug)]
 pub(super) struct Miss {
     pub(super) wish: Wish,
     pub(super) letdown: Letdown,
-    /// From when it asked to when it knew.
+    /// When it was sent, and when its failure was known.
     pub(super) when: (Instant, Instant),
-    /// What it was told.
+    /// The text of the failure.
     pub(super) said: String,
 }
 
-/// A fault as it happened: until everything about it was mended.
+/// A fault with its beginning and the end of its repair.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Happened {
     pub(super) fault: Fault,
     pub(super) when: (Instant, Instant),
 }
 
-/// Whether one of the faults explains a miss: it concerns what was wished, could do this, and was not over
-/// for longer than `after` when the client asked.
+/// Whether a fault explains a failed request: it affects this kind of request and this kind of failure, and had
+/// ended at most `after` before the request was sent.
 pub(super) fn is_explained(miss: &Miss, happened: &[Happened], after: Duration) -> bool {
     let (asked, knew) = miss.when;
     miss.letdown != Letdown::Other
@@ -57,7 +57,8 @@ pub(super) fn is_explained(miss: &Miss, happened: &[Happened], after: Duration) 
         })
 }
 
-/// How long after the end of the last fault that explains it a client asked in vain.
+/// The time from the end of the nearest fault that could explain the failure to the request; `None` when there is
+/// none.
 pub(super) fn asked_after(miss: &Miss, happened: &[Happened]) -> Option<Duration> {
     let (asked, knew) = miss.when;
     let explaining = happened
@@ -66,11 +67,11 @@ pub(super) fn asked_after(miss: &Miss, happened: &[Happened]) -> Option<Duration
     explaining.map(|happened| asked.saturating_duration_since(happened.when.1)).min()
 }
 
-/// Whether a fault can let a client down like that.
+/// Whether a fault can cause this failure of this kind of request.
 fn can(fault: Fault, wish: Wish, letdown: Letdown) -> bool {
     let is_download = matches!(wish, Wish::History | Wish::Ledger);
-    // An answer that has begun, or that nobody began, breaks only with the edge or on the way to it; a
-    // download also when it cannot go on.
+    // Only an edge or the link to it can break a client's connection; a download also breaks when it cannot
+    // continue.
     if letdown == Letdown::Broken && !is_download {
         return match fault {
             Fault::Kill(party) => party.name == "edge",
@@ -80,7 +81,7 @@ fn can(fault: Fault, wish: Wish, letdown: Letdown) -> bool {
     }
     match fault {
         Fault::RestartBus => true,
-        // The node writes its blocks there: without it a commit waits in vain.
+        // The development node writes its blocks to the database: without it a commit gets no block.
         Fault::RestartDatabase => wish != Wish::History,
         Fault::Kill(party) | Fault::Freeze(party) => concerns(party, wish),
         Fault::Delay(line) | Fault::Cut(line, _) => match line {
@@ -93,7 +94,7 @@ fn can(fault: Fault, wish: Wish, letdown: Letdown) -> bool {
     }
 }
 
-/// Whether a process has to do with a wish.
+/// Whether a process takes part in serving this kind of request.
 fn concerns(party: Party, wish: Wish) -> bool {
     match party.name {
         "edge" | NATS => true,

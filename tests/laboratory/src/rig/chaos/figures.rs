@@ -1,4 +1,4 @@
-//! What clients met, and what of it holds.
+//! Figures and bars of a chaos run.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,10 +18,11 @@ use crate::rig::{
     traffic::Fates,
 };
 
-/// A download that nobody goes on with is broken off after 30 s (X10); an edge that is frozen comes on top.
+/// Longest wait of a download: the edge aborts a stalled one after 30 s (contract X10), plus the time for which an
+/// edge is frozen.
 const STANDS_STILL_AT_MOST: Duration = Duration::from_secs(40);
 
-/// What a run found.
+/// The report of a run.
 pub(super) type Report = report::Report<Figures>;
 
 /// Figures of a run.
@@ -105,7 +106,7 @@ impl report::Figures for Figures {
     }
 }
 
-/// Everything that was not served.
+/// All failed requests.
 pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<Miss> {
     let reads = load.odd().into_iter().map(|(sample, said)| {
         let letdown = match sample.seen {
@@ -147,7 +148,7 @@ pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<Miss> {
     reads.chain(downloads).chain(submissions).collect()
 }
 
-/// Adds that nobody was told what is not true.
+/// Adds the bars that no read, download or submission got a false answer.
 pub(super) fn true_answers(report: &mut Report, load: &Load, tries: &[Try], fates: &Fates) {
     let wrong: Vec<String> = load
         .odd()
@@ -180,7 +181,7 @@ pub(super) fn true_answers(report: &mut Report, load: &Load, tries: &[Try], fate
     report.said.extend(wrong.into_iter().chain(wrong_bytes));
 }
 
-/// Adds that every miss is of a kind that may be, at a time at which something explains it.
+/// Adds the bar that a fault explains every failed request.
 pub(super) fn explained(report: &mut Report, misses: &[Miss], happened: &[Happened], after: Duration) {
     let (mut kinds, mut unexplained) = (BTreeMap::<String, usize>::new(), 0);
     let mut latest = Duration::ZERO;

@@ -1,5 +1,5 @@
-//! The hand that does it: each act at its time, side by side where they overlap, each until everything about
-//! it is mended.
+//! Injects the scheduled faults, each at its time and concurrently where they overlap, and waits for the repair of
+//! each.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -24,16 +24,16 @@ use crate::{
     rig::{faults::send, traffic::Traffic},
 };
 
-/// A delayed line is later by so much each way, and by up to so much more.
+/// Delay of a delayed link in each direction, and its greatest random addition.
 const DELAY: Duration = Duration::from_millis(50);
 const JITTER: Duration = Duration::from_millis(10);
-/// How long what was killed may take to serve again.
+/// How long a killed process may take to be ready again.
 const BACK_WITHIN: Duration = Duration::from_secs(30);
-/// Answers that an edge had sent when it was killed are with their clients after this time.
+/// Answers that an edge had sent before it was killed have reached their clients after this time.
 const ARRIVED: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What the hand works on.
+/// Injects faults into a mesh.
 pub(super) struct Hand<'a> {
     pub(super) mesh: &'a PrivateMesh,
     pub(super) lines: &'a Lines,
@@ -43,17 +43,17 @@ pub(super) struct Hand<'a> {
     pub(super) lasts: Duration,
 }
 
-/// An act that was done.
+/// An injected fault.
 #[derive(Clone, Debug)]
 pub(super) struct Done {
     pub(super) act: Act,
     pub(super) happened: Happened,
-    /// What there is to say about it.
+    /// Further information; empty when there is none.
     pub(super) note: String,
 }
 
 impl Hand<'_> {
-    /// Does everything, and comes back when everything is mended.
+    /// Injects all faults; returns when all are repaired.
     pub(super) async fn act(&self, acts: &[Act]) -> Vec<Done> {
         let begun = Instant::now();
         let mut doing: FuturesUnordered<_> = acts.iter().map(|act| self.one(*act, begun)).collect();
@@ -121,7 +121,7 @@ impl Hand<'_> {
         Ok(String::new())
     }
 
-    /// Whether there is another process in the place of one that was killed, and all of its name serve.
+    /// Whether another process has replaced the killed one, and all replicas of its name are ready.
     fn is_back(&self, party: Party, pid: u32) -> bool {
         self.mesh.serves(party.name) && self.pid(party).is_some_and(|other| other != pid)
     }
@@ -130,7 +130,7 @@ impl Hand<'_> {
         let Some(pid) = self.pid(party) else { return Ok("it was not there".to_owned()) };
         send(pid, Signal::STOP)?;
         sleep(self.lasts).await;
-        // One that was stopped in order meanwhile was woken for that.
+        // A graceful stop meanwhile has already woken the process.
         if self.pid(party) == Some(pid) {
             send(pid, Signal::CONT)?;
         }

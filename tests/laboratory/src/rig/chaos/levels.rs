@@ -1,4 +1,4 @@
-//! What each process keeps, and what the edges counted, read off their metrics.
+//! The resource usage of each process, and the request counts of the edges, read from their metrics.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,11 +9,11 @@ use crate::{metrics, private::PrivateMesh};
 
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What a process keeps, with how much more than before it may keep afterwards: a share, and so much besides.
+/// The resources to compare, each with its allowed growth: a share of the earlier value plus an absolute amount.
 const KEPT: [Kept; 4] = [
     Kept { name: "process_memory_usage_bytes", unit: "bytes of memory", share: 0.5, besides: 32 << 20 },
     Kept { name: "process_open_file_descriptor_count", unit: "file descriptors", share: 0.0, besides: 8 },
-    // Threads for what blocks come and go.
+    // Threads for blocking work start and end.
     Kept { name: "process_thread_count", unit: "threads", share: 0.0, besides: 4 },
     Kept { name: "mesh_process_tasks", unit: "tasks", share: 0.0, besides: 8 },
 ];
@@ -25,12 +25,12 @@ struct Kept {
     besides: u64,
 }
 
-/// What the processes keep, the most of each service.
+/// The usage of each resource, the maximum over the replicas of each service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Levels(BTreeMap<(String, &'static str), u64>);
 
 impl Levels {
-    /// Of every service now; nothing of those that do not answer.
+    /// Reads the current usage; processes that do not answer are left out.
     pub(super) async fn of(mesh: &PrivateMesh) -> Self {
         let mut levels = BTreeMap::new();
         for row in rows(mesh) {
@@ -43,7 +43,7 @@ impl Levels {
         Self(levels)
     }
 
-    /// What is more than it may be after it was `self`, in words.
+    /// Descriptions of the values of `now` that exceed what is allowed after `self`.
     fn exceeded(&self, now: &Self) -> Vec<String> {
         let mut exceeded = Vec::new();
         for ((service, name), before) in &self.0 {
@@ -57,7 +57,7 @@ impl Levels {
         exceeded
     }
 
-    /// Waits until everything is back where it was, and says what is not in time.
+    /// Waits until nothing exceeds what is allowed; returns the last usage and what still exceeds it.
     pub(super) async fn are_back(&self, mesh: &PrivateMesh, within: Duration) -> (Self, Vec<String>) {
         let deadline = Instant::now() + within;
         loop {
@@ -70,7 +70,7 @@ impl Levels {
         }
     }
 
-    /// Before and after, a line for each service.
+    /// Usage before and after, a line for each service.
     pub(super) fn told(&self, now: &Self) -> Vec<String> {
         let services = SERVICES.iter().map(|service| service.name);
         let of = |service: &str| {
@@ -87,20 +87,20 @@ impl Levels {
     }
 }
 
-/// Requests that edges answered over HTTP, by their own count.
+/// Counts the HTTP requests that edges answered, by their own metrics.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
-    /// What each of those that live had counted at first, by process.
+    /// Counts of the running edges at the beginning, by process id.
     before: BTreeMap<u32, u64>,
-    /// What those that were killed had counted in time.
+    /// Sum of the counts of killed edges, read just before each kill.
     killed: u64,
-    /// Edges that were killed, and answers that their clients got while nobody could count them.
+    /// Number of killed edges, and answers that arrived between the last reading of their counts and the kill.
     pub(super) kills: u64,
     pub(super) gap: u64,
 }
 
 impl Counted {
-    /// Begins to count with the edges that live now.
+    /// Reads the counts of the edges that run now.
     pub(super) async fn begin(mesh: &PrivateMesh) -> Self {
         let mut before = BTreeMap::new();
         for row in rows(mesh).into_iter().filter(|row| row.service == "edge") {
@@ -109,8 +109,7 @@ impl Counted {
         Self { before, ..Self::default() }
     }
 
-    /// Takes down what an edge had counted that was killed, and how many answers came while nobody could
-    /// count.
+    /// Records the last known count of a killed edge, and the answers that arrived after that reading.
     pub(super) fn note_kill(&mut self, pid: u32, counted: u64, gap: u64) {
         let since = self.before.remove(&pid).unwrap_or_default();
         self.killed += counted.saturating_sub(since);
@@ -118,7 +117,7 @@ impl Counted {
         self.gap += gap;
     }
 
-    /// What all edges of all lives have counted; nothing when one of them does not answer.
+    /// Sum of the counts of all edges, killed ones included; `None` when an edge does not answer.
     pub(super) async fn sum(&self, mesh: &PrivateMesh) -> Option<u64> {
         let mut all = self.killed;
         for row in rows(mesh).into_iter().filter(|row| row.service == "edge") {
@@ -129,7 +128,7 @@ impl Counted {
     }
 }
 
-/// What an edge has counted so far.
+/// The current count of an edge.
 pub(super) async fn counted_by(mesh: &PrivateMesh, pid: u32) -> Option<u64> {
     counted(&rows(mesh).into_iter().find(|row| row.pid == pid)?).await
 }

@@ -1,4 +1,4 @@
-//! The lines of a mesh: a proxy between every replica and each of its servers, and one before the edges.
+//! The network links of a mesh: a proxy between every replica and each of its servers, and one before the edges.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -8,13 +8,13 @@ use mesh_proxy::Proxy;
 use super::plan::{End, LineName, lines};
 use crate::private::{EnvOf, Servers};
 
-/// All lines, by their names.
+/// All links with their proxies.
 pub(super) struct Lines {
     proxies: Vec<(LineName, Proxy)>,
 }
 
 impl Lines {
-    /// Makes a line between every replica and each of its servers.
+    /// Starts a proxy between every replica and each of its servers.
     pub(super) async fn inside(servers: &Servers, node: SocketAddr, seed: u64) -> Result<Self, Failure> {
         let mut proxies = Vec::new();
         for name in lines() {
@@ -33,7 +33,7 @@ impl Lines {
         Ok(Self { proxies })
     }
 
-    /// Makes the line on which clients come, and says where it begins.
+    /// Starts the proxy between clients and edges; returns the address for clients.
     pub(super) async fn before(&mut self, edges: SocketAddr, seed: u64) -> Result<SocketAddr, Failure> {
         let proxy = Proxy::start(edges, seed).await.map_err(|error| cannot("start a proxy", &error))?;
         let address = proxy.address();
@@ -41,7 +41,7 @@ impl Lines {
         Ok(address)
     }
 
-    /// The variables that lead each replica over its own lines.
+    /// The variables that make each replica connect through its own proxies.
     pub(super) fn env_of(&self, servers: &Servers) -> Result<EnvOf, Failure> {
         let real = servers.parts()?;
         let mut variables = Vec::new();
@@ -68,7 +68,7 @@ impl Lines {
         }))
     }
 
-    /// A line by its name.
+    /// The proxy of a link.
     pub(super) fn get(&self, name: LineName) -> Result<&Proxy, Failure> {
         let found = self.proxies.iter().find(|(other, _)| *other == name);
         found.map(|(_, proxy)| proxy).ok_or_else(|| Failure::failed(format!("there is no line from {name}")))

@@ -1,9 +1,9 @@
-//! `mesh rig chaos`: every few seconds something happens to somebody, and no client gets a wrong answer.
+//! `mesh rig chaos`: a random fault every few seconds under full traffic.
 //!
-//! A process is killed or frozen, a server restarted, a line delayed or cut, whoever's it is, while clients
-//! read, download and submit. What they get must be true; what they do not get must be said as the documents
-//! allow, and at a time at which something explains it. Afterwards every process keeps no more than before,
-//! and what the edges counted is what their clients asked.
+//! A process is killed or frozen, a server restarted, or a network link delayed or cut while clients read,
+//! download and submit. Every answer must be correct; every failed request must be reported as the contract allows
+//! and be explained by a fault. Afterwards no process may use more resources than before, and the edges' request
+//! counts must agree with those of their clients.
 
 mod explain;
 mod figures;
@@ -37,25 +37,25 @@ use super::{
 };
 use crate::rig::args::ChaosArgs;
 
-/// How often something happens.
+/// Time between two faults.
 const EVERY: Duration = Duration::from_secs(3);
 /// How long a freeze and a delay last.
 const LASTS: Duration = Duration::from_secs(5);
-/// How long a process is left alone after it was hit.
+/// A process that was hit is not hit again for this long.
 const BUSY: Duration = Duration::from_secs(8);
-/// A fault that is over explains what is asked for so much longer.
+/// A fault explains failures of requests sent up to this long after its end.
 const AFTER: Duration = Duration::from_secs(5);
-/// How long clients go on when all is mended.
+/// How long traffic continues after the last repair.
 const QUIET: Duration = Duration::from_secs(15);
-/// How long clients go on before anything happens, after which it is seen what processes keep.
+/// How long traffic runs before the resource usage is first read.
 const WARM_UP: Duration = Duration::from_secs(10);
-/// How old an answer is is not known more exactly than this.
+/// Uncertainty of the measured age of an answer.
 const BLUR: Duration = Duration::from_millis(500);
-/// How long everything may take to serve, and to keep no more than before.
+/// How long all replicas may take to be ready, and resource usage to return to its earlier level.
 const STANDS_WITHIN: Duration = Duration::from_secs(60);
 const BACK_WITHIN: Duration = Duration::from_secs(90);
 
-/// How the drill is played.
+/// Durations of a run.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     length: Duration,
@@ -98,7 +98,10 @@ impl Plan {
     }
 }
 
-/// Plays the drill, and says which bars do not hold.
+/// Runs the drill.
+///
+/// # Errors
+/// When a bar does not hold, or the drill cannot be run.
 pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
     open_files::raise();
     on_private_mesh(RESTARTED_SOON, async |mesh| {
@@ -124,7 +127,7 @@ pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
     .await
 }
 
-/// Goes through one run.
+/// Runs the drill once.
 async fn play(
     ground: &Ground<'_>,
     lines: &Lines,
@@ -185,7 +188,7 @@ async fn play(
     Ok((report, acts))
 }
 
-/// Lets clients come and go, so that what processes keep afterwards is what they always keep.
+/// Runs traffic for a while, so that the resource usage read afterwards is that of a warm mesh.
 async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
     let is_over = Cell::new(false);
     let waiting = async {
@@ -200,8 +203,8 @@ async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the edges counted is what their clients asked; a killed one takes with it what it counted since it
-/// was asked last.
+/// Adds the bar that the edges' request counts agree with those of clients. Requests that a killed edge counted after
+/// the last reading of its metrics are unknown (`gap`).
 fn counts_hold(report: &mut Report, counted: &Counted, all: Option<u64>, sent: u64, answered: u64) {
     let Counted { kills, gap, .. } = counted;
     let told = format!(

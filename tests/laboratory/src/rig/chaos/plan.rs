@@ -1,5 +1,4 @@
-//! What happens, to whom and when: decided by the seed before anything happens, so that a run can be
-//! repeated.
+//! The schedule of faults, computed from the seed before the run, so that a run can be repeated.
 
 use std::{fmt, time::Duration};
 
@@ -21,42 +20,42 @@ pub(super) struct Party {
     pub(super) replica: u32,
 }
 
-/// What a line leads to.
+/// The server end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Bus,
     Database,
     Node,
-    /// The line on which the clients come to the edges.
+    /// The edges, as the servers of clients.
     Edges,
 }
 
-/// A line from a replica to a server of its, or from the clients to the edges.
+/// A link from a replica to one of its servers, or from the clients to the edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LineName {
-    /// Nobody: the clients.
+    /// `None` stands for the clients.
     pub(super) from: Option<Party>,
     pub(super) to: End,
 }
 
-/// What happens.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Killed with -9.
+    /// Killed by SIGKILL.
     Kill(Party),
     /// Stopped for a time by SIGSTOP.
     Freeze(Party),
-    /// The bus server stops in order and starts again.
+    /// The bus server stops gracefully and starts again.
     RestartBus,
-    /// The database server stops in order and starts again.
+    /// The database server stops gracefully and starts again.
     RestartDatabase,
-    /// Everything comes later for a time, both ways.
+    /// Data is delayed for a time, in both directions.
     Delay(LineName),
     /// All open connections are cut.
     Cut(LineName, Cut),
 }
 
-/// A fault and when it happens, from the beginning.
+/// A fault and its time from the beginning of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Act {
     pub(super) at: Duration,
@@ -93,7 +92,7 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// The process that cannot be hit again while this lasts.
+    /// The process that must not be hit again during this fault.
     fn holds(self) -> Option<Party> {
         match self {
             Self::Kill(party) | Self::Freeze(party) => Some(party),
@@ -111,7 +110,7 @@ fn replicas() -> impl Iterator<Item = Party> {
     SERVICES.iter().flat_map(|service| (0..REPLICAS).map(|replica| Party { name: service.name, replica }))
 }
 
-/// Every line that there is.
+/// All links of the mesh.
 pub(super) fn lines() -> Vec<LineName> {
     let mut lines = vec![LineName { from: None, to: End::Edges }];
     for service in SERVICES {
@@ -129,8 +128,8 @@ pub(super) fn lines() -> Vec<LineName> {
     lines
 }
 
-/// The acts of a run: one after the other at even distances, every kind of fault equally often. No process is
-/// killed or frozen while it is, or a moment after it was: `busy` is how long that takes.
+/// The faults of a run: one each `every`, all kinds equally often. After a process was hit, it is not killed or
+/// frozen again for `busy`.
 pub(super) fn acts(length: Duration, every: Duration, busy: Duration, random: &mut SmallRng) -> Vec<Act> {
     let (lines, mut kinds) = (lines(), Vec::new());
     let mut acts: Vec<Act> = Vec::new();
@@ -153,7 +152,7 @@ pub(super) fn acts(length: Duration, every: Duration, busy: Duration, random: &m
         let fault = match kinds.pop() {
             Some(0) => mortal().choose(random).copied().map(Fault::Kill),
             Some(1) => parties.choose(random).copied().map(Fault::Freeze),
-            // A bus that is frozen cannot be stopped in order.
+            // A frozen bus cannot be stopped gracefully.
             Some(2) => Some(if held.contains(&BUS) { Fault::RestartDatabase } else { Fault::RestartBus }),
             Some(3) => Some(Fault::RestartDatabase),
             Some(4) => line.map(Fault::Delay),

@@ -1,5 +1,4 @@
-//! A client of the load: one request after the other over a persistent connection, whose heights must never
-//! go back.
+//! A persistent HTTP connection of the load, with one request at a time. Block heights on it must never decrease.
 
 use std::{fmt, net::SocketAddr};
 
@@ -9,16 +8,16 @@ use tokio::net::TcpStream;
 /// A connection.
 pub(crate) struct Connection {
     stream: http1::Connection,
-    /// The greatest height of a response so far.
+    /// The greatest block height of a response so far.
     height: u64,
 }
 
-/// Why no response came.
+/// Why a request got no response.
 #[derive(Debug)]
 pub(crate) enum Lost {
     /// The connection was closed before a byte of the response: the request may be sent again.
     Unanswered,
-    /// Something else.
+    /// Any other failure of the connection, or a malformed response.
     Broken(String),
 }
 
@@ -43,13 +42,13 @@ pub(crate) struct Response {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to an edge.
     pub(crate) async fn open(address: SocketAddr) -> Result<Self, Lost> {
         let opened = Dial::default().connect(address).await;
         Ok(Self::over(opened.map_err(|error| Lost::Broken(format!("cannot connect: {error}")))?))
     }
 
-    /// Uses a connection that is open.
+    /// Uses an open TCP connection.
     pub(crate) fn over(stream: TcpStream) -> Self {
         Self { stream: http1::Connection::over(stream), height: 0 }
     }
@@ -57,7 +56,7 @@ impl Connection {
     /// Sends a request.
     pub(crate) async fn send(&mut self, path: &str) -> Result<(), Lost> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\n\r\n");
-        // A server that has closed the connection cannot have taken it.
+        // A server that has closed the connection cannot have processed the request.
         self.stream.send(request.as_bytes()).await.map_err(|_| Lost::Unanswered)
     }
 

@@ -1,4 +1,4 @@
-//! Many downloads, some at the same time, each held against what it must be.
+//! Concurrent downloads, each compared with the expected file.
 
 use std::{
     future::{Future, ready},
@@ -24,26 +24,26 @@ use super::{
     seen::{Outcome, Refusal, Seen},
 };
 
-/// What a quick reader takes off the socket at once.
+/// Bytes that a quick reader reads from the socket at once.
 const QUICK_BYTES: usize = 256 << 10;
-/// What a slow reader takes at once.
+/// Bytes that a slow reader reads at once.
 const SLOW_BYTES: usize = 16 << 10;
-/// What it has room for in the system, so that the edge feels its pace. Less than a few packets of the
-/// loopback device, 64 KiB each, would make it wait for acknowledgements more than for anything else.
+/// Receive buffer of a slow reader, so that flow control reaches the edge. A smaller one, of less than a few
+/// 64 KiB packets of the loopback device, would make transfers wait mainly for acknowledgements.
 const SLOW_ROOM: u32 = 256 << 10;
-/// What of a refusal is kept.
+/// Characters of a refusal's body that are stored.
 const SAID_AT_MOST: usize = 200;
 
 /// How a client reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Bytes that it takes at once.
+    /// Greatest number of bytes read at once.
     pub(crate) most: usize,
-    /// How long it is away after each time.
+    /// Pause after each read.
     pub(crate) away: Duration,
-    /// How long it is away once, when it has half of it.
+    /// One pause after half of the file.
     pub(crate) rest: Duration,
-    /// Its receive buffer, when it has one of its own.
+    /// Size of its receive buffer; `None` for the system's default.
     pub(crate) receive_buffer: Option<u32>,
 }
 
@@ -52,13 +52,14 @@ impl Pace {
     pub(crate) const QUICK: Self =
         Self { most: QUICK_BYTES, away: Duration::ZERO, rest: Duration::ZERO, receive_buffer: None };
 
-    /// Takes so long for a file of this length, evenly.
+    /// Spreads the reads of `bytes` evenly over this time.
     pub(crate) fn within(bytes: usize, time: Duration) -> Self {
         let times = u32::try_from(bytes.div_ceil(SLOW_BYTES).max(1)).unwrap_or(u32::MAX);
         Self { most: SLOW_BYTES, away: time / times, receive_buffer: Some(SLOW_ROOM), ..Self::QUICK }
     }
 
-    /// Half are quick; others take a time up to this one, and some of them are away in the middle.
+    /// A random pace: half are quick, 3 in 10 spread their reads over a time up to `longest`, 2 in 10 pause once for
+    /// such a time.
     pub(crate) fn any(bytes: usize, longest: Duration, random: &mut SmallRng) -> Self {
         let time = longest.mul_f64(random.random_range(0.1..=1.0));
         match random.random_range(0..10) {
@@ -69,19 +70,19 @@ impl Pace {
     }
 }
 
-/// Downloads that are under way.
+/// Downloads in progress.
 pub(crate) struct Crowd {
     tasks: JoinSet<Seen>,
     reading: Arc<AtomicUsize>,
-    /// How many have come to something.
+    /// Number of finished downloads.
     ended: Arc<AtomicUsize>,
-    /// When what has not come to anything is late.
+    /// Downloads that are not finished by then are late.
     deadline: Instant,
 }
 
 impl Crowd {
-    /// Begins, so many at the same time, one this much after the other; what has not come to anything after
-    /// this time is late.
+    /// Starts the downloads, at most `at_once` concurrently, each `apart` after the one before. Those not finished
+    /// after `patience` are late.
     pub(crate) fn start(
         edge: SocketAddr,
         downloads: Vec<(Wanted, Pace)>,
@@ -107,7 +108,7 @@ impl Crowd {
         Self { tasks, reading, ended, deadline }
     }
 
-    /// Waits until so many are in the middle of their files.
+    /// Waits until `count` downloads have got their head and are reading the body.
     pub(crate) async fn is_reading(&self, count: usize) -> Result<(), Failure> {
         while self.reading.load(Ordering::Relaxed) < count {
             let left = self.tasks.len() - self.ended.load(Ordering::Relaxed);
@@ -122,19 +123,18 @@ impl Crowd {
         Ok(())
     }
 
-    /// How many are in the middle of their files.
+    /// Number of downloads that are reading the body.
     pub(crate) fn reading(&self) -> usize {
         self.reading.load(Ordering::Relaxed)
     }
 
-    /// Waits for all of them.
+    /// Waits for all downloads and returns their results.
     pub(crate) async fn seen(self) -> Vec<Seen> {
         self.tasks.join_all().await
     }
 }
 
-/// Downloads a file at a pace, and looks at every byte of it. When its first bytes are there, something else
-/// may be done before it goes on.
+/// Downloads a file at a pace and compares every byte. Awaits `at_first` once, after the first bytes.
 pub(crate) async fn one(
     edge: SocketAddr,
     wanted: &Wanted,
@@ -149,7 +149,7 @@ pub(crate) async fn one(
     if let Ok(outcome) = timeout_at(deadline, read).await {
         seen.outcome = outcome;
     }
-    // A wait that has no end counts, too.
+    // A wait that was still going on at the deadline counts, too.
     seen.pause = seen.pause.max(waits_since.map(|since: Instant| since.elapsed()).unwrap_or_default());
     seen
 }
@@ -184,7 +184,7 @@ async fn read(
     outcome
 }
 
-/// What an answer is that is not the file.
+/// Reads the body of an answer that is not the file.
 pub(crate) async fn refused(download: &mut Download) -> Outcome {
     let said = download.text().await.unwrap_or_else(|why| why);
     let says_when = download.head.retry_after.is_some();
@@ -237,7 +237,7 @@ fn waited(seen: &mut Seen, since: &mut Option<Instant>) {
     seen.pause = seen.pause.max(wait);
 }
 
-/// One that is in the middle of its file, until dropped.
+/// Counts a download as reading its body until dropped.
 struct Reading<'a>(&'a AtomicUsize);
 
 impl<'a> Reading<'a> {
@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// What is made of an answer when the file is `bytes`.
+    /// The outcome of an answer when the expected file is `bytes`.
     async fn outcome(answer: &'static [u8]) -> Outcome {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let edge = listener.local_addr().unwrap();
@@ -271,7 +271,7 @@ mod tests {
             let (mut stream, _) = listener.accept().await.unwrap();
             stream.read_buf(&mut Vec::new()).await.unwrap();
             stream.write_all(answer).await.unwrap();
-            // A pause that its client sees.
+            // A pause that the client measures.
             sleep(Duration::from_millis(30)).await;
         });
         let (path, etag) = ("/".to_owned(), Some("\"x\"".to_owned()));

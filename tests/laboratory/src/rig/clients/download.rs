@@ -1,4 +1,4 @@
-//! One download over a connection of its own: nothing between the socket and what is counted hides a pause, a
+//! One download over a connection of its own, read directly from the socket, so that no library hides a pause, a
 //! missing byte or a missing end.
 
 use std::net::SocketAddr;
@@ -16,27 +16,27 @@ const TEXT_BYTES: usize = 16 << 10;
 /// A response whose body is being read.
 pub(crate) struct Download {
     stream: TcpStream,
-    /// What the head says.
+    /// Head of the response.
     pub(crate) head: Head,
     body: Body,
     /// Bytes of the body, still framed, that came with the head.
     early: Vec<u8>,
 }
 
-/// What matters of the head of a response.
+/// The fields of a response head that are checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     /// The status.
     pub(crate) status: u16,
     /// The entity tag, with its quotes.
     pub(crate) etag: Option<String>,
-    /// When to ask again, as it says.
+    /// The value of `Retry-After`.
     pub(crate) retry_after: Option<String>,
 }
 
 impl Download {
-    /// Asks, and waits for the head. A receive buffer that is given stays as small as that, so that the
-    /// server feels the pace of its client.
+    /// Sends the request and waits for the head. A given receive buffer size is fixed, so that flow control reaches
+    /// the server.
     ///
     /// # Errors
     /// When the connection breaks, or the response is malformed.
@@ -74,8 +74,8 @@ impl Download {
         }
     }
 
-    /// Waits for the next bytes of the body, which replace what is in `piece`; at most so many are taken off
-    /// the socket. `false`: the body has ended, as it said that it would.
+    /// Waits for the next bytes of the body, which replace the content of `piece`; at most `most` are read from the
+    /// socket. Returns `false` at the regular end of the body.
     pub(crate) async fn next(&mut self, piece: &mut Vec<u8>, most: usize) -> Result<bool, String> {
         piece.clear();
         while piece.is_empty() {
@@ -83,7 +83,7 @@ impl Download {
                 return Ok(false);
             }
             if self.early.is_empty() {
-                // A buffer with no room would grow by a few bytes, and take no more than those.
+                // Without reserved capacity the buffer would grow by a few bytes, and only those would be read.
                 piece.reserve(most);
                 match self.stream.read_buf(&mut piece.limit(most)).await {
                     Ok(0) => return Err("the connection was closed within the body".to_owned()),
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// What a client of this answer reads, in small pieces, and how it ends.
+    /// The bytes that a client of this answer reads in pieces of at most `most`, and how the download ends.
     async fn read(answer: &'static [u8], most: usize) -> (Vec<u8>, Result<u16, String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let edge = listener.local_addr().unwrap();

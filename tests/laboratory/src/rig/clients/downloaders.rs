@@ -1,5 +1,4 @@
-//! Clients that download one file after the other until they are told to end, and go on where a download
-//! broke off.
+//! Clients that download one file after the other until they are stopped, and resume broken downloads.
 
 use std::{
     future::ready,
@@ -24,43 +23,43 @@ use super::{
     seen::{Outcome, Seen},
 };
 
-/// How long one try may take, bytes coming or not; longer ones have come to nothing.
+/// Time limit of one attempt.
 const TRY_PATIENCE: Duration = Duration::from_secs(600);
-/// Pause before a client goes on with a file.
+/// Pause before a client resumes a file.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// What a client downloads next, and at which pace.
+/// Chooses the next file of a client, and its pace.
 pub(crate) type Choose = dyn Fn(&mut SmallRng) -> (Wanted, Pace) + Send + Sync;
 
-/// One try to get a file, or what is left of it.
+/// One attempt to download a file, or the rest of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Try {
-    /// When it began.
+    /// When it was started.
     pub(crate) begun: Instant,
-    /// When it was over.
+    /// When it ended.
     pub(crate) ended: Instant,
-    /// What came of it.
+    /// Its result.
     pub(crate) seen: Seen,
-    /// Whether it goes on with a file.
+    /// Whether it resumes an earlier attempt.
     pub(crate) is_resumed: bool,
-    /// The path.
+    /// Path of the request.
     pub(crate) path: String,
 }
 
-/// What became of all files.
+/// Counts of files by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// Files whose every byte came, in however many tries.
+    /// Completely downloaded files, resumed ones included.
     pub(crate) whole: usize,
-    /// Those of them that took more than one.
+    /// Of those, the files that took more than one attempt.
     pub(crate) resumed: usize,
-    /// Files that cannot be got: wrong, late or refused for good.
+    /// Files given up: wrong content, too late, or refused without `Retry-After`.
     pub(crate) lost: usize,
-    /// Files that were not whole when the time was over.
+    /// Files that were not complete at the end of the run.
     pub(crate) unfinished: usize,
 }
 
-/// Clients that download. They end when this is dropped.
+/// Clients that download. They are aborted when this is dropped.
 pub(crate) struct Downloaders {
     clients: JoinSet<()>,
     shared: Arc<Shared>,
@@ -71,7 +70,7 @@ struct Shared {
     ends: AtomicBool,
     reading: AtomicUsize,
     begun: AtomicUsize,
-    /// Tries that were begun, and answers that are known of.
+    /// Attempts started, and answers received.
     sent: AtomicU64,
     answers: AtomicU64,
     tries: Mutex<Vec<Try>>,
@@ -79,7 +78,7 @@ struct Shared {
 }
 
 impl Downloaders {
-    /// Starts so many clients, each of which chooses by chance.
+    /// Starts clients: for each kind, that many clients with its choice of files.
     pub(crate) fn start(edge: SocketAddr, kinds: &[(usize, Arc<Choose>)], seed: u64) -> Self {
         let shared = Arc::new(Shared {
             edge,
@@ -106,22 +105,22 @@ impl Downloaders {
         Self { clients, shared }
     }
 
-    /// How many are in the middle of a file.
+    /// Number of downloads that are reading a body.
     pub(crate) fn reading(&self) -> usize {
         self.shared.reading.load(Ordering::Relaxed)
     }
 
-    /// Requests that were sent so far, and answers of tries that are over.
+    /// Numbers of requests sent so far, and of answers of finished attempts.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.shared.sent.load(Ordering::Relaxed), self.shared.answers.load(Ordering::Relaxed))
     }
 
-    /// The tries that are over.
+    /// The finished attempts.
     pub(crate) fn tries(&self) -> Vec<Try> {
         self.shared.tries.lock().clone()
     }
 
-    /// Begins no more files and lets those that were begun be finished.
+    /// Starts no more files, and waits at most `within` until those in progress are finished.
     pub(crate) async fn end(mut self, within: Duration) -> (Vec<Try>, Ended) {
         self.shared.ends.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + within;
@@ -135,13 +134,13 @@ impl Downloaders {
 }
 
 impl Shared {
-    /// Gets a file, in as many tries as it takes.
+    /// Downloads a file, resuming as often as necessary.
     async fn fetch(&self, wanted: Wanted, pace: Pace) {
         self.begun.fetch_add(1, Ordering::Relaxed);
         let (mut left, mut tries) = (wanted, 0);
         loop {
             let begun = Instant::now();
-            // Whoever is to end does not dawdle.
+            // At the end of the run the remaining attempts are not throttled.
             let pace = if self.ends.load(Ordering::Relaxed) { Pace::QUICK } else { pace };
             self.sent.fetch_add(1, Ordering::Relaxed);
             let seen = one(self.edge, &left, pace, begun + TRY_PATIENCE, &self.reading, ready(())).await;

@@ -1,5 +1,5 @@
-//! The files that the drill downloads, and what they must be: the history read without bus and edge, and the
-//! ledger as it came when nothing was wrong.
+//! The files that drills download, with their expected content: the history is read directly from the segment
+//! store, the ledger is downloaded once before any fault.
 
 use std::{net::SocketAddr, ops::Range, path::Path};
 
@@ -13,39 +13,40 @@ use crate::synthetic::{LargeTable, Synthetic};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 4 << 20;
-/// Of a hundred downloads, how many are of the ledger …
+/// Percentage of downloads of the ledger.
 const LEDGER_PERCENT: u32 = 10;
-/// … and how many of a part of a file.
+/// Percentage of range requests among the downloads of the history.
 const PART_PERCENT: u32 = 20;
 
-/// Where the ledger is downloaded.
+/// Path of the ledger export.
 pub(crate) const LEDGER: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=RIG";
-/// Entries of the ledger between two accounts of the network, in an asset of their own.
+/// Fills the ledger with entries between two accounts of the network in their own asset; `ROWS` is replaced by the
+/// number of entries.
 pub(crate) const LEDGER_ROWS: &str = "INSERT INTO accounts VALUES
         ('a', 'network', 'RIG', '', 4, 'ab', '2023-01-01'), ('b', 'network', 'RIG', '', 11, 'ab', '2023-01-01');
     INSERT INTO ledger SELECT time, 'a', 'b', n, 'ab', time, time, n * 7, n * 5, 'TRANSFER_TYPE_REWARD_PAYOUT' FROM (
         SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
         FROM generate_series(1, ROWS) AS n
     ) AS numbers";
-/// Where the segments are listed.
+/// Path of the list of segments.
 pub(crate) const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
-/// What a download must be.
+/// A request for a file and the expected answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
-    /// What is asked for.
+    /// Path of the request.
     pub(crate) path: String,
-    /// The bytes of the file that are asked for, when it is a part.
+    /// The requested byte range; `None` for the whole file.
     pub(crate) range: Option<Range<u64>>,
-    /// What must come.
+    /// The expected body.
     pub(crate) bytes: Bytes,
-    /// The entity tag that it must have.
+    /// The expected entity tag.
     pub(crate) etag: Option<String>,
 }
 
 impl Wanted {
-    /// What is left of it when so many bytes have come. Without a tag nobody could tell whether it is the
-    /// same file.
+    /// The request for the rest after `bytes` bytes. Without an entity tag it is the whole file again, since a
+    /// changed file could not be detected.
     pub(crate) fn after(&self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes.len().saturating_sub(1));
         if self.etag.is_none() || bytes == 0 {
@@ -57,7 +58,7 @@ impl Wanted {
     }
 }
 
-/// One file of the history.
+/// The export of a range of blocks.
 struct File {
     from: u64,
     to: u64,
@@ -65,9 +66,9 @@ struct File {
     bytes: Bytes,
 }
 
-/// All of them.
+/// All files.
 pub(crate) struct Files {
-    /// The smallest first, the last is the whole history.
+    /// In rising order of size; the last is the whole history.
     history: Vec<File>,
     /// The names of the segments, in order of height.
     pub(crate) segments: Vec<String>,
@@ -76,8 +77,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Reads files of many sizes from the segments that were written by a plan: of one, two, four … segments,
-    /// two of each size, and all of them.
+    /// Reads files from the segments that were written by a plan: two of one segment, two of two, four, eight …
+    /// segments each, and one of all segments.
     pub(crate) async fn read(folder: &Path, plan: Synthetic, random: &mut SmallRng) -> Result<Self, Failure> {
         let root = folder.to_string_lossy();
         let unreadable = |error| cannot("read the segments", &error);
@@ -107,7 +108,7 @@ impl Files {
         Ok(Self { history, segments, ledger: None, plan })
     }
 
-    /// Takes the ledger as it comes now for what it must be.
+    /// Downloads the ledger; its content is expected from all later downloads.
     pub(crate) async fn learn_ledger(&mut self, edge: SocketAddr) -> Result<(), Failure> {
         let learned = async {
             let mut download = Download::open(edge, LEDGER, None, None).await?;
@@ -127,7 +128,7 @@ impl Files {
         Ok(())
     }
 
-    /// One file or part of a file by chance, the ledger's among them.
+    /// A random file or part of a file, the ledger included.
     pub(crate) fn any(&self, random: &mut SmallRng) -> Wanted {
         match &self.ledger {
             Some(bytes) if random.random_range(0..100) < LEDGER_PERCENT => {
@@ -137,7 +138,7 @@ impl Files {
         }
     }
 
-    /// One file of the history by chance, or a part of it.
+    /// A random file of the history, or a part of it.
     pub(crate) fn any_of_history(&self, random: &mut SmallRng) -> Wanted {
         let file = &self.history[random.random_range(0..self.history.len())];
         let mut wanted = self.wanted(file);
@@ -154,7 +155,7 @@ impl Files {
         self.wanted(self.last())
     }
 
-    /// So many bytes of the whole history, from a place chosen by chance.
+    /// `bytes` bytes of the whole history from a random offset.
     pub(crate) fn part(&self, bytes: usize, random: &mut SmallRng) -> Wanted {
         let whole = self.largest();
         let bytes = bytes.min(whole.bytes.len());
@@ -163,23 +164,23 @@ impl Files {
         Wanted { range, bytes: whole.bytes.slice(first..first + bytes), ..whole }
     }
 
-    /// The files that none of the segments from this block on belongs to.
+    /// The files that end before this block.
     pub(crate) fn before(&self, block: u64) -> Vec<Wanted> {
         self.history.iter().filter(|file| file.to < block).map(|file| self.wanted(file)).collect()
     }
 
-    /// How the history was made.
+    /// The plan of the history.
     pub(crate) fn plan(&self) -> Synthetic {
         self.plan
     }
 
-    /// What a stored row takes, about.
+    /// Average number of stored bytes per row, at least 1.
     pub(crate) fn bytes_per_row(&self) -> u64 {
         (self.last().bytes.len() as u64 / (self.plan.segments * self.plan.rows)).max(1)
     }
 
     fn last(&self) -> &File {
-        // The whole history is always there.
+        // `read` always adds the whole history.
         &self.history[self.history.len() - 1]
     }
 
@@ -193,7 +194,7 @@ impl Files {
     }
 }
 
-/// Where a table is downloaded from one block to another.
+/// Path of the export of a table for a range of blocks.
 pub(crate) fn export_of(table: LargeTable, from: u64, to: u64) -> String {
     let table = table.name().to_ascii_uppercase();
     format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table=TABLE_{table}")

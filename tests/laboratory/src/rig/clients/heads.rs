@@ -1,5 +1,4 @@
-//! The store's head as it was at every moment, looked at without the mesh, so that one can tell how outdated
-//! an answer was.
+//! Records the store's head over time, read directly from the database, to determine how old an answer was.
 
 use std::{
     sync::Arc,
@@ -16,18 +15,18 @@ use tokio_postgres::{Client, NoTls};
 use crate::private::Servers;
 
 const LOOK: Duration = Duration::from_millis(50);
-/// A store that takes longer is away or frozen; a new connection finds out.
+/// Timeout of a query; after it a new connection is opened.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 const HEAD: &str = "SELECT height FROM last_block";
 
-/// Looks at the head of a store until dropped.
+/// Polls the head of a store until dropped.
 pub(crate) struct Heads {
     seen: Arc<Mutex<Vec<(Instant, u64)>>>,
     looking: AbortHandle,
 }
 
 impl Heads {
-    /// Begins to look.
+    /// Starts polling.
     pub(crate) fn watch(servers: &Servers) -> Self {
         let (seen, url) = (Arc::<Mutex<Vec<(Instant, u64)>>>::default(), servers.database_url.clone());
         let noted = Arc::clone(&seen);
@@ -49,7 +48,7 @@ impl Heads {
         Self { seen, looking: looking.abort_handle() }
     }
 
-    /// For how long at least the store had been further when an answer of this height was asked for.
+    /// How long, at least, the store had had a newer head when an answer of this height was requested.
     pub(crate) fn outdated(&self, height: u64, asked: Instant) -> Duration {
         outdated(&self.seen.lock(), height, asked)
     }
@@ -66,7 +65,7 @@ async fn look(url: &str, client: &mut Option<Client>) -> Result<u64, tokio_postg
         Some(client) => client,
         none => {
             let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-            // It ends with its client.
+            // The task ends when the client is dropped.
             tokio::spawn(connection);
             none.insert(client)
         }

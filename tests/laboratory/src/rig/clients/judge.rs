@@ -1,4 +1,4 @@
-//! What was said of a transaction against what is true of it.
+//! Compares the answers about a transaction with its final state.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -13,19 +13,19 @@ use super::{
     submitters::{Submitted, Told},
 };
 
-/// Transactions that are looked at together.
+/// Transactions that are checked concurrently.
 const LOOKED_AT_ONCE: usize = 16;
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// What is true of a transaction, and what the gateway says of it, when all is over.
+/// The state of a transaction after the run, and the status that the gateway reports.
 pub(crate) struct Truth {
     /// Whether a block has it.
     pub(crate) is_included: bool,
-    /// The `status` of `GET /transaction/{hash}`, or what came instead.
+    /// The `status` of `GET /transaction/{hash}`, or the error or body that came instead.
     pub(crate) status: Result<String, String>,
 }
 
-/// What is true of each transaction, by its node and by the gateway.
+/// Asks node and gateway for the state of each transaction.
 pub(crate) async fn truths(
     edge: SocketAddr,
     node: &Node,
@@ -40,7 +40,7 @@ pub(crate) async fn truths(
     stream::iter(submitted.iter().map(truth)).buffered(LOOKED_AT_ONCE).try_collect().await
 }
 
-/// What the gateway says of a transaction, or what comes instead.
+/// The status that the gateway reports, or the error or body that came instead.
 async fn status(client: &Client, edge: SocketAddr, hash: &TxHash) -> Result<String, String> {
     let url = format!("http://{edge}/transaction/{hash}");
     let answered = async { client.get(url).send().await?.text().await };
@@ -49,22 +49,22 @@ async fn status(client: &Client, edge: SocketAddr, hash: &TxHash) -> Result<Stri
     answer["status"].as_str().map(str::to_owned).ok_or(text)
 }
 
-/// Which kinds of contradiction there are.
+/// A kind of contradiction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contradiction {
-    /// Two answers do not agree with each other.
+    /// Two answers contradict each other.
     Answers,
-    /// The chain has what was called refused, or not handed over.
+    /// A block has a transaction that was reported as refused, or never handed over.
     Chain,
-    /// What is said of it afterwards is not so.
+    /// The status reported afterwards is wrong.
     Status,
-    /// A client was told something that is no answer.
+    /// A client got an answer that violates the contract.
     Form,
-    /// A client was told nothing, because its connection broke.
+    /// A client got no answer, because its connection broke.
     Lost,
 }
 
-/// What contradicts.
+/// The contradictions among the answers and the final state.
 pub(crate) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contradiction> {
     let Submitted { told, is_bad, .. } = submitted;
     let Truth { is_included, status } = truth;
@@ -72,7 +72,7 @@ pub(crate) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contra
     let mut verdicts: Vec<&Told> = told
         .iter()
         .filter(|told| match told {
-            // That it was handed over unchecked is no verdict on what the check refuses later.
+            // An acceptance before the check does not contradict a later refusal by the check.
             Told::Accepted => !is_bad,
             Told::Refused(_) => true,
             _ => false,
@@ -120,7 +120,7 @@ mod tests {
         use Contradiction::{Answers, Chain, Form, Status};
         use Told::{Accepted, Left, Lost, NotTaken, Other, Refused, Unknown};
         assert!(found(&[Accepted, Unknown, Left, NotTaken(503)], false, true, "INCLUDED").is_empty());
-        // A killed node loses what it had accepted.
+        // A killed node loses accepted transactions that are in no block.
         assert!(found(&[Accepted, Unknown], false, false, "PENDING").is_empty());
         assert!(found(&[Accepted, Refused(89)], true, false, "REFUSED").is_empty());
         assert_eq!(found(&[Accepted, Refused(51)], false, false, "PENDING"), [Answers]);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(found(&[Accepted], false, false, "INCLUDED"), [Status]);
         assert_eq!(found(&[Accepted], false, false, "REFUSED"), [Status]);
         assert_eq!(found(&[Other(String::new())], false, false, "UNKNOWN"), [Form]);
-        // Whoever heard nothing cannot have been lied to.
+        // A client without an answer proves nothing about the chain.
         assert_eq!(found(&[Lost(String::new())], false, true, "INCLUDED"), [Contradiction::Lost]);
     }
 }

@@ -1,9 +1,8 @@
-//! The load of a drill: so many requests a second whether those before are answered or not, on a thread of
-//! its own.
+//! The read load of a drill: an open loop with a fixed request rate, on a thread of its own.
 //!
-//! Comes in: what may be asked where. Goes out: a sample of each request, its time counted from the moment at
-//! which it was due, so that a stall counts in full. Connections are kept, as clients keep them; one more is
-//! opened when a request is due and all are waiting for answers.
+//! In: request classes. Out: a sample of each request. Latency counts from the moment at which the request was due,
+//! so that a stall counts in full. Connections are persistent; another one is opened when a request is due and all
+//! are waiting for answers.
 
 use std::{
     cell::RefCell,
@@ -33,33 +32,32 @@ use super::{
     samples::{Sample, Seen},
 };
 
-/// Connections to each edge that are kept open.
+/// Greatest number of idle connections to each edge.
 const KEPT: usize = 48;
-/// How long an answer may take until its client gives up: longer than the edge's own deadline, and a time for
-/// which it is frozen.
+/// Client timeout: longer than the edge's own deadline plus the time for which drills freeze it.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Pause of a load that rests.
+/// Polling interval while the load is paused, and while waiting for answers.
 const REST: Duration = Duration::from_millis(5);
-/// How much is kept of what was said.
+/// Characters of a failure text that are stored.
 const SAID_AT_MOST: usize = 240;
 
-/// Requests of one kind.
+/// A class of requests.
 #[derive(Debug)]
 pub(crate) struct Asked {
-    /// How many of a hundred are of this kind.
+    /// Percentage of all requests.
     pub(crate) percent: u32,
-    /// Which edge they go to.
+    /// Address of the edge.
     pub(crate) edge: SocketAddr,
-    /// What is asked; each request takes one of them at random.
+    /// The requests, of which each time one is chosen at random.
     pub(crate) questions: Vec<Question>,
 }
 
-/// Something to ask.
+/// A request, and texts that its answer must contain.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    /// The path with its query.
+    /// Path and query.
     pub(crate) path: Arc<str>,
-    /// What the answer must hold, word for word.
+    /// Texts that the body must contain.
     pub(crate) holds: Arc<[String]>,
 }
 
@@ -69,7 +67,7 @@ impl From<String> for Question {
     }
 }
 
-/// A load that runs. It ends when it is dropped.
+/// A running load. It stops when dropped.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -79,18 +77,18 @@ struct Shared {
     begun: Instant,
     stop: AtomicBool,
     rests: AtomicBool,
-    /// When the requests were due that have come to nothing so far.
+    /// Due times of the requests in progress.
     waiting: Mutex<BTreeSet<Duration>>,
     samples: Mutex<Vec<Sample>>,
     said: Mutex<Vec<(Duration, String)>>,
-    /// Requests that were sent, repetitions included.
+    /// Number of requests sent, repetitions included.
     sent: AtomicU64,
-    /// Answers that came whole.
+    /// Number of complete answers.
     answers: AtomicU64,
 }
 
 impl Load {
-    /// Begins to ask.
+    /// Starts the load with `rate` requests a second.
     pub(crate) fn start(mix: Vec<Asked>, rate: u32, seed: u64) -> Result<Self, Failure> {
         let shared = Arc::new(Shared {
             begun: Instant::now(),
@@ -112,18 +110,18 @@ impl Load {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// The longest time for which the store had been further when an answer was asked for.
+    /// The longest time for which the store had had a newer head when an answer was requested.
     pub(crate) fn most_outdated(&self, heads: &Heads) -> Duration {
         let of = |sample: &Sample| Some(heads.outdated(sample.height?, self.shared.begun + sample.due));
         self.shared.samples.lock().iter().filter_map(of).max().unwrap_or_default()
     }
 
-    /// The moment now, on the clock of the samples.
+    /// Current time on the clock of the samples.
     pub(crate) fn now(&self) -> Duration {
         self.shared.begun.elapsed()
     }
 
-    /// What is not as wished so far: each with what was said to it.
+    /// The requests that did not get a correct 200 so far, each with its failure text.
     pub(crate) fn odd(&self) -> Vec<(Sample, String)> {
         let said: BTreeMap<Duration, String> = self.shared.said.lock().iter().cloned().collect();
         let samples = self.shared.samples.lock();
@@ -131,41 +129,40 @@ impl Load {
         odd.map(|sample| (sample.clone(), said.get(&sample.due).cloned().unwrap_or_default())).collect()
     }
 
-    /// A moment on the clock of the samples, on that of everybody.
+    /// Converts a time on the clock of the samples to an [`tokio::time::Instant`].
     pub(crate) fn moment(&self, moment: Duration) -> tokio::time::Instant {
         (self.shared.begun + moment).into()
     }
 
-    /// Requests that were sent so far, repetitions included, and answers that came.
+    /// Numbers of requests sent so far, repetitions included, and of answers received.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.shared.sent.load(Ordering::Relaxed), self.shared.answers.load(Ordering::Relaxed))
     }
 
-    /// Asks nothing more until it goes on.
+    /// Pauses the load.
     pub(crate) fn rest(&self) {
         self.shared.rests.store(true, Ordering::Relaxed);
     }
 
-    /// Goes on after a rest.
+    /// Resumes a paused load.
     pub(crate) fn go_on(&self) {
         self.shared.rests.store(false, Ordering::Relaxed);
     }
 
-    /// Waits until whatever was due before a moment has come to something.
+    /// Waits until all requests that were due before a moment are finished.
     pub(crate) async fn settled(&self, before: Duration) {
         while self.shared.waiting.lock().first().is_some_and(|due| *due < before) {
             sleep(REST).await;
         }
     }
 
-    /// The requests that were due from one moment to another and have come to something.
+    /// The finished requests that were due in `from..to`.
     pub(crate) fn samples(&self, from: Duration, to: Duration) -> Vec<Sample> {
         let samples = self.shared.samples.lock();
         samples.iter().filter(|sample| sample.due >= from && sample.due < to).cloned().collect()
     }
 
-    /// What was said to those among these that were not answered as wished: each text, when it was said
-    /// first, and how often.
+    /// Failure texts of the requests that were due in `from..to`, each with its first due time and its count.
     pub(crate) fn said(&self, from: Duration, to: Duration) -> BTreeMap<String, (Duration, usize)> {
         let mut texts = BTreeMap::new();
         for (due, text) in self.shared.said.lock().iter().filter(|(due, _)| *due >= from && *due < to) {
@@ -180,7 +177,7 @@ impl Drop for Load {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It cannot have panicked where anybody could do something about it.
+            // A panic of the thread is not propagated from a destructor.
             let _ = thread.join();
         }
     }
@@ -193,7 +190,7 @@ async fn ask_on(shared: Arc<Shared>, mix: Vec<Asked>, rate: u32, seed: u64) {
     let period = Duration::from_secs(1) / rate.max(1);
     let mut random = SmallRng::seed_from_u64(seed);
     let pools: Vec<Idle> = mix.iter().map(|_| Idle::default()).collect();
-    // Kinds that go to the same edge share its connections.
+    // Classes with the same edge share its connections.
     let pool_of = |edge: SocketAddr| mix.iter().position(|other| other.edge == edge).unwrap_or_default();
     let mut due = Instant::now();
     while !shared.stop.load(Ordering::Relaxed) {
@@ -214,7 +211,7 @@ async fn ask_on(shared: Arc<Shared>, mix: Vec<Asked>, rate: u32, seed: u64) {
     }
 }
 
-/// The kind on which a number below a hundred falls.
+/// The class that a number below 100 selects.
 fn chosen(mix: &[Asked], mut number: u32) -> Option<&Asked> {
     for asked in mix {
         match number.checked_sub(asked.percent) {
@@ -251,16 +248,15 @@ async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, question: Questi
     shared.waiting.lock().remove(&due);
 }
 
-/// The way to an edge.
+/// The idle connections to one edge.
 struct Way<'a> {
     shared: &'a Shared,
     idle: &'a Idle,
     edge: SocketAddr,
 }
 
-/// Asks over an idle connection, or a new one. An edge may close an idle connection just when a request is
-/// sent on it; a client then asks again over a new one, as every client of HTTP does. Says whether that was
-/// so.
+/// Sends a request over an idle connection, or a new one. When the edge closes the idle connection at that moment,
+/// the request is repeated over a new one, as HTTP clients do. Also returns whether it was repeated.
 async fn over_some_connection(way: &Way<'_>, question: &Question) -> (Result<Checked, Lost>, bool) {
     let kept = way.idle.borrow_mut().pop_front();
     if let Some(connection) = kept {
@@ -268,7 +264,7 @@ async fn over_some_connection(way: &Way<'_>, question: &Question) -> (Result<Che
             Err(Lost::Unanswered) => {}
             other => return (other, false),
         }
-        // Its like are closed, too, most likely; those that are not are opened again soon enough.
+        // The other idle connections are most likely closed, too; those that are not are easily replaced.
         way.idle.borrow_mut().clear();
         return (over_a_new_one(way, question).await, true);
     }
@@ -279,7 +275,7 @@ async fn over_a_new_one(way: &Way<'_>, question: &Question) -> Result<Checked, L
     over(Connection::open(way.edge).await?, way, question).await
 }
 
-/// A response and why it cannot be true, when it cannot.
+/// A response, and why it is wrong, if it is.
 struct Checked {
     response: Response,
     wrong: Option<String>,
@@ -301,7 +297,7 @@ async fn over(mut connection: Connection, way: &Way<'_>, question: &Question) ->
     Ok(Checked { response, wrong })
 }
 
-/// What a body does not hold of what it must.
+/// A description of the first required text that a body lacks.
 fn missing(body: &[u8], holds: &[String]) -> Option<String> {
     let text = std::str::from_utf8(body).unwrap_or_default();
     let missing = holds.iter().find(|part| !text.contains(part.as_str()))?;

@@ -1,39 +1,39 @@
-//! What processes keep in memory, read from Linux's `/proc`. Elsewhere nothing is known of it.
+//! Memory of processes, read from Linux's `/proc`; unknown on other systems.
 
 use std::{future::Future, pin::pin, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often one looks.
+/// Sampling interval.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A process whose memory is looked at.
+/// A process whose memory is sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resident {
-    /// What people call it.
+    /// Display name.
     pub(crate) name: String,
     /// Its process id.
     pub(crate) pid: u32,
-    /// What it had at first, KiB.
+    /// Resident memory at first, KiB.
     pub(crate) at_first: u64,
-    /// The most that it had since, KiB.
+    /// Greatest resident memory since, KiB.
     pub(crate) at_most: u64,
 }
 
 impl Resident {
-    /// Begins to look at a process; nothing where nothing is known of it.
+    /// Reads the memory of a process for the first time; `None` when it is unknown.
     pub(crate) fn of(name: String, pid: u32) -> Option<Self> {
         let at_first = resident_kib(pid)?;
         Some(Self { name, pid, at_first, at_most: at_first })
     }
 
-    /// What it had more than at first, KiB.
+    /// Greatest growth since the first sample, KiB.
     pub(crate) fn grown(&self) -> u64 {
         self.at_most.saturating_sub(self.at_first)
     }
 }
 
-/// Waits for something, and looks at processes meanwhile.
+/// Awaits a future and samples the processes meanwhile.
 pub(crate) async fn while_watched<T>(processes: &mut [Resident], wait: impl Future<Output = T>) -> T {
     let (mut wait, mut looks) = (pin!(wait), interval(LOOK));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -48,12 +48,12 @@ pub(crate) async fn while_watched<T>(processes: &mut [Resident], wait: impl Futu
     }
 }
 
-/// What a process has in memory now, KiB.
+/// Current resident memory of a process, KiB.
 fn resident_kib(pid: u32) -> Option<u64> {
     in_kib(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmRSS:")
 }
 
-/// What the system holds for all TCP connections, KiB: its pages are of 4 KiB where this is used.
+/// Kernel memory of all TCP sockets, KiB. Assumes pages of 4 KiB.
 pub(crate) fn tcp_kib() -> Option<u64> {
     let sockets = std::fs::read_to_string("/proc/net/sockstat").ok()?;
     let line = sockets.lines().find_map(|line| line.strip_prefix("TCP:"))?;

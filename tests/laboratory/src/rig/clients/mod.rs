@@ -1,5 +1,5 @@
-//! The clients of the drills: those who read, those who download and those who submit, and what became of
-//! each of them. A drill chooses which of them there are, and what happens to the mesh meanwhile.
+//! The clients of the drills: readers, downloaders and submitters, and their results. A drill chooses which clients
+//! run, and which faults the mesh gets meanwhile.
 
 pub(crate) mod connection;
 pub(crate) mod crowd;

@@ -1,4 +1,4 @@
-//! The node's own word, asked without the mesh.
+//! Queries the consensus node directly, without the mesh.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How long what waits may take to come into blocks.
+/// How long waiting transactions may take to get into blocks.
 const EMPTY_WITHIN: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Asks one node.
+/// An RPC client of one node.
 pub(crate) struct Node {
     client: Client,
     url: String,
@@ -27,7 +27,7 @@ impl Node {
         Ok(Self { client, url: format!("http://{address}") })
     }
 
-    /// Waits until it is there and no transaction waits for a block.
+    /// Waits until the node answers and no transaction waits for a block.
     pub(crate) async fn is_idle(&self) -> Result<(), Failure> {
         let deadline = Instant::now() + EMPTY_WITHIN;
         loop {

@@ -1,4 +1,4 @@
-//! What became of requests, and what that says of a stretch of time. No clock inside.
+//! Results of read requests, and figures over a period of time. Uses no clock.
 
 use std::{fmt, time::Duration};
 
@@ -6,24 +6,24 @@ use serde_json::{Map, Value, json};
 
 use crate::rig::report::{self, ms};
 
-/// What a phase of reads found.
+/// The report of a phase of reads.
 pub(crate) type Report = report::Report<Figures>;
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// An answer.
+    /// A complete answer.
     Status {
-        /// Its status.
+        /// HTTP status.
         status: u16,
-        /// Whether it says when to ask again.
+        /// Whether it has a `Retry-After` header.
         says_when: bool,
     },
-    /// An answer that cannot be true.
+    /// A wrong answer: required content is missing, or its height is lower than an earlier one's.
     Wrong,
     /// The connection broke.
     Broken,
-    /// Nothing.
+    /// No answer in time.
     Silence,
 }
 
@@ -42,58 +42,57 @@ impl fmt::Display for Seen {
 /// One request.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    /// When it was due, from the beginning of the load.
+    /// When it was due, since the start of the load.
     pub(crate) due: Duration,
-    /// How long after that it was over.
+    /// Time from then to its end.
     pub(crate) took: Duration,
-    /// What came of it.
+    /// Its result.
     pub(crate) seen: Seen,
-    /// The block that the answer shows the store at, when it says so.
+    /// The block height that the answer names.
     pub(crate) height: Option<u64>,
-    /// Whether it was asked again because an idle connection was closed just then.
+    /// Whether it was repeated because the idle connection had been closed.
     pub(crate) again: bool,
 }
 
 impl Sample {
-    /// Whether it was answered as wished.
+    /// Whether it got a correct 200.
     pub(crate) fn is_fine(&self) -> bool {
         matches!(self.seen, Seen::Status { status: 200, .. })
     }
 
-    /// Whether it was refused for now, and told when to come again.
+    /// Whether it got a 503 with `Retry-After`.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self.seen, Seen::Status { status: 503, says_when: true })
     }
 }
 
-/// Figures of the requests that were due in a stretch of time.
+/// Figures of the requests that were due in a period.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
-    /// All of them.
+    /// Number of requests.
     pub(crate) requests: usize,
-    /// Those answered as wished.
+    /// Requests with a correct 200.
     pub(crate) fine: usize,
-    /// Those refused for now.
+    /// Requests with a 503 and `Retry-After`.
     pub(crate) refused: usize,
-    /// The others.
+    /// All other requests.
     pub(crate) failed: usize,
-    /// Those asked again over a new connection.
+    /// Requests repeated over a new connection.
     pub(crate) again: usize,
-    /// The median time.
+    /// Median latency.
     pub(crate) p50: Duration,
-    /// The time that 99 of 100 kept, in the second in which it was greatest.
+    /// 99th percentile of the latency in the worst second.
     pub(crate) worst_p99: Duration,
-    /// The median time in the second in which it was greatest.
+    /// Median latency in the worst second.
     pub(crate) worst_p50: Duration,
-    /// The longest time.
+    /// Greatest latency.
     pub(crate) longest: Duration,
-    /// How long it took until every answer was as usual again.
+    /// Time until the last failed or slow request (see [`normal_after`]).
     pub(crate) normal_after: Option<Duration>,
 }
 
 impl Figures {
-    /// Of samples, whose seconds are counted from a moment. A last second that is not full counts with the
-    /// one before.
+    /// Computes the figures of samples in `from..to`. An incomplete last second is part of the one before.
     pub(crate) fn of(samples: &[Sample], from: Duration, to: Duration) -> Self {
         let seconds = usize::try_from(to.saturating_sub(from).as_secs()).unwrap_or(usize::MAX).max(1);
         let mut by_second: Vec<Vec<Duration>> = vec![Vec::new(); seconds];
@@ -163,13 +162,13 @@ impl report::Figures for Figures {
 }
 
 impl Report {
-    /// Adds that every request is answered as wished.
+    /// Adds the bar that every request gets a correct 200.
     pub(crate) fn none_fails(&mut self) {
         let lost = self.figures.requests - self.figures.fine;
         self.bar(format!("reads that failed: {lost} of {}, at most 0", self.figures.requests), lost == 0);
     }
 
-    /// Adds that requests are answered as wished or refused politely, nothing else.
+    /// Adds the bar that every request gets a correct 200, or a 503 with `Retry-After`.
     pub(crate) fn none_but_200_and_503(&mut self) {
         let failed = self.figures.failed;
         self.bar(
@@ -179,14 +178,14 @@ impl Report {
     }
 }
 
-/// The time that a share of requests did not exceed.
+/// The quantile of times for a share between 0 and 1.
 pub(crate) fn quantile(mut took: Vec<Duration>, share: f64) -> Duration {
     took.sort_unstable();
     let last = took.len().saturating_sub(1);
     took.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
 }
 
-/// How long after a moment the last request was due that was not answered as wished, or not within a time.
+/// Time from a moment to when the last request was due that failed or took longer than `within`.
 pub(crate) fn normal_after(samples: &[Sample], moment: Duration, within: Duration) -> Duration {
     let odd = samples.iter().filter(|sample| !sample.is_fine() || sample.took > within);
     odd.map(|sample| sample.due.saturating_sub(moment)).max().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What became of downloads.
+//! Results of downloads, and figures over many.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,82 +6,82 @@ use serde_json::{Map, Value, json};
 
 use crate::rig::report::{self, ms};
 
-/// What a phase of downloads found.
+/// The report of a phase of downloads.
 pub(crate) type Report = report::Report<Figures>;
 
-/// What came of a download.
+/// How a download ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Every byte, and its end.
+    /// All bytes were correct, with a regular end.
     Whole,
-    /// Another status than that of the file or its part.
+    /// Another status than 200, or 206 for a range.
     Refused(Refusal),
-    /// It broke so that its client sees it.
+    /// It ended with an error that the client sees.
     Broken(String),
-    /// It looks whole and is not, or has a wrong byte.
+    /// It ended regularly but is incomplete, or has a wrong byte.
     Wrong(String),
-    /// It had not come to anything when its time was over.
+    /// It was not finished at its deadline.
     Late,
 }
 
 /// An answer that is not the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// The status.
+    /// HTTP status.
     pub(crate) status: u16,
-    /// Whether it says when to ask again.
+    /// Whether it has a `Retry-After` header.
     pub(crate) says_when: bool,
-    /// The beginning of what it says.
+    /// The beginning of its body.
     pub(crate) said: String,
 }
 
 impl Refusal {
-    /// Whether it is one for now, politely said.
+    /// Whether it is temporary: 429, 503 or 504 with `Retry-After`.
     pub(crate) fn is_polite(&self) -> bool {
         matches!(self.status, 429 | 503 | 504) && self.says_when
     }
 }
 
-/// One download.
+/// The result of one download.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// What came of it.
+    /// How it ended.
     pub(crate) outcome: Outcome,
-    /// The longest time that its client waited for the head or the next bytes.
+    /// The longest wait for the head or the next bytes.
     pub(crate) pause: Duration,
-    /// Bytes of the body that came.
+    /// Bytes of the body received.
     pub(crate) bytes: u64,
-    /// Whether there was an answer.
+    /// Whether a response head was received.
     pub(crate) is_answered: bool,
 }
 
 /// Figures of many downloads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
-    /// All of them.
+    /// Number of downloads.
     pub(crate) downloads: usize,
-    /// Those that came whole.
+    /// Complete and correct downloads.
     pub(crate) whole: usize,
-    /// Those that were refused.
+    /// Refused downloads.
     pub(crate) refused: usize,
-    /// Those that broke visibly.
+    /// Downloads that ended with an error.
     pub(crate) broken: usize,
-    /// Those that were wrong.
+    /// Downloads with wrong bytes or a wrong end.
     pub(crate) wrong: usize,
-    /// Those that came to nothing in time.
+    /// Downloads not finished in time.
     pub(crate) late: usize,
-    /// Bytes of all of them.
+    /// Bytes received in all.
     pub(crate) bytes: u64,
-    /// Of the longest pauses of each, the median.
+    /// Median over the downloads' longest waits.
     pub(crate) pause_p50: Duration,
-    /// What 99 of 100 of them did not exceed.
+    /// 99th percentile of the downloads' longest waits.
     pub(crate) pause_p99: Duration,
-    /// The greatest.
+    /// The longest wait of all.
     pub(crate) pause_longest: Duration,
 }
 
 impl Figures {
-    /// Of these downloads.
+    /// Computes the figures of downloads.
     pub(crate) fn of(seen: &[Seen]) -> Self {
         let count = |test: fn(&Outcome) -> bool| seen.iter().filter(|seen| test(&seen.outcome)).count();
         let mut pauses: Vec<Duration> = seen.iter().map(|seen| seen.pause).collect();
@@ -134,7 +134,7 @@ impl report::Figures for Figures {
 }
 
 impl Report {
-    /// Of these downloads; what was said to those that did not come whole is told.
+    /// Creates a report of downloads, with a message for each kind of failure.
     pub(crate) fn of_downloads(name: &str, seen: &[Seen]) -> Self {
         let mut report = Self::of(name, Figures::of(seen));
         let mut texts: BTreeMap<String, usize> = BTreeMap::new();
@@ -152,7 +152,7 @@ impl Report {
         report
     }
 
-    /// Adds that every download comes whole.
+    /// Adds the bar that every download is complete.
     pub(crate) fn none_fails(&mut self) {
         let Figures { downloads, whole, .. } = self.figures;
         let failed = downloads - whole;
@@ -162,7 +162,7 @@ impl Report {
         );
     }
 
-    /// Adds that downloads come whole, are refused or break so that one sees it.
+    /// Adds the bar that every download is complete, is refused, or ends with a visible error.
     pub(crate) fn none_is_wrong(&mut self) {
         let Figures { downloads, wrong, late, .. } = self.figures;
         self.bar(

@@ -1,5 +1,5 @@
-//! Clients that submit transactions, without much patience: what they submit is decided by the seed, what
-//! they are told is kept.
+//! Clients that submit transactions. The seed decides what they submit, how often they repeat it and when they
+//! disconnect early; every outcome is recorded.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,24 +20,24 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::private_node::Maker;
 
-/// How far back an impatient client's repeat reaches.
+/// A repeated submission is of one of the last so many transactions.
 const RECENT: usize = 40;
-/// How many submissions of a hundred are of one that was submitted before.
+/// Percentage of submissions that repeat an earlier transaction.
 const REPEATED_PERCENT: u32 = 30;
-/// How many clients of a hundred do not wait, and for how long at most the others of them do.
+/// Percentage of submissions whose client disconnects early, and after how many milliseconds.
 const LEAVING_PERCENT: u32 = 20;
 const LEAVES_WITHIN_MS: std::ops::Range<u64> = 1..80;
-/// Longer than any answer may take.
+/// Client timeout: longer than any answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A connection that nothing was sent over for so long is not used again: an edge that stops leaves its
-/// clients a second or two to come once more.
+/// A connection idle for this long is not used again. An edge that stops keeps idle connections open for only a
+/// second or two.
 const IDLE: Duration = Duration::from_millis(500);
-/// Of so many transactions one has no proof of work, which the node refuses.
+/// One of this many transactions has no proof of work, so that the node refuses it.
 const BAD_ONE_OF: usize = 10;
-/// What is said of a transaction that was handed over and is in no block in time.
+/// Part of the error text for a transaction that was handed over and is in no block in time.
 const NO_BLOCK: &str = "the transaction is in no block so far";
-/// What the edge says when the relay that waited for a block was stopped, and killed when its grace was over:
-/// drills give less grace than such a transaction is waited for.
+/// Part of the edge's error text when a relay that waits for a block is stopped, and killed after its grace period:
+/// drills configure a shorter grace period than such a wait.
 const NO_ANSWER: &str = "did not answer in time; what became of the request is unknown";
 const KINDS: [SubmissionType; 4] = [
     SubmissionType::TypeAsync,
@@ -46,58 +46,58 @@ const KINDS: [SubmissionType; 4] = [
     SubmissionType::TypeCommit,
 ];
 
-/// What a client was told.
+/// The outcome of a submission, as its client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Told {
-    /// It is accepted.
+    /// Accepted.
     Accepted,
-    /// It is refused, with this code.
+    /// Refused with this code.
     Refused(u64),
-    /// 504: nobody knows.
+    /// 504: the result is unknown.
     Unknown,
-    /// 504 after waiting for a block with a transaction that the node refuses: it had been handed over
-    /// unchecked, and is then followed without asking the node again (contract 5.3).
+    /// 504 after waiting for a block with a transaction that the node refuses. It had been handed over unchecked
+    /// before, and is then awaited without asking the node again (contract 5.3).
     Unchecked,
     /// 429 or 503: it was not handed over.
     NotTaken(u16),
-    /// The client did not wait.
+    /// The client disconnected early.
     Left,
-    /// The connection broke: the client knows nothing.
+    /// The connection broke; the result is unknown.
     Lost(String),
-    /// Something that no client should be told.
+    /// An answer that violates the contract.
     Other(String),
 }
 
 impl Told {
-    /// Whether it is a definite answer, the client's own doing, or what the contract has for it.
+    /// Whether it is a definite answer, caused by the client itself, or provided for by the contract.
     fn is_definite(&self) -> bool {
         matches!(self, Self::Accepted | Self::Refused(_) | Self::Left | Self::Unchecked)
     }
 }
 
-/// How much is submitted.
+/// Size of the submission load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// Submissions, so many at least.
+    /// Least number of submissions.
     pub(crate) submissions: usize,
-    /// Those who submit, each one after the other.
+    /// Number of clients, each with one submission at a time.
     pub(crate) clients: u64,
-    /// A client's pause between two submissions, at most.
+    /// Longest pause of a client between two submissions.
     pub(crate) pause: Duration,
 }
 
-/// A submission that came to no definite answer.
+/// A submission without a definite answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Odd {
-    /// When it was sent, and when it was over.
+    /// When it was sent, and when it ended.
     pub(crate) when: (Instant, Instant),
-    /// What its client was told.
+    /// Its outcome.
     pub(crate) told: Told,
-    /// The words of that.
+    /// The body of the answer.
     pub(crate) said: String,
 }
 
-/// A transaction and what its clients were told.
+/// A transaction and the outcomes of all its submissions.
 pub(crate) struct Submitted {
     pub(crate) hash: TxHash,
     /// Whether the node must refuse it.
@@ -113,9 +113,9 @@ pub(crate) struct Submitters {
     maker: Maker,
     txs: RefCell<Vec<Transaction>>,
     told: RefCell<BTreeMap<usize, Vec<Told>>>,
-    /// Submissions so far.
+    /// Number of submissions so far.
     turns: Cell<usize>,
-    /// Requests that were sent, and answers that came.
+    /// Numbers of requests sent and of answers received.
     sent: Cell<u64>,
     answers: Cell<u64>,
     odd: RefCell<Vec<Odd>>,
@@ -139,7 +139,7 @@ impl Submitters {
         })
     }
 
-    /// Submits all, and goes on until enough has happened besides.
+    /// Submits at least the planned number, and until `is_enough` returns true.
     pub(crate) async fn submit(&self, seed: u64, is_enough: impl Fn() -> bool) {
         let is_enough = &is_enough;
         let clients = (0..self.plan.clients).map(|client| async move {
@@ -169,7 +169,7 @@ impl Submitters {
         join_all(clients).await;
     }
 
-    /// A new transaction, or one of those that were submitted just now, with its place.
+    /// A new transaction or a recently submitted one, with its index.
     fn chosen(&self, random: &mut SmallRng) -> (usize, Transaction) {
         let mut txs = self.txs.borrow_mut();
         let known = txs.len();
@@ -208,17 +208,17 @@ impl Submitters {
         }
     }
 
-    /// Submissions that were begun, and answers that came.
+    /// Numbers of submissions sent and of answers received.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.sent.get(), self.answers.get())
     }
 
-    /// Submissions that came to no definite answer.
+    /// The submissions without a definite answer.
     pub(crate) fn odd(&self) -> Vec<Odd> {
         self.odd.borrow().clone()
     }
 
-    /// What was submitted so far.
+    /// All submitted transactions with their outcomes.
     pub(crate) fn submitted(self) -> Vec<Submitted> {
         let told = self.told.into_inner();
         let txs = self.txs.into_inner();
@@ -230,8 +230,8 @@ impl Submitters {
     }
 }
 
-/// Whether somebody waited for a block with a transaction that the node refuses, because it may have been
-/// handed over unchecked before: `earlier` is what its other clients were told.
+/// Whether a client waited for a block with a transaction that the node refuses, because an earlier submission may
+/// have handed it over unchecked. `earlier` are the outcomes of the earlier submissions.
 fn is_unchecked(kind: SubmissionType, told: &Told, said: &str, earlier: Option<&Vec<Told>>) -> bool {
     let may_be_handed_over =
         |told: &Told| matches!(told, Told::Accepted | Told::Unknown | Told::Left | Told::Lost(_));
@@ -241,7 +241,7 @@ fn is_unchecked(kind: SubmissionType, told: &Told, said: &str, earlier: Option<&
         && earlier.is_some_and(|earlier| earlier.iter().any(may_be_handed_over))
 }
 
-/// What an answer tells.
+/// The outcome that an HTTP answer stands for.
 fn told(status: u16, body: &str) -> Told {
     let json: Value = serde_json::from_str(body).unwrap_or_default();
     match (status, json["success"].as_bool(), json["code"].as_u64()) {

@@ -1,9 +1,8 @@
-//! `mesh rig fates`: every transaction has one fate, whatever is killed.
+//! `mesh rig fates`: every transaction has one final result, also when the node and relays are killed.
 //!
-//! Impatient clients submit transactions through two relays, many of them again and again and with other
-//! types, while the node and the relays are killed. Afterwards all that was said of each transaction is held
-//! against the node's blocks, against the relays' own log of what they sent, and against what the gateway
-//! says of it then.
+//! Clients submit transactions through two relays, many of them repeatedly and with different submission types,
+//! while the node and the relays are killed. Afterwards all answers about each transaction are compared with the
+//! node's blocks, the relays' logs, and the status that the gateway then reports.
 
 mod record;
 mod stage;
@@ -21,10 +20,10 @@ use super::{
 };
 use crate::rig::args::RunArgs;
 
-/// What a run found.
+/// The report of a run.
 type Report = report::Report<Figures>;
 
-/// How a run is played.
+/// Load and kill intervals of a run.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     submitting: submitters::Plan,
@@ -43,7 +42,7 @@ const PLAN_SHORT: Plan = Plan {
     relay_killed_every: Duration::from_millis(1400),
 };
 
-/// What was said to clients, and what was true.
+/// Counts of answers and of transactions in blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Figures {
     submissions: usize,
@@ -57,7 +56,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// Counts a submission by what its client was told.
+    /// Counts a submission by its outcome.
     fn count(&mut self, told: &Told) {
         self.submissions += 1;
         match told {
@@ -92,7 +91,10 @@ impl report::Figures for Figures {
     }
 }
 
-/// Plays the drill, and says which bars do not hold.
+/// Runs the drill.
+///
+/// # Errors
+/// When a bar does not hold, or the drill cannot be run.
 pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
     on_private_mesh(RESTARTED_SOON, async |mesh| {
         let first = seed(args.seed);

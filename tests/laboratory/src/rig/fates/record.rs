@@ -1,33 +1,33 @@
-//! What the relays themselves say they sent to the node, life by life: each replica's log tells when a
-//! transaction goes to the node and when its submission is settled.
+//! What the relays sent to the node, by their own logs: each log has a line when a transaction is sent to the node,
+//! and one when its submission is settled.
 
 use std::collections::{HashMap, HashSet};
 
 use mesh_transaction::TxHash;
 use serde::Deserialize;
 
-/// What was sent.
+/// What the relays sent, summed over their logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// How often each transaction was sent, in all lives, questions about the node's cache among them.
+    /// How often each transaction was sent by all processes, queries about the node's cache included.
     pub(super) times: HashMap<TxHash, u64>,
-    /// Lives of replicas.
+    /// Number of relay processes.
     pub(super) lives: u64,
-    /// Transactions that a life sent for the first time.
+    /// Transactions that a process sent for the first time.
     pub(super) first: u64,
-    /// Sent again by the same life because a client wanted a stronger answer than there was.
+    /// Sent again by the same process because a client requested a stronger submission type.
     pub(super) stronger: u64,
-    /// Sent again by the same life for another submission after one whose fate nobody knew.
+    /// Sent again by the same process for another submission, after one with unknown result.
     pub(super) unknown: u64,
-    /// Sent again by the same life for another submission after one that the node did not take.
+    /// Sent again by the same process for another submission, after one that the node did not take.
     pub(super) not_taken: u64,
-    /// Sent again to ask what a node means that has it in its cache.
+    /// Sent again because the node had answered that it is in its cache.
     pub(super) cached: u64,
-    /// Sent again without any such reason.
+    /// Descriptions of transactions sent again for no valid reason.
     pub(super) wrong: Vec<String>,
 }
 
-/// A line of a relay's log. Others have other members.
+/// The members of a log line that are read here.
 #[derive(Debug, Deserialize)]
 struct Line {
     message: String,
@@ -41,23 +41,23 @@ struct Line {
     outcome: String,
 }
 
-/// What one life knows of a transaction.
+/// What one relay process knows about a transaction.
 #[derive(Debug, Default)]
 struct Known {
     is_under_way: bool,
     is_sent: bool,
-    /// Whether nobody knew what came of a submission.
+    /// Whether a submission ended with unknown result.
     is_unknown: bool,
-    /// How much the strongest answer said.
+    /// Strength of the strongest answer so far (see [`strength`]).
     answered: Option<u8>,
 }
 
 impl Sent {
-    /// Adds the log of one replica, in all its lives, as far as it concerns these transactions.
+    /// Adds the log of one replica, all its processes included, for these transactions.
     pub(super) fn read(&mut self, log: &str, of: &HashSet<TxHash>) {
         let mut life = HashMap::<TxHash, Known>::new();
         for line in log.lines() {
-            // A line that a kill cut short stands before the first one of the next life.
+            // A line truncated by a kill is followed by the next process's first line without a line break.
             let begins = line.rfind("{\"timestamp\"").unwrap_or_default();
             let Ok(line) = serde_json::from_str::<Line>(&line[begins..]) else { continue };
             if line.message == "started" {
@@ -97,7 +97,7 @@ impl Sent {
                     known.is_unknown |= line.outcome == "unknown";
                     let said = match &*line.outcome {
                         "accepted" => Some(strength),
-                        // Nothing can follow a refusal.
+                        // After a refusal the transaction must never be sent again.
                         "refused" => Some(u8::MAX),
                         _ => None,
                     };
@@ -163,7 +163,7 @@ mod tests {
             goes(3, "async", false),
             settled(3, "async", "not_checked"),
             goes(3, "sync", false),
-            // Of somebody else, and torn by a kill.
+            // A transaction that is not of interest, and a line truncated by a kill.
             goes(77, "sync", false),
             format!("{{\"timestamp\":\"t\",\"mess{started}"),
             goes(1, "sync", false),

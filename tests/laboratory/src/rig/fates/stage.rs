@@ -1,4 +1,4 @@
-//! Where the drill is played: a private mesh with two relays and a node that is killed like any process.
+//! Environment of the drill: a private mesh with two relays and a development node.
 
 use std::{
     cell::Cell,
@@ -29,25 +29,25 @@ use crate::{
 
 const RELAY: &str = "tx-relay";
 const RELAYS: u32 = 2;
-/// Kills of each that there must have been.
+/// Least number of kills of the node, and of relays.
 const KILLS: u32 = 2;
 /// Time between two blocks, milliseconds.
 const BLOCK_MS: &str = "300";
-/// How long node and relays may take to serve after their last kill.
+/// How long node and relays may take to be ready after their last kill.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
 
-/// A mesh, its node, and where both leave what they have done.
+/// A mesh and its node.
 pub(super) struct Stage<'a> {
     mesh: &'a PrivateMesh,
     edge: SocketAddr,
     node: ReservedPort,
-    /// Where the node notes each broadcast call.
+    /// The file to which the node writes each broadcast call.
     calls: PathBuf,
     plan: Plan,
 }
 
 impl<'a> Stage<'a> {
-    /// Starts everything.
+    /// Starts servers, node and services.
     pub(super) async fn set(mesh: &'a PrivateMesh, plan: Plan) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         let calls = mesh.home.node().join("calls");
@@ -57,7 +57,7 @@ impl<'a> Stage<'a> {
         let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0), (RELAY, RELAYS)];
         let layout = Layout {
             replicas: &replicas,
-            // The relays tell of each transaction that they send.
+            // At this level relays log each transaction that they send.
             env: vec![("MESH_LOG".to_owned(), "tx_relay=debug,info".to_owned())],
             node_url: Some(format!("http://{}", node.address())),
             ..Layout::default()
@@ -66,13 +66,13 @@ impl<'a> Stage<'a> {
         Ok(Self { mesh, edge, node, calls, plan })
     }
 
-    /// Goes through one run.
+    /// Runs the drill once.
     pub(super) async fn play(&self, seed: u64) -> Result<Report, Failure> {
         let crowd = Submitters::new(self.edge, self.plan.submitting, seed)?;
         let (node_kills, relay_kills) = (Cell::new(0), Cell::new(0));
         let (end, ended) = watch::channel(false);
         let submitting = async {
-            // On a quick machine a little longer than there are submissions.
+            // A fast machine may need more submissions than planned until the kills are done.
             crowd.submit(seed, || node_kills.get() >= KILLS && relay_kills.get() >= KILLS).await;
             end.send_replace(true);
             Ok(())
@@ -102,7 +102,7 @@ impl<'a> Stage<'a> {
         Ok(report)
     }
 
-    /// Kills a process of a name again and again. It is back when this ends.
+    /// Kills a process of a name repeatedly until the end. It has been replaced when this returns.
     async fn kill_again(
         &self,
         name: &str,
@@ -119,7 +119,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// What the relays say they sent.
+    /// Reads the logs of the relays.
     fn sent(&self, submitted: &[Submitted]) -> Result<Sent, Failure> {
         let of: HashSet<TxHash> = submitted.iter().map(|submitted| submitted.hash).collect();
         let mut sent = Sent::default();
@@ -132,7 +132,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Everything that a run found.
+/// Builds the report of a run.
 fn reported(
     seed: u64,
     submitted: &[Submitted],
@@ -183,7 +183,7 @@ fn reported(
     report
 }
 
-/// Adds that relays sent each transaction as often as they may.
+/// Adds the bars that relays sent no transaction more often than allowed.
 fn submissions_hold(report: &mut Report, sent: &Sent, unsent: usize) {
     let Sent { lives, first, stronger, unknown, not_taken, cached, wrong, .. } = sent;
     report.bar(

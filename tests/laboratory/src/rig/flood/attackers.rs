@@ -1,4 +1,4 @@
-//! Clients that attack, each a connection and what it does on it until the edge is rid of it.
+//! Attacking clients: each holds one connection until the edge closes it.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -18,59 +18,59 @@ use tokio::{
 use super::http2;
 use crate::rig::report::in_ms;
 
-/// How long a client that takes nothing may last (contract section 7).
+/// The edge closes a client that reads nothing after this time (contract section 7).
 pub(super) const STALLED: Duration = Duration::from_secs(120);
-/// How many connect at the same time: more would only fill the system's queue.
+/// Concurrent connection attempts: more would only fill the system's queue.
 const CONNECTING: usize = 256;
-/// Addresses that attackers come from; the load has another one.
+/// Number of source addresses of attackers; the load has another one.
 const ADDRESSES: usize = 4;
-/// What a client holds that reads nothing.
+/// Receive buffer of a client that reads nothing.
 const NARROW_BYTES: u32 = 4096;
-/// A long answer of the edge's own, as it is kept.
+/// A request whose answer is long and comes from the edge itself.
 const LONG: &str = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: rig\r\nAccept-Encoding: gzip\r\n\r\n";
-/// It is longer than this.
+/// The answer is longer than this.
 const LONG_BYTES: usize = 400_000;
-/// How long an answer is left unread beyond the edge's patience.
+/// How long an answer is left unread after the edge's limit.
 pub(super) const UNREAD_LONGER: Duration = Duration::from_secs(5);
 const SHORT: &str = "GET /health HTTP/1.1\r\nHost: rig\r\n\r\n";
 
-/// What an attacker does.
+/// The kind of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Half a head.
+    /// Sends half a request head.
     Head,
-    /// Nothing.
+    /// Sends nothing.
     Silent,
-    /// A byte of a body each second.
+    /// Sends one byte of a body each second.
     Body,
-    /// It asks for much and reads nothing.
+    /// Requests a long answer and reads nothing.
     Unread,
-    /// The same over HTTP/2, by a window of nothing.
+    /// Requests long answers over HTTP/2 with a flow-control window of 0.
     Window,
-    /// It asks once and keeps the connection.
+    /// Sends one request and keeps the connection open.
     Idle,
-    /// It takes back what it asks, and comes again when it is sent away.
+    /// Opens HTTP/2 streams and resets them at once.
     Reset,
 }
 
-/// Attackers at work.
+/// Attackers in progress.
 pub(super) struct Attackers {
     tasks: JoinSet<Option<Duration>>,
     count: usize,
 }
 
-/// What became of attackers.
+/// The results of attackers.
 pub(super) struct Ended {
-    /// How many could not connect or were turned away at once.
+    /// Number of attackers that could not connect.
     pub(super) refused: usize,
-    /// How long each of the others lasted.
+    /// How long the connection of each of the others lasted.
     pub(super) after: Vec<Duration>,
-    /// How many are there still.
+    /// Number of connections still open at the end.
     pub(super) left: usize,
 }
 
 impl Attackers {
-    /// Sends so many, one after the other within this time.
+    /// Starts `count` attackers, spread over the time `coming`.
     pub(super) fn send(kind: Kind, count: usize, edge: SocketAddr, coming: Duration) -> Self {
         let connecting = Arc::new(Semaphore::new(CONNECTING));
         let mut tasks = JoinSet::new();
@@ -84,7 +84,7 @@ impl Attackers {
                     connect(kind, source(number), edge).await.ok()?
                 };
                 let begun = Instant::now();
-                // However it ends, it is over.
+                // An error ends the connection as well.
                 let _ = attack(kind, connected).await;
                 Some(begun.elapsed())
             });
@@ -92,7 +92,7 @@ impl Attackers {
         Self { tasks, count }
     }
 
-    /// Waits until all are gone, but not longer than this; the rest leaves then.
+    /// Waits at most `within` until all connections are closed; the rest is aborted.
     pub(super) async fn end(mut self, within: Duration) -> Ended {
         let deadline = Instant::now() + within;
         let mut ended = Ended { refused: 0, after: Vec::new(), left: 0 };
@@ -108,12 +108,12 @@ impl Attackers {
 }
 
 impl Ended {
-    /// How long the last one lasted.
+    /// The longest duration of a connection.
     pub(super) fn longest(&self) -> Duration {
         self.after.iter().max().copied().unwrap_or_default()
     }
 
-    /// It in a few words.
+    /// One line of text.
     pub(super) fn told(&self) -> String {
         let shortest = self.after.iter().min().copied().unwrap_or_default();
         format!(
@@ -127,7 +127,7 @@ impl Ended {
     }
 }
 
-/// Where an attacker comes from: 127.0.0.2 and those behind it.
+/// Source address of an attacker: 127.0.0.2 and the following ones.
 pub(super) fn source(number: usize) -> IpAddr {
     let last = u8::try_from(number % ADDRESSES).unwrap_or_default();
     Ipv4Addr::new(127, 0, 0, 2 + last).into()
@@ -159,7 +159,7 @@ async fn attack(kind: Kind, mut stream: TcpStream) -> std::io::Result<()> {
         }
         Kind::Unread => {
             stream.write_all(LONG.as_bytes()).await?;
-            // Who reads nothing cannot see that it was closed; what is missing of the answer tells it later.
+            // A client that does not read cannot see the close; an incomplete answer shows it afterwards.
             sleep(STALLED + UNREAD_LONGER).await;
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer).await;

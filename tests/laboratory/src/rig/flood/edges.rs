@@ -1,4 +1,4 @@
-//! Edges that are attacked beside the usual one: with a rate, and with few files.
+//! Additional edges to attack: one with a rate limit, and one with few file descriptors.
 
 use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _};
 
@@ -9,21 +9,21 @@ use mesh::{
 
 use super::stage::Stage;
 
-/// Requests that an address may send to the edge with a rate: a second, and at once (contract section 7).
+/// Rate limit of one address at the edge with a rate limit: requests a second, and burst (contract section 7).
 pub(super) const RATE_PER_S: u32 = 100;
 pub(super) const RATE_BURST: u32 = 500;
-/// File descriptors of the edge that has few.
+/// File descriptors of the edge with few.
 pub(super) const FEW_FILES: u32 = 256;
 
 impl Stage<'_> {
-    /// An edge that limits what an address may send.
+    /// Starts an edge with a rate limit per address.
     pub(super) async fn edge_with_rate(&self) -> Result<SocketAddr, Failure> {
         let env = [("MESH_EDGE_RATE_PER_S", RATE_PER_S), ("MESH_EDGE_RATE_BURST", RATE_BURST)];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_string())).to_vec();
         self.mesh.start_edge_with(&self.servers, "edge-rate", env, None).await
     }
 
-    /// An edge with few files.
+    /// Starts an edge with [`FEW_FILES`] file descriptors.
     pub(super) async fn edge_with_few_files(&self) -> Result<SocketAddr, Failure> {
         let edge = programs::beside("edge")?;
         let folder = self.mesh.home.root().join("few-files");

@@ -14,7 +14,7 @@ const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 
-/// Flags: the end of a request and of its headers; an acknowledgement.
+/// Flags: END_STREAM with END_HEADERS; ACK.
 const WHOLE: u8 = 5;
 const ACK: u8 = 1;
 
@@ -24,10 +24,10 @@ const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
 /// `GET http://x/openapi.json`, by HPACK's static table.
 const GET: &[u8] = b"\x82\x86\x04\x0d/openapi.json\x01\x01x";
 
-/// Requests on one connection: it is their answers that attack, not their number.
+/// Requests on one connection: the load comes from their unread answers, not from their number.
 const HELD: u32 = 2;
 
-/// Requests that are taken back on one connection; the edge is expected to end it long before.
+/// Requests reset on one connection; the edge is expected to close it much earlier.
 const RESETS: u32 = 5000;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -38,7 +38,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Asks for many long answers and leaves no room for any of them. Answers pings, so that it counts as alive.
+/// Requests long answers with a flow-control window of 0. Answers pings, so that the connection counts as alive.
 pub(super) async fn hold_window(mut stream: TcpStream) -> std::io::Result<()> {
     let mut begun = [PREFACE.to_vec(), frame(SETTINGS, 0, 0, &NO_WINDOW)].concat();
     for number in 0..HELD {
@@ -57,7 +57,7 @@ pub(super) async fn hold_window(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// Asks and takes back what it asks, as fast as it can, until the edge says goodbye.
+/// Opens and resets streams as fast as possible, until the edge sends GOAWAY.
 pub(super) async fn reset_on(mut stream: TcpStream) -> std::io::Result<()> {
     let mut burst = [PREFACE.to_vec(), frame(SETTINGS, 0, 0, b"")].concat();
     for number in 0..RESETS {
@@ -75,7 +75,7 @@ pub(super) async fn reset_on(mut stream: TcpStream) -> std::io::Result<()> {
         }
         Ok(())
     };
-    // The edge need not read it to its end.
+    // A write error is expected: the edge need not read all of the burst.
     let (said, _) = tokio::join!(goodbye, writing.write_all(&burst));
     said
 }

@@ -1,8 +1,7 @@
 //! `mesh rig flood`: reads go on while others attack.
 //!
-//! In each phase the load runs undisturbed for a while, and then beside attackers, who come from other
-//! addresses of the loopback network. The load must not fail, and not become slow; each attacker must be rid
-//! of in its time.
+//! In each phase the load runs undisturbed for a while, and then together with attackers from other addresses of the
+//! loopback network. The load must not fail or become slow; the edge must close each attacker's connection in time.
 
 mod attackers;
 mod edges;
@@ -24,7 +23,7 @@ use super::{
 };
 use crate::rig::args::{FloodArgs, FloodPhase};
 
-/// Plays the drill.
+/// Runs the drill.
 pub(super) async fn drill(args: &FloodArgs) -> Result<(), Failure> {
     mesh::open_files::raise();
     on_private_mesh(RestartRule::default(), async |mesh| {

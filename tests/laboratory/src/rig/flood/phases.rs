@@ -1,4 +1,4 @@
-//! The attacks, one function each, and what must hold meanwhile.
+//! The attacks, one function each, and their bars.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -18,42 +18,41 @@ use crate::rig::{
     clients::{connection::Connection, samples::Report},
 };
 
-/// What an attacker may last (contract section 7) ...
+/// The edge's time limits of a head, of a body, and of an idle connection (contract section 7).
 const HEAD: Duration = Duration::from_secs(10);
 const BODY: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(60);
-/// ... and how much later it may be gone.
+/// A connection may be closed this much after its limit.
 const LATER: Duration = Duration::from_secs(3);
-/// How long attackers take to come: what is attacked is room, not the speed of connecting. Those who stay
-/// take longer, because they go as fast as they came, and on one machine their own end costs as much as the
-/// edge's.
+/// Time over which attackers connect: the attack is on the number of connections, not on the speed of connecting.
+/// Those that stay until their limit connect more slowly, because their connections are then closed at the same
+/// rate, and closing costs this machine processor time at both ends.
 const COMING: Duration = Duration::from_secs(2);
 const COMING_TO_STAY: Duration = Duration::from_secs(10);
-/// How long an attack goes on whose attackers come again, or are not waited for.
+/// Length of an attack whose attackers reconnect, or whose end is not awaited.
 const GOES_ON: Duration = Duration::from_secs(10);
 const GOES_ON_SHORT: Duration = Duration::from_secs(3);
-/// Connections that ask and take back at the same time. They come again without a pause and so take all the
-/// processor they get; the short form's are few, because beside it there is a debug build to be served.
+/// Concurrent connections that reset streams. They reconnect without a pause and use all processor time they get;
+/// few in the short form, where the services are debug builds.
 const RESETTING: usize = 20;
 const RESETTING_SHORT: usize = 2;
-/// How many times its rate an address sends, and over how many connections.
+/// Rate of the greedy address as a multiple of its limit, and its number of connections.
 const TIMES_THE_RATE: u32 = 50;
 const TIMES_THE_RATE_SHORT: u32 = 5;
 const GREEDY: u32 = 25;
-/// What is asked of the operation that became slow, and its table, which is locked meanwhile. The load asks
-/// neither.
+/// The operation that becomes slow, because its table is locked. The load does not use it.
 const SLOW: &str = "/api/v2/delegations";
 const SLOW_TABLE: &str = "delegations_current";
 const SLOW_REQUESTS: usize = 1000;
 const SLOW_REQUESTS_SHORT: usize = 100;
 
-/// Goes through one phase.
+/// Runs one phase.
 pub(super) async fn run(stage: &Stage<'_>, phase: FloodPhase) -> Result<Vec<Report>, Failure> {
     let report = match phase {
         FloodPhase::Head => closed(stage, "half a head", Kind::Head, 1, HEAD).await,
         FloodPhase::Silent => closed(stage, "silent connections", Kind::Silent, 1, HEAD).await,
         FloodPhase::Body => closed(stage, "slow bodies", Kind::Body, 1, BODY).await,
-        // Who reads nothing sees only later that it is over.
+        // A client that does not read sees the close only later.
         FloodPhase::Unread => closed(stage, "answers unread", Kind::Unread, 1, STALLED + UNREAD_LONGER).await,
         FloodPhase::Window => closed(stage, "no window", Kind::Window, 1, STALLED).await,
         FloodPhase::Idle => closed(stage, "idle connections", Kind::Idle, 2, IDLE).await,
@@ -65,7 +64,8 @@ pub(super) async fn run(stage: &Stage<'_>, phase: FloodPhase) -> Result<Vec<Repo
     Ok(vec![report?])
 }
 
-/// Attackers come once, and the edge is rid of them in its time. In the short form only heads are waited for.
+/// Attackers connect once, and the edge must close them in time. The short form awaits only limits of at most
+/// [`HEAD`].
 async fn closed(
     stage: &Stage<'_>,
     name: &str,
@@ -89,7 +89,7 @@ async fn closed(
     Ok(report)
 }
 
-/// HTTP/2 clients ask, take back and come again.
+/// HTTP/2 clients open and reset streams, and reconnect.
 async fn reset(stage: &Stage<'_>) -> Result<Report, Failure> {
     let beside = stage.load(stage.edge).await?;
     let until = Instant::now() + stage.either(GOES_ON, GOES_ON_SHORT);
@@ -107,7 +107,7 @@ async fn reset(stage: &Stage<'_>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// One address sends many times what it may.
+/// One address sends many times its allowed rate.
 async fn rate(stage: &Stage<'_>) -> Result<Report, Failure> {
     let edge = stage.edge_with_rate().await?;
     let beside = stage.load(edge).await?;
@@ -159,7 +159,7 @@ async fn rate(stage: &Stage<'_>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Whether the greedy address is served again as soon as its rate allows.
+/// Whether the greedy address is served again within [`LATER`].
 async fn is_served_soon(stage: &Stage<'_>, edge: std::net::SocketAddr) -> bool {
     let asked = async {
         loop {
@@ -176,7 +176,7 @@ async fn is_served_soon(stage: &Stage<'_>, edge: std::net::SocketAddr) -> bool {
     timeout(stage.bound(LATER), asked).await.is_ok()
 }
 
-/// An operation becomes slow, and many ask for it.
+/// An operation becomes slow, and many clients request it.
 async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
     let beside = stage.load(stage.edge).await?;
     let holder = stage.servers.lock_table(SLOW_TABLE).await?;
@@ -188,7 +188,7 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
     for number in 0..count {
         let told = Arc::clone(&told);
         asking.spawn(async move {
-            // Each comes again every second, but not all in the same moment.
+            // Each client asks every second, with different offsets.
             sleep(Duration::from_secs(1).mul_f64(number as f64 / count as f64)).await;
             while Instant::now() < until {
                 let Ok(stream) = connect_from(source(number), edge, false).await else { return };
@@ -200,7 +200,7 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
                 if let Ok(answer) = connection.receive().await {
                     *told.lock().entry(answer.raw.status).or_default() += 1;
                 }
-                // Who is refused comes again when it was told to.
+                // A refused client retries after the second that `Retry-After` names.
                 sleep(Duration::from_secs(1)).await;
             }
         });
@@ -215,7 +215,7 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// More connections than an edge has files for.
+/// More connections than the edge has file descriptors.
 async fn files(stage: &Stage<'_>) -> Result<Report, Failure> {
     let edge = stage.edge_with_few_files().await?;
     let before = stage.mesh.pids("edge-files");

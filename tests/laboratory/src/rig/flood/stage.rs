@@ -1,4 +1,4 @@
-//! Where the attacks are played: a private mesh with rows to read, and a load beside each attack.
+//! Environment of the attacks: a private mesh with filled tables, and a load that runs during each attack.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
@@ -20,41 +20,42 @@ use crate::{
     },
 };
 
-/// Attackers of a kind.
+/// Number of concurrent attackers.
 const CROWD: usize = 5000;
 const CROWD_SHORT: usize = 200;
-/// Open files that this process needs beside its attackers.
+/// Open files that this process needs in addition to those of its attackers.
 const OTHER_FILES: usize = 1000;
-/// How long the load is looked at before an attack.
+/// How long the load is measured before an attack.
 const STEADY: Duration = Duration::from_secs(10);
 const STEADY_SHORT: Duration = Duration::from_secs(2);
-/// How many times its steady time the load may take meanwhile ...
+/// Greatest p99 of the load during an attack, as a multiple of the p99 before.
 const TIMES: u32 = 2;
-/// ... and what is no time: less than this is the scheduler's, the more so where nothing is optimised.
+/// A p99 below this is always accepted: it is dominated by the scheduler. Longer in the short form, which runs debug
+/// builds.
 const NO_TIME: Duration = Duration::from_millis(10);
 const NO_TIME_SHORT: Duration = Duration::from_millis(100);
-/// How long a load may take to become usual.
+/// How long the load may take until all its requests succeed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Everything that a phase needs.
+/// The running mesh.
 pub(super) struct Stage<'a> {
     pub(super) mesh: &'a PrivateMesh,
     pub(super) servers: Servers,
-    /// The usual edge.
+    /// HTTP address of the usual edge.
     pub(super) edge: SocketAddr,
     /// Whether it is the short form.
     pub(super) is_short: bool,
-    /// Requests a second of the load.
+    /// Rate of the load, requests a second.
     pub(super) rate: u32,
-    /// How many attack at the same time.
+    /// Number of concurrent attackers.
     pub(super) crowd: usize,
     database: Client,
     seed: u64,
-    /// Times that each bar of time is stretched.
+    /// Factor of all time limits.
     slack: u32,
 }
 
-/// The load of a phase, and what it was like before the attack.
+/// The load of a phase, with its p99 before the attack.
 pub(super) struct Beside {
     load: Load,
     steady: Duration,
@@ -62,14 +63,14 @@ pub(super) struct Beside {
 }
 
 impl<'a> Stage<'a> {
-    /// Starts everything.
+    /// Starts servers and services.
     pub(super) async fn set(mesh: &'a PrivateMesh, args: &FloodArgs, seed: u64) -> Result<Self, Failure> {
         let (servers, database) = start_filled(mesh).await?;
         let edges = mesh.start_services(&servers, &Layout::default()).await?;
         let (is_short, slack) = (args.play.run.short, args.play.slack);
         let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
         let wanted = if is_short { CROWD_SHORT } else { CROWD };
-        // Idle ones are twice as many.
+        // The phase with idle connections has twice as many.
         let crowd = wanted.min(files.saturating_sub(OTHER_FILES) / 2).max(1);
         if crowd < wanted {
             print_line(&format!("only {files} files may be open: {crowd} attackers of a kind"));
@@ -78,22 +79,22 @@ impl<'a> Stage<'a> {
         Ok(Self { mesh, servers, edge, is_short, rate: args.rate, crowd, database, seed, slack })
     }
 
-    /// A bar of time, stretched as asked.
+    /// A time limit times the slack.
     pub(super) fn bound(&self, time: Duration) -> Duration {
         time * self.slack
     }
 
-    /// One of two figures: that of the long form, or that of the short one.
+    /// The value for the long form or for the short one.
     pub(super) fn either<T>(&self, long: T, short: T) -> T {
         if self.is_short { short } else { long }
     }
 
-    /// Begins a load at an edge, and looks at it for a while.
+    /// Starts the load at an edge and measures it without an attack.
     pub(super) async fn load(&self, edge: SocketAddr) -> Result<Beside, Failure> {
         let mix = Questions::find(&self.database).await?.mix(edge, edge);
         let load = Load::start(mix, self.rate, self.seed)?;
         let deadline = Instant::now() + PATIENCE;
-        // Connections are opened and answers come into memory.
+        // Waits until connections are open and caches are filled.
         loop {
             let from = load.now();
             sleep(Duration::from_secs(1)).await;
@@ -115,7 +116,7 @@ impl<'a> Stage<'a> {
         Ok(Beside { steady: p99(&samples), from: load.now(), load })
     }
 
-    /// Ends a load, with the bars that hold for all attacks.
+    /// Ends the load and reports it, with the bars that are common to all attacks.
     pub(super) async fn report(&self, name: &str, beside: Beside) -> Report {
         let Beside { load, steady, from } = beside;
         let to = load.now();
@@ -138,8 +139,8 @@ impl<'a> Stage<'a> {
         report
     }
 
-    /// Each phase has a load of its own, which waits until it is served as usual.
-    #[allow(clippy::unused_async)] // the frame waits for it
+    /// Always true: each phase has its own load, and `load` waits until it is served normally.
+    #[allow(clippy::unused_async)] // the trait's method is async
     pub(super) async fn becomes_normal(&self) -> bool {
         true
     }

@@ -1,8 +1,7 @@
 //! `mesh rig kill`: downloads go on while workers, servers, segments and other clients do not.
 //!
-//! A history that nobody wrote is downloaded from three workers through one edge, in files of many sizes, by
-//! clients of many paces. Every byte is held against what it must be, and the longest wait of each client
-//! counts.
+//! A synthetic history is downloaded from three workers through one edge, in files of many sizes and at many paces.
+//! Every byte is compared with the expected one, and the longest wait of each download is measured.
 
 mod phases;
 mod stage;
@@ -20,7 +19,7 @@ use super::{
 };
 use crate::rig::args::{KillArgs, KillPhase};
 
-/// Plays the drill.
+/// Runs the drill.
 pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
     open_files::raise();
     on_private_mesh(RESTARTED_SOON, async |mesh| {
@@ -33,7 +32,7 @@ pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
 
 impl PhasedDrill for Stage<'_> {
     const NAME: &'static str = "kill";
-    /// Ten gigabytes are written and read within.
+    /// Enough for writing and reading ten gigabytes.
     const PHASE_TIMEOUT: Duration = Duration::from_secs(1200);
     type Phase = KillPhase;
     type Figures = Figures;

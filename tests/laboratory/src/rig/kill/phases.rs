@@ -1,4 +1,4 @@
-//! What happens to the mesh while downloads go on, one function each, and what must hold meanwhile.
+//! The phases of the drill, one function each, and their bars.
 
 mod damage;
 mod large;
@@ -17,13 +17,13 @@ use super::{
 };
 use crate::rig::{args::KillPhase, clients::files::Files};
 
-/// Downloads while nothing happens.
+/// Number of downloads in the phase without faults.
 const STEADY: usize = 300;
 const STEADY_SHORT: usize = 40;
-/// How long a slow client takes then.
+/// Longest duration of a slow download in that phase.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Goes through one phase.
+/// Runs one phase.
 pub(super) async fn run(
     stage: &Stage<'_>,
     name: KillPhase,

@@ -1,5 +1,5 @@
-//! Where the drill is played: a private mesh with three workers and one edge, a sealed history that nobody
-//! wrote, and a ledger in the database.
+//! Environment of the drill: a private mesh with three export workers and one edge, a synthetic sealed history, and
+//! a ledger in the database.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -26,32 +26,32 @@ use crate::{
     synthetic::{LargeTable, Synthetic},
 };
 
-/// The service that is drilled.
+/// The service under test.
 pub(super) const EXPORT: &str = "export";
-/// The one before it.
+/// The service in front of it.
 pub(super) const EDGE: &str = "edge";
-/// How many workers there are.
+/// Number of workers.
 pub(super) const WORKERS: u32 = 3;
-/// Downloads at the same time.
+/// Number of concurrent downloads.
 pub(super) const AT_ONCE: usize = 64;
-/// How long a download may take on a machine that has other things to do.
+/// Time limit of a download, for a loaded machine.
 pub(super) const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(120);
 
-/// The segments of the long form and of the short one.
+/// The synthetic history of the long form and of the short one.
 const PLAN: Synthetic = Synthetic { table: LargeTable::Trades, segments: 64, blocks: 1000, rows: 4000 };
 const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 200, ..PLAN };
-/// Entries of the ledger between the network's two accounts of one asset, all in one block.
+/// Number of ledger entries, and the block that they are in.
 const ENTRIES: u32 = 20_000;
 const ENTRIES_SHORT: u32 = 1_000;
 const BLOCK: &str = "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', 1, 'ab')";
 
-/// How long all may take to become as usual between two phases.
+/// How long the service may take to become normal between two phases.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long one question may take there.
+/// Timeout of one request in that check.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Everything that a phase needs.
+/// The running mesh and the expected files.
 pub(super) struct Stage<'a> {
     pub(super) mesh: &'a PrivateMesh,
     pub(super) servers: Servers,
@@ -59,12 +59,12 @@ pub(super) struct Stage<'a> {
     pub(super) files: Files,
     /// Whether it is the short form.
     pub(super) is_short: bool,
-    /// Times that each bar of time is stretched.
+    /// Factor of all time limits.
     slack: u32,
 }
 
 impl<'a> Stage<'a> {
-    /// Starts everything.
+    /// Writes the data and starts servers and services.
     pub(super) async fn set(mesh: &'a PrivateMesh, args: &PlayArgs, seed: u64) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         print_line("writing segments");
@@ -77,7 +77,7 @@ impl<'a> Stage<'a> {
         for statement in [BLOCK, &LEDGER_ROWS.replace("ROWS", &rows.to_string()), "VACUUM ANALYZE"] {
             database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
         }
-        // Others than these two would only take their share of the machine.
+        // Other services would only take processor time.
         let others = runnable(false).map(|service| service.name).filter(|name| *name != EDGE);
         let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
         replicas.retain(|(name, _)| *name != EXPORT);
@@ -89,28 +89,28 @@ impl<'a> Stage<'a> {
         Ok(Self { mesh, servers, edge: edges.cached, files, is_short: args.run.short, slack: args.slack })
     }
 
-    /// A bar of time, stretched as asked.
+    /// A time limit times the slack.
     pub(super) fn bound(&self, time: Duration) -> Duration {
         time * self.slack
     }
 
-    /// A share that must be kept, lowered as bars of time are stretched.
+    /// A least share, divided by the slack.
     pub(super) fn share(&self, share: f64) -> f64 {
         share / f64::from(self.slack)
     }
 
-    /// One of two figures: that of the long form, or that of the short one.
+    /// The value for the long form or for the short one.
     pub(super) fn either<T>(&self, long: T, short: T) -> T {
         if self.is_short { short } else { long }
     }
 
-    /// Begins downloads, some at the same time.
+    /// Starts downloads, at most `at_once` concurrently.
     pub(super) fn crowd(&self, downloads: Vec<(Wanted, Pace)>, at_once: usize) -> Crowd {
         let patience = DOWNLOAD_PATIENCE.max(self.bound(DOWNLOAD_PATIENCE / 2));
         Crowd::start(self.edge, downloads, at_once, Duration::ZERO, patience)
     }
 
-    /// So many downloads of every kind and pace, the slow ones taking up to this time.
+    /// `count` random downloads of all kinds and paces; slow ones take up to `longest`.
     pub(super) fn mixed(
         &self,
         count: usize,
@@ -127,8 +127,7 @@ impl<'a> Stage<'a> {
         mixed
     }
 
-    /// Waits until all workers serve, list every segment, and give the whole history. Says whether it came so
-    /// far.
+    /// Waits until all workers are ready, list every segment, and serve the whole history; returns whether they do.
     pub(super) async fn becomes_normal(&self) -> bool {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -150,7 +149,7 @@ impl<'a> Stage<'a> {
             return false;
         }
         let whole = self.files.largest();
-        // Whichever worker answers.
+        // Several requests, so that every worker is likely to answer one.
         for _ in 0..2 * WORKERS {
             let opened =
                 timeout(ANSWER_WITHIN, Download::open(self.edge, &whole.path, Some("0-0"), None)).await;
@@ -162,13 +161,13 @@ impl<'a> Stage<'a> {
         true
     }
 
-    /// How many workers serve now.
+    /// Number of workers that are ready now.
     pub(super) fn serving(&self) -> usize {
         let standing = self.mesh.supervisor.standing();
         standing.iter().find(|(name, ..)| name == EXPORT).map_or(0, |(_, ready, _)| *ready)
     }
 
-    /// How many pulls the edge has sent, and how many of them again.
+    /// Numbers of pulls that the edge has sent, and of repeated ones among them.
     pub(super) async fn pulls(&self) -> Option<(u64, u64)> {
         let rows = self.mesh.supervisor.rows();
         let metrics = metrics::of(rows.iter().find(|row| row.service == EDGE)?).await?;
@@ -176,7 +175,7 @@ impl<'a> Stage<'a> {
         Some((count("mesh_stream_pulls_total"), count("mesh_stream_pulls_again_total")))
     }
 
-    /// How many segments are listed; or what is said instead.
+    /// Number of segments listed, or the failure text.
     pub(super) async fn listed(&self) -> Result<u64, String> {
         let listed = timeout(ANSWER_WITHIN, async {
             let mut download = Download::open(self.edge, SEGMENTS, None, None).await?;

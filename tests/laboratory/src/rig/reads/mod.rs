@@ -1,6 +1,6 @@
 //! `mesh rig reads`: reads go on while replicas and servers do not.
 //!
-//! A load asks so many reads a second whatever becomes of those before, and every read counts.
+//! A load sends a fixed number of reads a second independently of earlier answers, and every read is measured.
 
 mod phases;
 mod stage;
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::rig::args::{ReadsArgs, ReadsPhase};
 
-/// Plays the drill.
+/// Runs the drill.
 pub(super) async fn drill(args: &ReadsArgs) -> Result<(), Failure> {
     on_private_mesh(RestartRule::default(), async |mesh| {
         let seed = seed(args.play.run.seed);

@@ -1,4 +1,4 @@
-//! What happens to the mesh under load, one function each, and what must hold meanwhile.
+//! The phases of the drill, one function each, and their bars.
 
 mod aborted;
 mod order;
@@ -13,10 +13,10 @@ use rand::rngs::SmallRng;
 use super::{Report, stage::Stage};
 use crate::rig::args::ReadsPhase;
 
-/// How long service without an event is looked at.
+/// Length of the phase without faults.
 const STEADY: Duration = Duration::from_secs(5);
 
-/// Goes through one phase.
+/// Runs one phase.
 pub(super) async fn run(
     stage: &Stage<'_>,
     name: ReadsPhase,

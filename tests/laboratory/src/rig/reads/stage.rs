@@ -1,5 +1,5 @@
-//! Where a drill is played: a private mesh with two replicas of what is drilled, rows to read, a block every
-//! second, and the load that never stops.
+//! Environment of the drill: a private mesh with two replicas of the services under test, filled tables, a block
+//! every second, and a continuous load.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,32 +20,32 @@ use crate::{
     },
 };
 
-/// Replicas of the services that are drilled.
+/// Replicas of the services under test.
 const REPLICAS: [(&str, u32); 2] = [("query", 2), ("node-info", 2)];
-/// How long service may take to become normal between two phases.
+/// How long the service may take to become normal between two phases.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What is normal: no failure in this long, and times below the next figure.
+/// The service is normal when all reads of `NORMAL_FOR` succeeded with a p99 below `NORMAL_P99`.
 const NORMAL_FOR: Duration = Duration::from_secs(1);
 const NORMAL_P99: Duration = Duration::from_millis(250);
 
-/// Everything that a phase needs.
+/// The running mesh and its load.
 pub(super) struct Stage<'a> {
     pub(super) mesh: &'a PrivateMesh,
     pub(super) servers: Servers,
     pub(super) edges: Edges,
     pub(super) load: Load,
-    /// What is asked again and again, and kept by the edge.
+    /// Paths whose answers the edge caches.
     pub(super) hot: Vec<Arc<str>>,
     /// Whether it is the short form.
     pub(super) is_short: bool,
-    /// Requests a second.
+    /// Rate of the load, requests a second.
     pub(super) rate: u32,
-    /// Times that each bar of time is stretched.
+    /// Factor of all time limits.
     slack: u32,
 }
 
 impl<'a> Stage<'a> {
-    /// Starts everything, and the load.
+    /// Starts servers, services and the load.
     pub(super) async fn set(mesh: &'a PrivateMesh, args: &ReadsArgs, seed: u64) -> Result<Self, Failure> {
         let (servers, database) = start_filled(mesh).await?;
         let edges =
@@ -58,17 +58,17 @@ impl<'a> Stage<'a> {
         Ok(Self { mesh, servers, edges, load, hot, is_short, rate: args.rate, slack })
     }
 
-    /// A bar of time, stretched as asked.
+    /// A time limit times the slack.
     pub(super) fn bound(&self, time: Duration) -> Duration {
         time * self.slack
     }
 
-    /// Lets a time pass, half of it in the short form.
+    /// Sleeps for a time, half of it in the short form.
     pub(super) async fn look_on(&self, time: Duration) {
         sleep(if self.is_short { time / 2 } else { time }).await;
     }
 
-    /// Waits until all is as usual. Says whether it became so.
+    /// Waits until the service is normal; returns whether it is.
     pub(super) async fn becomes_normal(&self) -> bool {
         let deadline = Instant::now() + PATIENCE;
         let begun = self.load.now();
@@ -88,7 +88,7 @@ impl<'a> Stage<'a> {
         false
     }
 
-    /// Ends a phase that began at a moment: its samples, and a report of their figures.
+    /// Returns the samples since `from`, and a report of their figures.
     pub(super) async fn report(&self, name: &str, from: Duration) -> (Vec<Sample>, Report) {
         let to = self.load.now();
         self.load.settled(to).await;

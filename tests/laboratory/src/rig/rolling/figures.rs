@@ -1,4 +1,4 @@
-//! What a stretch of a rolling restart looked like to the clients.
+//! Figures of a period of a rolling restart, as clients see it.
 
 use std::time::Duration;
 
@@ -10,35 +10,35 @@ use crate::rig::{
     report::{self, ms},
 };
 
-/// What a stretch found.
+/// The report of a period.
 pub(super) type Report = report::Report<Figures>;
 
-/// Figures of a stretch of time.
+/// Figures of a period.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
-    /// Its beginning and its end on the clock of the load.
+    /// Beginning and end on the clock of the load.
     pub(super) from: Duration,
     pub(super) to: Duration,
-    /// When it was, unless it was all the time.
+    /// Beginning and end; `None` for the whole run.
     pub(super) when: Option<(Instant, Instant)>,
-    /// Reads, those that failed, and those asked again over a new connection.
+    /// Numbers of reads, of failed ones, and of those repeated over a new connection.
     pub(super) reads: usize,
     pub(super) failed: usize,
     again: usize,
     p50: Duration,
     worst_p99: Duration,
     longest: Duration,
-    /// Downloads under way when it began.
+    /// Downloads in progress at the beginning.
     pub(super) reading: usize,
-    /// Downloads that ended in it, and those of them that broke off.
+    /// Downloads that ended in the period, and those of them that were not complete.
     downloads: usize,
     broken: usize,
-    /// Submissions in it that came to no definite answer.
+    /// Submissions that ended in the period without a definite answer.
     odd: usize,
 }
 
 impl Figures {
-    /// What reads say of a stretch.
+    /// Computes the figures of reads in a period.
     pub(super) fn of(load: &Load, from: Duration, to: Duration) -> Self {
         let reads = samples::Figures::of(&load.samples(from, to), from, to);
         Self {
@@ -54,7 +54,7 @@ impl Figures {
         }
     }
 
-    /// Adds what became of downloads and submissions in it.
+    /// Adds the counts of downloads and submissions that ended in the period.
     pub(super) fn count(&mut self, tries: &[Try], odd: &[Odd]) {
         let is_in = |moment: Instant| self.when.is_none_or(|(from, to)| moment >= from && moment < to);
         let ended = tries.iter().filter(|tried| is_in(tried.ended));

@@ -1,8 +1,8 @@
-//! `mesh rig rolling`: a rolling restart of every service, again and again, that no client may notice.
+//! `mesh rig rolling`: repeated rolling restarts of every service, without a failed request.
 //!
-//! Two replicas of each service, edges too, are replaced one after the other while clients read, download and
-//! submit. A download that takes longer than an edge may take to stop breaks off at the restart of its edge,
-//! and its client goes on where it was.
+//! Both replicas of each service, edges included, are replaced one after the other while clients read, download
+//! and submit. A download that takes longer than an edge's grace period breaks when its edge restarts, and its
+//! client resumes it.
 
 mod figures;
 
@@ -33,21 +33,24 @@ use super::{
 };
 use crate::rig::args::RollingArgs;
 
-/// How long service without an event is looked at.
+/// Length of the period without restarts.
 const STEADY: Duration = Duration::from_secs(10);
 const STEADY_SHORT: Duration = Duration::from_secs(3);
-/// How long one goes on looking after each restart.
+/// How long clients are measured after each restart.
 const AFTER: Duration = Duration::from_secs(1);
-/// How long until everything serves after a restart.
+/// How long all replicas may take to be ready after a restart.
 const STANDS_WITHIN: Duration = Duration::from_secs(30);
-/// What a p99 may be, of the steady one.
+/// Greatest p99 during restarts, as a multiple of the p99 before.
 const P99_TIMES: u32 = 3;
-/// How long an edge lets downloads end in the short form.
+/// Grace period of services in the short form, seconds.
 const GRACE_SHORT_S: u64 = 3;
-/// Clients begin, and services warm up.
+/// How long traffic runs before anything is measured.
 const WARM_UP: Duration = Duration::from_secs(3);
 
-/// Plays the drill, and says which bars do not hold.
+/// Runs the drill.
+///
+/// # Errors
+/// When a bar does not hold, or the drill cannot be run.
 pub(super) async fn drill(args: &RollingArgs) -> Result<(), Failure> {
     open_files::raise();
     on_private_mesh(RestartRule::default(), async |mesh| {
@@ -70,7 +73,7 @@ pub(super) async fn drill(args: &RollingArgs) -> Result<(), Failure> {
     .await
 }
 
-/// Goes through one run: nothing at first, then round after round.
+/// Runs the drill once: first a period without restarts, then the rounds.
 async fn play(
     ground: &Ground<'_>,
     args: &RollingArgs,
@@ -114,7 +117,7 @@ async fn play(
     downloads_hold(&mut all, &tries, grace);
     files_are_whole(&files, &mut all);
     latency_holds(&mut all, &load.samples(begun, rolled), &load.samples(rolled, end), args);
-    // Where no edge is replaced, no download sees the end of one.
+    // Without a restart of edges no download breaks.
     if args.service.is_empty() || args.service.iter().any(|name| name == "edge") {
         downloads_are_resumed(&mut all, &tries);
     }
@@ -122,7 +125,7 @@ async fn play(
     Ok(reports)
 }
 
-/// Watches service without an event, and then while every service is replaced, round after round.
+/// Measures a period without restarts, and then the replacement of every service in each round.
 async fn rounds(
     ground: &Ground<'_>,
     args: &RollingArgs,
@@ -164,7 +167,7 @@ async fn restart(ground: &Ground<'_>, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Looks at the clients while something is done.
+/// Measures the clients during an action.
 struct Watch<'a> {
     traffic: &'a Traffic,
 }
@@ -239,7 +242,7 @@ fn downloads_hold(report: &mut Report, tries: &[Try], grace: Duration) {
     }));
 }
 
-/// Adds that reads take about as long while services are replaced as before; the short form only notes it.
+/// Adds the bar that reads are about as fast during restarts as before; only a note in the short form.
 fn latency_holds(report: &mut Report, steady: &[Sample], rolled: &[Sample], args: &RollingArgs) {
     let p99 = |samples: &[Sample]| quantile(samples.iter().map(|sample| sample.took).collect(), 0.99);
     let (steady, rolling) = (p99(steady), p99(rolled));
@@ -254,7 +257,7 @@ fn latency_holds(report: &mut Report, steady: &[Sample], rolled: &[Sample], args
     }
 }
 
-/// Adds that a download whose edge stopped went on elsewhere.
+/// Adds the bar that at least one broken download was resumed and completed.
 fn downloads_are_resumed(report: &mut Report, tries: &[Try]) {
     let whole = |tried: &&Try| tried.is_resumed && tried.seen.outcome == Outcome::Whole;
     let count = tries.iter().filter(whole).count();

@@ -1,5 +1,5 @@
-//! Segments are damaged, cut and removed, before a download and in the middle of one: it is refused or
-//! breaks, and downloads of other segments go on.
+//! Phase "damage": segments are corrupted, truncated and removed before and during a download. That download must be
+//! refused or end with an error, and downloads of other segments must succeed.
 
 use std::{
     fs,
@@ -25,41 +25,40 @@ use crate::rig::{
     },
 };
 
-/// How often each damage is done at each time.
+/// Number of rounds; each has every damage at both times.
 const ROUNDS: u32 = 5;
 const ROUNDS_SHORT: u32 = 1;
-/// Downloads of what is not damaged, at the same time.
+/// Number of downloads of undamaged segments meanwhile.
 const OTHERS: usize = 200;
 const OTHERS_SHORT: usize = 40;
-/// How long a slow client of those takes.
+/// Longest duration of a slow one of them.
 const SLOW: Duration = Duration::from_secs(3);
 
-/// The client in whose middle it happens has no more room than this in the system, so that little is under
-/// way to it.
+/// Receive buffer of the client whose download is damaged, small so that few bytes are in flight to it.
 const HELD_ROOM: u32 = 16 << 10;
 
-/// What is done to a segment.
+/// The kind of damage to a segment.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
-    /// One bit of its large table is flipped.
+    /// One bit of the large table is flipped.
     Flipped,
-    /// Its end is missing, from somewhere within its large table on.
+    /// The file is truncated within the large table.
     Cut,
-    /// It is not there.
+    /// The file is removed.
     Gone,
 }
 
-/// When it is done.
+/// When the damage is done, relative to the download.
 #[derive(Clone, Copy, Debug)]
 enum When {
     Before,
     Amidst,
 }
 
-/// Every damage at both times, while downloads of other segments go on.
+/// Does every damage at both times while other segments are downloaded.
 pub(super) async fn damage(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let plan = stage.files.plan();
-    // One of the last, so that no byte of it is under way when a download has just begun.
+    // The last segments, so that none of their bytes is in flight when a download has just started.
     let victims = plan.segments - plan.segments / 4..plan.segments;
     let others = stage.files.before(victims.start * plan.blocks);
     let count = stage.either(OTHERS, OTHERS_SHORT);
@@ -109,7 +108,7 @@ pub(super) async fn damage(stage: &Stage<'_>, random: &mut SmallRng) -> Result<R
     Ok(report)
 }
 
-/// Downloads the whole history, one of whose segments is damaged before or amidst.
+/// Downloads the whole history and damages one of its segments before or during the download.
 async fn hit(
     stage: &Stage<'_>,
     whole: &Wanted,
@@ -134,7 +133,7 @@ async fn hit(
     Ok(seen)
 }
 
-/// A segment that is damaged. It is put back as it was when this is dropped.
+/// A segment to damage. The original is restored when this is dropped.
 struct Victim {
     path: PathBuf,
     aside: PathBuf,
@@ -145,7 +144,7 @@ impl Victim {
         Self { path, aside: root.join("aside") }
     }
 
-    /// Puts the segment aside, and something else in its place.
+    /// Moves the segment aside and puts the damaged copy in its place.
     fn take(&self, damage: Damage, place: f64, bit: u8) -> std::io::Result<()> {
         let damaged = self.aside.with_extension("damaged");
         fs::copy(&self.path, &damaged)?;
@@ -163,7 +162,7 @@ impl Victim {
             Damage::Cut => file.set_len(place)?,
             Damage::Gone => {}
         }
-        // A link and a rename, so that there is no moment without a segment where one is to be.
+        // A hard link and a rename, so that the path exists at every moment unless the segment is to be removed.
         fs::hard_link(&self.path, &self.aside)?;
         match damage {
             Damage::Flipped | Damage::Cut => fs::rename(&damaged, &self.path),
@@ -174,7 +173,7 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        // Without a damage there is nothing aside.
+        // Fails when there was no damage: then nothing was moved aside.
         let _ = fs::rename(&self.aside, &self.path);
     }
 }

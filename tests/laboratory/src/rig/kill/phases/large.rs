@@ -1,5 +1,5 @@
-//! Downloads of many gigabytes, over HTTP and over gRPC: neither the edge nor a worker holds more of them
-//! than a window.
+//! Phase "large": downloads of ten gigabytes over HTTP and over gRPC. The memory of edge and workers must stay
+//! bounded.
 
 use std::{
     fs,
@@ -44,31 +44,32 @@ use crate::{
     synthetic::{LargeTable, Synthetic},
 };
 
-/// Length of the file, about.
+/// Approximate length of the file.
 const BYTES: u64 = 10_300_000_000;
 const BYTES_SHORT: u64 = 1_030_000_000;
-/// Segments that it is made of. Their spans are others than usual, so that nobody takes one for another.
+/// Number of its segments and blocks in each. The block ranges differ from those of the usual segments, so that the
+/// two cannot be confused.
 const SEGMENTS: u64 = 100;
 const BLOCKS: u64 = 777;
-/// How much room there must be besides.
+/// Free disk space required in addition, bytes.
 const ROOM_BESIDES: u64 = 2_000_000_000;
-/// What the edge and each worker may have more in memory than before, KiB.
+/// Greatest growth of the memory of the edge and of each worker, KiB.
 const GROWN_KIB: u64 = 64 << 10;
-/// How long the download may take.
+/// Time limit of the download.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// How long the workers may take to see that the segments are others.
+/// How long the workers may take to list the replaced segments.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 const READ_BYTES: usize = 256 << 10;
 
-/// How the file is downloaded.
+/// The protocol of the download.
 #[derive(Clone, Copy)]
 enum Way {
     Http,
     Grpc,
 }
 
-/// Ten gigabytes take the place of the segments for two downloads.
+/// Replaces the segments by ten gigabytes for two downloads.
 pub(super) async fn large(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     let bytes = stage.either(BYTES, BYTES_SHORT);
     let rows = bytes / SEGMENTS / stage.files.bytes_per_row() + 1;
@@ -103,7 +104,7 @@ pub(super) async fn large(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     Ok(reports)
 }
 
-/// Downloads the file one way, and watches who gives it.
+/// Downloads the file and samples the memory of edge and workers.
 async fn downloaded(
     stage: &Stage<'_>,
     way: Way,
@@ -140,14 +141,14 @@ async fn downloaded(
     report
 }
 
-/// An open download, by either way.
+/// An open download.
 enum Opened {
     Http(Download),
     Grpc(Streaming<Bytes>),
 }
 
 impl Opened {
-    /// Opens it, or tells what came of that.
+    /// Opens the download; returns the outcome when that fails.
     async fn open(stage: &Stage<'_>, way: Way, (table, last): (LargeTable, u64)) -> Result<Self, Outcome> {
         match way {
             Way::Http => match Download::open(stage.edge, &export_of(table, 1, last), None, None).await {
@@ -176,7 +177,7 @@ impl Opened {
         }
     }
 
-    /// Waits for the next bytes, which replace what is in `piece`; `false` at a good end.
+    /// Waits for the next bytes, which replace the content of `piece`; returns `false` at the regular end.
     async fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool, String> {
         match self {
             Self::Http(download) => download.next(piece, READ_BYTES).await,
@@ -192,7 +193,7 @@ impl Opened {
     }
 }
 
-/// Downloads the file, counts its bytes and their checksum on the way.
+/// Downloads the file and compares its length and checksum.
 async fn download(stage: &Stage<'_>, way: Way, file: (LargeTable, u64), layout: &Layout) -> Seen {
     let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
     let read = async {
@@ -223,7 +224,7 @@ async fn download(stage: &Stage<'_>, way: Way, file: (LargeTable, u64), layout: 
     seen
 }
 
-/// Waits until so many segments are listed.
+/// Waits until `count` segments are listed.
 async fn listed(stage: &Stage<'_>, count: u64) -> Result<(), Failure> {
     let deadline = Instant::now() + LISTED_WITHIN;
     while stage.listed().await != Ok(count) {
@@ -235,10 +236,10 @@ async fn listed(stage: &Stage<'_>, count: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The large segments, which take the place of the others for a while and are removed when this is dropped.
+/// The large segments, which replace the usual ones. Dropping this restores those and removes the large ones.
 struct Guest {
     root: PathBuf,
-    /// Where segments are looked for.
+    /// Folder of the segments in use.
     home: PathBuf,
     is_in: bool,
 }

@@ -1,5 +1,5 @@
-//! A server goes away under downloads: the database is nobody's loss, the bus breaks nothing without saying
-//! so.
+//! Phases "nats" and "postgres": a server fails during downloads. Without the database downloads of the history go
+//! on; without the bus they may fail, but only visibly.
 
 use std::{sync::atomic::AtomicUsize, time::Duration};
 
@@ -22,20 +22,20 @@ use crate::rig::{
     },
 };
 
-/// Downloads while a server is away.
+/// Number of downloads during the outage.
 const DOWNLOADS: usize = 300;
 const DOWNLOADS_SHORT: usize = 60;
-/// How long a slow client takes.
+/// Longest duration of a slow download.
 const SLOW: Duration = Duration::from_secs(6);
 const SLOW_SHORT: Duration = Duration::from_secs(3);
-/// How often the bus is killed, with a pause of milliseconds before each.
+/// Number of kills of the bus, and the pause before each, milliseconds.
 const BUS_KILLS: u32 = 3;
 const BUS_KILLS_SHORT: u32 = 1;
 const BETWEEN_MS: std::ops::Range<u64> = 500..2_000;
-/// How often the segments are listed meanwhile.
+/// Interval of listing the segments meanwhile.
 const LIST_EVERY: Duration = Duration::from_millis(50);
 
-/// The bus is killed and comes back, a few times.
+/// Kills the bus a few times; the supervisor restarts it.
 pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = stage.mesh.service_pids();
     let crowd = begin(stage, random, Files::any);
@@ -59,7 +59,7 @@ pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Rep
     Ok(report)
 }
 
-/// The database is stopped.
+/// Stops the database during downloads.
 pub(super) async fn postgres(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = stage.mesh.service_pids();
     stage.mesh.stop_all(POSTGRES).await?;

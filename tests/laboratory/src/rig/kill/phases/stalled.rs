@@ -1,4 +1,5 @@
-//! Thousands of clients take almost nothing: they cost the edge little, and a quick one hardly notices.
+//! Phase "stalled": thousands of clients read almost nothing. They must cost the edge little memory, and a quick
+//! client little speed.
 
 use std::{sync::atomic::AtomicUsize, time::Duration};
 
@@ -18,27 +19,26 @@ use crate::rig::{
     },
 };
 
-/// Clients that take 1 KB a second.
+/// Number of clients that read 1 KB a second.
 const CLIENTS: usize = 2000;
 const CLIENTS_SHORT: usize = 200;
-/// They come one after the other: workers turn a burst of openings away, and its clients would have to come
-/// again.
+/// Time between two of their connections: workers refuse a burst of openings, and the clients would have to retry.
 const APART: Duration = Duration::from_millis(3);
 const STALLED: Pace =
     Pace { most: 1000, away: Duration::from_secs(1), rest: Duration::ZERO, receive_buffer: None };
-/// They have settled when so few pulls are sent for all of them in a second: what they took at first is in
-/// the buffers on the way, and they take hardly more from there.
+/// The buffers on the way to them count as full when the pulls in a second are at most this fraction of the number
+/// of clients.
 const SETTLED: usize = 10;
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
-/// How long a quick client downloads again and again.
+/// How long the quick client downloads repeatedly.
 const QUICK: Duration = Duration::from_secs(4);
 const QUICK_SHORT: Duration = Duration::from_secs(1);
-/// What the edge may have in memory, KiB.
+/// Greatest memory of the edge, KiB.
 const EDGE_KIB: u64 = 400 << 10;
-/// What a quick client keeps of the speed that it has alone.
+/// Least speed of the quick client, as a share of its speed alone.
 const KEPT: f64 = 0.8;
 
-/// A quick client alone, then beside many stalled ones, then alone again.
+/// Measures a quick client alone, then together with the stalled ones, then alone again.
 pub(super) async fn stalled(stage: &Stage<'_>) -> Result<Report, Failure> {
     let count = stage.either(CLIENTS, CLIENTS_SHORT);
     let mut edge: Vec<Resident> =
@@ -49,7 +49,7 @@ pub(super) async fn stalled(stage: &Stage<'_>) -> Result<Report, Failure> {
         let mut random = SmallRng::seed_from_u64(0);
         let half = stage.files.largest().bytes.len() / 2;
         let downloads = (0..count).map(|_| (stage.files.part(half, &mut random), STALLED)).collect();
-        // They never come to their end, and are not late before the phase is.
+        // They never finish; their deadline is later than the end of the phase.
         let crowd = Crowd::start(stage.edge, downloads, count, APART, DOWNLOAD_PATIENCE * 5);
         crowd.is_reading(count).await?;
         settled(stage, count).await;
@@ -85,7 +85,7 @@ pub(super) async fn stalled(stage: &Stage<'_>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Waits until stalled clients take hardly more.
+/// Waits until the stalled clients cause few pulls.
 async fn settled(stage: &Stage<'_>, clients: usize) {
     let deadline = Instant::now() + SETTLED_WITHIN;
     let mut before = None;
@@ -101,14 +101,14 @@ async fn settled(stage: &Stage<'_>, clients: usize) {
     }
 }
 
-/// What a quick client got.
+/// The downloads of the quick client.
 struct Quick {
     seen: Vec<Seen>,
     took: Duration,
 }
 
 impl Quick {
-    /// In MB a second.
+    /// Speed of complete downloads, MB/s.
     fn speed(&self) -> f64 {
         let whole = self.seen.iter().filter(|seen| seen.outcome == Outcome::Whole);
         let bytes: u64 = whole.map(|seen| seen.bytes).sum();
@@ -116,7 +116,7 @@ impl Quick {
     }
 }
 
-/// Downloads the whole history again and again for a while.
+/// Downloads the whole history repeatedly for a fixed time.
 async fn quick(stage: &Stage<'_>) -> Quick {
     let (begun, reading) = (Instant::now(), AtomicUsize::new(0));
     let wanted = stage.files.largest();

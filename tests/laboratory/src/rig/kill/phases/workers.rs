@@ -1,4 +1,5 @@
-//! Workers are killed, frozen and sent away under downloads: no client may notice more than a short wait.
+//! Phases "kill", "freeze" and "scale": workers are killed, frozen and removed during downloads. No client may
+//! see more than a short wait.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -20,34 +21,34 @@ use crate::rig::{
     },
 };
 
-/// Downloads under kills, and under freezing.
+/// Number of downloads during kills, and during freezes.
 const DOWNLOADS: usize = 1000;
 const DOWNLOADS_SHORT: usize = 100;
-/// How long a slow client takes.
+/// Longest duration of a slow download.
 const SLOW: Duration = Duration::from_secs(6);
 const SLOW_SHORT: Duration = Duration::from_secs(3);
-/// How often a worker is hit.
+/// Interval of kills, and of freezes.
 const HIT_EVERY: Duration = Duration::from_secs(1);
-/// How many a second it must come to, where those that were hit are soon back.
+/// Least number of kills a second on average; fewer mean that workers restart too slowly.
 const KILLS_A_SECOND: f64 = 0.8;
-/// How long a client may wait when a worker is killed, and when it is frozen, 99 of 100 of them.
+/// Greatest 99th percentile of the clients' longest waits during kills, and during freezes.
 const KILLED_PAUSE: Duration = Duration::from_secs(1);
 const FROZEN_PAUSE: Duration = Duration::from_millis(1500);
-/// How long a worker stays frozen, milliseconds.
+/// Length of a freeze, milliseconds.
 const FROZEN_MS: std::ops::Range<u64> = 1_500..2_500;
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Downloads under way when a worker leaves, the time that each of them takes, and how much each of them is.
+/// Number of downloads in progress when a worker is removed, and duration and size of each.
 const LEFT: usize = 200;
 const LEFT_SHORT: usize = 40;
 const LEFT_TAKES: Duration = Duration::from_secs(10);
 const LEFT_TAKES_SHORT: Duration = Duration::from_secs(4);
 const LEFT_BYTES: usize = 8 << 20;
 const LEFT_BYTES_SHORT: usize = 1 << 20;
-/// How soon it is gone.
+/// Longest time until the removed worker has ended.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// One worker after the other is killed.
+/// Kills one worker after the other.
 pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let mut kills = 0_u32;
     let downloads = mixed(stage, random);
@@ -59,7 +60,7 @@ pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Rep
         hits.tick().await;
         loop {
             hits.tick().await;
-            // Where starting takes long there would be nobody left soon: each kill finds all workers there.
+            // Waits until all workers are ready, otherwise slow starts would leave none.
             while stage.serving() < WORKERS as usize {
                 sleep(LOOK).await;
             }
@@ -80,7 +81,7 @@ pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Rep
     Ok(report)
 }
 
-/// One worker after the other is frozen and woken; one is always awake.
+/// Freezes and wakes workers; at least one is always awake.
 pub(super) async fn freeze(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = stage.mesh.pids(EXPORT);
     let downloads = mixed(stage, random);
@@ -100,7 +101,7 @@ pub(super) async fn freeze(stage: &Stage<'_>, random: &mut SmallRng) -> Result<R
     Ok(report)
 }
 
-/// Those that are frozen; all are woken when it is dropped.
+/// The frozen workers; all are woken when this is dropped.
 struct Frozen {
     pids: Vec<(u32, Instant)>,
     count: u32,
@@ -133,7 +134,7 @@ impl Frozen {
 impl Drop for Frozen {
     fn drop(&mut self) {
         for (pid, _) in &self.pids {
-            // One that died meanwhile needs no waking.
+            // Fails when the worker has ended meanwhile.
             let _ = send(*pid, Signal::CONT);
         }
     }
@@ -144,7 +145,7 @@ fn mixed(stage: &Stage<'_>, random: &mut SmallRng) -> Vec<(Wanted, Pace)> {
     stage.mixed(count, slow, random, Files::any)
 }
 
-/// One worker of three leaves, as in a scale-in, in the middle of many downloads.
+/// Removes one of three workers, as an autoscaler does, during many downloads.
 pub(super) async fn scale(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let (count, takes, bytes) =
         stage.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));

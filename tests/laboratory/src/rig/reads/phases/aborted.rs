@@ -1,4 +1,4 @@
-//! Clients go away before slow answers come: nothing of what they asked goes on in the database.
+//! Phase "abort": clients disconnect before slow answers come. Their statements must end in the database.
 
 use std::time::Duration;
 
@@ -12,26 +12,26 @@ use crate::rig::{
     report::in_ms,
 };
 
-/// Clients that go away.
+/// Number of clients that disconnect.
 const CLIENTS: u32 = 100;
-/// The list that they ask for, which the load does not, and its table, which is locked meanwhile.
+/// The list that they request, which the load does not use, and its table, which is locked meanwhile.
 const LIST: &str = "/api/v2/delegations";
 const TABLE: &str = "delegations_current";
-/// How soon no statement of theirs may be left.
+/// Longest time until none of their statements is running.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
-/// How soon service is as usual for everybody else.
+/// Longest time until the service is normal for the load.
 const NORMAL_WITHIN: Duration = Duration::from_secs(2);
-/// How long they wait for an answer.
+/// How long they wait before they disconnect.
 const WAITED: Duration = Duration::from_millis(700);
-/// What is slow where nothing is wrong.
+/// A read that takes longer counts as slow.
 const SLOW: Duration = Duration::from_millis(250);
 const AFTER: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Many clients ask for what is slow, each something else, and go away.
+/// Many clients request different pages of the slow list, and disconnect.
 pub(super) async fn abort(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
-    // A transaction sees the activity as it was at first: the one that holds the lock cannot watch.
+    // Within a transaction `pg_stat_activity` does not change, so the connection with the lock cannot watch.
     let (holder, watcher) = (stage.servers.lock_table(TABLE).await?, stage.servers.connect("").await?);
     let from = stage.load.now();
     let mut clients = Vec::new();
@@ -60,7 +60,7 @@ pub(super) async fn abort(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
             sleep(LOOK).await;
         }
     }
-    // None may come back either.
+    // No statement may start again either.
     sleep_until(aborted + GONE_WITHIN).await;
     let left = statements(&watcher).await?;
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
@@ -85,7 +85,7 @@ async fn open(stage: &Stage<'_>) -> Result<Connection, Failure> {
     Connection::open(stage.edges.cached).await.map_err(|lost| Failure::failed(lost.to_string()))
 }
 
-/// How many statements of the slow list are running.
+/// Number of running statements of the slow list.
 async fn statements(watcher: &Client) -> Result<i64, Failure> {
     let counted = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND state = 'active' AND application_name = 'mesh query'

@@ -1,4 +1,5 @@
-//! Services are started in any order before their servers: they wait, and are ready once these are there.
+//! Phase "order": services are started in random order before their servers. They must wait, and become ready when
+//! the servers are there.
 
 use std::time::Duration;
 
@@ -15,19 +16,19 @@ use crate::{
     rig::reads::{Report, stage::Stage},
 };
 
-/// Orders that are tried, and how many of them in the short form.
+/// Number of orders, in the long form and in the short one.
 const ORDERS: u32 = 3;
 const ORDERS_SHORT: u32 = 1;
 /// Longest pause between two starts, milliseconds.
 const PAUSE_MS: u64 = 600;
-/// How long the services are alone.
+/// How long the services run without servers.
 const ALONE: Duration = Duration::from_millis(700);
-/// How soon they are ready when the last server is there.
+/// Longest time from the last server's start until all services are ready.
 const READY_WITHIN: Duration = Duration::from_secs(2);
-/// How long one looks at service afterwards.
+/// How long the load is measured afterwards.
 const AFTER: Duration = Duration::from_secs(2);
 
-/// Everything is stopped and started again, the servers last.
+/// Stops everything and starts it again, the servers last.
 pub(super) async fn order(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
     stage.load.rest();
     stage.load.settled(stage.load.now()).await;
@@ -52,7 +53,7 @@ pub(super) async fn order(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Ve
     Ok(vec![report])
 }
 
-/// What came of one order.
+/// The result of one order.
 struct Tried {
     order: String,
     waited: bool,
@@ -94,13 +95,13 @@ async fn one(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Tried, Failure>
     let ready_after = stage.load.now() - there;
     let same = before == stage.mesh.service_pids();
     for start in starts {
-        // Whether it was in time is what was measured.
+        // Errors are ignored: readiness was measured above.
         let _ = start.await;
     }
     Ok(Tried { order: [&services[..], &servers].concat().join(", "), waited, same, ready_after })
 }
 
-/// Starts a process without waiting until it serves.
+/// Starts a process without waiting until it is ready.
 fn start(stage: &Stage<'_>, name: &str) -> tokio::task::JoinHandle<()> {
     let (supervisor, name) = (stage.mesh.supervisor.clone(), name.to_owned());
     tokio::spawn(async move {

@@ -1,4 +1,5 @@
-//! A replica is killed, frozen, replaced: nobody outside may notice more than a slow second.
+//! Phases "kill", "freeze" and "rolling": a replica is killed, frozen or replaced. Clients may see a slow second, but
+//! no failure.
 
 use std::time::Duration;
 
@@ -14,18 +15,18 @@ use crate::rig::{
     report::in_ms,
 };
 
-/// The service of which a replica is missing.
+/// The service whose replica fails.
 const SERVICE: &str = "query";
-/// What the time of 99 of 100 reads may be in the worst second.
+/// Greatest p99 of reads in the worst second.
 const P99: Duration = Duration::from_millis(1500);
-/// How long a replica is frozen.
+/// Length of a freeze.
 const FROZEN: Duration = Duration::from_secs(5);
-/// How long one goes on looking when it is over.
+/// How long the load is measured after the fault.
 const AFTER: Duration = Duration::from_secs(3);
-/// What is slow where nothing is wrong.
+/// A read that takes longer counts as slow.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// One replica is killed; the supervisor starts it again.
+/// Kills one replica; the supervisor restarts it.
 pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
     let from = stage.load.now();
     stage.mesh.kill_one(SERVICE, random).await?;
@@ -37,7 +38,7 @@ pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec
     Ok(vec![report])
 }
 
-/// One replica is frozen and woken.
+/// Freezes and wakes one replica.
 pub(super) async fn freeze(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
     let pid = stage.mesh.one_of(SERVICE, random)?;
     let from = stage.load.now();
@@ -58,7 +59,7 @@ async fn missed(stage: &Stage<'_>, name: &str, from: Duration) -> Report {
     report
 }
 
-/// The replicas of each service are replaced one after the other; of the edge there are two meanwhile.
+/// Replaces the replicas of each service one after the other, with a second edge meanwhile.
 pub(super) async fn rolling(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     let mut reports = vec![restart(stage, "query").await?, restart(stage, "node-info").await?];
     let scale = |replicas| Request::Scale { name: "edge".to_owned(), replicas };

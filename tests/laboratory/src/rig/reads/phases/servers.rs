@@ -1,5 +1,5 @@
-//! A server goes away and comes back: answers that are still true enough, then polite refusals, then full
-//! service.
+//! Phases "postgres" and "nats": a server fails and returns. The edge must first show cached answers, then refuse
+//! with `Retry-After`, and serve fully after the return.
 
 use std::time::Duration;
 
@@ -19,24 +19,24 @@ use crate::rig::{
     report::in_ms,
 };
 
-/// How long the database is away: somewhat longer than answers are kept.
+/// Length of the database's outage: longer than cached answers are shown.
 const AWAY: Duration = Duration::from_secs(12);
-/// How old an answer may be that is shown while the database is away …
+/// Greatest age of a cached answer during an outage of the database.
 const KEPT: Duration = Duration::from_secs(10);
-/// … how old it may have been before …
+/// Greatest age of a cached answer before the outage.
 const FRESH: Duration = Duration::from_secs(1);
-/// … and how much earlier or later that may show.
+/// Uncertainty of both ages.
 const BLUR: Duration = Duration::from_millis(500);
-/// How soon a refusal comes.
+/// Longest time until a refusal.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
-/// How soon after its server's return service is full.
+/// Longest time from the server's return until all reads succeed.
 const BACK_WITHIN: Duration = Duration::from_secs(2);
-/// What is slow where nothing is wrong.
+/// A read that takes longer counts as slow.
 const SLOW: Duration = Duration::from_secs(1);
-/// How long one goes on looking when service has to be full.
+/// How long the load is measured after that time.
 const AFTER: Duration = Duration::from_millis(500);
 
-/// PostgreSQL is stopped and started.
+/// Stops and starts PostgreSQL.
 pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     let before = stage.mesh.service_pids();
     if refused_hot(stage).await > 0 {
@@ -75,7 +75,7 @@ pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> 
     Ok(vec![report])
 }
 
-/// The bus is killed; the supervisor starts it again.
+/// Kills the bus; the supervisor restarts it.
 pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
     let before = stage.mesh.service_pids();
     let from = stage.load.now();
@@ -89,8 +89,8 @@ pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec
     Ok(vec![report])
 }
 
-/// Asks what is hot once, and counts what is refused. Each time over a new connection: over one that has seen
-/// a newer block, an answer of the block before is not shown.
+/// Requests every hot path once and counts refusals. Uses a new connection each time: on a connection that has seen
+/// a newer block, the edge does not show an older answer.
 async fn refused_hot(stage: &Stage<'_>) -> usize {
     let mut refused = 0;
     for path in &stage.hot {
