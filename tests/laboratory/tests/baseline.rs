@@ -1,4 +1,4 @@
-//! The processes that `mesh bench` compares the product with, as they are started by it.
+//! The baseline processes that `mesh bench` compares the product with, started as it starts them.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -20,7 +20,7 @@ const WITHDRAWAL: &str =
     "INSERT INTO withdrawals VALUES (repeat('ab', 32), repeat('cd', 32), 12, repeat('ef', 32),
     'STATUS_OPEN', 'ref', '0x01', now(), now(), '{}', repeat('01', 32), now())";
 
-/// A running baseline and its address. It takes connections from the socket that it inherits.
+/// Starts a baseline with an inherited listening socket; returns the process and its URL.
 fn start(kind: &str, folder: &tempfile::TempDir, database_url: &str) -> (Process, String) {
     let sockets = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0).unwrap();
     let mut spec = ProcessSpec::new(kind, env!("CARGO_BIN_EXE_laboratory"), folder.path().join(kind))
@@ -31,7 +31,7 @@ fn start(kind: &str, folder: &tempfile::TempDir, database_url: &str) -> (Process
     (Process::spawn(&spec).unwrap(), format!("http://{}", sockets.http))
 }
 
-/// Asks until the baseline is connected to its database, which takes a moment.
+/// Repeats the request until the baseline is connected to its database.
 async fn connected(url: &str) -> reqwest::Response {
     loop {
         let answer = http_client().get(url).send().await.unwrap();

@@ -1,6 +1,6 @@
-//! The short forms of the long drills: the same phases and bars with less of everything. Bars of time are
-//! wider (pauses, refusals, service after a server's return, statements of clients that left), since services
-//! are built without optimisation here and other tests run beside; how old an answer may be is not stretched.
+//! The short forms of the drills: the same phases and bars with less load. Time limits are multiplied by `--slack`
+//! (pauses, refusals, recovery, statements of disconnected clients), since services are debug builds here and other
+//! tests may run concurrently; the greatest age of answers is not changed.
 #![allow(clippy::unwrap_used)]
 
 use std::{path::Path, process::Command};
@@ -9,19 +9,19 @@ use mesh_launcher::services::SERVICES;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-/// Drills measure times and take all cores: one after the other.
+/// Lets only one drill run at a time, since drills measure times and use all cores.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock()
 }
 
-/// Plays a drill as if the mesh were installed, where it builds nothing, and gives what it found.
+/// Runs a drill from copied binaries, as if installed, so that it builds nothing; returns its JSON and its output.
 fn play(args: &[&str]) -> (Value, String) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let built = Path::new(env!("CARGO_BIN_EXE_laboratory"));
-    // Copied by another process, since a child that another test forks meanwhile would hold a file open that
-    // this one writes, and such a file cannot be run.
+    // Copied by another process: a child that another test forks meanwhile would inherit the file open for writing,
+    // and such a file cannot be executed (ETXTBSY).
     for name in ["laboratory", "mesh"].into_iter().chain(SERVICES.iter().map(|service| service.name)) {
         let program = built.with_file_name(name);
         assert!(program.exists(), "there is no {}: run `cargo build --workspace` first", program.display());
@@ -48,8 +48,8 @@ fn reads_go_on_while_replicas_and_servers_do_not() {
     }
 }
 
-/// Those phases that take seconds. Memory and speed beside stalled clients mean little without optimisation,
-/// and the large download takes its time.
+/// The phases that take seconds. Without "stalled", whose memory and speed mean little in debug builds, and without
+/// "large", which takes too long.
 #[test]
 fn downloads_go_on_while_workers_servers_and_segments_do_not() {
     let phases = ["steady", "kill", "freeze", "nats", "postgres", "damage", "scale"];
@@ -65,7 +65,7 @@ fn downloads_go_on_while_workers_servers_and_segments_do_not() {
     }
 }
 
-/// Attackers of each way to attack; those that a contract lets stay for minutes are only looked at.
+/// Attacks of most kinds; those that the contract allows for minutes are not awaited.
 #[test]
 fn reads_go_on_while_others_attack() {
     let phases = ["head", "body", "unread", "window", "idle", "reset", "rate", "slow", "files"];

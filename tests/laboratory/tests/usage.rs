@@ -1,4 +1,4 @@
-//! The command line of the laboratory as it is typed: exit codes, and one sentence that says what to do next.
+//! The command line of the laboratory: exit codes, and error messages of one line.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;

@@ -1,28 +1,28 @@
-//! A figure that must be so great, or so small, at least.
+//! A figure with a required bound and a goal.
 
 use mesh::failure::Failure;
 use serde_json::{Value, json};
 
 use super::contest::rounded;
 
-/// A figure, its bound, and what would be good.
+/// A figure, its required bound, and its goal.
 pub(super) struct Bar {
-    /// What the figure tells, with its unit.
+    /// What the figure is, with its unit.
     pub(super) what: String,
     /// The figure.
     pub(super) found: f64,
-    /// What it must be.
+    /// The required bound.
     pub(super) must: Must,
-    /// What it should be.
+    /// The goal.
     pub(super) aim: f64,
 }
 
-/// Which side of a bound is the good one.
+/// A lower or upper bound.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Must {
-    /// The bound or more.
+    /// The figure must be the bound or more.
     Reach(f64),
-    /// The bound or less.
+    /// The figure must be the bound or less.
     Keep(f64),
 }
 
@@ -41,14 +41,14 @@ impl Bar {
         }
     }
 
-    /// One line for people.
+    /// The bar as a line of text.
     pub(super) fn line(&self) -> String {
         let (which, bound) = self.bound();
         let verdict = if self.holds() { "holds" } else { "DOES NOT HOLD" };
         format!("{} = {:.2} ({which} {bound}, aim {}): {verdict}\n", self.what, self.found, self.aim)
     }
 
-    /// The figures for a machine.
+    /// The bar as JSON.
     pub(super) fn figures(&self) -> Value {
         let (which, bound) = self.bound();
         json!({
@@ -57,7 +57,7 @@ impl Bar {
         })
     }
 
-    /// Whether it holds.
+    /// An error when the bar does not hold.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         if self.holds() {
             return Ok(());

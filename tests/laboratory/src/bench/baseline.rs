@@ -1,7 +1,7 @@
-//! `mesh baseline`: the processes that the product is compared with, each measured like a service.
+//! `mesh baseline`: processes that the product is compared with, each measured like a service.
 //!
-//! Comes in: an inherited listening socket, and for reads of the store the database by a variable. Goes out:
-//! answers over HTTP by plain `warp::serve`, until it is killed.
+//! In: an inherited listening socket, and for reads of the store the database URL in a variable. Out: answers over
+//! HTTP by plain `warp::serve`, until it is killed.
 
 use std::{net::TcpListener, sync::mpsc, thread, time::Duration};
 
@@ -22,14 +22,14 @@ use crate::bench::args::Baseline;
 
 /// The variable that names the database.
 pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";
-/// Pipelined connections for point reads, here and in the `query` that is measured beside.
+/// Pipelined connections for point reads, here and in the `query` service that is compared.
 const POINT_CONNECTIONS: usize = 4;
-/// Greatest number of requests at the same time, that of the `query` service.
+/// Greatest number of concurrent requests, that of the `query` service.
 const IN_FLIGHT: usize = 256;
-/// Threads for HTTP where there is more than one.
+/// Threads for HTTP of the multi-threaded baselines.
 const THREADS: usize = 2;
 
-/// Serves until it is killed. It has a thread and a runtime of its own, which are part of what is measured.
+/// Serves until it is killed. Uses its own thread and runtime, which are part of the measurement.
 pub(crate) async fn run(kind: Baseline) -> Result<(), Failure> {
     let served = tokio::task::spawn_blocking(move || serve(kind)).await;
     served.map_err(|error| cannot("serve", &error))?
@@ -68,7 +68,7 @@ where
     Ok(())
 }
 
-/// The variable that gives the `query` that is measured beside as many connections.
+/// The variable that gives the compared `query` service the same number of connections.
 pub(super) fn points() -> (String, String) {
     ("MESH_QUERY_POINT_CONNECTIONS".to_owned(), POINT_CONNECTIONS.to_string())
 }
@@ -77,7 +77,7 @@ fn hello() -> impl Filter<Extract: warp::Reply, Error = warp::Rejection> + Clone
     warp::path("hello").map(|| "Hello, World!")
 }
 
-/// The handler of `query`, asked as the bus asks it, its reply written as the bus writes it.
+/// The handler of `query`, called as the bus library calls it, with its reply rendered in the same way.
 fn direct(query: Addr<Query>) -> impl Filter<Extract: warp::Reply, Error = warp::Rejection> + Clone {
     warp::path!("api" / "v2" / "withdrawal" / String).and(warp::get()).then(move |id| {
         let query = query.clone();
@@ -113,7 +113,7 @@ fn start_query_beside() -> Result<Addr<Query>, Failure> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
         System::new().block_on(async {
-            // The one who asked waits for it.
+            // The receiver waits below.
             let _ = tell.send(start_query());
             std::future::pending::<()>().await;
         });

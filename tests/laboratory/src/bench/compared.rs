@@ -1,4 +1,4 @@
-//! What runs in a private mesh only to be compared with it, and what is watched.
+//! Starts baseline processes in a private mesh, and finds the processes to measure.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl PrivateMesh {
-    /// Starts a process that the product is compared with, and gives its address once it answers a path.
+    /// Starts a baseline process; returns its address once it answers `path` with success.
     pub(super) async fn start_baseline(
         &self,
         servers: &Servers,
@@ -51,7 +51,7 @@ impl PrivateMesh {
         Ok(address)
     }
 
-    /// The processes of these names.
+    /// The running processes of these names.
     pub(super) fn watch(&self, names: &[&str]) -> Vec<Watched> {
         let rows = self.supervisor.rows();
         let of_name = |name: &&str| {

@@ -1,8 +1,7 @@
-//! Sides that are compared under the same load, round by round in turns, so that a busy moment of the machine
-//! meets all of them.
+//! Compares several servers under the same load in alternating rounds, so that other load on the machine affects
+//! all of them.
 //!
-//! Comes in: where each side answers and what processes it is made of. Goes out: medians of its rounds, and
-//! what a request cost each process.
+//! In: address and processes of each side. Out: medians over its rounds, and the cost of a request in each process.
 
 use mesh::failure::Failure;
 use serde_json::{Value, json};
@@ -13,37 +12,37 @@ use super::{
 };
 use crate::table;
 
-/// Rounds of each side.
+/// Number of rounds of each side.
 pub(super) const ROUNDS: usize = 3;
 
-/// Percent of the machine that others may take before the figures come with a warning.
+/// Processor share of other processes, percent, above which a warning is printed.
 const OTHERS_AT_MOST: f64 = 15.0;
 
-/// One side.
+/// One server or chain of servers that is compared.
 pub(super) struct Side {
-    /// What people call it.
+    /// Display name.
     pub(super) name: &'static str,
-    /// What it is asked.
+    /// The load on it.
     pub(super) load: Load,
-    /// The processes that it is made of.
+    /// Its processes.
     pub(super) processes: Vec<Watched>,
 }
 
-/// What came of a side.
+/// The results of a side.
 pub(super) struct Outcome {
     name: &'static str,
     rounds: Vec<Round>,
     spendings: Vec<Spending>,
 }
 
-/// What one process spent.
+/// The cost of a request in one process.
 struct Spending {
     process: String,
     cpu_us: Option<f64>,
     peak_kib: Option<u64>,
 }
 
-/// Loads the sides in turns.
+/// Runs all rounds, the sides alternating.
 pub(super) async fn in_turns(sides: Vec<Side>) -> Result<Vec<Outcome>, Failure> {
     let mut rounds: Vec<Vec<Round>> = sides.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
@@ -82,17 +81,17 @@ fn spendings(processes: &[Watched], rounds: &[Round]) -> Vec<Spending> {
 }
 
 impl Outcome {
-    /// What people call the side.
+    /// Display name of the side.
     pub(super) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Requests a second, the median of the rounds.
+    /// Requests a second, median over the rounds.
     pub(super) fn rate(&self) -> f64 {
         self.median(Round::rate)
     }
 
-    /// The time of the median request in milliseconds, the median of the rounds.
+    /// Median latency in milliseconds, median over the rounds.
     pub(super) fn p50_ms(&self) -> f64 {
         self.median(|round| round.quantile_ms(0.5))
     }
@@ -105,19 +104,19 @@ impl Outcome {
         median(self.rounds.iter().map(of_round).collect())
     }
 
-    /// Processor time of all its processes for one request, without the load.
+    /// Processor time of one request in all its processes, without the load generator, microseconds.
     pub(super) fn cpu_us(&self) -> Option<f64> {
         let own = self.spendings.split_last().map_or(&[][..], |(_load, own)| own);
         own.iter().map(|spending| spending.cpu_us).sum()
     }
 
-    /// The share of the machine that went to others, percent, the median of the rounds.
+    /// Processor share of unrelated processes, percent, median over the rounds.
     fn others_percent(&self) -> Option<f64> {
         let shares: Option<Vec<f64>> = self.rounds.iter().map(|round| round.others).collect();
         shares.map(|shares| 100.0 * median(shares))
     }
 
-    /// The figures for a machine.
+    /// The results as JSON.
     pub(super) fn figures(&self) -> Value {
         let rates: Vec<f64> = self.rounds.iter().map(|round| round.rate().round()).collect();
         let processes = self.spendings.iter().map(|spending| {
@@ -133,8 +132,8 @@ impl Outcome {
     }
 }
 
-/// Lays the sides out, and below them what each process spent. "others" are processes that have nothing to do
-/// with the benchmark: where they take much, times and rates say little, and processor times more.
+/// Renders the sides, and below them the cost of each process. "others" are processes unrelated to the benchmark:
+/// when they use much, rates and latencies are unreliable, and processor times less so.
 pub(super) fn tables(title: &str, outcomes: &[Outcome]) -> String {
     let sides: Vec<Vec<String>> = outcomes
         .iter()
@@ -166,7 +165,7 @@ pub(super) fn tables(title: &str, outcomes: &[Outcome]) -> String {
     format!("{sides}{}{note}", table::laid_out("", &heading, &spent))
 }
 
-/// What to say when others took so many percent of the machine.
+/// The warning for this processor share of unrelated processes, percent; empty when it is small.
 pub(super) fn warning(others: f64) -> String {
     match others > OTHERS_AT_MOST {
         true => format!(
@@ -176,18 +175,18 @@ pub(super) fn warning(others: f64) -> String {
     }
 }
 
-/// A figure that may be unknown.
+/// A figure with one decimal, or `-` when it is unknown.
 pub(super) fn figure(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
 }
 
-/// The middle one of some values.
+/// The median of the values; NaN when there is none.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Three digits behind the point are more than these figures are worth.
+/// Rounds to three decimals, more than the precision of the measurements.
 pub(super) fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

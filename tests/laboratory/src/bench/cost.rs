@@ -1,24 +1,23 @@
-//! What processes cost: processor time and memory, read from Linux's `/proc`. Elsewhere nothing is known of
-//! them.
+//! Processor time and memory of processes, read from Linux's `/proc`; unknown on other systems.
 
 use std::{fs, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Length of a tick of `/proc`, microseconds: Linux shows 100 of them a second, whatever its own clock does.
+/// Length of a tick of `/proc`, microseconds: `USER_HZ` is 100 on Linux, independently of the kernel's own clock.
 const TICK_US: u64 = 10_000;
 
-/// A process that is watched, with its children.
+/// A process that is measured, with its children.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
-    /// What people call it.
+    /// Display name.
     pub(super) name: String,
     /// Its process id.
     pub(super) pid: u32,
 }
 
-/// Processor time of each watched process and its children since it started, microseconds. Children that have
-/// ended count as soon as their parent has taken notice of them, so that nothing is lost.
+/// Processor time of each process and its children since its start, microseconds. Children that have ended are
+/// included as soon as their parent has waited for them.
 pub(super) fn cpu_us(watched: &[Watched]) -> Option<Vec<u64>> {
     let processes = processes()?;
     let cost = |watched: &Watched| {
@@ -30,11 +29,11 @@ pub(super) fn cpu_us(watched: &[Watched]) -> Option<Vec<u64>> {
 
 /// Processor time of the calling thread.
 pub(super) fn thread_cpu() -> Duration {
-    // The clock of a running thread never stands before its beginning.
+    // The clock of a running thread is never negative.
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// The same in microseconds.
+/// Processor time of the calling thread, microseconds.
 pub(super) fn thread_cpu_us() -> u64 {
     u64::try_from(thread_cpu().as_micros()).unwrap_or(u64::MAX)
 }
@@ -44,16 +43,15 @@ pub(super) fn own_cpu_us() -> Option<u64> {
     Some(Stat::read(&fs::read_to_string("/proc/self/stat").ok()?)?.own_us)
 }
 
-/// Processor time of the whole machine since it started: what was used, and what there was, microseconds.
+/// Processor time of the whole machine since its start: used and available, microseconds.
 pub(super) fn machine_cpu_us() -> Option<(u64, u64)> {
     machine(&fs::read_to_string("/proc/stat").ok()?)
 }
 
 fn machine(stat: &str) -> Option<(u64, u64)> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    // User, nice, system, idle, waiting for a disk, interrupts of two kinds, stolen; what follows is in these
-    // already. Interrupts are left out of what was used: they come from the load mostly, and no process
-    // shows them.
+    // Columns: user, nice, system, idle, iowait, irq, softirq, steal; the later ones are included in these.
+    // Interrupts are not counted as used: most come from the load, and no process is charged for them.
     let ticks: Vec<u64> =
         all.split_ascii_whitespace().take(8).filter_map(|ticks| ticks.parse().ok()).collect();
     let [user, nice, system, _, _, _, _, stolen] = ticks[..] else { return None };
@@ -65,8 +63,7 @@ pub(super) fn ended_children_cpu_us() -> Option<u64> {
     Some(Stat::read(&fs::read_to_string("/proc/self/stat").ok()?)?.ended_children_us)
 }
 
-/// The most memory that a process had at any time, KiB; of a process with children, that of the greatest of
-/// them.
+/// Peak resident memory of a process, KiB; with children, the greatest peak among them and the process.
 pub(super) fn peak_memory_kib(pid: u32) -> Option<u64> {
     let of_one = |pid: u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -88,7 +85,7 @@ struct Stat {
 
 impl Stat {
     fn read(line: &str) -> Option<Self> {
-        // The name stands in brackets and may hold brackets and blanks itself.
+        // The name is in parentheses, and may itself contain parentheses and blanks.
         let (pid, rest) = line.split_once(" (")?;
         let fields: Vec<&str> = rest.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
         let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
@@ -106,7 +103,7 @@ fn processes() -> Option<Vec<Stat>> {
     let numbered = entries.flatten().filter(|entry| {
         entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
     });
-    // One that ends meanwhile is left out.
+    // Processes that end meanwhile are left out.
     let found = numbered.filter_map(|entry| Stat::read(&fs::read_to_string(entry.path().join("stat")).ok()?));
     Some(found.collect()).filter(|found: &Vec<Stat>| !found.is_empty())
 }

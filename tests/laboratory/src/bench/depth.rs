@@ -1,7 +1,7 @@
-//! Section "depth": page 1 and page 10,000 of a list of a million rows, through HTTP, in turns.
+//! Section "depth": page 1 and page 10,000 of a list of a million rows over HTTP, alternating.
 //!
-//! The time of the deep page may be at most 1.3 times that of the first. Beside the times stand the buffers
-//! that the list's own statement touches in the database.
+//! The median latency of the deep page may be at most 1.3 times that of the first. The table also shows how many
+//! buffers the list's statement touches in the database.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -20,19 +20,19 @@ const STATEMENT: &str = include_str!("../../../../services/query/sql/list_delega
 
 const ROWS: u64 = 1_000_000;
 const PAGE: u64 = 100;
-/// The greatest ratio of the two medians.
+/// Greatest allowed ratio of the two medians.
 const RATIO_AT_MOST: f64 = 1.3;
-/// Requests of each kind before those that count.
+/// Requests of each page before the measured ones.
 const WARM_UP: u32 = 20;
 
-/// 100 epochs, parties and nodes, in an order on disk that has nothing to do with that of the list.
+/// Rows of 100 epochs, parties and nodes, stored in an order unrelated to that of the list.
 const FILL: &str =
     "INSERT INTO delegations_current (party_id, node_id, epoch_id, amount, tx_hash, block_time, seq_num)
     SELECT lpad(to_hex(n / 100 % 100), 64, '0'), lpad(to_hex(n % 100), 64, '0'), n / 10000, n, 'tx',
         timestamptz '2023-01-01 00:00:00+00', n
     FROM (SELECT step * 618033 % 1000000 AS n FROM generate_series(0, 999999::int8) AS step) AS numbers";
 
-/// One of the pages that are compared.
+/// One of the compared pages.
 struct Page {
     number: u64,
     query: String,
@@ -40,7 +40,7 @@ struct Page {
     took_us: Vec<f64>,
 }
 
-/// Fills the list, times the pages and says whether depth costs nothing.
+/// Fills the list and measures both pages in both orders.
 pub(super) async fn measure(servers: &Servers, edge: SocketAddr, runs: u32) -> Result<Section, Failure> {
     print_line("filling a list of 1,000,000 delegations");
     let database = servers.connect("").await?;
@@ -65,7 +65,7 @@ async fn time_in_turns(
 ) -> Result<[Page; 2], Failure> {
     let reading = servers.connect(&format!("-c jit=off {LIST_SETTINGS}")).await?;
     let order = format!("pagination.newestFirst={newest_first}");
-    // The row in front of the last page.
+    // The row before the last page.
     let end = client.page(&format!("?{order}&pagination.last={}", PAGE + 1)).await?;
     let edge = &end["edges"][0];
     let page = async |number, cursor: &str, position: &str| {
@@ -95,14 +95,14 @@ async fn time_in_turns(
     Ok(pages)
 }
 
-/// The edge, asked for pages of the list.
+/// An HTTP client for pages of the list.
 struct Http {
     client: reqwest::Client,
     list: String,
 }
 
 impl Http {
-    /// Asks for a page and reads it whole.
+    /// Reads a page.
     async fn page(&self, query: &str) -> Result<Value, Failure> {
         let asked = async {
             let response = self.client.get(format!("{}{query}", self.list)).send().await?;
@@ -113,7 +113,7 @@ impl Http {
     }
 }
 
-/// How many shared buffers the statement touches for the page behind a position.
+/// Number of shared buffers that the statement touches for the page after a position.
 async fn buffers(reading: &Client, newest_first: bool, position: &str) -> Result<i64, Failure> {
     let explained = async {
         reading.batch_execute(&format!("DEALLOCATE ALL; PREPARE page AS {STATEMENT}")).await?;
@@ -170,7 +170,7 @@ fn section(orders: &[(&str, [Page; 2])], runs: u32) -> Section {
     }
 }
 
-/// The value that a share of the values does not exceed.
+/// The quantile of the values for a share between 0 and 1; 0 when there are none.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
-//! Section "heads": how soon two edges show a block that the store has just got.
+//! Section "heads": the time from a block's COMMIT until two edges show it.
 //!
-//! Both are asked for the same row again and again. They keep their answer until they hear of a newer block,
-//! so the first answer with its height tells when that was, and how long the new answer took besides.
+//! Both edges are polled with the same request. They cache the answer until a newer block is announced, so the first
+//! answer with the new height includes the time of the announcement and that of the new read.
 
 use std::{
     net::SocketAddr,
@@ -32,20 +32,19 @@ use crate::{
 };
 
 const BLOCKS: usize = 100;
-/// Time between two blocks, milliseconds: an answer that is kept for a second does not end by its age
-/// meanwhile.
+/// Time between two blocks, milliseconds: shorter than the second after which a cached answer expires by age.
 const GAP_MS: std::ops::Range<u64> = 100..200;
-/// Between two looks at an edge. Times are not known more exactly.
+/// Polling interval, which is also the uncertainty of the results.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long the last block may take.
+/// Longest wait for the last block.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The second edge.
+/// Process name of the second edge.
 const OTHER: &str = "edge-other";
 
-/// What an edge was seen to show, and when first.
+/// Block heights, each with the time when it was written or first seen.
 type Seen = Vec<(u64, Instant)>;
 
-/// Measures.
+/// Runs the measurement.
 pub(super) async fn measure(
     mesh: &PrivateMesh,
     servers: &Servers,
@@ -90,7 +89,7 @@ pub(super) async fn measure(
     Ok(Section::of("heads", &text, &[side], &[bar]))
 }
 
-/// Writes blocks, each with the moment at which its COMMIT was known to be over.
+/// Writes blocks; returns each height with the time when its COMMIT had returned.
 async fn write(servers: &Servers) -> Result<Seen, Failure> {
     let database = servers.connect("").await?;
     let mut random = SmallRng::seed_from_u64(1);
@@ -104,7 +103,7 @@ async fn write(servers: &Servers) -> Result<Seen, Failure> {
     Ok(written)
 }
 
-/// Notes each new height of an edge's answers, until the last one that is written.
+/// Polls an edge and records each new height, until the last block has been seen.
 async fn look(url: String, last: watch::Receiver<Option<u64>>) -> Result<Seen, Failure> {
     let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build();
     let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
@@ -119,14 +118,14 @@ async fn look(url: String, last: watch::Receiver<Option<u64>>) -> Result<Seen, F
         if seen.last().is_none_or(|(before, _)| *before < height) {
             seen.push((height, now));
         }
-        // The connection is kept only when all of the answer was read.
+        // The client reuses the connection only after the whole body was read.
         answer.bytes().await.map_err(|error| cannot("read an answer", &error))?;
         sleep(LOOK).await;
     }
     Ok(seen)
 }
 
-/// How long each block took until it, or a newer one, was seen.
+/// Milliseconds from each block's COMMIT until it or a newer one was seen; infinite when it never was.
 fn delays_ms(written: &[(u64, Instant)], seen: &[(u64, Instant)]) -> Vec<f64> {
     let delay = |(height, committed): &(u64, Instant)| {
         let (_, at) = seen.iter().find(|(shown, _)| shown >= height)?;

@@ -1,5 +1,5 @@
-//! Section "hot": a hundred rows asked for again and again, while a block a second makes what the edge keeps
-//! stale, against the least that warp can answer.
+//! Section "hot": repeated reads of a hundred rows, while a block a second makes the edge's cache stale, compared with
+//! a minimal warp server.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -27,7 +27,7 @@ const CONNECTIONS: u64 = 32;
 const ROWS: u64 = 100;
 const BLOCK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Compares the edge with warp's hello-world.
+/// Compares the edge with a warp server that answers a constant.
 pub(super) async fn measure(
     mesh: &PrivateMesh,
     servers: &Servers,
@@ -62,7 +62,7 @@ pub(super) async fn measure(
     let [product, hello, ..] = &outcomes[..] else {
         return Err(Failure::failed("there is nothing to compare"));
     };
-    // The edge has one thread, so the side with two is there to be looked at only.
+    // The edge has one thread, so the two-threaded side is shown for information only.
     let bar = Bar {
         what: format!("{} / {}, requests a second", product.name(), hello.name()),
         found: product.rate() / hello.rate(),
@@ -74,7 +74,7 @@ pub(super) async fn measure(
     Ok(section("hot", &title, &outcomes, &bar))
 }
 
-/// Writes a block a second. Ends only by failing.
+/// Writes a block a second. Returns only on failure.
 async fn write_blocks(servers: &Servers) -> Failure {
     let writing = async {
         let database = servers.connect("").await?;

@@ -1,8 +1,7 @@
-//! The load of a round: connections that ask again as soon as they are answered, all on one thread of their
-//! own.
+//! The load of a round: a closed loop of connections, all on one thread.
 //!
-//! It shares the processors with what it measures and is therefore lean: one request buffer and one answer
-//! buffer per connection, and of an answer only its status and its length are read.
+//! It shares the processors with the measured servers and therefore does little work: one request buffer and one
+//! answer buffer per connection, and only status and length of an answer are read.
 
 use std::{
     cell::{Cell, RefCell},
@@ -30,54 +29,54 @@ use super::{
     meter::{Meter, Spent},
 };
 
-/// How long the load runs before it counts.
+/// How long the load runs before the measurement.
 const WARM_UP: Duration = Duration::from_millis(400);
-/// How long the last answers may take before the round fails.
+/// Timeout of the last answers.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Room for an answer; a longer one makes room for itself.
+/// Initial size of the answer buffer, which grows for longer answers.
 const ANSWER_BYTES: usize = 8 << 10;
 
-/// Requests that are made for each second of a round, for each connection and at most: more than anybody
-/// answers here. A round without any left is over.
+/// Numbers of requests prepared: per second and connection, per second at most, and in all at most. More than any side
+/// answers; a round ends when none is left.
 const MADE_A_SECOND: u64 = 10_000;
 const MADE_A_SECOND_AT_MOST: u64 = 25_000;
 const MADE_AT_MOST: u64 = 300_000;
 
-/// Who asks for what.
+/// The load on one address.
 #[derive(Clone)]
 pub(super) struct Load {
-    /// Where HTTP is answered.
+    /// Address of the HTTP server.
     pub(super) address: SocketAddr,
-    /// What is asked.
+    /// The requests.
     pub(super) asks: Asks,
-    /// Connections, each with one request at a time.
+    /// Number of connections, each with one request at a time.
     pub(super) connections: u64,
-    /// How long the load counts.
+    /// Length of the measurement.
     pub(super) length: Duration,
-    /// Time from one request of a connection to its next one; without it the next follows the answer.
+    /// Time from one request of a connection to its next one; `None` sends the next one after the answer.
     pub(super) period: Option<Duration>,
 }
 
-/// Requests.
+/// The requests of a load.
 #[derive(Clone)]
 pub(super) enum Asks {
     /// Paths to get, of which each request takes one at random.
     Paths(Arc<[String]>),
-    /// Whole requests, of which each is sent once. They are made before the round begins.
+    /// Whole requests, each sent once. They are prepared before the round begins.
     Made {
         /// Makes the next one.
         make: Arc<dyn Fn() -> Vec<u8> + Send + Sync>,
-        /// What every answer has in it.
+        /// Text that every answer must contain.
         says: &'static str,
     },
 }
 
-/// What came of a round.
+/// The results of a round.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    /// How long each request took, nanoseconds, in rising order.
+    /// Latencies of all requests, nanoseconds, in rising order.
     pub(super) took_ns: Vec<u32>,
-    /// How long the round was.
+    /// Length of the measurement, seconds.
     pub(super) seconds: f64,
     /// Processor time of each watched process, microseconds.
     pub(super) cpu_us: Option<Vec<u64>>,
@@ -94,7 +93,7 @@ impl Round {
         self.took_ns.len() as f64 / self.seconds
     }
 
-    /// The time that a share of the requests did not exceed, milliseconds.
+    /// The quantile of the latencies for a share between 0 and 1, milliseconds.
     pub(super) fn quantile_ms(&self, share: f64) -> f64 {
         let last = self.took_ns.len().saturating_sub(1);
         let at = (last as f64 * share).round() as usize;
@@ -103,7 +102,10 @@ impl Round {
 }
 
 impl Load {
-    /// Runs one round on the calling thread. A single answer that is not 200 is an error.
+    /// Runs one round on the calling thread.
+    ///
+    /// # Errors
+    /// When an answer is not 200 or lacks the required text, or a connection breaks.
     pub(super) fn run(&self, watched: &[Watched]) -> Result<Round, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("cannot start the load: {error}"))?;
@@ -111,7 +113,7 @@ impl Load {
         LocalSet::new().block_on(&runtime, self.round(watched, supply))
     }
 
-    /// The requests that are made beforehand, on all cores.
+    /// Prepares the requests on all cores.
     fn supply(&self) -> Vec<Vec<u8>> {
         let Asks::Made { make, .. } = &self.asks else { return Vec::new() };
         let seconds = (WARM_UP + self.length).as_secs_f64();
@@ -121,7 +123,7 @@ impl Load {
         thread::scope(|scope| {
             let some = || (0..count.div_ceil(cores)).map(|_| make()).collect::<Vec<_>>();
             let making: Vec<_> = (0..cores).map(|_| scope.spawn(some)).collect();
-            // Whoever could not make any leaves the round without them.
+            // Requests of a thread that panicked are missing.
             making.into_iter().filter_map(|made| made.join().ok()).flatten().collect()
         })
     }
@@ -134,7 +136,7 @@ impl Load {
         sleep(WARM_UP).await;
         let (meter, own) = (Meter::start(watched), cost::thread_cpu_us());
         shared.counts.set(true);
-        // With no request left, or one that failed, it is over at once.
+        // Ends early when no request is left or one has failed.
         let _ = timeout(self.length, shared.ended.notified()).await;
         shared.counts.set(false);
         let load_cpu_us = cost::thread_cpu_us() - own;
@@ -156,13 +158,13 @@ struct Shared {
     counts: Cell<bool>,
     stop: Cell<bool>,
     took_ns: RefCell<Vec<u32>>,
-    /// Requests that were made and not sent yet.
+    /// Prepared requests that are not sent yet.
     supply: RefCell<Vec<Vec<u8>>>,
-    /// A connection has nothing more to do.
+    /// Notified when a connection ends.
     ended: Notify,
 }
 
-/// One connection, until the round is over.
+/// Drives one connection until the round is over.
 async fn drive(load: Load, shared: Rc<Shared>, seed: u64) -> Result<(), String> {
     let driven = send_on(&load, &shared, seed).await;
     shared.ended.notify_one();
@@ -176,7 +178,7 @@ async fn send_on(load: &Load, shared: &Shared, seed: u64) -> Result<(), String> 
     let mut random = SmallRng::seed_from_u64(seed);
     let mut request = Vec::with_capacity(256);
     let mut answer = vec![0; ANSWER_BYTES];
-    // Connections take turns.
+    // Connections start with different offsets within the period.
     let turn = seed as f64 / load.connections as f64;
     let mut due = Instant::now() + load.period.unwrap_or_default().mul_f64(turn);
     while !shared.stop.get() {
@@ -200,7 +202,7 @@ async fn send_on(load: &Load, shared: &Shared, seed: u64) -> Result<(), String> 
             },
         }
         let counts = shared.counts.get();
-        // An answer that came late has kept the next request waiting, whose time counts from when it was due.
+        // A late answer has delayed this request: its latency counts from when it was due.
         let begun = if is_late { due } else { Instant::now() };
         stream.write_all(&request).await.map_err(lost)?;
         let answered = read_answer(&mut stream, &mut answer).await;
@@ -224,7 +226,7 @@ fn line_of(request: &[u8]) -> String {
     String::from_utf8_lossy(line).into_owned()
 }
 
-/// Reads one answer whole and gives its length.
+/// Reads one whole answer and returns its length.
 async fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) -> Result<usize, String> {
     let mut filled = 0;
     loop {
@@ -277,7 +279,7 @@ mod tests {
         whole_length(b"HTTP/1.1 200 OK\r\nx: 5\r\n\r\n").unwrap_err();
     }
 
-    /// A server of one connection, which cuts its answers anywhere.
+    /// A server of one connection that sends its answers in small pieces.
     fn serve(answer: &'static [u8]) -> SocketAddr {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -297,7 +299,7 @@ mod tests {
     }
 
     fn round_of(answer: &'static [u8], asks: Asks) -> Result<Round, String> {
-        // What is made must last.
+        // Slow enough that the prepared requests last for the round.
         let period = matches!(asks, Asks::Made { .. }).then_some(Duration::from_millis(1));
         let (address, length) = (serve(answer), Duration::from_millis(100));
         Load { address, asks, connections: 1, length, period }.run(&[])

@@ -1,10 +1,10 @@
-//! What processes spend between two moments, and what the machine spends on others meanwhile.
+//! Measures the processor time of processes between two moments, and the share of the machine that others use.
 
 use std::time::Instant;
 
 use super::cost::{self, Watched};
 
-/// One that runs.
+/// A running measurement.
 pub(super) struct Meter {
     begun: Instant,
     watched: Vec<Watched>,
@@ -12,10 +12,10 @@ pub(super) struct Meter {
     processes_us: Option<Vec<u64>>,
 }
 
-/// What was spent.
+/// The result of a measurement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spent {
-    /// How long it took.
+    /// Length of the measurement, seconds.
     pub(super) seconds: f64,
     /// Processor time of each watched process, microseconds.
     pub(super) cpu_us: Option<Vec<u64>>,
@@ -25,13 +25,13 @@ pub(super) struct Spent {
 }
 
 impl Meter {
-    /// Begins.
+    /// Starts a measurement.
     pub(super) fn start(watched: &[Watched]) -> Self {
         let (machine_us, processes_us) = (cost::machine_cpu_us(), cost::cpu_us(watched));
         Self { begun: Instant::now(), watched: watched.to_vec(), machine_us, processes_us }
     }
 
-    /// Ends; `load_us` is the processor time that the load itself took meanwhile.
+    /// Ends the measurement; `load_us` is the processor time of the load meanwhile, microseconds.
     pub(super) fn stop(self, load_us: u64) -> Spent {
         let seconds = self.begun.elapsed().as_secs_f64();
         let processes = self.processes_us.zip(cost::cpu_us(&self.watched));

@@ -1,7 +1,7 @@
-//! `mesh bench`: measurements on a private mesh that is thrown away afterwards.
+//! `mesh bench`: measurements on a private mesh, which is removed afterwards.
 //!
-//! Comes in: what to measure. Goes out: a table on standard output, and the same figures as JSON into a file.
-//! What is compared runs in turns, so that a busy moment of the machine meets both sides.
+//! In: the sections to measure. Out: a table on standard output, and optionally the same figures as a JSON file.
+//! Compared sides run in alternating rounds, so that other load on the machine affects all of them.
 
 pub(crate) mod args;
 mod bar;
@@ -34,7 +34,7 @@ use self::{
 };
 use crate::{bench::args::BenchArgs, private::PrivateMesh};
 
-/// Measures, prints and keeps the figures.
+/// Runs the chosen sections, prints their tables and writes the figures.
 pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let names = sections::chosen(args.suite, &args.section)?;
     let mut signals = Signals::watch()?;
@@ -51,7 +51,7 @@ pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
         if suite.is_empty() {
             continue;
         }
-        // Each suite has a mesh of its own: what one has filled in and started does not weigh on the other.
+        // Each suite has its own mesh, so that data and processes of one do not affect another.
         let mesh = PrivateMesh::new()?;
         let outcome = tokio::select! {
             outcome = suite.measure(&mesh, args) => outcome,
@@ -97,16 +97,16 @@ impl Chosen {
     }
 }
 
-/// What a section found.
+/// The results of a section.
 struct Section {
     table: String,
     figures: Value,
-    /// Whether the figures are as they must be.
+    /// An error when a bar does not hold.
     verdict: Result<(), Failure>,
 }
 
 impl Section {
-    /// A section of sides and bars.
+    /// Creates a section from its sides and bars.
     fn of(name: &str, table: &str, sides: &[Value], bars: &[Bar]) -> Self {
         let failures: Vec<String> =
             bars.iter().filter_map(|bar| Some(bar.verdict().err()?.to_string())).collect();
@@ -119,7 +119,7 @@ impl Section {
         }
     }
 
-    /// A section without what it needs on this machine.
+    /// A section that cannot run on this machine.
     fn skipped(name: &str, why: &str) -> Self {
         Self {
             table: format!("{name}: skipped, {why}\n"),
@@ -128,7 +128,7 @@ impl Section {
         }
     }
 
-    /// A section that came to no figures.
+    /// A section that failed without figures.
     fn failed(name: SectionName, failure: Failure) -> Self {
         let name = name.to_string();
         Self {

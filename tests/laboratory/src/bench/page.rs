@@ -1,5 +1,5 @@
-//! Section "page": a page of a thousand candles written as the service writes it, against plain serde_json of
-//! structs that were made for this one purpose.
+//! Section "page": rendering a page of a thousand candles as the service does, compared with plain serde_json of
+//! structs defined for this purpose.
 
 use std::{hint::black_box, time::Duration};
 
@@ -20,12 +20,12 @@ use crate::table;
 
 const CANDLES: i64 = 1000;
 const ROUNDS: usize = 5;
-/// Processor time of a round.
+/// Processor time of one round.
 const LENGTH: Duration = Duration::from_millis(200);
-/// Pages between two looks at the clock.
+/// Pages rendered between two readings of the clock.
 const PAGES: u32 = 10;
 
-/// Compares both ways on a thread of their own, by processor time.
+/// Compares both by processor time, on a blocking thread.
 pub(super) async fn measure() -> Result<Section, Failure> {
     let compared = tokio::task::spawn_blocking(compare).await;
     compared.map_err(|error| cannot("write a page", &error))?
@@ -52,7 +52,7 @@ fn compare() -> Result<Section, Failure> {
     Ok(section(&rounds, page.len()))
 }
 
-/// How much processor time one page takes, microseconds.
+/// Processor time of one page, microseconds.
 fn time(write: &impl Fn() -> Result<Vec<u8>, Failure>) -> Result<f64, Failure> {
     let (begun, mut pages) = (cost::thread_cpu(), 0_u32);
     loop {
@@ -67,7 +67,7 @@ fn time(write: &impl Fn() -> Result<Vec<u8>, Failure>) -> Result<f64, Failure> {
     }
 }
 
-/// The last page but one of a market that has been traded for a while.
+/// A reply like those of a market with a long history.
 fn reply() -> ListCandleDataReply {
     let mut random = SmallRng::seed_from_u64(7);
     let mut price = || random.random_range(1_000_000_000..9_999_999_999_u64).to_string();
@@ -96,7 +96,7 @@ fn reply() -> ListCandleDataReply {
     ListCandleDataReply { candles: Some(CandlePage { edges, page_info: Some(page_info) }) }
 }
 
-/// The reply, with the contract's names, and numbers of 64 bits as text.
+/// The reply as plain structs, with the contract's names and 64-bit numbers as text.
 #[derive(Serialize)]
 struct Plain {
     candles: PlainPage,

@@ -1,7 +1,7 @@
 //! Sections "point" and "hop": single rows through the mesh and by the same handler without the bus.
 //!
-//! "point" asks over many connections, so that the processors are the bound; "hop" over one, so that the way
-//! is. The edge that is asked keeps no answers, since what is measured is the way to the store.
+//! "point" uses many connections, so that the processors limit the rate; "hop" uses one, so that latency does. The
+//! edge has no cache, since the reads of the store are measured.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -26,14 +26,14 @@ use crate::{
 
 const CONNECTIONS: u64 = 32;
 
-/// The sides, started once for both sections.
+/// The compared servers, started once for both sections.
 pub(super) struct Sides {
     names: Vec<(&'static str, SocketAddr, Vec<&'static str>)>,
     paths: Arc<[String]>,
 }
 
 impl Sides {
-    /// Starts the baselines beside the mesh.
+    /// Starts the baselines and checks that all sides give the same answer.
     pub(super) async fn start(
         mesh: &PrivateMesh,
         servers: &Servers,
@@ -103,7 +103,7 @@ impl Sides {
     }
 }
 
-/// Makes sure that no side has less to say than another.
+/// Checks that all sides give the same answer.
 async fn same_answers(path: &str, sides: &[SocketAddr]) -> Result<(), Failure> {
     let mut answers = Vec::new();
     for side in sides {
@@ -121,7 +121,7 @@ fn nothing() -> Failure {
     Failure::failed("there is nothing to compare")
 }
 
-/// A section of sides and one bar.
+/// Creates a section from results and one bar.
 pub(super) fn section(name: &str, title: &str, outcomes: &[Outcome], bar: &Bar) -> Section {
     let title = format!("{title}, medians of {} rounds in turns", contest::ROUNDS);
     let sides: Vec<_> = outcomes.iter().map(Outcome::figures).collect();

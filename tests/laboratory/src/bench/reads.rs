@@ -1,4 +1,4 @@
-//! Suite "reads": single rows, hot rows, pages.
+//! Suite "reads": single rows, cached rows, pages.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::{
     private::{Edges, Layout, PrivateMesh, Servers},
 };
 
-/// Measures reads, and prints each section as soon as it is known.
+/// Runs the sections, and prints each as soon as it is finished.
 pub(super) async fn measure(
     mesh: &PrivateMesh,
     names: &[ReadsSection],
     args: &BenchArgs,
 ) -> Result<Vec<Section>, Failure> {
     let stage = match names {
-        // It needs no server.
+        // This section needs no server.
         [ReadsSection::Page] => None,
         _ => Some(Stage::set(mesh, args).await?),
     };
@@ -39,7 +39,7 @@ pub(super) async fn measure(
     Ok(sections)
 }
 
-/// Where reads are measured: everything runs and is filled.
+/// The running mesh with filled tables.
 struct Stage<'a> {
     mesh: &'a PrivateMesh,
     args: &'a BenchArgs,
@@ -72,7 +72,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Who is compared in two sections.
+    /// The sides of the sections "point" and "hop", started on first use.
     async fn sides(&self) -> Result<&point::Sides, Failure> {
         let start = || point::Sides::start(self.mesh, &self.servers, self.edges.uncached);
         self.sides.get_or_try_init(start).await

@@ -1,7 +1,7 @@
-//! Suite "relay": transactions through edge, bus and relay, against posting them to the same node's own RPC.
+//! Suite "relay": submissions through edge, bus and relay, compared with posting to the same node's own RPC.
 //!
-//! The node is the development node with all its checks, of a network that asks for no work: signing is all
-//! that a transaction costs its maker. Each is sent once; both ways wait for the node's check (TYPE_SYNC).
+//! The node is the development node with all its checks, on a network without proof of work, so that creating a
+//! transaction costs only its signature. Each is sent once; both sides wait for the node's check (TYPE_SYNC).
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -30,16 +30,16 @@ use crate::{
 };
 
 const CONNECTIONS: u64 = 32;
-/// What is particular to the node: blocks take what waits before it is too much for one of them.
+/// Variables of the node: a short block time and a large mempool, so that the mempool never fills.
 const NODE: [(&str, &str); 3] = [
     ("MESH_DEVNODE_BLOCK_MS", "200"),
     ("MESH_DEVNODE_MEMPOOL_TXS", "1000000"),
     ("MESH_DEVNODE_MEMPOOL_BYTES", "1000000000"),
 ];
-/// What a good answer has in it, that of the gateway as that of the node.
+/// Text in every successful answer, of the gateway and of the node.
 const ACCEPTED: &str = "\"code\":0";
 
-/// Measures, and prints each section as soon as it is known.
+/// Runs the sections, and prints each as soon as it is finished.
 pub(super) async fn measure(
     mesh: &PrivateMesh,
     names: &[RelaySection],
@@ -60,7 +60,7 @@ pub(super) async fn measure(
     Ok(sections)
 }
 
-/// Where submissions are measured: a mesh and its node.
+/// The running mesh and its node.
 struct Stage<'a> {
     mesh: &'a PrivateMesh,
     edge: SocketAddr,
@@ -73,7 +73,7 @@ impl<'a> Stage<'a> {
         let servers = mesh.start_servers().await?;
         let node = mesh.start_node(&servers, &NODE).await?;
         let node_url = Some(format!("http://{}", node.address()));
-        // What has no part in it does not run.
+        // Services that take no part do not run.
         let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0)];
         let layout = Layout { replicas: &replicas, node_url, ..Layout::default() };
         let edges = mesh.start_services(&servers, &layout).await?;
@@ -131,14 +131,14 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What a client of the gateway posts.
+/// The HTTP request of a client of the gateway.
 fn submission(maker: &Maker) -> Vec<u8> {
     let kind = SubmissionType::TypeSync.into();
     let request = SubmitTransactionRequest { tx: Some(maker.transaction()), r#type: kind };
     posted("/transaction", &serde_json::to_string(&request).unwrap_or_default())
 }
 
-/// What a client of the node posts.
+/// The HTTP request of a client of the node.
 fn call(maker: &Maker) -> Vec<u8> {
     let tx = STANDARD.encode(maker.encoded());
     let call = json!({"jsonrpc": "2.0", "id": 0, "method": "broadcast_tx_sync", "params": {"tx": tx}});

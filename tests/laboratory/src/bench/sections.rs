@@ -1,4 +1,4 @@
-//! What can be measured: suites, the sections of each, and which of them a command line means.
+//! The suites, their sections, and the selection by the command line.
 
 use clap::{ValueEnum, builder::PossibleValue};
 use mesh::failure::Failure;

@@ -1,4 +1,4 @@
-//! Section "store": the store library's point reads in one process, against pgbench with the same statement.
+//! Section "store": point reads of the store library in one process, compared with pgbench and the same statement.
 
 use std::{
     path::Path,
@@ -32,23 +32,23 @@ use crate::{
 
 const STATEMENT: &str = include_str!("../../../../services/query/sql/get_withdrawal.sql");
 
-/// Reads at the same time.
+/// Number of concurrent reads.
 const IN_FLIGHT: u64 = 64;
-/// How long the store reads before it counts.
+/// How long the store reads before the measurement.
 const WARM_UP: Duration = Duration::from_millis(400);
 
-/// What came of a round.
+/// The results of a round.
 #[derive(Clone, Copy)]
 struct Round {
     /// Reads a second.
     rate: f64,
-    /// Processor time of the reader for one of them, microseconds.
+    /// Processor time of the client for one read, microseconds.
     reader_us: Option<f64>,
-    /// Processor time of PostgreSQL for one of them, microseconds.
+    /// Processor time of PostgreSQL for one read, microseconds.
     server_us: Option<f64>,
 }
 
-/// Compares the store with pgbench, when there is one beside the server.
+/// Compares the store with pgbench; skipped when PostgreSQL's folder has no pgbench.
 pub(super) async fn measure(
     mesh: &PrivateMesh,
     servers: &Servers,
@@ -92,7 +92,7 @@ fn read_by_store(url: String, server: &[Watched], length: Duration) -> Result<Ro
     })
 }
 
-/// How many rows were read.
+/// Reads for this long; returns the number of rows read.
 async fn read_for(store: &Store, length: Duration) -> Result<u64, Failure> {
     let until = Instant::now() + length;
     let readers = (0..IN_FLIGHT).map(|seed| {
@@ -121,7 +121,7 @@ async fn read_for(store: &Store, length: Duration) -> Result<u64, Failure> {
     Ok(total)
 }
 
-/// The statement as pgbench wants it: without comments, its parameter a variable.
+/// The pgbench script: the statement without comments, with a variable as parameter.
 fn script_text() -> String {
     let lines = STATEMENT.lines().filter(|line| !line.trim_start().starts_with("--"));
     let statement = lines.collect::<Vec<_>>().join("\n").replace("$1", ":id");
@@ -140,7 +140,7 @@ async fn read_by_pgbench(
     let seconds = length.as_secs().max(1);
     let mut command = Command::new(pgbench);
     command.args(["-n", "-M", "prepared", "-c", "16", "-j", "2", "-T"]).arg(seconds.to_string());
-    // The address holds a password, which a list of processes would show.
+    // The URL contains the password, which must not appear in the list of processes.
     let database = servers.parts()?;
     command.arg("-f").arg(script).args(["-h", &database.host, "-p", &database.port, "-U", &database.user]);
     command.arg(&database.name).env("PGPASSWORD", &database.password);
@@ -163,7 +163,7 @@ fn server_cpu_us(server: &[Watched]) -> Option<u64> {
     Some(cost::cpu_us(server)?.into_iter().sum())
 }
 
-/// What was spent between two moments, for one read.
+/// Processor time between two readings, per read.
 fn each(before_us: Option<u64>, after_us: Option<u64>, reads: f64) -> Option<f64> {
     let spent = after_us?.saturating_sub(before_us?);
     Some(spent as f64 / reads)

@@ -1,7 +1,6 @@
-//! Sides that move bytes or rows: how many a second, and what each process spends on them.
+//! Throughput of sides that transfer bytes or rows, and the cost in each process.
 //!
-//! Comes in: rounds of each side, which the caller plays in turns. Goes out: medians, a table and its
-//! figures.
+//! In: rounds of each side, which the caller runs alternating. Out: medians, as a table and as JSON.
 
 use serde_json::{Value, json};
 
@@ -12,16 +11,16 @@ use super::{
 };
 use crate::table;
 
-/// What is counted.
+/// The unit of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
-    /// How the rate is called.
+    /// Name of the rate.
     rate: &'static str,
-    /// How many make one of the rate's.
+    /// Bytes or rows in one unit of the rate.
     per: f64,
-    /// How the cost is called.
+    /// Name of the cost.
     cost: &'static str,
-    /// Makes a cost of microseconds of one.
+    /// Converts microseconds per byte or row to the cost.
     factor: f64,
 }
 
@@ -30,14 +29,14 @@ pub(super) const BYTES: Unit = Unit { rate: "MB/s", per: 1e6, cost: "CPU s/GB", 
 /// Rows.
 pub(super) const ROWS: Unit = Unit { rate: "rows/s", per: 1.0, cost: "CPU us/row", factor: 1.0 };
 
-/// What came of a round.
+/// The results of a round.
 #[derive(Clone, Debug)]
 pub(super) struct Moved {
-    /// How many bytes or rows.
+    /// Number of bytes or rows.
     pub(super) amount: u64,
-    /// What the watched processes spent.
+    /// Processor time of the measured processes.
     pub(super) spent: Spent,
-    /// Processor time of what runs in this process, by name, microseconds.
+    /// Processor time of parts that run in this process, by name, microseconds.
     pub(super) own_us: Vec<(&'static str, u64)>,
 }
 
@@ -56,37 +55,37 @@ impl Moved {
 }
 
 impl Transfer {
-    /// A side that these processes do.
+    /// Creates a side with its processes.
     pub(super) fn new(name: &'static str, unit: Unit, processes: Vec<Watched>) -> Self {
         Self { name, unit, processes, rounds: Vec::new() }
     }
 
-    /// The processes.
+    /// Its processes.
     pub(super) fn processes(&self) -> &[Watched] {
         &self.processes
     }
 
-    /// Replaces the processes, which must have the same names: some were started anew.
+    /// Replaces the processes after some were restarted; their names must stay the same.
     pub(super) fn watch(&mut self, processes: Vec<Watched>) {
         self.processes = processes;
     }
 
-    /// Notes a round.
+    /// Adds a round.
     pub(super) fn add(&mut self, round: Moved) {
         self.rounds.push(round);
     }
 
-    /// What people call the side.
+    /// Display name of the side.
     pub(super) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Bytes or rows a second, the median of the rounds.
+    /// Bytes or rows a second, median over the rounds.
     pub(super) fn rate(&self) -> f64 {
         median(self.rounds.iter().map(Moved::rate).collect())
     }
 
-    /// Processor time of each process for one byte or row in the unit's measure, with the most memory it had.
+    /// Cost of each process in the unit's measure, with its peak memory in KiB.
     fn costs(&self) -> Vec<(String, Option<f64>, Option<u64>)> {
         let amount: u64 = self.rounds.iter().map(|round| round.amount).sum();
         let each = |total: u64| total as f64 / amount.max(1) as f64 * self.unit.factor;
@@ -103,13 +102,13 @@ impl Transfer {
         self.processes.iter().enumerate().map(of_process).chain(names.iter().map(of_own)).collect()
     }
 
-    /// The share of the machine that went to others, percent, the median of the rounds.
+    /// Processor share of unrelated processes, percent, median over the rounds.
     fn others_percent(&self) -> Option<f64> {
         let shares: Option<Vec<f64>> = self.rounds.iter().map(|round| round.spent.others).collect();
         shares.map(|shares| 100.0 * median(shares))
     }
 
-    /// The figures for a machine.
+    /// The results as JSON.
     pub(super) fn figures(&self) -> Value {
         let rates: Vec<f64> = self.rounds.iter().map(|round| rounded(round.rate() / self.unit.per)).collect();
         let costs = self.costs().into_iter().map(|(process, cost, peak_kib)| {
@@ -123,7 +122,7 @@ impl Transfer {
     }
 }
 
-/// Lays out sides of one unit, and below them what each process spent.
+/// Renders sides of one unit, and below them the cost of each process.
 pub(super) fn tables(title: &str, sides: &[Transfer]) -> String {
     let Some(unit) = sides.first().map(|side| side.unit) else { return String::new() };
     let title = format!("{title}, medians of {} rounds in turns", contest::ROUNDS);

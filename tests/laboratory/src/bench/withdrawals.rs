@@ -1,4 +1,4 @@
-//! The rows that single reads ask for.
+//! The rows for reads of single rows.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use mesh::{
 
 use crate::private::Servers;
 
-/// Rows of each kind.
+/// Number of rows of each kind: with hash ids, and with numeric ids.
 pub(super) const ROWS: u64 = 100_000;
-/// The first number that is an id of its own: pgbench can choose numbers only.
+/// The first numeric id. pgbench can generate random numbers only, not hashes.
 pub(super) const FIRST_NUMBER: i64 = 1_000_000_000_000_000_000;
 
 /// Appends a block.
 pub(super) const NEXT_BLOCK: &str = include_str!("../../../../tools/mesh/sql/next_block.sql");
 
-/// As many withdrawals again as ids are named by the first part: hashes, as the network has them, in an order
-/// on disk that has nothing to do with that of the index, and numbers.
+/// Withdrawals with hash ids, as the network has them, stored in an order unrelated to that of the index, and as
+/// many with numeric ids.
 const FILL: &str = "INSERT INTO withdrawals
     SELECT id, encode(sha256(('party' || n % 1000)::bytea), 'hex'), n * 1000003 + 7, repeat('a5', 32),
         'STATUS_FINALIZED', n::text, '0x' || encode(sha256(('foreign' || n)::bytea), 'hex'),
@@ -33,7 +33,7 @@ const FILL: &str = "INSERT INTO withdrawals
         FROM generate_series(0, 199999::int8) AS n
     ) AS numbers";
 
-/// Fills the table, and begins the chain.
+/// Fills the table and writes the first block.
 pub(super) async fn fill(servers: &Servers) -> Result<(), Failure> {
     print_line("filling in 200,000 withdrawals");
     let database = servers.connect("").await?;
@@ -43,7 +43,7 @@ pub(super) async fn fill(servers: &Servers) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The paths of the first so many withdrawals that the network could have.
+/// Paths of the first `count` withdrawals with hash ids.
 pub(super) async fn paths(servers: &Servers, count: u64) -> Result<Arc<[String]>, Failure> {
     let database = servers.connect("").await?;
     let statement = "SELECT id FROM withdrawals WHERE length(id) = 64 ORDER BY block_time LIMIT $1";

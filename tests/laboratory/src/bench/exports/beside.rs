@@ -1,5 +1,5 @@
-//! Section "beside": single rows at a modest rate, alone, beside four downloads at full speed, and beside
-//! such whose workers give way to everybody else.
+//! Section "beside": reads of single rows at a fixed rate, alone, during four downloads at full speed, and during
+//! such downloads from workers with low scheduling priority.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ use crate::table;
 
 const DOWNLOADS: usize = 4;
 pub(super) const CONNECTIONS: u64 = 8;
-/// Time between two requests of a connection: 400 a second in all.
+/// Time between two requests of a connection: 400 requests a second in all.
 pub(super) const PERIOD: Duration = Duration::from_millis(20);
-/// How far the workers give way.
+/// Nice value of the workers with low priority.
 const NICE: i32 = 10;
 
-/// What runs beside the reads.
+/// What runs during the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -45,13 +45,13 @@ const SIDES: [(Beside, &str); 3] = [
     (Beside::NicedDownloads, "beside 4 downloads, workers niced"),
 ];
 
-/// One round: the reads, and what was downloaded meanwhile, bytes a second.
+/// The results of one round: the reads, and the rate of the downloads, bytes a second.
 struct Both {
     reads: Round,
     downloaded: Option<f64>,
 }
 
-/// Measures. There is no bar: what is right depends on who is served.
+/// Runs the measurement. There is no bar: the right balance depends on the deployment.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     print_line("reading single rows beside downloads");
     let rows = withdrawals::paths(&stage.servers, withdrawals::ROWS).await?;
@@ -70,7 +70,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
             }
             rounds.push(round(stage, &load, *beside).await?);
         }
-        // Only a new process has its old priority again.
+        // An unprivileged process cannot raise a priority again, so the workers are restarted.
         stage.order(Request::Restart { name: "export".to_owned() }).await?;
         stage.mesh.ready(&["export"]).await?;
     }
@@ -98,7 +98,7 @@ async fn round(stage: &Stage<'_>, load: &Load, beside: Beside) -> Result<Both, F
     .await
 }
 
-/// Makes every thread of the workers give way; threads that they start later do as well.
+/// Lowers the priority of every thread of the workers; threads started later inherit it.
 pub(super) fn be_nice(stage: &Stage<'_>) -> Result<(), Failure> {
     let cannot = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot nice a worker: {error}"));
     for worker in stage.mesh.watch(&["export"]) {
@@ -106,7 +106,7 @@ pub(super) fn be_nice(stage: &Stage<'_>) -> Result<(), Failure> {
         for thread in threads.map_err(|error| cannot(&error))?.flatten() {
             let number = thread.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);
             match setpriority_process(number, NICE) {
-                // It has ended meanwhile.
+                // ESRCH: the thread has ended meanwhile.
                 Ok(()) | Err(rustix::io::Errno::SRCH) => {}
                 Err(error) => return Err(cannot(&error)),
             }

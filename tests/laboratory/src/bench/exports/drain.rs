@@ -1,7 +1,7 @@
-//! Clients that download and throw away what comes, each on a thread of its own.
+//! Clients that download and discard the data, each on its own thread.
 //!
-//! They share the processors with what they feed on and are therefore lean: of an answer only its head is
-//! read, of its body the length is checked.
+//! They share the processors with the measured servers and therefore do little work: only the head of an answer is
+//! parsed, and the length of its body checked.
 
 use std::{
     io::{Read as _, Write as _},
@@ -22,15 +22,15 @@ use super::super::{
     transfer::Moved,
 };
 
-/// How long clients download before it counts.
+/// How long clients download before the measurement.
 const WARM_UP: Duration = Duration::from_millis(500);
-/// How long a client waits for the next bytes.
+/// Read timeout of a client.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes that a client takes at once.
+/// Bytes that a client reads at once.
 const TAKEN: usize = 512 << 10;
 const HEAD_AT_MOST: usize = 16 << 10;
 
-/// Clients that download over and over.
+/// Clients that download repeatedly.
 pub(super) struct Drain {
     shared: Arc<Shared>,
     clients: Vec<JoinHandle<Result<(), String>>>,
@@ -39,18 +39,18 @@ pub(super) struct Drain {
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,
-    /// Body bytes that came, and the clients' processor time in microseconds.
+    /// Body bytes received, and the clients' processor time, microseconds.
     bytes: AtomicU64,
     cpu_us: AtomicU64,
 }
 
 impl Drain {
-    /// Starts one client for each path, which takes all that it gets.
+    /// Starts one client for each path, without a rate limit.
     pub(super) fn start(address: SocketAddr, paths: &[String]) -> Self {
         Self::paced(address, paths, None)
     }
 
-    /// Starts one client for each path, which takes so many bytes a second at most.
+    /// Starts one client for each path, with an optional limit in bytes a second.
     pub(super) fn paced(address: SocketAddr, paths: &[String], at_most: Option<u32>) -> Self {
         let shared = Arc::<Shared>::default();
         let client = |path: &String| {
@@ -66,12 +66,12 @@ impl Drain {
         Self { shared, clients }
     }
 
-    /// Body bytes that have come so far.
+    /// Body bytes received so far.
     pub(super) fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts for a while what comes.
+    /// Measures the received bytes for `length`.
     pub(super) fn count(&self, watched: &[Watched], length: Duration) -> Moved {
         thread::sleep(WARM_UP);
         let now = || (self.bytes(), self.shared.cpu_us.load(Ordering::Relaxed));
@@ -82,7 +82,10 @@ impl Drain {
         Moved { amount: after.0 - before.0, spent: meter.stop(cpu_us), own_us: vec![("load", cpu_us)] }
     }
 
-    /// Stops all clients. A download that failed, or had another length than it said, is an error.
+    /// Stops all clients.
+    ///
+    /// # Errors
+    /// When a download failed, or its length was not the announced one.
     pub(super) fn stop(self) -> Result<(), String> {
         self.shared.stop.store(true, Ordering::Relaxed);
         for client in self.clients {
@@ -92,7 +95,7 @@ impl Drain {
     }
 }
 
-/// Downloads for a while, once for each path at the same time.
+/// Downloads all paths concurrently for `length`.
 pub(super) fn drain(
     address: SocketAddr,
     paths: &[String],
@@ -105,7 +108,7 @@ pub(super) fn drain(
     if moved.amount == 0 { Err("nothing came".to_owned()) } else { Ok(moved) }
 }
 
-/// The length that an export has, and the time from asking for it to its first byte.
+/// The length of an export, and the time from its request to its first byte.
 pub(super) fn first_byte(address: SocketAddr, path: &str) -> Result<(u64, Duration), String> {
     let mut stream = connect(address)?;
     let asked = Instant::now();
@@ -152,7 +155,7 @@ fn connect(address: SocketAddr) -> Result<TcpStream, String> {
     connected.map_err(|error| format!("cannot connect to {address}: {error}"))
 }
 
-/// Asks, and gives the length of the body with what has come of it.
+/// Sends a request; returns the length of the body, and the part of it that came with the head.
 fn ask(stream: &mut TcpStream, path: &str) -> Result<(u64, Vec<u8>), String> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(|error| broken(path, &error))?;
@@ -193,7 +196,7 @@ mod tests {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let _ = stream.read(&mut [0; 1024]);
-                // Whoever has stopped reading has read enough.
+                // Fails when the client has disconnected.
                 let _ = stream.write_all(answer);
             }
         });

@@ -1,4 +1,4 @@
-//! Section "first-byte": an export of a thousand segments, from asking to the first byte of its body.
+//! Section "first-byte": an export of a thousand segments, from the request to the first byte of its body.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,15 +16,15 @@ use super::{
 use crate::table;
 
 const RUNS: u64 = 20;
-/// Between two runs: what was asked for in advance for the one before has come.
+/// Pause between two runs, so that data prefetched for the earlier one has arrived.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// Times ranges that were asked for before, and such that never were.
+/// Measures ranges that were requested before, and ranges that were not.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     print_line("asking for an export of 1000 segments");
     let many = stage.history.many;
     let edge = stage.edges.cached;
-    // Each leaves one more segment out.
+    // Each range has one segment less than the one before.
     let cold: Vec<String> = (1..=RUNS).map(|less| path(many, less)).collect();
     let warm = vec![path(many, 0); RUNS as usize];
     let cold = apart(move || times(edge, &cold)).await?;
@@ -54,7 +54,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     Ok(Section::of("first-byte", &table, &sides, &[bar]))
 }
 
-/// Milliseconds to the first byte of each.
+/// Milliseconds to the first byte of each path.
 fn times(edge: SocketAddr, paths: &[String]) -> Result<Vec<f64>, String> {
     let time = |path: &String| {
         std::thread::sleep(PAUSE);

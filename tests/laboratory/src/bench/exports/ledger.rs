@@ -1,4 +1,4 @@
-//! Section "ledger": the ledger of a party as CSV over the whole mesh, against psql with the same query.
+//! Section "ledger": the ledger of a party as CSV through the whole mesh, compared with psql and an equivalent query.
 
 use std::net::SocketAddr;
 
@@ -27,15 +27,15 @@ use super::{
 
 const COPY: &str = include_str!("../../../sql/ledger_copy.sql");
 
-/// The party has eleven accounts, a thousand others have one.
+/// Eleven accounts of the party, and one of each of a thousand others.
 const FILL_ACCOUNTS: &str = "INSERT INTO accounts
     SELECT hash('account', n), hash('party', greatest(n - 10, 0)), hash('asset', 0),
         CASE WHEN n BETWEEN 1 AND 10 THEN hash('market', n) ELSE '' END, CASE WHEN n BETWEEN 1 AND 10 THEN 3 ELSE 4 END,
         hash('transaction', n), timestamptz '2023-01-18 00:00:00+00'
     FROM generate_series(0, 1010) AS n";
 
-/// Every second entry is the party's; of those one in ten stays with it, the others go out and come in by
-/// turns.
+/// Half of the entries are the party's; a tenth of those are between its own accounts, the others alternate between
+/// outgoing and incoming.
 const FILL: &str = "INSERT INTO ledger
     SELECT time + n % $1 * interval '1 microsecond',
         hash('account', CASE WHEN n % 4 = 0 OR n % 20 = 2 THEN n / 4 % 11 ELSE 11 + n % 1000 END),
@@ -47,7 +47,7 @@ const FILL: &str = "INSERT INTO ledger
         FROM generate_series(0, $2 - 1) AS n
     ) AS numbers";
 
-/// Fills in accounts and entries.
+/// Fills in accounts and ledger entries.
 pub(super) async fn fill(database: &Client, rows: u64) -> Result<(), Failure> {
     print_line(&format!("filling in {rows} ledger entries"));
     fill_by(database, FILL_ACCOUNTS, rows).await?;
@@ -58,7 +58,7 @@ pub(super) async fn fill(database: &Client, rows: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Compares.
+/// Runs the comparison.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     let psql = Psql::find(&stage.servers)?;
     let found = psql.clone();
@@ -110,7 +110,7 @@ fn export(edge: SocketAddr, path: &str, watched: &[Watched]) -> Result<(Printed,
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(async {
-        // Packed it would be another contest.
+        // Without compression, as psql prints plain text.
         let client = reqwest::Client::builder().no_gzip().build().map_err(said)?;
         let (meter, before_us) = (Meter::start(watched), cost::thread_cpu_us());
         let answer = client.get(format!("http://{edge}{path}")).send().await.map_err(said)?;
@@ -127,7 +127,7 @@ fn export(edge: SocketAddr, path: &str, watched: &[Watched]) -> Result<(Printed,
     })
 }
 
-/// Runs the baseline.
+/// Runs psql.
 fn copy(psql: &Psql, watched: &[Watched]) -> Result<(Printed, Moved), String> {
     let ended = || cost::ended_children_cpu_us().unwrap_or(0);
     let (meter, before_us, own_us) = (Meter::start(watched), ended(), cost::thread_cpu_us());

@@ -1,5 +1,4 @@
-//! Suite "exports": downloads of a stored history and of a ledger, and the sealing that the history comes
-//! from.
+//! Suite "exports": downloads of a stored history and of a ledger, and the sealing of history segments.
 
 mod beside;
 mod drain;
@@ -33,21 +32,21 @@ use crate::{
     synthetic::{CHAIN_ID, LargeTable, Synthetic, Written},
 };
 
-/// Segments of the part of the history that has many.
+/// Number of segments in the part of the history with many.
 const MANY: u64 = 1000;
-/// Bytes of a segment of the other part, about.
+/// Approximate bytes of a segment in the other part.
 const LARGE_SEGMENT_BYTES: u64 = 20_000_000;
-/// Bytes that a row takes in a segment, about.
+/// Approximate bytes of a row in a segment.
 const ROW_BYTES: u64 = 250;
 /// Blocks of a segment.
 const BLOCKS: u64 = 1000;
 
-/// The first segment's blocks, which are in the database as well: the export service has nothing to seal.
+/// The blocks of the first segment. With only these in the database, the export service has nothing to seal.
 const FILL_BLOCKS: &str = "INSERT INTO blocks (block_time, height, hash)
     SELECT timestamptz '2023-01-18 00:00:00+00' + n * interval '1 second', n, encode(sha256(n::text::bytea), 'hex')
     FROM generate_series(1, 1000) AS n";
 
-/// Measures, and prints each section as soon as it is known.
+/// Runs the sections, and prints each as soon as it is finished.
 pub(super) async fn measure(
     mesh: &PrivateMesh,
     names: &[ExportsSection],
@@ -65,23 +64,23 @@ pub(super) async fn measure(
     Ok(sections)
 }
 
-/// Where exports are measured: everything runs and is filled.
+/// The running mesh with its data.
 struct Stage<'a> {
     mesh: &'a PrivateMesh,
     servers: Servers,
     edges: Edges,
     history: History,
-    /// How long a round is.
+    /// Length of a round.
     length: Duration,
-    /// Rows that are sealed; the ledger has as many, of which a half are the party's.
+    /// Number of rows that are sealed, and of ledger entries, of which half are the party's.
     rows: u64,
 }
 
 /// A stored history in two parts.
 struct History {
-    /// A thousand small segments, full of orders.
+    /// A thousand small segments of orders.
     many: Written,
-    /// As many bytes in large ones, full of trades.
+    /// As many bytes in large segments of trades.
     few: Written,
     few_segments: Synthetic,
 }
@@ -102,7 +101,7 @@ impl History {
     }
 }
 
-/// The path of an export of what was written at once, without the last so many segments.
+/// Path of the export of one part, without its last `without` segments.
 fn path(written: Written, without: u64) -> String {
     format!(
         "/api/v2/networkhistory/export?table=TABLE_{}&fromBlock={}&toBlock={}",
@@ -149,12 +148,12 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The processes that a download goes through.
+    /// The processes that serve a download.
     fn on_the_way(&self) -> Vec<Watched> {
         self.mesh.watch(&["export", NATS, "edge"])
     }
 
-    /// Gives an order as the command line does.
+    /// Sends a request to the supervisor, as the command line does.
     async fn order(&self, request: Request) -> Result<(), Failure> {
         match self.mesh.supervisor.answer(request).await {
             Answer::Refused { reason } => Err(Failure::failed(reason)),
@@ -163,7 +162,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Runs on a thread of its own, so that what it does and waits for meets nothing else.
+/// Runs a blocking measurement on a thread of its own.
 async fn apart<T: Send + 'static>(
     what: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, Failure> {

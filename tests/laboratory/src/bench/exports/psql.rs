@@ -1,4 +1,4 @@
-//! psql, run with a statement that copies rows out.
+//! Runs psql with statements that copy rows out.
 
 use std::{
     io::Read as _,
@@ -21,7 +21,7 @@ pub(super) struct Psql {
     name: String,
 }
 
-/// What a statement printed.
+/// Length and checksum of the output of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Printed {
     pub(super) bytes: u64,
@@ -29,7 +29,7 @@ pub(super) struct Printed {
 }
 
 impl Psql {
-    /// Finds the program beside the server or on the path.
+    /// Finds the program in PostgreSQL's folder or on the path.
     pub(super) fn find(servers: &Servers) -> Result<Self, Failure> {
         let beside = servers.postgres.with_file_name("psql");
         let program = if beside.is_file() { beside } else { PathBuf::from("psql") };
@@ -37,7 +37,7 @@ impl Psql {
         Ok(Self { program, host, port, user, password, name })
     }
 
-    /// Whether it runs.
+    /// Whether the program can be run.
     pub(super) fn runs(&self) -> bool {
         runs(&self.program)
     }
@@ -50,13 +50,13 @@ impl Psql {
         for statement in statements {
             command.args(["-c", *statement]);
         }
-        // The password stays out of the list of processes.
+        // The password must not appear in the list of processes.
         command.env("PGPASSWORD", &self.password).env("PGTZ", "UTC");
         command.stdin(Stdio::null()).stderr(Stdio::inherit());
         command
     }
 
-    /// Reads everything that the statements print.
+    /// Runs the statements and reads their whole output.
     pub(super) fn print(&self, statements: &[&str]) -> Result<Printed, String> {
         let mut psql = self.command(statements).stdout(Stdio::piped()).spawn().map_err(said)?;
         let (mut printed, mut crc32) = (0, crc32fast::Hasher::new());
@@ -75,7 +75,7 @@ impl Psql {
         Ok(Printed { bytes: printed, crc32: crc32.finalize() })
     }
 
-    /// Pipes everything that the statements print through `gzip -1` and throws it away.
+    /// Runs the statements and pipes their output through `gzip -1`, discarding the result.
     pub(super) fn gzip(&self, statements: &[&str]) -> Result<(), String> {
         let mut psql = self.command(statements).stdout(Stdio::piped()).spawn().map_err(said)?;
         let output = psql.stdout.take().map_or_else(Stdio::null, Stdio::from);
@@ -86,7 +86,7 @@ impl Psql {
     }
 }
 
-/// Whether gzip runs.
+/// Whether gzip can be run.
 pub(super) fn gzip_runs() -> bool {
     runs(Path::new("gzip"))
 }

@@ -1,5 +1,4 @@
-//! The bus alone: one connection publishes, another one reads, on threads of their own, through the same
-//! server.
+//! Throughput of the bus server alone: one connection publishes and another one reads, each on its own thread.
 
 use std::{
     path::Path,
@@ -24,13 +23,13 @@ use super::super::{
     transfer::Moved,
 };
 
-/// Bytes of a message, those of a chunk of the product.
+/// Bytes of a message, as of a chunk of an export.
 pub(super) const MESSAGE: usize = 512 << 10;
 
 const WARM_UP: Duration = Duration::from_millis(500);
-/// How long the last messages may take.
+/// Longest wait for a message.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Messages that wait to be written, and those that wait to be read, as in the product.
+/// Capacities of the client's send queue and of the subscription's queue, messages, as in the bus library.
 const UNSENT: usize = 16;
 const UNREAD: usize = 2048;
 
@@ -43,14 +42,14 @@ struct Shared {
     subscriber_us: AtomicU64,
 }
 
-/// Publishes these messages over and over for a while, and counts what comes.
+/// Publishes the messages repeatedly for `length` and measures what is received.
 pub(super) fn publish(
     bus: &Bus,
     messages: Vec<Bytes>,
     server: &[Watched],
     length: Duration,
 ) -> Result<Moved, String> {
-    // Where an export sends what the edge has asked for.
+    // A subject on which the export service may publish and the edge may subscribe.
     let subject =
         format!("{}.bench.export.{}", permissions::inbox_prefix(permissions::EDGE), std::process::id());
     let shared = Arc::<Shared>::default();
@@ -103,7 +102,7 @@ pub(super) fn publish(
     Ok(Moved { amount, spent, own_us })
 }
 
-/// Reads until everything that was published has come.
+/// Reads until all published messages have been received.
 async fn read(arriving: &mut async_nats::Subscriber, shared: &Shared) -> Result<(), String> {
     let mut last = Instant::now();
     loop {

@@ -1,6 +1,6 @@
-//! Section "scaled": workers come and go under downloads that never stop, giving way to everybody else; what
-//! they say of their load, from which an autoscaler takes how many there should be; and single rows that are
-//! read beside them.
+//! Section "scaled": the number of export workers changes during continuous downloads, with workers at low priority.
+//! Measures the workers' load metric, from which an autoscaler computes their number, and reads of single rows
+//! meanwhile.
 
 use std::time::Duration;
 
@@ -23,29 +23,32 @@ use super::{
 use crate::{metrics, table};
 
 const DOWNLOADS: usize = 4;
-/// What each takes a second at most: downloads that take all of the machine leave nothing to be seen of the
-/// reads.
+/// Rate limit of each download, bytes a second: unlimited downloads would use all of the machine and hide the effect
+/// on the reads.
 const BYTES_A_SECOND: u32 = 10_000_000;
-/// How many workers there are, one number after the other.
+/// Number of workers in each step.
 const STEPS: [u32; 6] = [1, 2, 3, 4, 2, 1];
-/// Each step takes this long at least: what workers say of their load is an average of a quarter of a minute.
+/// Least length of a step: the load metric is an average over 15 seconds.
 const STEP_AT_LEAST: Duration = Duration::from_secs(20);
-/// The load of one worker that the autoscaler of this benchmark aims at.
+/// Target load per worker of the simulated autoscaler.
 const LOAD_OF_A_WORKER: f64 = 8.0;
-/// What a worker says of its load.
+/// The workers' load metric.
 const LOAD: &str = "mesh_requests_load";
 
-/// What one step found.
+/// The results of one step.
 struct Step {
     workers: u32,
     reads: Round,
-    /// Bytes a second of all downloads.
+    /// Rate of all downloads together, bytes a second.
     downloaded: f64,
-    /// What all workers said of their load at the end.
+    /// Sum of the workers' load metrics at the end of the step.
     load: f64,
 }
 
-/// Measures, and fails when one download broke.
+/// Runs the steps.
+///
+/// # Errors
+/// When a download breaks.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     print_line("scaling workers under downloads");
     let rows = withdrawals::paths(&stage.servers, withdrawals::ROWS).await?;
@@ -77,7 +80,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     Ok(section(&steps))
 }
 
-/// What all workers say of their load.
+/// Sum of the workers' load metrics.
 async fn said_load(stage: &Stage<'_>) -> Result<f64, Failure> {
     let mut load = 0.0;
     for row in stage.mesh.supervisor.rows().iter().filter(|row| row.service == "export") {
@@ -87,7 +90,7 @@ async fn said_load(stage: &Stage<'_>) -> Result<f64, Failure> {
     Ok(load)
 }
 
-/// How many workers an autoscaler would want: so many that each has no more than its load.
+/// Number of workers that an autoscaler would choose for this load.
 fn wanted(load: f64) -> u32 {
     (load / LOAD_OF_A_WORKER).ceil().max(1.0) as u32
 }

@@ -1,4 +1,4 @@
-//! Section "scaling": eight downloads at the same time from four workers, against the same from one.
+//! Section "scaling": eight concurrent downloads from four workers, compared with the same from one.
 
 use mesh::{failure::Failure, terminal::print_line};
 use mesh_launcher::control::Request;
@@ -17,7 +17,7 @@ use super::{
 const DOWNLOADS: usize = 8;
 const WORKERS: u32 = 4;
 
-/// Compares.
+/// Runs the comparison.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     print_line(&format!("downloading {DOWNLOADS} times at once from one worker and from {WORKERS}"));
     let edge = stage.edges.cached;

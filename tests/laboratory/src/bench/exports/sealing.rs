@@ -1,5 +1,5 @@
-//! Section "sealing": one segment sealed, all of its members, against psql and gzip with the same rows.
-//! Everything that takes part stays on one core.
+//! Section "sealing": sealing one segment with all its members, compared with psql and gzip on the same rows. All
+//! processes are pinned to one core.
 
 use std::{path::Path, time::Duration};
 
@@ -29,7 +29,7 @@ use super::{
     psql::{self, Psql},
 };
 
-/// Trades of all blocks: hashes that never come again, parties, orders and markets that do.
+/// Trades of all blocks, with unique hashes, and with repeating parties, orders and markets.
 const FILL: &str = "INSERT INTO trades
     SELECT time + n % $1 * interval '1 microsecond', hash('transaction', n / 2), time, n % $1, hash('trade', n),
         hash('market', n % 20), 97000000 + n * 7919 % 1000003, 1 + n * 104729 % 900000,
@@ -40,11 +40,11 @@ const FILL: &str = "INSERT INTO trades
         FROM generate_series(0, $2 - 1) AS n
     ) AS numbers";
 
-/// Ids as the network has them, in the session's own schema of temporary things.
+/// A function for ids like those of the network, in the session's temporary schema.
 const HASH: &str = "CREATE OR REPLACE FUNCTION pg_temp.hash(text, int8) RETURNS text LANGUAGE sql IMMUTABLE
     AS $$ SELECT encode(sha256(($1 || $2)::bytea), 'hex') $$";
 
-/// A statement over hashes, with rows for each block and rows in all in their places.
+/// Runs a statement that uses `hash`, with `$1` replaced by the rows of a block and `$2` by the rows in all.
 pub(super) async fn fill_by(database: &Client, statement: &str, rows: u64) -> Result<(), Failure> {
     let of_block = rows.div_ceil(BLOCKS);
     let statement = statement.replace("hash(", "pg_temp.hash(");
@@ -56,20 +56,20 @@ pub(super) async fn fill_by(database: &Client, statement: &str, rows: u64) -> Re
     Ok(())
 }
 
-/// Fills in what is sealed.
+/// Fills in the trades to seal.
 pub(super) async fn fill(database: &Client, rows: u64) -> Result<(), Failure> {
     print_line(&format!("filling in {rows} trades"));
     let run = async |statement: &str| {
         database.batch_execute(statement).await.map_err(|error| cannot("fill in trades", &error))
     };
-    // Candles of them are of no use here, and take long.
+    // Their candles are not needed, and would take long to compute.
     run("ALTER TABLE trades DISABLE TRIGGER USER").await?;
     fill_by(database, FILL, rows).await?;
     run("VACUUM ANALYZE trades").await?;
     run("CHECKPOINT").await
 }
 
-/// Compares.
+/// Runs the comparison.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     let psql = Psql::find(&stage.servers)?;
     if !apart({
@@ -107,8 +107,8 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     Ok(Section::of("sealing", &transfer::tables(&title, &sides), &figures, &[bar]))
 }
 
-/// Keeps this thread, what it starts, and the connections that the database server takes meanwhile on one
-/// core.
+/// Pins this thread, the processes that it starts, and new backends of the database server to one core while `what`
+/// runs.
 fn on_one_core<T>(server: &Watched, what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let said = |error: rustix::io::Errno| format!("cannot stay on one core: {error}");
     let server = Pid::from_raw(server.pid.cast_signed());
@@ -124,7 +124,7 @@ fn on_one_core<T>(server: &Watched, what: impl FnOnce() -> Result<T, String>) ->
     done
 }
 
-/// Seals into a store of its own, as the service does.
+/// Seals into a separate segment store, as the service does.
 fn seal(database_url: String, root: &Path, rows: u64, server: &Watched) -> Result<Moved, String> {
     let said = |error: std::io::Error| format!("cannot seal: {error}");
     let scratch = root.join("scratch");
@@ -153,7 +153,7 @@ fn seal(database_url: String, root: &Path, rows: u64, server: &Watched) -> Resul
     }
 }
 
-/// Runs the baseline over the same span.
+/// Runs psql and gzip over the same blocks.
 fn copy(psql: &Psql, rows: u64, server: &Watched) -> Result<Moved, String> {
     let trades = TABLES.iter().find(|table| table.name == "trades").ok_or("trades cannot be exported")?;
     let statements = [

@@ -1,5 +1,5 @@
-//! Section "splice": a stored export over HTTP, edge and bus, against the bus alone, and against deflating
-//! its CSV anew.
+//! Section "splice": a stored export through edge and bus, compared with the bus server alone, and with deflating its
+//! CSV again.
 
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ use super::{
 };
 use crate::synthetic::{LargeTable, Synthetic};
 
-/// Bytes that are published over and over.
+/// Bytes of messages that are published repeatedly.
 const PUBLISHED: u64 = 64 << 20;
-/// Rows of the CSV that is deflated over and over.
+/// Rows of the CSV that is deflated repeatedly.
 const DEFLATED_ROWS: u64 = 40_000;
 
-/// Compares.
+/// Runs the comparison.
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     print_line("downloading a stored export");
     let (few, many) = (path(stage.history.few, 0), path(stage.history.many, 0));
@@ -40,7 +40,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     let text = csv()?;
     let asked = few.clone();
     let (stored, _) = apart(move || drain::first_byte(edge, &asked)).await?;
-    // What a byte of the download is worth in CSV.
+    // CSV bytes per byte of the download.
     let inflation = stage.history.few.plain as f64 / stored as f64;
 
     let large = format!("{} segments", stage.history.few_segments.segments);
@@ -84,7 +84,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     Ok(Section::of("splice", &transfer::tables(&title, &sides), &figures, &bars))
 }
 
-/// Bytes of a stored segment, cut as the product cuts its chunks.
+/// The content of stored segments, split into messages of the size of chunks.
 fn messages(stage: &Stage<'_>) -> Result<Vec<Bytes>, Failure> {
     let unreadable = |error: std::io::Error| cannot("read the stored segments", &error);
     let mut bytes = Vec::new();
@@ -109,7 +109,7 @@ fn csv() -> Result<Bytes, Failure> {
     Ok(text.into())
 }
 
-/// Deflates the text over and over in one stream, as a segment's member is deflated.
+/// Deflates the text repeatedly in one stream, as a member of a segment is deflated.
 fn deflate(text: &[u8], length: Duration) -> Result<Moved, String> {
     let mut deflate = Compress::new(Compression::new(DEFAULT_LEVEL), false);
     let mut out = vec![0; 64 << 10];
