@@ -10,7 +10,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(reqwest::Client::new);
 
 /// The metrics page of a process; `None` when it has no admin port or does not answer in five seconds.
-pub(crate) async fn of(row: &Row) -> Option<String> {
+pub(crate) async fn fetch(row: &Row) -> Option<String> {
     let url = format!("{}/metrics", row.admin.as_ref()?);
     let read = async { CLIENT.get(url).send().await.ok()?.text().await.ok() };
     timeout(ANSWER_WITHIN, read).await.ok()?

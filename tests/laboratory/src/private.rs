@@ -26,7 +26,7 @@ use mesh_problem::error_chain;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls, config::Host};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A temporary folder and the processes that run in it.
 pub(crate) struct PrivateMesh {
@@ -57,11 +57,11 @@ pub(crate) struct Layout<'a> {
     /// URL of the consensus node; without one the relay is not started.
     pub(crate) node_url: Option<String>,
     /// Additional environment variables of single replicas; they override those of `env`.
-    pub(crate) env_of: Option<EnvOf>,
+    pub(crate) replica_env: Option<ReplicaEnv>,
 }
 
 /// Returns the additional environment variables of a replica, by service name and replica number.
-pub(crate) type EnvOf = Arc<dyn Fn(&str, u32) -> Vec<(String, String)> + Send + Sync>;
+pub(crate) type ReplicaEnv = Arc<dyn Fn(&str, u32) -> Vec<(String, String)> + Send + Sync>;
 
 /// The connection parameters of a database.
 pub(crate) struct DatabaseParts {
@@ -86,11 +86,11 @@ pub(crate) const UNCACHED_EDGE: &str = "edge-uncached";
 impl PrivateMesh {
     /// Creates the folder; no process runs yet.
     pub(crate) fn new() -> Result<Self, Failure> {
-        Self::restarting_by(RestartRule::default())
+        Self::with_restart_rule(RestartRule::default())
     }
 
     /// Like [`PrivateMesh::new`], with a given rule for restarting processes that end.
-    pub(crate) fn restarting_by(rule: RestartRule) -> Result<Self, Failure> {
+    pub(crate) fn with_restart_rule(rule: RestartRule) -> Result<Self, Failure> {
         // PostgreSQL may run as another user, who needs access to the folder.
         let readable = Permissions::from_mode(0o755);
         let folder = tempfile::Builder::new().prefix("mesh-private-").permissions(readable).tempdir();
@@ -125,18 +125,18 @@ impl PrivateMesh {
         servers: &Servers,
         layout: &Layout<'_>,
     ) -> Result<Edges, Failure> {
-        let around = self.surroundings(servers, layout).await?;
+        let environment = self.service_environment(servers, layout).await?;
         let no_cache = ("MESH_EDGE_CACHE_BYTES".to_owned(), "0".to_owned());
-        let mut uncached = around.clone();
+        let mut uncached = environment.clone();
         uncached.env.push(no_cache);
-        let (uncached_edge, uncached) = self.beside(uncached, "edge", UNCACHED_EDGE)?;
-        let edges = Edges { cached: around.sockets.http, uncached };
-        let around = Arc::new(around);
+        let (uncached_edge, uncached) = self.service_named(uncached, "edge", UNCACHED_EDGE)?;
+        let edges = Edges { cached: environment.sockets.http, uncached };
+        let environment = Arc::new(environment);
         let mut groups: Vec<Group> =
-            services::runnable(layout.node_url.is_some()).map(|service| around.group(service)).collect();
+            services::runnable(layout.node_url.is_some()).map(|service| environment.group(service)).collect();
         groups.push(uncached_edge);
-        if let Some(env_of) = &layout.env_of {
-            groups = groups.into_iter().map(|group| with_env(group, Arc::clone(env_of))).collect();
+        if let Some(replica_env) = &layout.replica_env {
+            groups = groups.into_iter().map(|group| with_env(group, Arc::clone(replica_env))).collect();
         }
         let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
         for group in groups {
@@ -160,9 +160,9 @@ impl PrivateMesh {
         env: Vec<(String, String)>,
         folder: Option<PathBuf>,
     ) -> Result<SocketAddr, Failure> {
-        let mut around = self.surroundings(servers, &Layout { env, ..Layout::default() }).await?;
-        around.binaries = folder.unwrap_or(around.binaries);
-        let (edge, address) = self.beside(around, "edge", name)?;
+        let mut environment = self.service_environment(servers, &Layout { env, ..Layout::default() }).await?;
+        environment.binaries = folder.unwrap_or(environment.binaries);
+        let (edge, address) = self.service_named(environment, "edge", name)?;
         self.add(edge, 1)?;
         self.ready(&[name]).await?;
         Ok(address)
@@ -177,9 +177,9 @@ impl PrivateMesh {
         names: [&str; 2],
         env: Vec<(String, String)>,
     ) -> Result<SocketAddr, Failure> {
-        let around = self.surroundings(servers, &Layout { env, ..Layout::default() }).await?;
-        let (edge, address) = self.beside(around.clone(), "edge", names[0])?;
-        let (query, _) = self.beside(around, "query", names[1])?;
+        let environment = self.service_environment(servers, &Layout { env, ..Layout::default() }).await?;
+        let (edge, address) = self.service_named(environment.clone(), "edge", names[0])?;
+        let (query, _) = self.service_named(environment, "query", names[1])?;
         self.add(edge, 1)?;
         self.add(query, 1)?;
         self.ready(&names).await?;
@@ -187,7 +187,7 @@ impl PrivateMesh {
     }
 
     /// Builds the services and returns the environment that they are started in.
-    async fn surroundings(
+    async fn service_environment(
         &self,
         servers: &Servers,
         layout: &Layout<'_>,
@@ -204,9 +204,9 @@ impl PrivateMesh {
     }
 
     /// A service under another process name, with its own sockets and folder. It is not started.
-    fn beside(
+    fn service_named(
         &self,
-        around: ServiceEnvironment,
+        environment: ServiceEnvironment,
         service: &str,
         name: &str,
     ) -> Result<(Group, SocketAddr), Failure> {
@@ -215,8 +215,8 @@ impl PrivateMesh {
         home.create().map_err(|error| Failure::failed(error.to_string()))?;
         let service =
             services::find(service).ok_or_else(|| Failure::failed(format!("there is no {service}")))?;
-        let around = Arc::new(ServiceEnvironment { home, sockets: sockets()?, ..around });
-        Ok((Group { name: name.to_owned(), ..around.group(service) }, around.sockets.http))
+        let environment = Arc::new(ServiceEnvironment { home, sockets: sockets()?, ..environment });
+        Ok((Group { name: name.to_owned(), ..environment.group(service) }, environment.sockets.http))
     }
 
     /// Adds processes to the supervisor, which starts them and keeps them running.
@@ -226,7 +226,7 @@ impl PrivateMesh {
 
     /// Waits until every process of these names is ready.
     pub(crate) async fn ready(&self, names: &[&str]) -> Result<(), Failure> {
-        let ready = self.supervisor.ready(names, PATIENCE).await;
+        let ready = self.supervisor.ready(names, TIMEOUT).await;
         ready.map_err(|error| backing::not_ready(&self.home, &error))
     }
 
@@ -271,11 +271,11 @@ impl Servers {
 }
 
 /// The same group with additional environment variables for its replicas.
-fn with_env(group: Group, env_of: EnvOf) -> Group {
+fn with_env(group: Group, replica_env: ReplicaEnv) -> Group {
     let (name, replica_spec) = (group.name.clone(), group.replica_spec);
     let replica_spec = Box::new(move |replica, generation| {
         let mut replica_spec = replica_spec(replica, generation);
-        replica_spec.spec.env.extend(env_of(&name, replica));
+        replica_spec.spec.env.extend(replica_env(&name, replica));
         replica_spec
     });
     Group { replica_spec, ..group }

@@ -73,14 +73,14 @@ impl PrivateMesh {
 }
 
 /// Creates distinct signed transactions.
-pub(crate) struct Maker {
+pub(crate) struct TransactionFactory {
     key: Key,
     /// Distinguishes the transactions of several factories.
     series: u64,
     made: AtomicU64,
 }
 
-impl Maker {
+impl TransactionFactory {
     /// Creates a factory whose transactions have this series number.
     pub(crate) fn new(series: u64) -> Self {
         Self { key: Key::from_seed(&[7; 32]), series, made: AtomicU64::new(0) }
@@ -118,12 +118,12 @@ mod tests {
     fn every_transaction_is_another_one_that_a_node_takes() {
         let algorithm = ALGORITHM.to_owned();
         let network = Network { chain_id: CHAIN_ID.to_owned(), algorithm, pow_prefix: String::new() };
-        let makers = [Maker::new(0), Maker::new(u64::MAX)];
-        let made = || makers.iter().map(|maker| Candidate::read(&maker.encoded(), &network).unwrap());
+        let factories = [TransactionFactory::new(0), TransactionFactory::new(u64::MAX)];
+        let made = || factories.iter().map(|factory| Candidate::read(&factory.encoded(), &network).unwrap());
         let made: Vec<Candidate> = made().chain(made()).collect();
         let tids: HashSet<String> = made.iter().map(|made| made.proof.clone().unwrap().tid).collect();
         let hashes: HashSet<_> = made.iter().map(|made| made.hash).collect();
         assert_eq!((hashes.len(), tids.len()), (4, 4));
-        assert_eq!(makers[0].transaction().input_data.len(), COMMAND_BYTES);
+        assert_eq!(factories[0].transaction().input_data.len(), COMMAND_BYTES);
     }
 }

@@ -69,7 +69,7 @@ pub(crate) struct Synthetic {
 
 /// What was written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenHistory {
     /// The large table.
     pub(crate) table: LargeTable,
     /// The first block of the first segment.
@@ -85,12 +85,16 @@ pub(crate) struct Written {
 
 impl Synthetic {
     /// Writes the segments into the folder of an empty segment store. Blocks the thread.
-    pub(crate) fn write(&self, folder: &Path) -> Result<Written, Failure> {
-        self.write_behind(None, folder)
+    pub(crate) fn write(&self, folder: &Path) -> Result<WrittenHistory, Failure> {
+        self.write_after(None, folder)
     }
 
     /// Like [`Synthetic::write`], continuing the chain after the segments written `before`.
-    pub(crate) fn write_behind(&self, before: Option<Written>, folder: &Path) -> Result<Written, Failure> {
+    pub(crate) fn write_after(
+        &self,
+        before: Option<WrittenHistory>,
+        folder: &Path,
+    ) -> Result<WrittenHistory, Failure> {
         let segments = folder.join("segments");
         fs::create_dir_all(&segments).map_err(|error| cannot("make the folder of segments", &error))?;
         let large = self.large_member(folder)?;
@@ -102,14 +106,15 @@ impl Synthetic {
 
         let (last_block, last_id) = before.map_or((0, None), |before| (before.last_block, before.last_id));
         let first_block = last_block + 1;
-        let mut written = Written { table: self.table, first_block, last_block, plain: 0, files: 0, last_id };
+        let mut written =
+            WrittenHistory { table: self.table, first_block, last_block, plain: 0, files: 0, last_id };
         for _ in 0..self.segments {
             let mut members = vec![large.duplicate().map_err(|error| cannot("share a member", &error))?];
             for member in &small {
                 members.push(member.duplicate().map_err(|error| cannot("share a member", &error))?);
             }
             let span = self.span(written.last_block, written.last_id);
-            let (id, length) = put(&span, members, &segments)?;
+            let (id, length) = write_segment(&span, members, &segments)?;
             written.last_id = Some(id);
             written.last_block = span.height_to;
             written.plain += large.metadata().bytes;
@@ -140,7 +145,7 @@ impl Synthetic {
     }
 
     /// Passes the table's CSV of one segment to `give` in pieces.
-    pub(crate) fn text(&self, mut give: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn text(&self, mut emit: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
         let mut rows = Rows::new();
         let mut text = Vec::with_capacity(PIECE + 1024);
         text.extend_from_slice(match self.table {
@@ -153,11 +158,11 @@ impl Synthetic {
                 LargeTable::Orders => rows.order(number, &mut text),
             }
             if text.len() >= PIECE {
-                give(&text)?;
+                emit(&text)?;
                 text.clear();
             }
         }
-        give(&text)
+        emit(&text)
     }
 }
 
@@ -242,7 +247,7 @@ fn small_member(name: &str, folder: &Path) -> Result<ReadyMember, Failure> {
 }
 
 /// Writes a segment file and gives it its name; returns its id and length.
-fn put(span: &Span, members: Vec<ReadyMember>, segments: &Path) -> Result<(Digest, u64), Failure> {
+fn write_segment(span: &Span, members: Vec<ReadyMember>, segments: &Path) -> Result<(Digest, u64), Failure> {
     let wrong = |error: std::io::Error| cannot("write a segment", &error);
     // The store ignores files with such names and deletes old ones.
     let mut file: NamedTempFile =
@@ -266,7 +271,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let plan = Synthetic { table, segments: 3, blocks: 10, rows: 2000 };
             let written = plan.write(folder.path()).unwrap();
-            let more = Synthetic { segments: 1, ..plan }.write_behind(Some(written), folder.path()).unwrap();
+            let more = Synthetic { segments: 1, ..plan }.write_after(Some(written), folder.path()).unwrap();
             assert_eq!((written.first_block, written.last_block), (1, 30));
             assert_eq!((more.first_block, more.last_block), (31, 40));
 

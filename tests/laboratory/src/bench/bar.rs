@@ -3,7 +3,7 @@
 use mesh::failure::Failure;
 use serde_json::{Value, json};
 
-use super::contest::rounded;
+use super::comparison::rounded;
 
 /// A figure, its required bound, and its goal.
 pub(super) struct Bar {
@@ -12,32 +12,32 @@ pub(super) struct Bar {
     /// The figure.
     pub(super) found: f64,
     /// The required bound.
-    pub(super) must: Must,
+    pub(super) bound: Bound,
     /// The goal.
     pub(super) aim: f64,
 }
 
 /// A lower or upper bound.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Must {
+pub(super) enum Bound {
     /// The figure must be the bound or more.
-    Reach(f64),
+    AtLeast(f64),
     /// The figure must be the bound or less.
-    Keep(f64),
+    AtMost(f64),
 }
 
 impl Bar {
     fn holds(&self) -> bool {
-        match self.must {
-            Must::Reach(bound) => self.found >= bound,
-            Must::Keep(bound) => self.found <= bound,
+        match self.bound {
+            Bound::AtLeast(bound) => self.found >= bound,
+            Bound::AtMost(bound) => self.found <= bound,
         }
     }
 
     fn bound(&self) -> (&'static str, f64) {
-        match self.must {
-            Must::Reach(bound) => ("at least", bound),
-            Must::Keep(bound) => ("at most", bound),
+        match self.bound {
+            Bound::AtLeast(bound) => ("at least", bound),
+            Bound::AtMost(bound) => ("at most", bound),
         }
     }
 
@@ -73,16 +73,16 @@ mod tests {
 
     #[test]
     fn a_bar_holds_on_its_good_side_and_at_its_bound() {
-        let found = |found, must| Bar { what: "ratio".into(), found, must, aim: 0.6 }.verdict();
-        found(0.5, Must::Reach(0.5)).unwrap();
-        found(0.5, Must::Keep(0.5)).unwrap();
+        let found = |found, bound| Bar { what: "ratio".into(), found, bound, aim: 0.6 }.verdict();
+        found(0.5, Bound::AtLeast(0.5)).unwrap();
+        found(0.5, Bound::AtMost(0.5)).unwrap();
         assert_eq!(
-            found(0.4, Must::Reach(0.5)).unwrap_err().to_string(),
+            found(0.4, Bound::AtLeast(0.5)).unwrap_err().to_string(),
             "ratio is 0.40, at least 0.5 is wanted"
         );
-        found(0.6, Must::Keep(0.5)).unwrap_err();
+        found(0.6, Bound::AtMost(0.5)).unwrap_err();
         // A figure that is no number holds nowhere.
-        found(f64::NAN, Must::Reach(0.5)).unwrap_err();
-        found(f64::NAN, Must::Keep(0.5)).unwrap_err();
+        found(f64::NAN, Bound::AtLeast(0.5)).unwrap_err();
+        found(f64::NAN, Bound::AtMost(0.5)).unwrap_err();
     }
 }

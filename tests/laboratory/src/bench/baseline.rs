@@ -46,7 +46,7 @@ fn serve(kind: Baseline) -> Result<(), Failure> {
             answer(listener, direct(query)).await
         }),
         Baseline::DirectThreads => {
-            let query = start_query_beside()?;
+            let query = start_query_on_own_thread()?;
             on_threads(answer(listener, direct(query)))
         }
         Baseline::Hello => System::new().block_on(answer(listener, hello())),
@@ -109,16 +109,16 @@ fn start_query() -> Result<Addr<Query>, Failure> {
 }
 
 /// Starts the handler on a thread of its own.
-fn start_query_beside() -> Result<Addr<Query>, Failure> {
-    let (tell, told) = mpsc::channel();
+fn start_query_on_own_thread() -> Result<Addr<Query>, Failure> {
+    let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         System::new().block_on(async {
             // The receiver waits below.
-            let _ = tell.send(start_query());
+            let _ = sender.send(start_query());
             std::future::pending::<()>().await;
         });
     });
-    told.recv().map_err(|error| cannot("start the handler", &error))?
+    receiver.recv().map_err(|error| cannot("start the handler", &error))?
 }
 
 /// Opens the store as the `query` service does.

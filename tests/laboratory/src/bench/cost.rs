@@ -9,7 +9,7 @@ const TICK_US: u64 = 10_000;
 
 /// A process that is measured, with its children.
 #[derive(Clone, Debug)]
-pub(super) struct Watched {
+pub(super) struct MeasuredProcess {
     /// Display name.
     pub(super) name: String,
     /// Its process id.
@@ -18,9 +18,9 @@ pub(super) struct Watched {
 
 /// Processor time of each process and its children since its start, microseconds. Children that have ended are
 /// included as soon as their parent has waited for them.
-pub(super) fn cpu_us(watched: &[Watched]) -> Option<Vec<u64>> {
+pub(super) fn cpu_us(watched: &[MeasuredProcess]) -> Option<Vec<u64>> {
     let processes = processes()?;
-    let cost = |watched: &Watched| {
+    let cost = |watched: &MeasuredProcess| {
         let family = processes.iter().filter(|stat| stat.pid == watched.pid || stat.parent == watched.pid);
         family.map(|stat| stat.own_us + stat.ended_children_us).sum()
     };
@@ -129,7 +129,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_child_that_has_ended_still_counts() {
-        let watched = [Watched { name: "this".into(), pid: std::process::id() }];
+        let watched = [MeasuredProcess { name: "this".into(), pid: std::process::id() }];
         let before = cpu_us(&watched).unwrap()[0];
         let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let ended = std::process::Command::new("/bin/sh").args(["-c", burn]).status().unwrap();

@@ -22,8 +22,8 @@ use tokio::{
 
 use super::{
     Section,
-    bar::{Bar, Must},
-    contest::rounded,
+    bar::{Bar, Bound},
+    comparison::rounded,
     withdrawals,
 };
 use crate::{
@@ -35,9 +35,9 @@ const BLOCKS: usize = 100;
 /// Time between two blocks, milliseconds: shorter than the second after which a cached answer expires by age.
 const GAP_MS: std::ops::Range<u64> = 100..200;
 /// Polling interval, which is also the uncertainty of the results.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Longest wait for the last block.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Process name of the second edge.
 const OTHER: &str = "edge-other";
 
@@ -54,13 +54,13 @@ pub(super) async fn measure(
     let other = mesh.start_edge(servers, OTHER).await?;
     let path = withdrawals::paths(servers, 1).await?[0].clone();
     let (newest, watched) = watch::channel(None);
-    let looking: Vec<JoinHandle<Result<Seen, Failure>>> =
-        [edge, other].map(|edge| tokio::spawn(look(format!("http://{edge}{path}"), watched.clone()))).into();
+    let polling: Vec<JoinHandle<Result<Seen, Failure>>> =
+        [edge, other].map(|edge| tokio::spawn(poll(format!("http://{edge}{path}"), watched.clone()))).into();
     let written = write(servers).await?;
     newest.send_replace(written.last().map(|(height, _)| *height));
     let mut edges = Vec::new();
-    for looking in looking {
-        let seen = timeout(PATIENCE, looking).await;
+    for polling in polling {
+        let seen = timeout(TIMEOUT, polling).await;
         let seen = seen.map_err(|_| Failure::failed("an edge did not show the last block"))?;
         edges.push(seen.map_err(|error| cannot("look at an edge", &error))??);
     }
@@ -78,14 +78,14 @@ pub(super) async fn measure(
     let bar = Bar {
         what: "a new block at every edge, ms of the median".to_owned(),
         found: p50,
-        must: Must::Keep(50.0),
+        bound: Bound::AtMost(50.0),
         aim: 10.0,
     };
     let side = json!({
         "side": "mesh", "blocks": BLOCKS, "edges": edges.len(),
         "p50Ms": rounded(p50), "p99Ms": rounded(p99), "longestMs": rounded(longest),
     });
-    let text = table::laid_out(&title, &["side", "p50 ms", "p99 ms", "longest ms"], &rows);
+    let text = table::render_table(&title, &["side", "p50 ms", "p99 ms", "longest ms"], &rows);
     Ok(Section::of("heads", &text, &[side], &[bar]))
 }
 
@@ -104,8 +104,8 @@ async fn write(servers: &Servers) -> Result<Seen, Failure> {
 }
 
 /// Polls an edge and records each new height, until the last block has been seen.
-async fn look(url: String, last: watch::Receiver<Option<u64>>) -> Result<Seen, Failure> {
-    let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build();
+async fn poll(url: String, last: watch::Receiver<Option<u64>>) -> Result<Seen, Failure> {
+    let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build();
     let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
     let mut seen = Seen::new();
     while last.borrow().is_none_or(|last| seen.last().is_none_or(|(height, _)| *height < last)) {
@@ -120,7 +120,7 @@ async fn look(url: String, last: watch::Receiver<Option<u64>>) -> Result<Seen, F
         }
         // The client reuses the connection only after the whole body was read.
         answer.bytes().await.map_err(|error| cannot("read an answer", &error))?;
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(seen)
 }

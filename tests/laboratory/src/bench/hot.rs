@@ -12,9 +12,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
     Section,
-    bar::{Bar, Must},
-    contest::{self, Side},
-    load::{Asks, Load},
+    bar::{Bar, Bound},
+    comparison::{self, Side},
+    load::{Load, Requests},
     point::section,
     withdrawals,
 };
@@ -43,7 +43,7 @@ pub(super) async fn measure(
         name,
         load: Load {
             address,
-            asks: Asks::Paths(paths.into()),
+            requests: Requests::Paths(paths.into()),
             connections: CONNECTIONS,
             length,
             period: None,
@@ -56,7 +56,7 @@ pub(super) async fn measure(
         side("warp hello, 2 threads", more, &hello, &["hello-threads"]),
     ];
     let outcomes = tokio::select! {
-        outcomes = contest::in_turns(sides) => outcomes?,
+        outcomes = comparison::run_rounds(sides) => outcomes?,
         failed = write_blocks(servers) => return Err(failed),
     };
     let [product, hello, ..] = &outcomes[..] else {
@@ -66,7 +66,7 @@ pub(super) async fn measure(
     let bar = Bar {
         what: format!("{} / {}, requests a second", product.name(), hello.name()),
         found: product.rate() / hello.rate(),
-        must: Must::Reach(0.75),
+        bound: Bound::AtLeast(0.75),
         aim: 0.9,
     };
     let title =

@@ -25,22 +25,22 @@ use tokio::{
 };
 
 use super::{
-    cost::{self, Watched},
+    cost::{self, MeasuredProcess},
     meter::{Meter, Spent},
 };
 
 /// How long the load runs before the measurement.
 const WARM_UP: Duration = Duration::from_millis(400);
 /// Timeout of the last answers.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Initial size of the answer buffer, which grows for longer answers.
 const ANSWER_BYTES: usize = 8 << 10;
 
 /// Numbers of requests prepared: per second and connection, per second at most, and in all at most. More than any side
 /// answers; a round ends when none is left.
-const MADE_A_SECOND: u64 = 10_000;
-const MADE_A_SECOND_AT_MOST: u64 = 25_000;
-const MADE_AT_MOST: u64 = 300_000;
+const PREPARED_A_SECOND: u64 = 10_000;
+const PREPARED_A_SECOND_AT_MOST: u64 = 25_000;
+const PREPARED_AT_MOST: u64 = 300_000;
 
 /// The load on one address.
 #[derive(Clone)]
@@ -48,7 +48,7 @@ pub(super) struct Load {
     /// Address of the HTTP server.
     pub(super) address: SocketAddr,
     /// The requests.
-    pub(super) asks: Asks,
+    pub(super) requests: Requests,
     /// Number of connections, each with one request at a time.
     pub(super) connections: u64,
     /// Length of the measurement.
@@ -59,15 +59,15 @@ pub(super) struct Load {
 
 /// The requests of a load.
 #[derive(Clone)]
-pub(super) enum Asks {
+pub(super) enum Requests {
     /// Paths to get, of which each request takes one at random.
     Paths(Arc<[String]>),
     /// Whole requests, each sent once. They are prepared before the round begins.
-    Made {
+    Prepared {
         /// Makes the next one.
         make: Arc<dyn Fn() -> Vec<u8> + Send + Sync>,
         /// Text that every answer must contain.
-        says: &'static str,
+        expects: &'static str,
     },
 }
 
@@ -106,19 +106,19 @@ impl Load {
     ///
     /// # Errors
     /// When an answer is not 200 or lacks the required text, or a connection breaks.
-    pub(super) fn run(&self, watched: &[Watched]) -> Result<Round, String> {
+    pub(super) fn run(&self, watched: &[MeasuredProcess]) -> Result<Round, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("cannot start the load: {error}"))?;
-        let supply = self.supply();
-        LocalSet::new().block_on(&runtime, self.round(watched, supply))
+        let prepared = self.prepared();
+        LocalSet::new().block_on(&runtime, self.round(watched, prepared))
     }
 
     /// Prepares the requests on all cores.
-    fn supply(&self) -> Vec<Vec<u8>> {
-        let Asks::Made { make, .. } = &self.asks else { return Vec::new() };
+    fn prepared(&self) -> Vec<Vec<u8>> {
+        let Requests::Prepared { make, .. } = &self.requests else { return Vec::new() };
         let seconds = (WARM_UP + self.length).as_secs_f64();
-        let a_second = (MADE_A_SECOND * self.connections).min(MADE_A_SECOND_AT_MOST);
-        let count = ((a_second as f64 * seconds) as u64).min(MADE_AT_MOST);
+        let a_second = (PREPARED_A_SECOND * self.connections).min(PREPARED_A_SECOND_AT_MOST);
+        let count = ((a_second as f64 * seconds) as u64).min(PREPARED_AT_MOST);
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get) as u64;
         thread::scope(|scope| {
             let some = || (0..count.div_ceil(cores)).map(|_| make()).collect::<Vec<_>>();
@@ -128,8 +128,8 @@ impl Load {
         })
     }
 
-    async fn round(&self, watched: &[Watched], supply: Vec<Vec<u8>>) -> Result<Round, String> {
-        let shared = Rc::new(Shared { supply: supply.into(), ..Shared::default() });
+    async fn round(&self, watched: &[MeasuredProcess], prepared: Vec<Vec<u8>>) -> Result<Round, String> {
+        let shared = Rc::new(Shared { prepared: prepared.into(), ..Shared::default() });
         let drivers: Vec<_> = (0..self.connections)
             .map(|seed| tokio::task::spawn_local(drive(self.clone(), Rc::clone(&shared), seed)))
             .collect();
@@ -142,7 +142,7 @@ impl Load {
         let load_cpu_us = cost::thread_cpu_us() - own;
         let Spent { seconds, cpu_us, others } = meter.stop(load_cpu_us);
         shared.stop.set(true);
-        let ended = timeout(PATIENCE, join_all(drivers)).await.map_err(|_| "a request was not answered")?;
+        let ended = timeout(TIMEOUT, join_all(drivers)).await.map_err(|_| "a request was not answered")?;
         for driver in ended {
             driver.map_err(|error| error.to_string())??;
         }
@@ -159,19 +159,19 @@ struct Shared {
     stop: Cell<bool>,
     took_ns: RefCell<Vec<u32>>,
     /// Prepared requests that are not sent yet.
-    supply: RefCell<Vec<Vec<u8>>>,
+    prepared: RefCell<Vec<Vec<u8>>>,
     /// Notified when a connection ends.
     ended: Notify,
 }
 
 /// Drives one connection until the round is over.
 async fn drive(load: Load, shared: Rc<Shared>, seed: u64) -> Result<(), String> {
-    let driven = send_on(&load, &shared, seed).await;
+    let driven = send_requests(&load, &shared, seed).await;
     shared.ended.notify_one();
     driven
 }
 
-async fn send_on(load: &Load, shared: &Shared, seed: u64) -> Result<(), String> {
+async fn send_requests(load: &Load, shared: &Shared, seed: u64) -> Result<(), String> {
     let lost = |error: std::io::Error| format!("a connection to {} broke: {error}", load.address);
     let mut stream = TcpStream::connect(load.address).await.map_err(lost)?;
     stream.set_nodelay(true).map_err(lost)?;
@@ -188,15 +188,15 @@ async fn send_on(load: &Load, shared: &Shared, seed: u64) -> Result<(), String> 
             is_late = Instant::now() > due;
             sleep_until(due.into()).await;
         }
-        match &load.asks {
-            Asks::Paths(paths) => {
+        match &load.requests {
+            Requests::Paths(paths) => {
                 let path = &paths[random.random_range(0..paths.len())];
                 request.clear();
                 for part in ["GET ", path, " HTTP/1.1\r\nHost: bench\r\n\r\n"] {
                     request.extend_from_slice(part.as_bytes());
                 }
             }
-            Asks::Made { .. } => match shared.supply.borrow_mut().pop() {
+            Requests::Prepared { .. } => match shared.prepared.borrow_mut().pop() {
                 Some(made) => request = made,
                 None => return Ok(()),
             },
@@ -211,8 +211,8 @@ async fn send_on(load: &Load, shared: &Shared, seed: u64) -> Result<(), String> 
             let took = u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX);
             shared.took_ns.borrow_mut().push(took);
         }
-        if let Asks::Made { says, .. } = &load.asks
-            && !answer[..length].windows(says.len()).any(|part| part == says.as_bytes())
+        if let Requests::Prepared { expects, .. } = &load.requests
+            && !answer[..length].windows(expects.len()).any(|part| part == expects.as_bytes())
         {
             return Err(String::from_utf8_lossy(&answer[..length]).into_owned());
         }
@@ -298,15 +298,15 @@ mod tests {
         address
     }
 
-    fn round_of(answer: &'static [u8], asks: Asks) -> Result<Round, String> {
+    fn round_of(answer: &'static [u8], requests: Requests) -> Result<Round, String> {
         // Slow enough that the prepared requests last for the round.
-        let period = matches!(asks, Asks::Made { .. }).then_some(Duration::from_millis(1));
+        let period = matches!(requests, Requests::Prepared { .. }).then_some(Duration::from_millis(1));
         let (address, length) = (serve(answer), Duration::from_millis(100));
-        Load { address, asks, connections: 1, length, period }.run(&[])
+        Load { address, requests, connections: 1, length, period }.run(&[])
     }
 
     fn round(answer: &'static [u8]) -> Result<Round, String> {
-        round_of(answer, Asks::Paths(Arc::from(["/a".to_owned(), "/b".to_owned()])))
+        round_of(answer, Requests::Paths(Arc::from(["/a".to_owned(), "/b".to_owned()])))
     }
 
     #[test]
@@ -323,17 +323,17 @@ mod tests {
     #[test]
     fn what_is_made_is_sent_once_and_every_answer_must_say_what_is_wanted() {
         static MADE: AtomicU64 = AtomicU64::new(0);
-        let asks = |says| Asks::Made {
+        let requests = |expects| Requests::Prepared {
             make: Arc::new(|| {
                 MADE.fetch_add(1, Ordering::Relaxed);
                 b"POST / HTTP/1.1\r\nHost: bench\r\nContent-Length: 0\r\n\r\n".to_vec()
             }),
-            says,
+            expects,
         };
         let fine = b"HTTP/1.1 200 OK\r\ncontent-length: 31\r\n\r\n{\"success\":true,\"code\":0,\"a\":0}";
-        let found = round_of(fine, asks("\"code\":0")).unwrap();
+        let found = round_of(fine, requests("\"code\":0")).unwrap();
         assert!(found.rate() > 10.0 && found.took_ns.len() as u64 <= MADE.load(Ordering::Relaxed));
-        let refused = round_of(fine, asks("\"code\":7")).unwrap_err();
+        let refused = round_of(fine, requests("\"code\":7")).unwrap_err();
         assert!(refused.contains("success"), "{refused}");
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use super::cost::{self, Watched};
+use super::cost::{self, MeasuredProcess};
 
 /// A running measurement.
 pub(super) struct Meter {
     begun: Instant,
-    watched: Vec<Watched>,
+    watched: Vec<MeasuredProcess>,
     machine_us: Option<(u64, u64)>,
     processes_us: Option<Vec<u64>>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Spent {
 
 impl Meter {
     /// Starts a measurement.
-    pub(super) fn start(watched: &[Watched]) -> Self {
+    pub(super) fn start(watched: &[MeasuredProcess]) -> Self {
         let (machine_us, processes_us) = (cost::machine_cpu_us(), cost::cpu_us(watched));
         Self { begun: Instant::now(), watched: watched.to_vec(), machine_us, processes_us }
     }

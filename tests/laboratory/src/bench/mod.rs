@@ -6,10 +6,10 @@
 pub(crate) mod args;
 mod bar;
 pub(crate) mod baseline;
-mod compared;
-mod contest;
+mod baseline_process;
+mod comparison;
 mod cost;
-mod depth;
+mod deep_pages;
 mod exports;
 mod heads;
 mod hot;
@@ -21,7 +21,7 @@ mod reads;
 mod relay;
 pub(crate) mod sections;
 mod store;
-mod telling;
+mod telemetry_overhead;
 mod transfer;
 mod withdrawals;
 
@@ -47,7 +47,7 @@ pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
         }
     }
     let mut sections = Vec::new();
-    for suite in [Chosen::Reads(reads), Chosen::Exports(exports), Chosen::Relay(relay)] {
+    for suite in [SuiteSections::Reads(reads), SuiteSections::Exports(exports), SuiteSections::Relay(relay)] {
         if suite.is_empty() {
             continue;
         }
@@ -73,13 +73,13 @@ pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
 }
 
 /// The chosen sections of one suite.
-enum Chosen {
+enum SuiteSections {
     Reads(Vec<ReadsSection>),
     Exports(Vec<ExportsSection>),
     Relay(Vec<RelaySection>),
 }
 
-impl Chosen {
+impl SuiteSections {
     fn is_empty(&self) -> bool {
         match self {
             Self::Reads(names) => names.is_empty(),

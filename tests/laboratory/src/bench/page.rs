@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::{
     Section,
-    bar::{Bar, Must},
-    contest::{median, rounded},
+    bar::{Bar, Bound},
+    comparison::{median, rounded},
     cost,
 };
 use crate::table;
@@ -181,11 +181,11 @@ fn section(rounds: &[Vec<f64>; 2], bytes: usize) -> Section {
     let bar = Bar {
         what: "reply of the contract / plain serde_json, MB/s".to_owned(),
         found: medians[1] / medians[0],
-        must: Must::Reach(0.8),
+        bound: Bound::AtLeast(0.8),
         aim: 1.0,
     };
     let title = format!("page: {CANDLES} candles as JSON, {bytes} bytes, {ROUNDS} rounds in turns");
-    let table = table::laid_out(&title, &["writer", "best CPU us", "median CPU us", "MB/s"], &rows);
+    let table = table::render_table(&title, &["writer", "best CPU us", "median CPU us", "MB/s"], &rows);
     Section {
         table: format!("{table}{}", bar.line()),
         figures: json!({ "section": "page", "candles": CANDLES, "bytes": bytes, "sides": sides, "bar": bar.figures() }),

@@ -14,9 +14,9 @@ use serde_json::json;
 
 use super::{
     Section,
-    bar::{Bar, Must},
-    contest::{self, Outcome, Side},
-    load::{Asks, Load},
+    bar::{Bar, Bound},
+    comparison::{self, Outcome, Side},
+    load::{Load, Requests},
     withdrawals,
 };
 use crate::{
@@ -61,14 +61,14 @@ impl Sides {
             name,
             load: Load {
                 address: *address,
-                asks: Asks::Paths(self.paths.clone()),
+                requests: Requests::Paths(self.paths.clone()),
                 connections,
                 length,
                 period: None,
             },
             processes: mesh.watch(processes),
         });
-        contest::in_turns(sides.collect()).await
+        comparison::run_rounds(sides.collect()).await
     }
 
     /// Section "point".
@@ -80,7 +80,7 @@ impl Sides {
         let bar = Bar {
             what: format!("{} / {}, requests a second", product.name(), best.name()),
             found: product.rate() / best.rate(),
-            must: Must::Reach(0.5),
+            bound: Bound::AtLeast(0.5),
             aim: 0.65,
         };
         let title = format!("point: {} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);
@@ -96,7 +96,7 @@ impl Sides {
         let bar = Bar {
             what: format!("{} - {}, ms of the median request", product.name(), best.name()),
             found: product.p50_ms() - best.p50_ms(),
-            must: Must::Keep(0.3),
+            bound: Bound::AtMost(0.3),
             aim: 0.15,
         };
         Ok(section("hop", "hop: the same over 1 connection", &outcomes, &bar))
@@ -123,10 +123,10 @@ fn nothing() -> Failure {
 
 /// Creates a section from results and one bar.
 pub(super) fn section(name: &str, title: &str, outcomes: &[Outcome], bar: &Bar) -> Section {
-    let title = format!("{title}, medians of {} rounds in turns", contest::ROUNDS);
+    let title = format!("{title}, medians of {} rounds in turns", comparison::ROUNDS);
     let sides: Vec<_> = outcomes.iter().map(Outcome::figures).collect();
     Section {
-        table: format!("{}{}", contest::tables(&title, outcomes), bar.line()),
+        table: format!("{}{}", comparison::tables(&title, outcomes), bar.line()),
         figures: json!({ "section": name, "sides": sides, "bar": bar.figures() }),
         verdict: bar.verdict(),
     }

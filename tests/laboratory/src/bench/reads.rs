@@ -6,9 +6,9 @@ use mesh::failure::Failure;
 use tokio::sync::OnceCell;
 
 use super::{
-    Section, baseline, depth, heads, hot, page, point,
+    Section, baseline, deep_pages, heads, hot, page, point,
     sections::{ReadsSection, SectionName},
-    store, telling, withdrawals,
+    store, telemetry_overhead, withdrawals,
 };
 use crate::{
     bench::args::BenchArgs,
@@ -21,16 +21,16 @@ pub(super) async fn measure(
     names: &[ReadsSection],
     args: &BenchArgs,
 ) -> Result<Vec<Section>, Failure> {
-    let stage = match names {
+    let fixture = match names {
         // This section needs no server.
         [ReadsSection::Page] => None,
-        _ => Some(Stage::set(mesh, args).await?),
+        _ => Some(Fixture::start(mesh, args).await?),
     };
     let mut sections = Vec::new();
     for name in names {
-        let measured = match &stage {
+        let measured = match &fixture {
             None => page::measure().await,
-            Some(stage) => stage.measure(*name).await,
+            Some(fixture) => fixture.measure(*name).await,
         };
         let section = measured.unwrap_or_else(|failure| Section::failed(SectionName::Reads(*name), failure));
         println!("{}", section.table);
@@ -40,7 +40,7 @@ pub(super) async fn measure(
 }
 
 /// The running mesh with filled tables.
-struct Stage<'a> {
+struct Fixture<'a> {
     mesh: &'a PrivateMesh,
     args: &'a BenchArgs,
     servers: Servers,
@@ -48,8 +48,8 @@ struct Stage<'a> {
     sides: OnceCell<point::Sides>,
 }
 
-impl<'a> Stage<'a> {
-    async fn set(mesh: &'a PrivateMesh, args: &'a BenchArgs) -> Result<Self, Failure> {
+impl<'a> Fixture<'a> {
+    async fn start(mesh: &'a PrivateMesh, args: &'a BenchArgs) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         withdrawals::fill(&servers).await?;
         let layout = Layout { env: vec![baseline::points()], ..Layout::default() };
@@ -66,9 +66,9 @@ impl<'a> Stage<'a> {
             ReadsSection::Hot => hot::measure(mesh, servers, edges.cached, length).await,
             ReadsSection::Store => store::measure(mesh, servers, length).await,
             ReadsSection::Page => page::measure().await,
-            ReadsSection::Depth => depth::measure(servers, edges.uncached, self.args.runs).await,
+            ReadsSection::Depth => deep_pages::measure(servers, edges.uncached, self.args.runs).await,
             ReadsSection::Heads => heads::measure(mesh, servers, edges.cached).await,
-            ReadsSection::Telling => telling::measure(mesh, servers, edges.uncached, length).await,
+            ReadsSection::Telling => telemetry_overhead::measure(mesh, servers, edges.uncached, length).await,
         }
     }
 

@@ -17,16 +17,16 @@ use serde_json::json;
 
 use super::{
     Section,
-    bar::{Bar, Must},
-    contest::{self, Outcome, Side},
-    load::{Asks, Load},
+    bar::{Bar, Bound},
+    comparison::{self, Outcome, Side},
+    load::{Load, Requests},
     point::section,
     sections::{RelaySection, SectionName},
 };
 use crate::{
     bench::args::BenchArgs,
     private::{Layout, PrivateMesh, UNCACHED_EDGE},
-    private_node::Maker,
+    private_node::TransactionFactory,
 };
 
 const CONNECTIONS: u64 = 32;
@@ -45,13 +45,13 @@ pub(super) async fn measure(
     names: &[RelaySection],
     args: &BenchArgs,
 ) -> Result<Vec<Section>, Failure> {
-    let stage = Stage::set(mesh).await?;
+    let fixture = Fixture::start(mesh).await?;
     let length = Duration::from_secs(args.seconds.into());
     let mut sections = Vec::new();
     for name in names {
         let measured = match name {
-            RelaySection::Submit => stage.submit(length).await,
-            RelaySection::SubmitHop => stage.hop(length / 2).await,
+            RelaySection::Submit => fixture.submit(length).await,
+            RelaySection::SubmitHop => fixture.hop(length / 2).await,
         };
         let section = measured.unwrap_or_else(|failure| Section::failed(SectionName::Relay(*name), failure));
         println!("{}", section.table);
@@ -61,15 +61,15 @@ pub(super) async fn measure(
 }
 
 /// The running mesh and its node.
-struct Stage<'a> {
+struct Fixture<'a> {
     mesh: &'a PrivateMesh,
     edge: SocketAddr,
     node: ReservedPort,
-    maker: Arc<Maker>,
+    factory: Arc<TransactionFactory>,
 }
 
-impl<'a> Stage<'a> {
-    async fn set(mesh: &'a PrivateMesh) -> Result<Self, Failure> {
+impl<'a> Fixture<'a> {
+    async fn start(mesh: &'a PrivateMesh) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         let node = mesh.start_node(&servers, &NODE).await?;
         let node_url = Some(format!("http://{}", node.address()));
@@ -77,16 +77,16 @@ impl<'a> Stage<'a> {
         let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0)];
         let layout = Layout { replicas: &replicas, node_url, ..Layout::default() };
         let edges = mesh.start_services(&servers, &layout).await?;
-        Ok(Self { mesh, edge: edges.cached, node, maker: Arc::new(Maker::new(0)) })
+        Ok(Self { mesh, edge: edges.cached, node, factory: Arc::new(TransactionFactory::new(0)) })
     }
 
     async fn compare(&self, connections: u64, length: Duration) -> Result<Vec<Outcome>, Failure> {
-        let (posting, asking) = (Arc::clone(&self.maker), Arc::clone(&self.maker));
+        let (posting, asking) = (Arc::clone(&self.factory), Arc::clone(&self.factory));
         let side = |name, address, make: Arc<dyn Fn() -> Vec<u8> + Send + Sync>, processes: &[&str]| Side {
             name,
             load: Load {
                 address,
-                asks: Asks::Made { make, says: ACCEPTED },
+                requests: Requests::Prepared { make, expects: ACCEPTED },
                 connections,
                 length,
                 period: None,
@@ -94,7 +94,7 @@ impl<'a> Stage<'a> {
             processes: self.mesh.watch(processes),
         };
         let through = ["edge", NATS, "tx-relay", DEVNODE];
-        contest::in_turns(vec![
+        comparison::run_rounds(vec![
             side("mesh", self.edge, Arc::new(move || submission(&posting)), &through),
             side("node's RPC", self.node.address(), Arc::new(move || call(&asking)), &[DEVNODE]),
         ])
@@ -109,7 +109,7 @@ impl<'a> Stage<'a> {
         let bar = Bar {
             what: format!("{} / {}, submissions a second", product.name(), direct.name()),
             found: product.rate() / direct.rate(),
-            must: Must::Reach(0.5),
+            bound: Bound::AtLeast(0.5),
             aim: 0.8,
         };
         let title = format!("submit: signed transactions by TYPE_SYNC, {CONNECTIONS} connections");
@@ -124,7 +124,7 @@ impl<'a> Stage<'a> {
         let bar = Bar {
             what: format!("{} - {}, ms of the median submission", product.name(), direct.name()),
             found: product.p50_ms() - direct.p50_ms(),
-            must: Must::Keep(0.5),
+            bound: Bound::AtMost(0.5),
             aim: 0.3,
         };
         Ok(section("submit-hop", "submit-hop: the same over 1 connection", &outcomes, &bar))
@@ -132,15 +132,15 @@ impl<'a> Stage<'a> {
 }
 
 /// The HTTP request of a client of the gateway.
-fn submission(maker: &Maker) -> Vec<u8> {
+fn submission(factory: &TransactionFactory) -> Vec<u8> {
     let kind = SubmissionType::TypeSync.into();
-    let request = SubmitTransactionRequest { tx: Some(maker.transaction()), r#type: kind };
+    let request = SubmitTransactionRequest { tx: Some(factory.transaction()), r#type: kind };
     posted("/transaction", &serde_json::to_string(&request).unwrap_or_default())
 }
 
 /// The HTTP request of a client of the node.
-fn call(maker: &Maker) -> Vec<u8> {
-    let tx = STANDARD.encode(maker.encoded());
+fn call(factory: &TransactionFactory) -> Vec<u8> {
+    let tx = STANDARD.encode(factory.encoded());
     let call = json!({"jsonrpc": "2.0", "id": 0, "method": "broadcast_tx_sync", "params": {"tx": tx}});
     posted("/", &call.to_string())
 }
@@ -171,13 +171,13 @@ mod tests {
             assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
             serde_json::from_str::<Value>(body).unwrap()
         };
-        let maker = || Maker::new(1);
-        let submission = body(submission(&maker()));
+        let factory = || TransactionFactory::new(1);
+        let submission = body(submission(&factory()));
         assert_eq!(
             (&submission["type"], &submission["tx"]["version"]),
             (&json!("TYPE_SYNC"), &json!("TX_VERSION_V3"))
         );
-        let called = STANDARD.decode(body(call(&maker()))["params"]["tx"].as_str().unwrap()).unwrap();
-        assert_eq!(called, maker().encoded());
+        let called = STANDARD.decode(body(call(&factory()))["params"]["tx"].as_str().unwrap()).unwrap();
+        assert_eq!(called, factory().encoded());
     }
 }

@@ -18,11 +18,11 @@ use tokio::process::Command;
 
 use super::{
     Section,
-    bar::{Bar, Must},
+    bar::{Bar, Bound},
     baseline::open_store,
-    contest::{ROUNDS, figure, median, rounded},
+    comparison::{ROUNDS, figure, median, rounded},
     cost,
-    cost::Watched,
+    cost::MeasuredProcess,
     withdrawals,
 };
 use crate::{
@@ -73,7 +73,7 @@ pub(super) async fn measure(
 }
 
 /// Reads on one thread, as the `query` service does.
-fn read_by_store(url: String, server: &[Watched], length: Duration) -> Result<Round, Failure> {
+fn read_by_store(url: String, server: &[MeasuredProcess], length: Duration) -> Result<Round, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| cannot("start reading", &error))?.block_on(async {
         let store = open_store(url)?;
@@ -133,7 +133,7 @@ fn script_text() -> String {
 async fn read_by_pgbench(
     pgbench: &Path,
     servers: &Servers,
-    server: &[Watched],
+    server: &[MeasuredProcess],
     script: &Path,
     length: Duration,
 ) -> Result<Round, Failure> {
@@ -159,7 +159,7 @@ async fn read_by_pgbench(
     })
 }
 
-fn server_cpu_us(server: &[Watched]) -> Option<u64> {
+fn server_cpu_us(server: &[MeasuredProcess]) -> Option<u64> {
     Some(cost::cpu_us(server)?.into_iter().sum())
 }
 
@@ -197,11 +197,11 @@ fn section(rounds: &[Vec<Round>; 2]) -> Section {
     let bar = Bar {
         what: "store / pgbench, reads a second".to_owned(),
         found: rates[0] / rates[1],
-        must: Must::Reach(1.0),
+        bound: Bound::AtLeast(1.0),
         aim: 1.6,
     };
     let title = format!("store: the statement of GetWithdrawal, medians of {ROUNDS} rounds in turns");
-    let table = table::laid_out(&title, &["reader", "reads/s", "its CPU us/read", "PostgreSQL's"], &rows);
+    let table = table::render_table(&title, &["reader", "reads/s", "its CPU us/read", "PostgreSQL's"], &rows);
     Section {
         table: format!("{table}{}", bar.line()),
         figures: json!({ "section": "store", "sides": sides, "bar": bar.figures() }),

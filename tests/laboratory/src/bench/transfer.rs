@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    contest::{self, figure, median, rounded},
-    cost::{self, Watched},
+    comparison::{self, figure, median, rounded},
+    cost::{self, MeasuredProcess},
     meter::Spent,
 };
 use crate::table;
@@ -31,7 +31,7 @@ pub(super) const ROWS: Unit = Unit { rate: "rows/s", per: 1.0, cost: "CPU us/row
 
 /// The results of a round.
 #[derive(Clone, Debug)]
-pub(super) struct Moved {
+pub(super) struct TransferRound {
     /// Number of bytes or rows.
     pub(super) amount: u64,
     /// Processor time of the measured processes.
@@ -44,11 +44,11 @@ pub(super) struct Moved {
 pub(super) struct Transfer {
     name: &'static str,
     unit: Unit,
-    processes: Vec<Watched>,
-    rounds: Vec<Moved>,
+    processes: Vec<MeasuredProcess>,
+    rounds: Vec<TransferRound>,
 }
 
-impl Moved {
+impl TransferRound {
     fn rate(&self) -> f64 {
         self.amount as f64 / self.spent.seconds
     }
@@ -56,22 +56,22 @@ impl Moved {
 
 impl Transfer {
     /// Creates a side with its processes.
-    pub(super) fn new(name: &'static str, unit: Unit, processes: Vec<Watched>) -> Self {
+    pub(super) fn new(name: &'static str, unit: Unit, processes: Vec<MeasuredProcess>) -> Self {
         Self { name, unit, processes, rounds: Vec::new() }
     }
 
     /// Its processes.
-    pub(super) fn processes(&self) -> &[Watched] {
+    pub(super) fn processes(&self) -> &[MeasuredProcess] {
         &self.processes
     }
 
     /// Replaces the processes after some were restarted; their names must stay the same.
-    pub(super) fn watch(&mut self, processes: Vec<Watched>) {
+    pub(super) fn watch(&mut self, processes: Vec<MeasuredProcess>) {
         self.processes = processes;
     }
 
     /// Adds a round.
-    pub(super) fn add(&mut self, round: Moved) {
+    pub(super) fn add(&mut self, round: TransferRound) {
         self.rounds.push(round);
     }
 
@@ -82,15 +82,15 @@ impl Transfer {
 
     /// Bytes or rows a second, median over the rounds.
     pub(super) fn rate(&self) -> f64 {
-        median(self.rounds.iter().map(Moved::rate).collect())
+        median(self.rounds.iter().map(TransferRound::rate).collect())
     }
 
     /// Cost of each process in the unit's measure, with its peak memory in KiB.
     fn costs(&self) -> Vec<(String, Option<f64>, Option<u64>)> {
         let amount: u64 = self.rounds.iter().map(|round| round.amount).sum();
         let each = |total: u64| total as f64 / amount.max(1) as f64 * self.unit.factor;
-        let of_process = |(place, process): (usize, &Watched)| {
-            let of_round = |round: &Moved| round.spent.cpu_us.as_ref()?.get(place).copied();
+        let of_process = |(index, process): (usize, &MeasuredProcess)| {
+            let of_round = |round: &TransferRound| round.spent.cpu_us.as_ref()?.get(index).copied();
             let total = self.rounds.iter().map(of_round).sum::<Option<u64>>();
             (process.name.clone(), total.map(each), cost::peak_memory_kib(process.pid))
         };
@@ -125,7 +125,7 @@ impl Transfer {
 /// Renders sides of one unit, and below them the cost of each process.
 pub(super) fn tables(title: &str, sides: &[Transfer]) -> String {
     let Some(unit) = sides.first().map(|side| side.unit) else { return String::new() };
-    let title = format!("{title}, medians of {} rounds in turns", contest::ROUNDS);
+    let title = format!("{title}, medians of {} rounds in turns", comparison::ROUNDS);
     let (mut rows, mut spent) = (Vec::new(), Vec::new());
     for side in sides {
         let rates: Vec<f64> = side.rounds.iter().map(|round| round.rate() / unit.per).collect();
@@ -145,14 +145,14 @@ pub(super) fn tables(title: &str, sides: &[Transfer]) -> String {
             spent.push(vec![format!("{}: {process}", side.name), cost, figure(peak)]);
         }
     }
-    let sides_table = table::laid_out(
+    let sides_table = table::render_table(
         &title,
         &["side", unit.rate, "least", "most", &format!("all {}", unit.cost), "others %"],
         &rows,
     );
-    let spent = table::laid_out("", &["process", unit.cost, "peak MiB"], &spent);
+    let spent = table::render_table("", &["process", unit.cost, "peak MiB"], &spent);
     let others = sides.iter().filter_map(Transfer::others_percent).fold(0.0, f64::max);
-    format!("{sides_table}{spent}{}", contest::warning(others))
+    format!("{sides_table}{spent}{}", comparison::warning(others))
 }
 
 #[cfg(test)]
@@ -161,11 +161,11 @@ mod tests {
 
     #[test]
     fn a_side_is_told_by_the_median_of_its_rounds_and_the_cost_of_all() {
-        let process = Watched { name: "edge".into(), pid: std::process::id() };
+        let process = MeasuredProcess { name: "edge".into(), pid: std::process::id() };
         let mut side = Transfer::new("product", BYTES, vec![process]);
         for (megabytes, cpu_us) in [(100, 100_000), (300, 200_000), (200, 300_000)] {
             let spent = Spent { seconds: 1.0, cpu_us: Some(vec![cpu_us]), others: Some(0.25) };
-            side.add(Moved { amount: megabytes * 1_000_000, spent, own_us: vec![("load", 60_000)] });
+            side.add(TransferRound { amount: megabytes * 1_000_000, spent, own_us: vec![("load", 60_000)] });
         }
         let figures = side.figures();
         assert_eq!(figures["rate"], 200.0);

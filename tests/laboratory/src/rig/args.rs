@@ -50,7 +50,7 @@ pub(crate) struct RunArgs {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Options of a drill with bars of time on a private mesh.
+/// Options of a drill that is played in phases on a private mesh.
 #[derive(Debug, Args)]
 pub(crate) struct PlayArgs {
     /// How it is run.

@@ -51,7 +51,7 @@ pub(super) async fn on_private_mesh(
     drill: impl AsyncFnOnce(&PrivateMesh) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
-    let mesh = PrivateMesh::restarting_by(rule)?;
+    let mesh = PrivateMesh::with_restart_rule(rule)?;
     let outcome = tokio::select! {
         outcome = drill(&mesh) => outcome,
         () = signals.stop() => Err(interrupted()),
@@ -92,7 +92,7 @@ pub(super) async fn repeat<F: Figures>(
     for number in 0..u64::from(args.runs) {
         let seed = first_seed.wrapping_add(number);
         let Run { title, reports, mut json } = run(seed).await?;
-        println!("{}", report::laid_out(&title, &reports));
+        println!("{}", report::render_table(&title, &reports));
         for report in &reports {
             print!("{}", report.lines());
         }

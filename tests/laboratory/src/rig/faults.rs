@@ -17,7 +17,7 @@ use crate::private::{PrivateMesh, Servers};
 
 /// Deadline for what a process does immediately after its start.
 const SOON: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl PrivateMesh {
     /// Sends a request to the supervisor, as the command line does.
@@ -40,7 +40,7 @@ impl PrivateMesh {
     }
 
     /// The process id of a random replica.
-    pub(super) fn one_of(&self, name: &str, random: &mut SmallRng) -> Result<u32, Failure> {
+    pub(super) fn random_replica(&self, name: &str, random: &mut SmallRng) -> Result<u32, Failure> {
         let pids = self.pids(name);
         let nobody = || Failure::failed(format!("no {name} runs"));
         if pids.is_empty() { Err(nobody()) } else { Ok(pids[random.random_range(0..pids.len())]) }
@@ -48,7 +48,7 @@ impl PrivateMesh {
 
     /// Kills a random replica with SIGKILL and waits until it is replaced.
     pub(super) async fn kill_one(&self, name: &str, random: &mut SmallRng) -> Result<(), Failure> {
-        let (pid, count) = (self.one_of(name, random)?, self.pids(name).len());
+        let (pid, count) = (self.random_replica(name, random)?, self.pids(name).len());
         send(pid, Signal::KILL)?;
         self.replaced(name, pid, count).await
     }
@@ -75,15 +75,15 @@ impl PrivateMesh {
 
     /// Whether a name has at least one replica and all of them are ready.
     pub(super) fn serves(&self, name: &str) -> bool {
-        let standing = self.supervisor.standing();
-        standing.iter().any(|(other, ready, all)| other == name && ready == all && *all > 0)
+        let readiness = self.supervisor.standing();
+        readiness.iter().any(|(other, ready, all)| other == name && ready == all && *all > 0)
     }
 
     /// Waits until every replica of these names is ready, restarts included; returns whether they are.
     pub(super) async fn until_serving(&self, names: &[&str], within: Duration) -> bool {
         let serving = async {
             while !names.iter().all(|name| self.serves(name)) {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         };
         timeout(within, serving).await.is_ok()
@@ -93,7 +93,7 @@ impl PrivateMesh {
     pub(super) async fn replaced(&self, name: &str, pid: u32, count: usize) -> Result<(), Failure> {
         let waited = timeout(SOON, async {
             while self.pids(name).contains(&pid) || self.pids(name).len() < count {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         });
         waited.await.map_err(|_| Failure::failed(format!("{name} was not started again")))
@@ -105,7 +105,7 @@ impl Servers {
     pub(super) async fn database_is_back(&self) -> Result<(), Failure> {
         let waited = timeout(SOON, async {
             while self.answering_database().await.is_none() {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         });
         waited.await.map_err(|_| Failure::failed("the database did not come back"))
@@ -130,7 +130,7 @@ impl Servers {
         let address = self.bus.url.trim_start_matches("nats://");
         let waited = timeout(SOON, async {
             while tokio::net::TcpStream::connect(address).await.is_err() {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         });
         waited.await.map_err(|_| Failure::failed("the bus did not come back"))

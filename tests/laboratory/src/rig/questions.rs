@@ -12,7 +12,7 @@ use mesh_demo::{Plan, write_history};
 use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
-use super::clients::load::{Asked, Question};
+use super::clients::load::{Question, RequestClass};
 use crate::private::{PrivateMesh, Servers};
 
 /// Blocks of the demo network's history, which has rows of every kind.
@@ -78,7 +78,7 @@ impl Questions {
         let points = database.query(POINTS, &[]).await.map_err(unreadable)?;
         let points = points.iter().map(|row| Question {
             path: row.get::<_, String>(0).into(),
-            holds: row.get::<_, Vec<String>>(1).into(),
+            must_contain: row.get::<_, Vec<String>>(1).into(),
         });
         let lists = database.query(LISTS, &[]).await.map_err(unreadable)?;
         Ok(Self {
@@ -96,14 +96,14 @@ impl Questions {
 
     /// The request classes of the load. Random single rows and lists of many sizes mostly miss the edge's cache;
     /// requests to node-info go to the edge `uncached`.
-    pub(crate) fn mix(self, edge: SocketAddr, without_memory: SocketAddr) -> Vec<Asked> {
+    pub(crate) fn mix(self, edge: SocketAddr, uncached: SocketAddr) -> Vec<RequestClass> {
         let hot = self.hot();
-        let asked = |percent, edge, questions| Asked { percent, edge, questions };
+        let class = |percent, edge, questions| RequestClass { percent, edge, questions };
         vec![
-            asked(60, edge, self.points),
-            asked(10, edge, self.lists),
-            asked(20, edge, hot),
-            asked(10, without_memory, self.node),
+            class(60, edge, self.points),
+            class(10, edge, self.lists),
+            class(20, edge, hot),
+            class(10, uncached, self.node),
         ]
     }
 }

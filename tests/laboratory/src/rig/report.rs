@@ -60,7 +60,7 @@ impl<F: Figures> Report<F> {
     }
 
     /// Adds the condition that a time is at most `bound`.
-    pub(super) fn keeps(&mut self, what: &str, found: Duration, bound: Duration) {
+    pub(super) fn bar_at_most(&mut self, what: &str, found: Duration, bound: Duration) {
         self.bar(format!("{what}: {}, at most {}", in_ms(found), in_ms(bound)), found <= bound);
     }
 
@@ -94,10 +94,10 @@ impl<F: Figures> Report<F> {
 }
 
 /// Renders the figures of several phases as a table.
-pub(super) fn laid_out<F: Figures>(title: &str, reports: &[Report<F>]) -> String {
+pub(super) fn render_table<F: Figures>(title: &str, reports: &[Report<F>]) -> String {
     let heading = [&["phase"], F::HEADING].concat();
     let row = |report: &Report<F>| [vec![report.name.clone()], report.figures.cells()].concat();
-    table::laid_out(title, &heading, &reports.iter().map(row).collect::<Vec<_>>())
+    table::render_table(title, &heading, &reports.iter().map(row).collect::<Vec<_>>())
 }
 
 /// A time as text, in whole milliseconds.
@@ -132,14 +132,14 @@ mod tests {
     #[test]
     fn a_report_holds_when_all_its_bars_do() {
         let mut report = Report::of("kill", Counted(7));
-        report.keeps("p99", Duration::from_millis(5), Duration::from_millis(5));
+        report.bar_at_most("p99", Duration::from_millis(5), Duration::from_millis(5));
         assert!(report.holds());
-        report.keeps("p50", Duration::from_millis(6), Duration::from_millis(5));
+        report.bar_at_most("p50", Duration::from_millis(6), Duration::from_millis(5));
         assert!(!report.holds());
         assert!(report.lines().contains("p50: 6 ms, at most 5 ms: DOES NOT HOLD"));
         assert_eq!(report.json()["bars"][1]["holds"], false);
         assert_eq!(report.json()["count"], 7);
-        assert_eq!(laid_out("Title", &[report]), "Title\nphase  count\nkill       7\n");
+        assert_eq!(render_table("Title", &[report]), "Title\nphase  count\nkill       7\n");
         assert!(!Report::<Counted>::failed("kill", "nobody to kill").holds());
     }
 }

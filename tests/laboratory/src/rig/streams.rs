@@ -30,9 +30,9 @@ use crate::rig::args::StreamsArgs;
 /// A seed takes less than a millisecond: one that takes this long counts as hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
 /// How often the worker threads are checked.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Interval of the progress line on a terminal.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Simulates one stream. A parameter, so that tests can replace it.
 type Simulate = fn(u64) -> Result<Outcome, simulator::Failure>;
@@ -53,15 +53,15 @@ pub(super) async fn drill(args: &StreamsArgs) -> Result<(), Failure> {
         () = signals.stop() => return Err(interrupted()),
     };
     let seconds = begun.elapsed().as_secs_f64();
-    let met = *sweep.met.lock();
+    let totals = *sweep.totals.lock();
     let done = sweep.done.load(Ordering::Relaxed);
     let a_second = (done as f64 / seconds.max(1e-9)).round();
     println!("streams: {done} seeds from {first} on in {seconds:.1} s, {a_second} a second");
-    println!("  {} came whole, {} broke visibly and for a reason", met.whole, met.broken);
-    println!("  {} bytes, {} pulls, {} of them sent again", met.bytes, met.pulls, met.again);
+    println!("  {} came whole, {} broke visibly and for a reason", totals.whole, totals.broken);
+    println!("  {} bytes, {} pulls, {} of them sent again", totals.bytes, totals.pulls, totals.again);
     let figures = json!({
         "drill": "streams", "firstSeed": first, "seeds": done, "seconds": seconds, "seedsPerSecond": a_second,
-        "whole": met.whole, "broken": met.broken, "bytes": met.bytes, "pulls": met.pulls, "again": met.again,
+        "whole": totals.whole, "broken": totals.broken, "bytes": totals.bytes, "pulls": totals.pulls, "again": totals.again,
         "failure": found.as_ref().map(|found| json!({ "seed": found.seed, "what": found.what })),
     });
     write_figures(args.json.as_deref(), &figures)?;
@@ -82,7 +82,7 @@ struct Sweep {
     begun: AtomicU64,
     /// Number of seeds finished.
     done: AtomicU64,
-    met: Mutex<Met>,
+    totals: Mutex<Totals>,
     /// The failure of the smallest seed so far.
     found: Mutex<Option<simulator::Failure>>,
     /// By core: the seed in progress, and when it started.
@@ -91,7 +91,7 @@ struct Sweep {
 
 /// Totals over all streams.
 #[derive(Clone, Copy, Default)]
-struct Met {
+struct Totals {
     whole: u64,
     broken: u64,
     bytes: u64,
@@ -99,7 +99,7 @@ struct Met {
     again: u64,
 }
 
-impl Met {
+impl Totals {
     fn count(&mut self, outcome: &Outcome) {
         *(if outcome.is_whole { &mut self.whole } else { &mut self.broken }) += 1;
         self.bytes += outcome.bytes;
@@ -116,7 +116,7 @@ impl Sweep {
             runs,
             begun: AtomicU64::new(0),
             done: AtomicU64::new(0),
-            met: Mutex::default(),
+            totals: Mutex::default(),
             found: Mutex::default(),
             at: Mutex::default(),
         }
@@ -131,25 +131,26 @@ impl Sweep {
                 return;
             }
             let seed = self.first.wrapping_add(number);
-            self.is_at(core, Some((seed, Instant::now())));
+            self.set_current(core, Some((seed, Instant::now())));
             let outcome = catch_unwind(AssertUnwindSafe(|| (self.simulate)(seed)));
-            self.is_at(core, None);
+            self.set_current(core, None);
             match outcome {
-                Ok(Ok(outcome)) => self.met.lock().count(&outcome),
-                Ok(Err(failure)) => self.find(failure),
-                Err(_) => self.find(simulator::Failure { seed, what: "the simulation panicked".to_owned() }),
+                Ok(Ok(outcome)) => self.totals.lock().count(&outcome),
+                Ok(Err(failure)) => self.record_failure(failure),
+                Err(_) => self
+                    .record_failure(simulator::Failure { seed, what: "the simulation panicked".to_owned() }),
             }
             self.done.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn is_at(&self, core: usize, seed: Option<(u64, Instant)>) {
+    fn set_current(&self, core: usize, seed: Option<(u64, Instant)>) {
         if let Some(at) = self.at.lock().get_mut(core) {
             *at = seed;
         }
     }
 
-    fn find(&self, failure: simulator::Failure) {
+    fn record_failure(&self, failure: simulator::Failure) {
         let mut found = self.found.lock();
         let number = |seed: u64| seed.wrapping_sub(self.first);
         if found.as_ref().is_none_or(|before| number(failure.seed) < number(before.seed)) {
@@ -161,26 +162,26 @@ impl Sweep {
 /// Runs the sweep on all cores until no seed is left, one has failed, or one hangs.
 async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Failure>, Failure> {
     sweep.at.lock().resize(cores, None);
-    let mut working = Vec::new();
+    let mut threads = Vec::new();
     for core in 0..cores {
         let sweep = Arc::clone(sweep);
         let thread = std::thread::Builder::new().name(format!("streams-{core}"));
         let thread = thread.spawn(move || sweep.work(core));
-        working.push(thread.map_err(|error| cannot("start to simulate", &error))?);
+        threads.push(thread.map_err(|error| cannot("start to simulate", &error))?);
     }
-    let (begun, mut told) = (Instant::now(), Instant::now());
-    while working.iter().any(|thread| !thread.is_finished()) {
-        sleep(LOOK).await;
+    let (begun, mut last_progress) = (Instant::now(), Instant::now());
+    while threads.iter().any(|thread| !thread.is_finished()) {
+        sleep(POLL_INTERVAL).await;
         let hanging =
             sweep.at.lock().iter().flatten().find(|(_, since)| since.elapsed() > HANGS_AFTER).copied();
         if let Some((seed, _)) = hanging {
             // Its thread ends with the process.
-            sweep.find(simulator::Failure { seed, what: format!("no end within {HANGS_AFTER:?}") });
+            sweep.record_failure(simulator::Failure { seed, what: format!("no end within {HANGS_AFTER:?}") });
             break;
         }
-        if is_interactive() && told.elapsed() >= TOLD_EVERY {
-            told = Instant::now();
-            tell(sweep, begun);
+        if is_interactive() && last_progress.elapsed() >= PROGRESS_INTERVAL {
+            last_progress = Instant::now();
+            print_progress(sweep, begun);
         }
     }
     if is_interactive() {
@@ -190,7 +191,7 @@ async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Fai
 }
 
 /// Overwrites the progress line.
-fn tell(sweep: &Sweep, begun: Instant) {
+fn print_progress(sweep: &Sweep, begun: Instant) {
     let done = sweep.done.load(Ordering::Relaxed);
     let a_second = (done as f64 / begun.elapsed().as_secs_f64()).max(1.0);
     let left = sweep.runs.saturating_sub(done) as f64 / a_second;
@@ -206,7 +207,11 @@ fn tell(sweep: &Sweep, begun: Instant) {
 mod tests {
     use super::*;
 
-    async fn swept(first: u64, runs: u64, simulate: Simulate) -> (Arc<Sweep>, Option<simulator::Failure>) {
+    async fn run_sweep(
+        first: u64,
+        runs: u64,
+        simulate: Simulate,
+    ) -> (Arc<Sweep>, Option<simulator::Failure>) {
         let sweep = Arc::new(Sweep::new(first, runs, simulate));
         let found = watch(&sweep, 4).await.unwrap();
         (sweep, found)
@@ -214,11 +219,17 @@ mod tests {
 
     #[tokio::test]
     async fn every_seed_is_run_once() {
-        let (sweep, found) = swept(u64::MAX - 10, 300, simulate).await;
-        let met = *sweep.met.lock();
+        let (sweep, found) = run_sweep(u64::MAX - 10, 300, simulate).await;
+        let totals = *sweep.totals.lock();
         assert_eq!(found, None);
-        assert_eq!((sweep.done.load(Ordering::Relaxed), met.whole + met.broken), (300, 300));
-        assert!(met.whole > 100 && met.pulls > met.again, "{} {} {}", met.whole, met.pulls, met.again);
+        assert_eq!((sweep.done.load(Ordering::Relaxed), totals.whole + totals.broken), (300, 300));
+        assert!(
+            totals.whole > 100 && totals.pulls > totals.again,
+            "{} {} {}",
+            totals.whole,
+            totals.pulls,
+            totals.again
+        );
     }
 
     #[tokio::test]
@@ -232,11 +243,11 @@ mod tests {
             1_006.. => Err(simulator::Failure { seed, what: "later".to_owned() }),
             _ => simulate(seed),
         };
-        let (sweep, found) = swept(1_000, 1_000_000, failing).await;
+        let (sweep, found) = run_sweep(1_000, 1_000_000, failing).await;
         assert_eq!(found.map(|found| (found.seed, found.what)), Some((1_005, "wrong bytes".to_owned())));
         assert!(sweep.done.load(Ordering::Relaxed) < 100);
         let (_, found) =
-            swept(3, 10, |seed| if seed == 5 { panic!("as planned") } else { simulate(seed) }).await;
+            run_sweep(3, 10, |seed| if seed == 5 { panic!("as planned") } else { simulate(seed) }).await;
         assert_eq!(found.map(|found| found.seed), Some(5));
     }
 }

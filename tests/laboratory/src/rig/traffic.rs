@@ -7,14 +7,14 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     clients::{
+        consistency::{Contradiction, contradictions, truths},
         downloaders::{Downloaders, Ended, Try},
         heads::Heads,
-        judge::{Contradiction, contradictions, truths},
         load::Load,
         samples,
         submitters::{self, Odd, Submitters},
     },
-    ground::Ground,
+    environment::Environment,
     report::{self, Report},
 };
 use crate::rig::args::TrafficArgs;
@@ -96,13 +96,13 @@ pub(super) fn none_is_outdated<F: report::Figures>(
     report: &mut Report<F>,
 ) {
     let what = "how long the store had been further when an answer was asked for";
-    report.keeps(what, load.most_outdated(heads), OUTDATED_AT_MOST + blur);
+    report.bar_at_most(what, load.most_outdated(heads), OUTDATED_AT_MOST + blur);
 }
 
 impl Traffic {
     /// Starts reads and downloads. Submissions start when the caller awaits [`Submitters::submit`].
     pub(super) fn start(
-        ground: &Ground<'_>,
+        environment: &Environment<'_>,
         edge: SocketAddr,
         args: TrafficArgs,
         paces: Paces,
@@ -114,11 +114,11 @@ impl Traffic {
         let submitters = Submitters::new(edge, plan, seed)?;
         let long = downloads / LONG_ONE_OF;
         let kinds = [
-            ((downloads - long) as usize, ground.any_file(paces.slow)),
-            (long as usize, ground.largest_file(paces.long)),
+            ((downloads - long) as usize, environment.any_file(paces.slow)),
+            (long as usize, environment.largest_file(paces.long)),
         ];
         let downloaders = Downloaders::start(edge, &kinds, seed);
-        let load = Load::start(ground.questions.clone().mix(edge, edge), rate, seed)?;
+        let load = Load::start(environment.questions.clone().mix(edge, edge), rate, seed)?;
         Ok(Self { load, downloaders, submitters })
     }
 }
@@ -152,11 +152,11 @@ pub(super) async fn downloaded(downloaders: Downloaders) -> (Vec<Try>, Ended) {
 }
 
 /// Compares all answers about each transaction with its final state. All submissions must be over.
-pub(super) async fn fates(ground: &Ground<'_>, submitters: Submitters) -> Result<Fates, Failure> {
-    let node = ground.idle_node().await?;
+pub(super) async fn fates(environment: &Environment<'_>, submitters: Submitters) -> Result<Fates, Failure> {
+    let node = environment.idle_node().await?;
     let (counts, odd) = (submitters.counts(), submitters.odd());
     let submitted = submitters.submitted();
-    let truths = truths(ground.edge, &node, &submitted).await?;
+    let truths = truths(environment.edge, &node, &submitted).await?;
     let mut found = Vec::new();
     for (submitted, truth) in submitted.iter().zip(&truths) {
         let kinds = contradictions(submitted, truth);

@@ -17,17 +17,17 @@ use std::{
 use mesh_testbed::http1::Head;
 
 use super::super::{
-    cost::{self, Watched},
+    cost::{self, MeasuredProcess},
     meter::Meter,
-    transfer::Moved,
+    transfer::TransferRound,
 };
 
 /// How long clients download before the measurement.
 const WARM_UP: Duration = Duration::from_millis(500);
 /// Read timeout of a client.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes that a client reads at once.
-const TAKEN: usize = 512 << 10;
+const READ_BYTES: usize = 512 << 10;
 const HEAD_AT_MOST: usize = 16 << 10;
 
 /// Clients that download repeatedly.
@@ -47,11 +47,11 @@ struct Shared {
 impl Drain {
     /// Starts one client for each path, without a rate limit.
     pub(super) fn start(address: SocketAddr, paths: &[String]) -> Self {
-        Self::paced(address, paths, None)
+        Self::with_limit(address, paths, None)
     }
 
     /// Starts one client for each path, with an optional limit in bytes a second.
-    pub(super) fn paced(address: SocketAddr, paths: &[String], at_most: Option<u32>) -> Self {
+    pub(super) fn with_limit(address: SocketAddr, paths: &[String], at_most: Option<u32>) -> Self {
         let shared = Arc::<Shared>::default();
         let client = |path: &String| {
             let (path, shared) = (path.clone(), Arc::clone(&shared));
@@ -72,14 +72,18 @@ impl Drain {
     }
 
     /// Measures the received bytes for `length`.
-    pub(super) fn count(&self, watched: &[Watched], length: Duration) -> Moved {
+    pub(super) fn count(&self, watched: &[MeasuredProcess], length: Duration) -> TransferRound {
         thread::sleep(WARM_UP);
         let now = || (self.bytes(), self.shared.cpu_us.load(Ordering::Relaxed));
         let (meter, before) = (Meter::start(watched), now());
         thread::sleep(length);
         let after = now();
         let cpu_us = after.1 - before.1;
-        Moved { amount: after.0 - before.0, spent: meter.stop(cpu_us), own_us: vec![("load", cpu_us)] }
+        TransferRound {
+            amount: after.0 - before.0,
+            spent: meter.stop(cpu_us),
+            own_us: vec![("load", cpu_us)],
+        }
     }
 
     /// Stops all clients.
@@ -99,9 +103,9 @@ impl Drain {
 pub(super) fn drain(
     address: SocketAddr,
     paths: &[String],
-    watched: &[Watched],
+    watched: &[MeasuredProcess],
     length: Duration,
-) -> Result<Moved, String> {
+) -> Result<TransferRound, String> {
     let drain = Drain::start(address, paths);
     let moved = drain.count(watched, length);
     drain.stop()?;
@@ -127,7 +131,7 @@ fn download(address: SocketAddr, path: &str, at_most: Option<u32>, shared: &Shar
     let (length, body) = ask(&mut stream, path)?;
     let mut left = length.saturating_sub(body.len() as u64);
     shared.bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
-    let mut taken = vec![0; TAKEN];
+    let mut taken = vec![0; READ_BYTES];
     let mut spent_us = cost::thread_cpu_us();
     while left > 0 && !shared.stop.load(Ordering::Relaxed) {
         let read = stream.read(&mut taken).map_err(|error| broken(path, &error))? as u64;
@@ -148,7 +152,7 @@ fn download(address: SocketAddr, path: &str, at_most: Option<u32>, shared: &Shar
 
 fn connect(address: SocketAddr) -> Result<TcpStream, String> {
     let connected = TcpStream::connect(address).and_then(|stream| {
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_nodelay(true)?;
         Ok(stream)
     });
@@ -203,7 +207,7 @@ mod tests {
         address
     }
 
-    fn drained(answer: &'static [u8]) -> Result<Moved, String> {
+    fn drained(answer: &'static [u8]) -> Result<TransferRound, String> {
         drain(serve(answer), &["/a".to_owned(), "/b".to_owned()], &[], Duration::from_millis(50))
     }
 

@@ -8,10 +8,10 @@ use serde_json::json;
 use super::{
     super::{
         Section,
-        bar::{Bar, Must},
-        contest::{median, rounded},
+        bar::{Bar, Bound},
+        comparison::{median, rounded},
     },
-    Stage, apart, drain, path,
+    Fixture, drain, path, run_blocking,
 };
 use crate::table;
 
@@ -20,15 +20,15 @@ const RUNS: u64 = 20;
 const PAUSE: Duration = Duration::from_millis(30);
 
 /// Measures ranges that were requested before, and ranges that were not.
-pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
+pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("asking for an export of 1000 segments");
-    let many = stage.history.many;
-    let edge = stage.edges.cached;
+    let many = fixture.history.many;
+    let edge = fixture.edges.cached;
     // Each range has one segment less than the one before.
     let cold: Vec<String> = (1..=RUNS).map(|less| path(many, less)).collect();
     let warm = vec![path(many, 0); RUNS as usize];
-    let cold = apart(move || times(edge, &cold)).await?;
-    let warm = apart(move || {
+    let cold = run_blocking(move || times(edge, &cold)).await?;
+    let warm = run_blocking(move || {
         drain::first_byte(edge, &warm[0])?;
         times(edge, &warm)
     })
@@ -36,7 +36,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     let bar = Bar {
         what: "warm layout, ms to the first byte".to_owned(),
         found: median(warm.clone()),
-        must: Must::Keep(5.0),
+        bound: Bound::AtMost(5.0),
         aim: 1.0,
     };
     let (mut rows, mut sides) = (Vec::new(), Vec::new());
@@ -50,7 +50,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
         }));
     }
     let title = format!("first-byte: an export of 1000 segments, medians of {RUNS}");
-    let table = table::laid_out(&title, &["export", "ms", "least", "most"], &rows);
+    let table = table::render_table(&title, &["export", "ms", "least", "most"], &rows);
     Ok(Section::of("first-byte", &table, &sides, &[bar]))
 }
 

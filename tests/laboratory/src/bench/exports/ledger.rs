@@ -14,14 +14,15 @@ use tokio_postgres::Client;
 use super::{
     super::{
         Section,
-        bar::{Bar, Must},
-        contest::ROUNDS,
-        cost::{self, Watched},
+        bar::{Bar, Bound},
+        comparison::ROUNDS,
+        cost::{self, MeasuredProcess},
         meter::Meter,
-        transfer::{self, BYTES, Moved, Transfer},
+        transfer::{self, BYTES, Transfer, TransferRound},
     },
-    Stage, apart,
+    Fixture,
     psql::{Printed, Psql},
+    run_blocking,
     sealing::fill_by,
 };
 
@@ -59,30 +60,30 @@ pub(super) async fn fill(database: &Client, rows: u64) -> Result<(), Failure> {
 }
 
 /// Runs the comparison.
-pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
-    let psql = Psql::find(&stage.servers)?;
+pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+    let psql = Psql::find(&fixture.servers)?;
     let found = psql.clone();
-    if !apart(move || Ok(found.runs())).await? {
+    if !run_blocking(move || Ok(found.runs())).await? {
         return Ok(Section::skipped("ledger", "there is no psql"));
     }
     print_line("exporting a ledger");
-    let database = stage.servers.connect("").await?;
+    let database = fixture.servers.connect("").await?;
     let ids = "SELECT encode(sha256('party0'), 'hex'), encode(sha256('asset0'), 'hex')";
     let ids = database.query_one(ids, &[]).await.map_err(|error| cannot("name the party", &error))?;
     let (party, asset): (String, String) = (ids.get(0), ids.get(1));
     let path = format!("/api/v2/ledgerentry/export?partyId={party}&assetId={asset}");
-    let edge = stage.edges.cached;
+    let edge = fixture.edges.cached;
     let mut sides = [
-        Transfer::new("ledger over the mesh", BYTES, stage.mesh.watch(&[POSTGRES, "export", NATS, "edge"])),
-        Transfer::new("psql COPY", BYTES, stage.mesh.watch(&[POSTGRES])),
+        Transfer::new("ledger over the mesh", BYTES, fixture.mesh.watch(&[POSTGRES, "export", NATS, "edge"])),
+        Transfer::new("psql COPY", BYTES, fixture.mesh.watch(&[POSTGRES])),
     ];
     let mut printed = None;
     for _ in 0..ROUNDS {
         let (path, watched) = (path.clone(), sides[0].processes().to_vec());
-        let (product, moved) = apart(move || export(edge, &path, &watched)).await?;
+        let (product, moved) = run_blocking(move || export(edge, &path, &watched)).await?;
         sides[0].add(moved);
         let (psql, watched) = (psql.clone(), sides[1].processes().to_vec());
-        let (baseline, moved) = apart(move || copy(&psql, &watched)).await?;
+        let (baseline, moved) = run_blocking(move || copy(&psql, &watched)).await?;
         sides[1].add(moved);
         if product != baseline {
             return Err(Failure::failed(format!(
@@ -95,17 +96,21 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
     let bar = Bar {
         what: format!("{} / {}, bytes a second", sides[0].name(), sides[1].name()),
         found: sides[0].rate() / sides[1].rate(),
-        must: Must::Reach(0.5),
+        bound: Bound::AtLeast(0.5),
         aim: 0.8,
     };
     let megabytes = printed.map_or(0.0, |printed| printed.bytes as f64 / 1e6);
-    let title = format!("ledger: {megabytes:.0} MB of CSV, half of {} entries", stage.rows);
+    let title = format!("ledger: {megabytes:.0} MB of CSV, half of {} entries", fixture.rows);
     let figures: Vec<_> = sides.iter().map(Transfer::figures).collect();
     Ok(Section::of("ledger", &transfer::tables(&title, &sides), &figures, &[bar]))
 }
 
 /// Downloads the CSV.
-fn export(edge: SocketAddr, path: &str, watched: &[Watched]) -> Result<(Printed, Moved), String> {
+fn export(
+    edge: SocketAddr,
+    path: &str,
+    watched: &[MeasuredProcess],
+) -> Result<(Printed, TransferRound), String> {
     let said = |error: reqwest::Error| format!("{path}: {}", error_chain(&error));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
@@ -122,17 +127,18 @@ fn export(edge: SocketAddr, path: &str, watched: &[Watched]) -> Result<(Printed,
             crc32.update(&piece);
         }
         let load_us = cost::thread_cpu_us() - before_us;
-        let moved = Moved { amount: bytes, spent: meter.stop(load_us), own_us: vec![("load", load_us)] };
+        let moved =
+            TransferRound { amount: bytes, spent: meter.stop(load_us), own_us: vec![("load", load_us)] };
         Ok((Printed { bytes, crc32: crc32.finalize() }, moved))
     })
 }
 
 /// Runs psql.
-fn copy(psql: &Psql, watched: &[Watched]) -> Result<(Printed, Moved), String> {
+fn copy(psql: &Psql, watched: &[MeasuredProcess]) -> Result<(Printed, TransferRound), String> {
     let ended = || cost::ended_children_cpu_us().unwrap_or(0);
     let (meter, before_us, own_us) = (Meter::start(watched), ended(), cost::thread_cpu_us());
     let printed = psql.print(&[COPY])?;
     let (psql_us, own_us) = (ended() - before_us, cost::thread_cpu_us() - own_us);
     let own = vec![("psql", psql_us), ("reader", own_us)];
-    Ok((printed, Moved { amount: printed.bytes, spent: meter.stop(psql_us + own_us), own_us: own }))
+    Ok((printed, TransferRound { amount: printed.bytes, spent: meter.stop(psql_us + own_us), own_us: own }))
 }

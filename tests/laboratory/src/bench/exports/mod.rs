@@ -1,11 +1,11 @@
 //! Suite "exports": downloads of a stored history and of a ledger, and the sealing of history segments.
 
-mod beside;
 mod drain;
 mod first_byte;
 mod ledger;
 mod psql;
 mod raw;
+mod reads_beside_downloads;
 mod scaled;
 mod scaling;
 mod sealing;
@@ -22,14 +22,14 @@ use mesh_launcher::control::{Answer, Request};
 
 use super::{
     Section, baseline,
-    cost::Watched,
+    cost::MeasuredProcess,
     sections::{ExportsSection, SectionName},
     withdrawals,
 };
 use crate::{
     bench::args::BenchArgs,
     private::{Edges, Layout, PrivateMesh, Servers},
-    synthetic::{CHAIN_ID, LargeTable, Synthetic, Written},
+    synthetic::{CHAIN_ID, LargeTable, Synthetic, WrittenHistory},
 };
 
 /// Number of segments in the part of the history with many.
@@ -52,10 +52,10 @@ pub(super) async fn measure(
     names: &[ExportsSection],
     args: &BenchArgs,
 ) -> Result<Vec<Section>, Failure> {
-    let stage = Stage::set(mesh, names, args).await?;
+    let fixture = Fixture::start(mesh, names, args).await?;
     let mut sections = Vec::new();
     for name in names {
-        let measured = stage.measure(*name).await;
+        let measured = fixture.measure(*name).await;
         let section =
             measured.unwrap_or_else(|failure| Section::failed(SectionName::Exports(*name), failure));
         println!("{}", section.table);
@@ -65,7 +65,7 @@ pub(super) async fn measure(
 }
 
 /// The running mesh with its data.
-struct Stage<'a> {
+struct Fixture<'a> {
     mesh: &'a PrivateMesh,
     servers: Servers,
     edges: Edges,
@@ -79,9 +79,9 @@ struct Stage<'a> {
 /// A stored history in two parts.
 struct History {
     /// A thousand small segments of orders.
-    many: Written,
+    many: WrittenHistory,
     /// As many bytes in large segments of trades.
-    few: Written,
+    few: WrittenHistory,
     few_segments: Synthetic,
 }
 
@@ -96,13 +96,13 @@ impl History {
         };
         let many = synthetic(LargeTable::Orders, MANY).write(mesh.home.root())?;
         let few_segments = synthetic(LargeTable::Trades, bytes.div_ceil(LARGE_SEGMENT_BYTES));
-        let few = few_segments.write_behind(Some(many), mesh.home.root())?;
+        let few = few_segments.write_after(Some(many), mesh.home.root())?;
         Ok(Self { many, few, few_segments })
     }
 }
 
 /// Path of the export of one part, without its last `without` segments.
-fn path(written: Written, without: u64) -> String {
+fn path(written: WrittenHistory, without: u64) -> String {
     format!(
         "/api/v2/networkhistory/export?table=TABLE_{}&fromBlock={}&toBlock={}",
         written.table.name().to_ascii_uppercase(),
@@ -111,8 +111,12 @@ fn path(written: Written, without: u64) -> String {
     )
 }
 
-impl<'a> Stage<'a> {
-    async fn set(mesh: &'a PrivateMesh, names: &[ExportsSection], args: &BenchArgs) -> Result<Self, Failure> {
+impl<'a> Fixture<'a> {
+    async fn start(
+        mesh: &'a PrivateMesh,
+        names: &[ExportsSection],
+        args: &BenchArgs,
+    ) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         print_line(&format!("writing {} MB of history", args.megabytes));
         let history = tokio::task::block_in_place(|| History::write(mesh, args.megabytes))?;
@@ -143,13 +147,13 @@ impl<'a> Stage<'a> {
             ExportsSection::Sealing => sealing::measure(self).await,
             ExportsSection::Ledger => ledger::measure(self).await,
             ExportsSection::Scaling => scaling::measure(self).await,
-            ExportsSection::Beside => beside::measure(self).await,
+            ExportsSection::Beside => reads_beside_downloads::measure(self).await,
             ExportsSection::Scaled => scaled::measure(self).await,
         }
     }
 
     /// The processes that serve a download.
-    fn on_the_way(&self) -> Vec<Watched> {
+    fn on_the_way(&self) -> Vec<MeasuredProcess> {
         self.mesh.watch(&["export", NATS, "edge"])
     }
 
@@ -163,7 +167,7 @@ impl<'a> Stage<'a> {
 }
 
 /// Runs a blocking measurement on a thread of its own.
-async fn apart<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     what: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, Failure> {
     let ran = tokio::task::spawn_blocking(what).await;

@@ -58,12 +58,12 @@ impl Psql {
 
     /// Runs the statements and reads their whole output.
     pub(super) fn print(&self, statements: &[&str]) -> Result<Printed, String> {
-        let mut psql = self.command(statements).stdout(Stdio::piped()).spawn().map_err(said)?;
+        let mut psql = self.command(statements).stdout(Stdio::piped()).spawn().map_err(error_text)?;
         let (mut printed, mut crc32) = (0, crc32fast::Hasher::new());
         if let Some(mut output) = psql.stdout.take() {
             let mut piece = vec![0; 256 << 10];
             loop {
-                let read = output.read(&mut piece).map_err(said)?;
+                let read = output.read(&mut piece).map_err(error_text)?;
                 if read == 0 {
                     break;
                 }
@@ -77,10 +77,10 @@ impl Psql {
 
     /// Runs the statements and pipes their output through `gzip -1`, discarding the result.
     pub(super) fn gzip(&self, statements: &[&str]) -> Result<(), String> {
-        let mut psql = self.command(statements).stdout(Stdio::piped()).spawn().map_err(said)?;
+        let mut psql = self.command(statements).stdout(Stdio::piped()).spawn().map_err(error_text)?;
         let output = psql.stdout.take().map_or_else(Stdio::null, Stdio::from);
         let gzip = Command::new("gzip").arg("-1").stdin(output).stdout(Stdio::null()).spawn();
-        let gzip = gzip.map_err(said);
+        let gzip = gzip.map_err(error_text);
         succeeded(psql, "psql")?;
         succeeded(gzip?, "gzip")
     }
@@ -98,10 +98,10 @@ fn runs(program: &Path) -> bool {
 }
 
 fn succeeded(mut process: Child, name: &str) -> Result<(), String> {
-    let status = process.wait().map_err(said)?;
+    let status = process.wait().map_err(error_text)?;
     if status.success() { Ok(()) } else { Err(format!("{name} failed: {status}")) }
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     format!("cannot run psql: {error}")
 }

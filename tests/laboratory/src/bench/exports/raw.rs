@@ -18,9 +18,9 @@ use mesh_launcher::bus::Bus;
 use tokio::time::timeout;
 
 use super::super::{
-    cost::{self, Watched},
+    cost::{self, MeasuredProcess},
     meter::Meter,
-    transfer::Moved,
+    transfer::TransferRound,
 };
 
 /// Bytes of a message, as of a chunk of an export.
@@ -28,7 +28,7 @@ pub(super) const MESSAGE: usize = 512 << 10;
 
 const WARM_UP: Duration = Duration::from_millis(500);
 /// Longest wait for a message.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Capacities of the client's send queue and of the subscription's queue, messages, as in the bus library.
 const UNSENT: usize = 16;
 const UNREAD: usize = 2048;
@@ -46,43 +46,43 @@ struct Shared {
 pub(super) fn publish(
     bus: &Bus,
     messages: Vec<Bytes>,
-    server: &[Watched],
+    server: &[MeasuredProcess],
     length: Duration,
-) -> Result<Moved, String> {
+) -> Result<TransferRound, String> {
     // A subject on which the export service may publish and the edge may subscribe.
     let subject =
         format!("{}.bench.export.{}", permissions::inbox_prefix(permissions::EDGE), std::process::id());
     let shared = Arc::<Shared>::default();
-    let (tell, subscribed) = std::sync::mpsc::channel();
+    let (ready_sender, subscribed) = std::sync::mpsc::channel();
     let subscriber = {
         let (bus, subject, shared) = (bus.clone(), subject.clone(), Arc::clone(&shared));
         thread::spawn(move || {
-            alone(async {
+            block_on(async {
                 let client = connect(&bus, permissions::EDGE).await?;
-                let mut arriving = client.subscribe(subject).await.map_err(said)?;
-                client.flush().await.map_err(said)?;
-                let _ = tell.send(());
+                let mut arriving = client.subscribe(subject).await.map_err(error_text)?;
+                client.flush().await.map_err(error_text)?;
+                let _ = ready_sender.send(());
                 read(&mut arriving, &shared).await
             })
         })
     };
-    if subscribed.recv_timeout(PATIENCE).is_err() {
-        return Err(ended(subscriber).err().unwrap_or_else(|| "nobody subscribed".to_owned()));
+    if subscribed.recv_timeout(TIMEOUT).is_err() {
+        return Err(join(subscriber).err().unwrap_or_else(|| "nobody subscribed".to_owned()));
     }
     let publisher = {
         let (bus, shared) = (bus.clone(), Arc::clone(&shared));
         thread::spawn(move || {
-            alone(async {
+            block_on(async {
                 let client = connect(&bus, "export").await?;
                 for message in messages.iter().cycle() {
                     if shared.stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    client.publish(subject.clone(), message.clone()).await.map_err(said)?;
+                    client.publish(subject.clone(), message.clone()).await.map_err(error_text)?;
                     shared.published.fetch_add(message.len() as u64, Ordering::Relaxed);
                     shared.publisher_us.store(cost::thread_cpu_us(), Ordering::Relaxed);
                 }
-                client.flush().await.map_err(said)
+                client.flush().await.map_err(error_text)
             })
         })
     };
@@ -96,10 +96,10 @@ pub(super) fn publish(
     let [amount, publisher_us, subscriber_us] = std::array::from_fn(|place| after[place] - before[place]);
     let spent = meter.stop(publisher_us + subscriber_us);
     shared.stop.store(true, Ordering::Relaxed);
-    ended(publisher)?;
-    ended(subscriber)?;
+    join(publisher)?;
+    join(subscriber)?;
     let own_us = vec![("publisher", publisher_us), ("subscriber", subscriber_us)];
-    Ok(Moved { amount, spent, own_us })
+    Ok(TransferRound { amount, spent, own_us })
 }
 
 /// Reads until all published messages have been received.
@@ -117,7 +117,7 @@ async fn read(arriving: &mut async_nats::Subscriber, shared: &Shared) -> Result<
                 last = Instant::now();
             }
             Ok(None) => return Err("the bus closed the connection that reads".to_owned()),
-            Err(_) if last.elapsed() > PATIENCE => {
+            Err(_) if last.elapsed() > TIMEOUT => {
                 return Err("the bus dropped messages of a reader that was too slow".to_owned());
             }
             Err(_) => {}
@@ -134,24 +134,24 @@ async fn connect(bus: &Bus, user: &str) -> Result<Client, String> {
             options.user_and_password(user, password)
         }
     };
-    options.connect(bus.url.as_str()).await.map_err(said)
+    options.connect(bus.url.as_str()).await.map_err(error_text)
 }
 
 fn credentials(file: &Path) -> Result<(String, String), String> {
-    let text = std::fs::read_to_string(file).map_err(said)?;
+    let text = std::fs::read_to_string(file).map_err(error_text)?;
     let (user, password) = text.trim().split_once(':').ok_or("the bus has no password")?;
     Ok((user.to_owned(), password.to_owned()))
 }
 
-fn alone(what: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+fn block_on(what: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(said)?.block_on(what)
+    runtime.map_err(error_text)?.block_on(what)
 }
 
-fn ended(thread: thread::JoinHandle<Result<(), String>>) -> Result<(), String> {
+fn join(thread: thread::JoinHandle<Result<(), String>>) -> Result<(), String> {
     thread.join().map_err(|_| "a thread died")?
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     format!("the bus alone: {error}")
 }

@@ -11,14 +11,15 @@ use serde_json::json;
 use super::{
     super::{
         Section,
-        bar::{Bar, Must},
-        contest::rounded,
-        load::{Asks, Load, Round},
+        bar::{Bar, Bound},
+        comparison::rounded,
+        load::{Load, Requests, Round},
     },
-    Stage, apart,
-    beside::{CONNECTIONS, PERIOD, be_nice},
+    Fixture,
     drain::Drain,
-    path, withdrawals,
+    path,
+    reads_beside_downloads::{CONNECTIONS, PERIOD, lower_priority},
+    run_blocking, withdrawals,
 };
 use crate::{metrics, table};
 
@@ -49,49 +50,49 @@ struct Step {
 ///
 /// # Errors
 /// When a download breaks.
-pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
+pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("scaling workers under downloads");
-    let rows = withdrawals::paths(&stage.servers, withdrawals::ROWS).await?;
-    let length = stage.length.max(STEP_AT_LEAST);
+    let rows = withdrawals::paths(&fixture.servers, withdrawals::ROWS).await?;
+    let length = fixture.length.max(STEP_AT_LEAST);
     let load = Load {
-        address: stage.edges.uncached,
-        asks: Asks::Paths(rows),
+        address: fixture.edges.uncached,
+        requests: Requests::Paths(rows),
         connections: CONNECTIONS,
         length,
         period: Some(PERIOD),
     };
-    let paths = vec![path(stage.history.few, 0); DOWNLOADS];
-    let downloads = Drain::paced(stage.edges.cached, &paths, Some(BYTES_A_SECOND));
+    let paths = vec![path(fixture.history.few, 0); DOWNLOADS];
+    let downloads = Drain::with_limit(fixture.edges.cached, &paths, Some(BYTES_A_SECOND));
     let mut steps = Vec::new();
     for workers in STEPS {
         let load = load.clone();
         let before = downloads.bytes();
-        let reads = async { apart(move || load.run(&[])).await };
+        let reads = async { run_blocking(move || load.run(&[])).await };
         let scaled = async {
-            stage.order(Request::Scale { name: "export".to_owned(), replicas: workers }).await?;
-            stage.mesh.ready(&["export"]).await?;
-            be_nice(stage)
+            fixture.order(Request::Scale { name: "export".to_owned(), replicas: workers }).await?;
+            fixture.mesh.ready(&["export"]).await?;
+            lower_priority(fixture)
         };
         let (reads, ()) = tokio::try_join!(reads, scaled)?;
         let downloaded = (downloads.bytes() - before) as f64 / reads.seconds;
-        steps.push(Step { workers, reads, downloaded, load: said_load(stage).await? });
+        steps.push(Step { workers, reads, downloaded, load: load_metric(fixture).await? });
     }
-    apart(move || downloads.stop()).await?;
+    run_blocking(move || downloads.stop()).await?;
     Ok(section(&steps))
 }
 
 /// Sum of the workers' load metrics.
-async fn said_load(stage: &Stage<'_>) -> Result<f64, Failure> {
+async fn load_metric(fixture: &Fixture<'_>) -> Result<f64, Failure> {
     let mut load = 0.0;
-    for row in stage.mesh.supervisor.rows().iter().filter(|row| row.service == "export") {
-        let page = metrics::of(row).await;
+    for row in fixture.mesh.supervisor.rows().iter().filter(|row| row.service == "export") {
+        let page = metrics::fetch(row).await;
         load += metrics::sum(&page.ok_or_else(|| Failure::failed("a worker does not tell its load"))?, LOAD);
     }
     Ok(load)
 }
 
 /// Number of workers that an autoscaler would choose for this load.
-fn wanted(load: f64) -> u32 {
+fn wanted_workers(load: f64) -> u32 {
     (load / LOAD_OF_A_WORKER).ceil().max(1.0) as u32
 }
 
@@ -104,13 +105,13 @@ fn section(steps: &[Step]) -> Section {
             step.workers.to_string(),
             format!("{downloaded:.0}"),
             format!("{:.1}", step.load),
-            wanted(step.load).to_string(),
+            wanted_workers(step.load).to_string(),
             format!("{p50:.3}"),
             format!("{p99:.3}"),
         ]);
         sides.push(json!({
             "workers": step.workers, "downloadedMegabytesPerSecond": rounded(downloaded), "load": rounded(step.load),
-            "wantedWorkers": wanted(step.load), "p50Ms": rounded(p50), "p99Ms": rounded(p99),
+            "wantedWorkers": wanted_workers(step.load), "p50Ms": rounded(p50), "p99Ms": rounded(p99),
         }));
     }
     let p99_of = |workers: u32| {
@@ -120,7 +121,7 @@ fn section(steps: &[Step]) -> Section {
     let bar = Bar {
         what: "p99 of reads beside 4 workers / beside 1".to_owned(),
         found: p99_of(4) / p99_of(1),
-        must: Must::Keep(1.25),
+        bound: Bound::AtMost(1.25),
         aim: 1.0,
     };
     let title = format!(
@@ -129,7 +130,7 @@ fn section(steps: &[Step]) -> Section {
         BYTES_A_SECOND / 1_000_000
     );
     let heading = ["workers", "downloads MB/s", "their load", "wanted", "reads p50 ms", "p99 ms"];
-    Section::of("scaled", &table::laid_out(&title, &heading, &rows), &sides, &[bar])
+    Section::of("scaled", &table::render_table(&title, &heading, &rows), &sides, &[bar])
 }
 
 #[cfg(test)]
@@ -138,6 +139,6 @@ mod tests {
 
     #[test]
     fn as_many_workers_are_wanted_as_keep_their_load() {
-        assert_eq!([0.0, 8.0, 8.1, 40.0].map(wanted), [1, 1, 2, 5]);
+        assert_eq!([0.0, 8.0, 8.1, 40.0].map(wanted_workers), [1, 1, 2, 5]);
     }
 }

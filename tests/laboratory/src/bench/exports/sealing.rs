@@ -19,14 +19,15 @@ use tokio_postgres::Client;
 use super::{
     super::{
         Section,
-        bar::{Bar, Must},
-        contest::ROUNDS,
-        cost::{self, Watched},
+        bar::{Bar, Bound},
+        comparison::ROUNDS,
+        cost::{self, MeasuredProcess},
         meter::Meter,
-        transfer::{self, Moved, ROWS, Transfer},
+        transfer::{self, ROWS, Transfer, TransferRound},
     },
-    BLOCKS, Stage, apart,
+    BLOCKS, Fixture,
     psql::{self, Psql},
+    run_blocking,
 };
 
 /// Trades of all blocks, with unique hashes, and with repeating parties, orders and markets.
@@ -70,9 +71,9 @@ pub(super) async fn fill(database: &Client, rows: u64) -> Result<(), Failure> {
 }
 
 /// Runs the comparison.
-pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
-    let psql = Psql::find(&stage.servers)?;
-    if !apart({
+pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+    let psql = Psql::find(&fixture.servers)?;
+    if !run_blocking({
         let psql = psql.clone();
         move || Ok(psql.runs() && psql::gzip_runs())
     })
@@ -81,25 +82,25 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
         return Ok(Section::skipped("sealing", "there is no psql or no gzip"));
     }
     print_line("sealing a segment");
-    let [server] = &stage.mesh.watch(&[POSTGRES])[..] else {
+    let [server] = &fixture.mesh.watch(&[POSTGRES])[..] else {
         return Err(Failure::failed("there is no database server"));
     };
     let mut sides = [
         Transfer::new("sealing, all members", ROWS, vec![server.clone()]),
         Transfer::new("psql COPY | gzip -1", ROWS, vec![server.clone()]),
     ];
-    let rows = stage.rows;
+    let rows = fixture.rows;
     for _ in 0..ROUNDS {
-        let (url, root) = (stage.servers.database_url.clone(), stage.mesh.home.root().join("sealing"));
+        let (url, root) = (fixture.servers.database_url.clone(), fixture.mesh.home.root().join("sealing"));
         let watched = server.clone();
-        sides[0].add(apart(move || on_one_core(&watched, || seal(url, &root, rows, &watched))).await?);
+        sides[0].add(run_blocking(move || on_one_core(&watched, || seal(url, &root, rows, &watched))).await?);
         let (psql, watched) = (psql.clone(), server.clone());
-        sides[1].add(apart(move || on_one_core(&watched, || copy(&psql, rows, &watched))).await?);
+        sides[1].add(run_blocking(move || on_one_core(&watched, || copy(&psql, rows, &watched))).await?);
     }
     let bar = Bar {
         what: format!("{} / {}, rows a second", sides[0].name(), sides[1].name()),
         found: sides[0].rate() / sides[1].rate(),
-        must: Must::Reach(0.8),
+        bound: Bound::AtLeast(0.8),
         aim: 1.5,
     };
     let title = format!("sealing: {rows} trades, database and all on one core");
@@ -109,7 +110,7 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
 
 /// Pins this thread, the processes that it starts, and new backends of the database server to one core while `what`
 /// runs.
-fn on_one_core<T>(server: &Watched, what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+fn on_one_core<T>(server: &MeasuredProcess, what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let said = |error: rustix::io::Errno| format!("cannot stay on one core: {error}");
     let server = Pid::from_raw(server.pid.cast_signed());
     let all = sched_getaffinity(None).map_err(said)?;
@@ -125,7 +126,12 @@ fn on_one_core<T>(server: &Watched, what: impl FnOnce() -> Result<T, String>) ->
 }
 
 /// Seals into a separate segment store, as the service does.
-fn seal(database_url: String, root: &Path, rows: u64, server: &Watched) -> Result<Moved, String> {
+fn seal(
+    database_url: String,
+    root: &Path,
+    rows: u64,
+    server: &MeasuredProcess,
+) -> Result<TransferRound, String> {
     let said = |error: std::io::Error| format!("cannot seal: {error}");
     let scratch = root.join("scratch");
     std::fs::create_dir_all(&scratch).map_err(said)?;
@@ -147,14 +153,14 @@ fn seal(database_url: String, root: &Path, rows: u64, server: &Watched) -> Resul
     std::fs::remove_dir_all(root).map_err(said)?;
     match sealed {
         Sealed::Here(names) if names.len() == 1 && found == Some(rows) => {
-            Ok(Moved { amount: rows, spent, own_us: vec![("sealing", own_us)] })
+            Ok(TransferRound { amount: rows, spent, own_us: vec![("sealing", own_us)] })
         }
         _ => Err(format!("{rows} trades were to be sealed, there are {found:?}")),
     }
 }
 
 /// Runs psql and gzip over the same blocks.
-fn copy(psql: &Psql, rows: u64, server: &Watched) -> Result<Moved, String> {
+fn copy(psql: &Psql, rows: u64, server: &MeasuredProcess) -> Result<TransferRound, String> {
     let trades = TABLES.iter().find(|table| table.name == "trades").ok_or("trades cannot be exported")?;
     let statements = [
         "SET mesh.time_from = '2023-01-18 00:00:00+00'",
@@ -165,5 +171,5 @@ fn copy(psql: &Psql, rows: u64, server: &Watched) -> Result<Moved, String> {
     let (meter, before) = (Meter::start(std::slice::from_ref(server)), ended());
     psql.gzip(&statements)?;
     let own_us = u64::try_from((ended() - before).as_micros()).unwrap_or(u64::MAX);
-    Ok(Moved { amount: rows, spent: meter.stop(own_us), own_us: vec![("psql and gzip", own_us)] })
+    Ok(TransferRound { amount: rows, spent: meter.stop(own_us), own_us: vec![("psql and gzip", own_us)] })
 }

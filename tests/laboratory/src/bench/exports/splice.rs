@@ -15,13 +15,13 @@ use mesh_history::DEFAULT_LEVEL;
 use super::{
     super::{
         Section,
-        bar::{Bar, Must},
-        contest::ROUNDS,
+        bar::{Bar, Bound},
+        comparison::ROUNDS,
         cost,
         meter::Meter,
-        transfer::{self, BYTES, Moved, Transfer},
+        transfer::{self, BYTES, Transfer, TransferRound},
     },
-    Stage, apart, drain, path, raw,
+    Fixture, drain, path, raw, run_blocking,
 };
 use crate::synthetic::{LargeTable, Synthetic};
 
@@ -31,48 +31,48 @@ const PUBLISHED: u64 = 64 << 20;
 const DEFLATED_ROWS: u64 = 40_000;
 
 /// Runs the comparison.
-pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
+pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("downloading a stored export");
-    let (few, many) = (path(stage.history.few, 0), path(stage.history.many, 0));
-    let edge = stage.edges.cached;
-    let length = stage.length;
-    let messages = messages(stage)?;
+    let (few, many) = (path(fixture.history.few, 0), path(fixture.history.many, 0));
+    let edge = fixture.edges.cached;
+    let length = fixture.length;
+    let messages = messages(fixture)?;
     let text = csv()?;
     let asked = few.clone();
-    let (stored, _) = apart(move || drain::first_byte(edge, &asked)).await?;
+    let (stored, _) = run_blocking(move || drain::first_byte(edge, &asked)).await?;
     // CSV bytes per byte of the download.
-    let inflation = stage.history.few.plain as f64 / stored as f64;
+    let inflation = fixture.history.few.plain as f64 / stored as f64;
 
-    let large = format!("{} segments", stage.history.few_segments.segments);
+    let large = format!("{} segments", fixture.history.few_segments.segments);
     let mut sides = [
-        Transfer::new("export of large segments", BYTES, stage.on_the_way()),
-        Transfer::new("export of 1000 segments", BYTES, stage.on_the_way()),
-        Transfer::new("raw NATS, 512 KiB messages", BYTES, stage.mesh.watch(&[NATS])),
+        Transfer::new("export of large segments", BYTES, fixture.on_the_way()),
+        Transfer::new("export of 1000 segments", BYTES, fixture.on_the_way()),
+        Transfer::new("raw NATS, 512 KiB messages", BYTES, fixture.mesh.watch(&[NATS])),
         Transfer::new("one-stream deflate (CSV bytes)", BYTES, Vec::new()),
     ];
     for _ in 0..ROUNDS {
-        for (place, path) in [(0, &few), (1, &many)] {
-            let (paths, watched) = (vec![path.clone()], sides[place].processes().to_vec());
-            sides[place].add(apart(move || drain::drain(edge, &paths, &watched, length)).await?);
+        for (index, path) in [(0, &few), (1, &many)] {
+            let (paths, watched) = (vec![path.clone()], sides[index].processes().to_vec());
+            sides[index].add(run_blocking(move || drain::drain(edge, &paths, &watched, length)).await?);
         }
         let (bus, messages, watched) =
-            (stage.servers.bus.clone(), messages.clone(), sides[2].processes().to_vec());
-        sides[2].add(apart(move || raw::publish(&bus, messages, &watched, length)).await?);
+            (fixture.servers.bus.clone(), messages.clone(), sides[2].processes().to_vec());
+        sides[2].add(run_blocking(move || raw::publish(&bus, messages, &watched, length)).await?);
         let text = text.clone();
-        sides[3].add(apart(move || deflate(&text, length)).await?);
+        sides[3].add(run_blocking(move || deflate(&text, length)).await?);
     }
     let [product, _, raw, deflate] = &sides;
     let bars = [
         Bar {
             what: format!("{} / {}", product.name(), raw.name()),
             found: product.rate() / raw.rate(),
-            must: Must::Reach(0.5),
+            bound: Bound::AtLeast(0.5),
             aim: 0.8,
         },
         Bar {
             what: format!("CSV of {} / {}", product.name(), deflate.name()),
             found: product.rate() * inflation / deflate.rate(),
-            must: Must::Reach(5.0),
+            bound: Bound::AtLeast(5.0),
             aim: 10.0,
         },
     ];
@@ -85,10 +85,10 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Section, Failure> {
 }
 
 /// The content of stored segments, split into messages of the size of chunks.
-fn messages(stage: &Stage<'_>) -> Result<Vec<Bytes>, Failure> {
+fn messages(fixture: &Fixture<'_>) -> Result<Vec<Bytes>, Failure> {
     let unreadable = |error: std::io::Error| cannot("read the stored segments", &error);
     let mut bytes = Vec::new();
-    for file in std::fs::read_dir(stage.mesh.home.root().join("segments")).map_err(unreadable)? {
+    for file in std::fs::read_dir(fixture.mesh.home.root().join("segments")).map_err(unreadable)? {
         bytes.extend(std::fs::read(file.map_err(unreadable)?.path()).map_err(unreadable)?);
         if bytes.len() as u64 > PUBLISHED {
             break;
@@ -96,7 +96,7 @@ fn messages(stage: &Stage<'_>) -> Result<Vec<Bytes>, Failure> {
     }
     let bytes = Bytes::from(bytes);
     let whole = bytes.len() / raw::MESSAGE;
-    Ok((0..whole).map(|place| bytes.slice(place * raw::MESSAGE..(place + 1) * raw::MESSAGE)).collect())
+    Ok((0..whole).map(|index| bytes.slice(index * raw::MESSAGE..(index + 1) * raw::MESSAGE)).collect())
 }
 
 fn csv() -> Result<Bytes, Failure> {
@@ -110,7 +110,7 @@ fn csv() -> Result<Bytes, Failure> {
 }
 
 /// Deflates the text repeatedly in one stream, as a member of a segment is deflated.
-fn deflate(text: &[u8], length: Duration) -> Result<Moved, String> {
+fn deflate(text: &[u8], length: Duration) -> Result<TransferRound, String> {
     let mut deflate = Compress::new(Compression::new(DEFAULT_LEVEL), false);
     let mut out = vec![0; 64 << 10];
     let (meter, begun_us, mut amount) = (Meter::start(&[]), cost::thread_cpu_us(), 0);
@@ -133,7 +133,7 @@ fn deflate(text: &[u8], length: Duration) -> Result<Moved, String> {
         }
     }
     let own_us = cost::thread_cpu_us() - begun_us;
-    Ok(Moved { amount, spent: meter.stop(own_us), own_us: vec![("deflate", own_us)] })
+    Ok(TransferRound { amount, spent: meter.stop(own_us), own_us: vec![("deflate", own_us)] })
 }
 
 #[cfg(test)]

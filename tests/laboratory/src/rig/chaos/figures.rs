@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use super::explain::{Happened, Letdown, Miss, Wish, asked_after, is_explained};
+use super::explanation::{FailedRequest, FailureKind, FaultSpan, RequestKind, asked_after, is_explained};
 use crate::rig::{
     clients::{
+        download_results::Outcome,
         downloaders::{Ended, Try},
         files::LEDGER,
         load::Load,
         samples::{self, Seen},
-        seen::Outcome,
         submitters::{Odd, Told},
     },
     report::{self, in_ms, ms},
@@ -47,21 +47,22 @@ impl Figures {
         tries: &[Try],
         files: Ended,
         fates: &Fates,
-        misses: &[Miss],
+        misses: &[FailedRequest],
     ) -> Self {
         let reads = samples::Figures::of(&load.samples(Duration::ZERO, end), Duration::ZERO, end);
-        let missed = |wishes: &[Wish]| misses.iter().filter(|miss| wishes.contains(&miss.wish)).count();
+        let missed =
+            |wishes: &[RequestKind]| misses.iter().filter(|miss| wishes.contains(&miss.kind)).count();
         Self {
             acts: 0,
             reads: reads.requests,
-            reads_missed: missed(&[Wish::Read]),
+            reads_missed: missed(&[RequestKind::Read]),
             p50: reads.p50,
             longest: reads.longest,
             downloads: tries.len(),
-            downloads_missed: missed(&[Wish::History, Wish::Ledger]),
+            downloads_missed: missed(&[RequestKind::History, RequestKind::Ledger]),
             files: files.whole,
             submissions: fates.counts.0,
-            submissions_missed: missed(&[Wish::Submission]),
+            submissions_missed: missed(&[RequestKind::Submission]),
         }
     }
 }
@@ -107,24 +108,24 @@ impl report::Figures for Figures {
 }
 
 /// All failed requests.
-pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<Miss> {
-    let reads = load.odd().into_iter().map(|(sample, said)| {
-        let letdown = match sample.seen {
-            Seen::Status { status: 429 | 503 | 504, says_when: true } => Letdown::Refused,
-            Seen::Broken => Letdown::Broken,
-            Seen::Status { .. } | Seen::Wrong | Seen::Silence => Letdown::Other,
+pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<FailedRequest> {
+    let reads = load.failed().into_iter().map(|(sample, said)| {
+        let failure = match sample.seen {
+            Seen::Status { status: 429 | 503 | 504, says_when: true } => FailureKind::Refused,
+            Seen::Broken => FailureKind::Broken,
+            Seen::Status { .. } | Seen::Wrong | Seen::Silence => FailureKind::Other,
         };
         let when = (load.moment(sample.due), load.moment(sample.due + sample.took));
-        Miss { wish: Wish::Read, letdown, when, said }
+        FailedRequest { kind: RequestKind::Read, failure, when, said }
     });
     let downloads = tries.iter().filter_map(|tried| {
-        let letdown = match &tried.seen.outcome {
+        let failure = match &tried.seen.outcome {
             Outcome::Whole => return None,
-            Outcome::Refused(refusal) if refusal.is_polite() => Letdown::Refused,
-            Outcome::Broken(_) => Letdown::Broken,
-            Outcome::Refused(_) | Outcome::Wrong(_) | Outcome::Late => Letdown::Other,
+            Outcome::Refused(refusal) if refusal.is_polite() => FailureKind::Refused,
+            Outcome::Broken(_) => FailureKind::Broken,
+            Outcome::Refused(_) | Outcome::Wrong(_) | Outcome::Late => FailureKind::Other,
         };
-        let wish = if tried.path == LEDGER { Wish::Ledger } else { Wish::History };
+        let kind = if tried.path == LEDGER { RequestKind::Ledger } else { RequestKind::History };
         let said = format!(
             "{:?} after {} bytes, the longest wait {} ({})",
             tried.seen.outcome,
@@ -132,18 +133,18 @@ pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<Miss> {
             in_ms(tried.seen.pause),
             tried.path
         );
-        Some(Miss { wish, letdown, when: (tried.begun, tried.ended), said })
+        Some(FailedRequest { kind, failure, when: (tried.begun, tried.ended), said })
     });
     let submissions = odd.iter().map(|odd| {
-        let letdown = match &odd.told {
-            Told::Unknown | Told::NotTaken(_) => Letdown::Refused,
-            Told::Lost(_) => Letdown::Broken,
+        let failure = match &odd.told {
+            Told::Unknown | Told::NotTaken(_) => FailureKind::Refused,
+            Told::Lost(_) => FailureKind::Broken,
             Told::Accepted | Told::Refused(_) | Told::Left | Told::Unchecked | Told::Other(_) => {
-                Letdown::Other
+                FailureKind::Other
             }
         };
         let said = format!("{:?} {}", odd.told, odd.said);
-        Miss { wish: Wish::Submission, letdown, when: odd.when, said }
+        FailedRequest { kind: RequestKind::Submission, failure, when: odd.when, said }
     });
     reads.chain(downloads).chain(submissions).collect()
 }
@@ -151,7 +152,7 @@ pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<Miss> {
 /// Adds the bars that no read, download or submission got a false answer.
 pub(super) fn true_answers(report: &mut Report, load: &Load, tries: &[Try], fates: &Fates) {
     let wrong: Vec<String> = load
-        .odd()
+        .failed()
         .into_iter()
         .filter(|(sample, _)| sample.seen == Seen::Wrong)
         .map(|(_, said)| said)
@@ -177,26 +178,26 @@ pub(super) fn true_answers(report: &mut Report, load: &Load, tries: &[Try], fate
     );
     fates.agree(report);
     let wait = tries.iter().map(|tried| tried.seen.pause).max().unwrap_or_default();
-    report.keeps("the longest wait of a download for its next bytes", wait, STANDS_STILL_AT_MOST);
+    report.bar_at_most("the longest wait of a download for its next bytes", wait, STANDS_STILL_AT_MOST);
     report.said.extend(wrong.into_iter().chain(wrong_bytes));
 }
 
 /// Adds the bar that a fault explains every failed request.
-pub(super) fn explained(report: &mut Report, misses: &[Miss], happened: &[Happened], after: Duration) {
+pub(super) fn explained(report: &mut Report, misses: &[FailedRequest], spans: &[FaultSpan], after: Duration) {
     let (mut kinds, mut unexplained) = (BTreeMap::<String, usize>::new(), 0);
     let mut latest = Duration::ZERO;
     for miss in misses {
-        *kinds.entry(format!("{:?} {:?}", miss.wish, miss.letdown)).or_default() += 1;
-        if is_explained(miss, happened, after) {
-            latest = latest.max(asked_after(miss, happened).unwrap_or_default());
+        *kinds.entry(format!("{:?} {:?}", miss.kind, miss.failure)).or_default() += 1;
+        if is_explained(miss, spans, after) {
+            latest = latest.max(asked_after(miss, spans).unwrap_or_default());
             continue;
         }
         unexplained += 1;
-        let since = asked_after(miss, happened).map_or_else(|| "never".to_owned(), in_ms);
+        let since = asked_after(miss, spans).map_or_else(|| "never".to_owned(), in_ms);
         let took = (miss.when.1 - miss.when.0).as_millis();
         report.said.push(format!(
             "{since} after what explains it, {took} ms: {:?} {:?}: {}",
-            miss.wish, miss.letdown, miss.said
+            miss.kind, miss.failure, miss.said
         ));
     }
     report.bar(

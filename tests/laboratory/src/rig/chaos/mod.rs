@@ -5,33 +5,33 @@
 //! and be explained by a fault. Afterwards no process may use more resources than before, and the edges' request
 //! counts must agree with those of their clients.
 
-mod explain;
+mod explanation;
+mod fault_injector;
 mod figures;
-mod hand;
-mod levels;
-mod lines;
+mod links;
 mod plan;
+mod resource_usage;
 
 use std::{
     cell::{Cell, RefCell},
     time::Duration,
 };
 
-use explain::Happened;
+use explanation::FaultSpan;
+use fault_injector::{FaultInjector, InjectedFault};
 use figures::{Figures, Report};
-use hand::{Done, Hand};
-use levels::{Counted, Levels};
-use lines::Lines;
+use links::Links;
 use mesh::{failure::Failure, open_files, terminal::print_line};
-use plan::acts;
+use plan::schedule;
 use rand::{SeedableRng as _, rngs::SmallRng};
+use resource_usage::{EdgeRequestCount, ResourceUsage};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
     clients::heads::Heads,
     engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
-    ground::{Ground, REPLICAS},
+    environment::{Environment, REPLICAS},
     seed,
     traffic::{Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated},
 };
@@ -52,7 +52,7 @@ const WARM_UP: Duration = Duration::from_secs(10);
 /// Uncertainty of the measured age of an answer.
 const BLUR: Duration = Duration::from_millis(500);
 /// How long all replicas may take to be ready, and resource usage to return to its earlier level.
-const STANDS_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(60);
 const BACK_WITHIN: Duration = Duration::from_secs(90);
 
 /// Durations of a run.
@@ -106,19 +106,19 @@ pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
     open_files::raise();
     on_private_mesh(RESTARTED_SOON, async |mesh| {
         let first = seed(args.play.run.seed);
-        let mut lines = None;
-        let ground = Ground::lay(mesh, args.play.run.short, first, async |servers, node| {
-            let made = Lines::inside(servers, node, first).await?;
-            let env_of = made.env_of(servers)?;
-            lines = Some(made);
-            Ok(env_of)
+        let mut links = None;
+        let environment = Environment::start(mesh, args.play.run.short, first, async |servers, node| {
+            let made = Links::inside(servers, node, first).await?;
+            let replica_env = made.replica_env(servers)?;
+            links = Some(made);
+            Ok(replica_env)
         })
         .await?;
-        let mut lines = lines.ok_or_else(|| Failure::failed("the lines were not made"))?;
-        let edges = lines.before(ground.edge, first).await?;
+        let mut links = links.ok_or_else(|| Failure::failed("the lines were not made"))?;
+        let edges = links.before(environment.edge, first).await?;
         repeat("chaos", &args.play.run, first, async |seed| {
-            let (report, acts) = play(&ground, &lines, edges, args, seed).await?;
-            let json = json!({ "found": report.json(), "acts": acts });
+            let (report, faults) = play(&environment, &links, edges, args, seed).await?;
+            let json = json!({ "found": report.json(), "acts": faults });
             let title = format!("chaos: seed {seed}, {REPLICAS} replicas each");
             Ok(Run { title, reports: vec![report], json })
         })
@@ -129,45 +129,51 @@ pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
 
 /// Runs the drill once.
 async fn play(
-    ground: &Ground<'_>,
-    lines: &Lines,
+    environment: &Environment<'_>,
+    links: &Links,
     edges: std::net::SocketAddr,
     args: &ChaosArgs,
     seed: u64,
 ) -> Result<(Report, Vec<Value>), Failure> {
     let plan = Plan::of(args);
-    let traffic = |seed| Traffic::start(ground, edges, args.traffic, plan.paces, seed);
+    let traffic = |seed| Traffic::start(environment, edges, args.traffic, plan.paces, seed);
     print_line(&format!("seed {seed}: {:?} without an event", plan.warm_up));
     warmed_up(traffic(!seed)?, plan.warm_up).await?;
-    let before = Levels::of(ground.mesh).await;
-    let counted = RefCell::new(Counted::begin(ground.mesh).await);
-    let acts = acts(plan.length, plan.every, plan.busy, &mut SmallRng::seed_from_u64(seed));
-    print_line(&format!("seed {seed}: {} acts in {:?}", acts.len(), plan.length));
-    let lives = ground.mesh.service_pids();
+    let before = ResourceUsage::read(environment.mesh).await;
+    let counted = RefCell::new(EdgeRequestCount::begin(environment.mesh).await);
+    let schedule = schedule(plan.length, plan.every, plan.busy, &mut SmallRng::seed_from_u64(seed));
+    print_line(&format!("seed {seed}: {} acts in {:?}", schedule.len(), plan.length));
+    let lives = environment.mesh.service_pids();
 
-    let (heads, traffic) = (Heads::watch(&ground.servers), traffic(seed)?);
+    let (heads, traffic) = (Heads::watch(&environment.servers), traffic(seed)?);
     let is_over = Cell::new(false);
-    let hand = Hand { mesh: ground.mesh, lines, traffic: &traffic, counted: &counted, lasts: plan.lasts };
+    let injector = FaultInjector {
+        mesh: environment.mesh,
+        links,
+        traffic: &traffic,
+        counted: &counted,
+        lasts: plan.lasts,
+    };
     let acting = async {
-        let done = hand.act(&acts).await;
+        let done = injector.run(&schedule).await;
         print_line(&format!("seed {seed}: all is mended"));
-        let stands = ground.stands(STANDS_WITHIN).await;
+        let is_ready = environment.becomes_ready(READY_WITHIN).await;
         sleep(plan.quiet).await;
         is_over.set(true);
-        (done, stands)
+        (done, is_ready)
     };
-    let ((done, stands), ()) = tokio::join!(acting, traffic.submitters.submit(seed, || is_over.get()));
+    let ((done, is_ready), ()) = tokio::join!(acting, traffic.submitters.submit(seed, || is_over.get()));
     let Traffic { load, downloaders, submitters } = traffic;
     let end = load.now();
-    load.rest();
-    load.settled(end).await;
+    load.pause();
+    load.until_finished(end).await;
     let (reads_sent, reads_answered) = load.counts();
     let (tries, files) = downloaded(downloaders).await;
     let counted = counted.into_inner();
-    let all_counted = counted.sum(ground.mesh).await;
-    let fates = fates(ground, submitters).await?;
+    let all_counted = counted.sum(environment.mesh).await;
+    let fates = fates(environment, submitters).await?;
 
-    let happened: Vec<Happened> = done.iter().map(|done| done.happened).collect();
+    let spans: Vec<FaultSpan> = done.iter().map(|done| done.span).collect();
     let (sent, answered) = (
         reads_sent + fates.counts.0 + tries.len() as u64,
         reads_answered + fates.counts.1 + tries.iter().filter(|tried| tried.seen.is_answered).count() as u64,
@@ -178,14 +184,14 @@ async fn play(
     report.figures.acts = done.len();
     figures::true_answers(&mut report, &load, &tries, &fates);
     none_is_outdated(&load, &heads, BLUR, &mut report);
-    figures::explained(&mut report, &misses, &happened, plan.after);
+    figures::explained(&mut report, &misses, &spans, plan.after);
     files_are_whole(&files, &mut report);
-    report.bar("every replica serves when all is mended", stands);
+    report.bar("every replica serves when all is mended", is_ready);
     counts_hold(&mut report, &counted, all_counted, sent, answered);
     drop(load);
-    levels_hold(&mut report, ground, &before, &lives).await;
-    let acts = done.iter().map(told).collect();
-    Ok((report, acts))
+    levels_hold(&mut report, environment, &before, &lives).await;
+    let faults = done.iter().map(fault_json).collect();
+    Ok((report, faults))
 }
 
 /// Runs traffic for a while, so that the resource usage read afterwards is that of a warm mesh.
@@ -197,41 +203,46 @@ async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
     };
     tokio::join!(waiting, traffic.submitters.submit(0, || is_over.get()));
     let end = traffic.load.now();
-    traffic.load.rest();
-    traffic.load.settled(end).await;
+    traffic.load.pause();
+    traffic.load.until_finished(end).await;
     downloaded(traffic.downloaders).await;
     Ok(())
 }
 
 /// Adds the bar that the edges' request counts agree with those of clients. Requests that a killed edge counted after
 /// the last reading of its metrics are unknown (`gap`).
-fn counts_hold(report: &mut Report, counted: &Counted, all: Option<u64>, sent: u64, answered: u64) {
-    let Counted { kills, gap, .. } = counted;
-    let told = format!(
+fn counts_hold(report: &mut Report, counted: &EdgeRequestCount, all: Option<u64>, sent: u64, answered: u64) {
+    let EdgeRequestCount { kills, gap, .. } = counted;
+    let description = format!(
         "requests that clients sent: {sent}, answers they got: {answered}, of which {gap} around {kills} kills of edges; \
          requests that the edges counted: {all:?}, at least {} and at most {sent}",
         answered.saturating_sub(*gap)
     );
-    report.bar(told, all.is_some_and(|all| all + gap >= answered && all <= sent));
+    report.bar(description, all.is_some_and(|all| all + gap >= answered && all <= sent));
 }
 
-async fn levels_hold(report: &mut Report, ground: &Ground<'_>, before: &Levels, lives: &[u32]) {
-    let (now, exceeded) = before.are_back(ground.mesh, BACK_WITHIN).await;
+async fn levels_hold(
+    report: &mut Report,
+    environment: &Environment<'_>,
+    before: &ResourceUsage,
+    lives: &[u32],
+) {
+    let (now, exceeded) = before.wait_until_back(environment.mesh, BACK_WITHIN).await;
     report.bar(
         format!("processes that keep more than before: {}, at most 0", exceeded.len()),
         exceeded.is_empty(),
     );
-    let pids = ground.mesh.service_pids();
+    let pids = environment.mesh.service_pids();
     let lived = lives.iter().filter(|pid| pids.contains(pid)).count();
     report.notes.push(format!("{lived} of {} processes of services lived through it", lives.len()));
-    report.notes.extend(before.told(&now));
+    report.notes.extend(before.comparison(&now));
     report.said.extend(exceeded);
 }
 
-fn told(done: &Done) -> Value {
-    let (from, to) = done.happened.when;
+fn fault_json(done: &InjectedFault) -> Value {
+    let (from, to) = done.span.when;
     json!({
-        "atMs": done.act.at.as_millis() as u64, "what": done.act.fault.to_string(),
+        "atMs": done.scheduled.at.as_millis() as u64, "what": done.scheduled.fault.to_string(),
         "tookMs": (to - from).as_millis() as u64, "note": done.note,
     })
 }

@@ -14,14 +14,14 @@ pub(crate) struct Connection {
 
 /// Why a request got no response.
 #[derive(Debug)]
-pub(crate) enum Lost {
+pub(crate) enum RequestError {
     /// The connection was closed before a byte of the response: the request may be sent again.
     Unanswered,
     /// Any other failure of the connection, or a malformed response.
     Broken(String),
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unanswered => f.write_str("the connection was closed without an answer"),
@@ -43,9 +43,9 @@ pub(crate) struct Response {
 
 impl Connection {
     /// Connects to an edge.
-    pub(crate) async fn open(address: SocketAddr) -> Result<Self, Lost> {
+    pub(crate) async fn open(address: SocketAddr) -> Result<Self, RequestError> {
         let opened = Dial::default().connect(address).await;
-        Ok(Self::over(opened.map_err(|error| Lost::Broken(format!("cannot connect: {error}")))?))
+        Ok(Self::over(opened.map_err(|error| RequestError::Broken(format!("cannot connect: {error}")))?))
     }
 
     /// Uses an open TCP connection.
@@ -54,25 +54,25 @@ impl Connection {
     }
 
     /// Sends a request.
-    pub(crate) async fn send(&mut self, path: &str) -> Result<(), Lost> {
+    pub(crate) async fn send(&mut self, path: &str) -> Result<(), RequestError> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\n\r\n");
         // A server that has closed the connection cannot have processed the request.
-        self.stream.send(request.as_bytes()).await.map_err(|_| Lost::Unanswered)
+        self.stream.send(request.as_bytes()).await.map_err(|_| RequestError::Unanswered)
     }
 
     /// Waits for the response.
-    pub(crate) async fn receive(&mut self) -> Result<Response, Lost> {
+    pub(crate) async fn receive(&mut self) -> Result<Response, RequestError> {
         let raw = match self.stream.answer(false).await {
             Ok(Some(raw)) => raw,
-            Ok(None) => return Err(Lost::Unanswered),
-            Err(_) if !self.stream.has_received() => return Err(Lost::Unanswered),
-            Err(error) => return Err(Lost::Broken(error.to_string())),
+            Ok(None) => return Err(RequestError::Unanswered),
+            Err(_) if !self.stream.has_received() => return Err(RequestError::Unanswered),
+            Err(error) => return Err(RequestError::Broken(error.to_string())),
         };
         if self.stream.has_unread() {
-            return Err(Lost::Broken("more was answered than was asked".to_owned()));
+            return Err(RequestError::Broken("more was answered than was asked".to_owned()));
         }
         if raw.header("content-length").is_none() {
-            return Err(Lost::Broken("the answer has no content-length".to_owned()));
+            return Err(RequestError::Broken("the answer has no content-length".to_owned()));
         }
         let height = raw.header("x-block-height").and_then(|value| value.parse().ok());
         let earlier_height = height.filter(|height| *height < self.height).map(|_| self.height);
@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// Sends a request and waits for its response.
-    pub(crate) async fn get(&mut self, path: &str) -> Result<Response, Lost> {
+    pub(crate) async fn get(&mut self, path: &str) -> Result<Response, RequestError> {
         self.send(path).await?;
         self.receive().await
     }

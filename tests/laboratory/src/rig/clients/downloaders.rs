@@ -18,18 +18,18 @@ use tokio::{
 };
 
 use super::{
-    crowd::{Pace, one},
-    files::Wanted,
-    seen::{Outcome, Seen},
+    download_batch::{Pace, download_file},
+    download_results::{Outcome, Seen},
+    files::ExpectedFile,
 };
 
 /// Time limit of one attempt.
-const TRY_PATIENCE: Duration = Duration::from_secs(600);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Pause before a client resumes a file.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Chooses the next file of a client, and its pace.
-pub(crate) type Choose = dyn Fn(&mut SmallRng) -> (Wanted, Pace) + Send + Sync;
+pub(crate) type Choose = dyn Fn(&mut SmallRng) -> (ExpectedFile, Pace) + Send + Sync;
 
 /// One attempt to download a file, or the rest of it.
 #[derive(Clone, Debug)]
@@ -97,8 +97,8 @@ impl Downloaders {
             let mut random = SmallRng::seed_from_u64(seed ^ u64::rotate_left(number, 24));
             clients.spawn(async move {
                 while !shared.ends.load(Ordering::Relaxed) {
-                    let (wanted, pace) = choose(&mut random);
-                    shared.fetch(wanted, pace).await;
+                    let (expected, pace) = choose(&mut random);
+                    shared.fetch(expected, pace).await;
                 }
             });
         }
@@ -135,15 +135,17 @@ impl Downloaders {
 
 impl Shared {
     /// Downloads a file, resuming as often as necessary.
-    async fn fetch(&self, wanted: Wanted, pace: Pace) {
+    async fn fetch(&self, expected: ExpectedFile, pace: Pace) {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        let (mut left, mut tries) = (wanted, 0);
+        let (mut left, mut tries) = (expected, 0);
         loop {
             let begun = Instant::now();
             // At the end of the run the remaining attempts are not throttled.
             let pace = if self.ends.load(Ordering::Relaxed) { Pace::QUICK } else { pace };
             self.sent.fetch_add(1, Ordering::Relaxed);
-            let seen = one(self.edge, &left, pace, begun + TRY_PATIENCE, &self.reading, ready(())).await;
+            let seen =
+                download_file(self.edge, &left, pace, begun + ATTEMPT_TIMEOUT, &self.reading, ready(()))
+                    .await;
             tries += 1;
             self.answers.fetch_add(u64::from(seen.is_answered), Ordering::Relaxed);
             left = left.after(usize::try_from(seen.bytes).unwrap_or(usize::MAX));
@@ -200,8 +202,8 @@ mod tests {
             }
         });
         let (path, etag) = ("/".to_owned(), Some("\"x\"".to_owned()));
-        let wanted = Wanted { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
-        let choose: Arc<Choose> = Arc::new(move |_: &mut SmallRng| (wanted.clone(), Pace::QUICK));
+        let expected = ExpectedFile { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
+        let choose: Arc<Choose> = Arc::new(move |_: &mut SmallRng| (expected.clone(), Pace::QUICK));
         let downloaders = Downloaders::start(edge, &[(1, choose)], 1);
         while asked.lock().is_empty() {
             sleep(Duration::from_millis(5)).await;

@@ -33,7 +33,7 @@ pub(crate) const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
 /// A request for a file and the expected answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ExpectedFile {
     /// Path of the request.
     pub(crate) path: String,
     /// The requested byte range; `None` for the whole file.
@@ -44,7 +44,7 @@ pub(crate) struct Wanted {
     pub(crate) etag: Option<String>,
 }
 
-impl Wanted {
+impl ExpectedFile {
     /// The request for the rest after `bytes` bytes. Without an entity tag it is the whole file again, since a
     /// changed file could not be detected.
     pub(crate) fn after(&self, bytes: usize) -> Self {
@@ -129,44 +129,44 @@ impl Files {
     }
 
     /// A random file or part of a file, the ledger included.
-    pub(crate) fn any(&self, random: &mut SmallRng) -> Wanted {
+    pub(crate) fn any(&self, random: &mut SmallRng) -> ExpectedFile {
         match &self.ledger {
             Some(bytes) if random.random_range(0..100) < LEDGER_PERCENT => {
-                Wanted { path: LEDGER.to_owned(), range: None, bytes: bytes.clone(), etag: None }
+                ExpectedFile { path: LEDGER.to_owned(), range: None, bytes: bytes.clone(), etag: None }
             }
             _ => self.any_of_history(random),
         }
     }
 
     /// A random file of the history, or a part of it.
-    pub(crate) fn any_of_history(&self, random: &mut SmallRng) -> Wanted {
+    pub(crate) fn any_of_history(&self, random: &mut SmallRng) -> ExpectedFile {
         let file = &self.history[random.random_range(0..self.history.len())];
-        let mut wanted = self.wanted(file);
+        let mut expected = self.expected(file);
         if random.random_range(0..100) < PART_PERCENT {
             let first = random.random_range(0..file.bytes.len());
             let end = random.random_range(first + 1..=file.bytes.len());
-            (wanted.range, wanted.bytes) = (Some(first as u64..end as u64), file.bytes.slice(first..end));
+            (expected.range, expected.bytes) = (Some(first as u64..end as u64), file.bytes.slice(first..end));
         }
-        wanted
+        expected
     }
 
     /// The whole history.
-    pub(crate) fn largest(&self) -> Wanted {
-        self.wanted(self.last())
+    pub(crate) fn largest(&self) -> ExpectedFile {
+        self.expected(self.last())
     }
 
     /// `bytes` bytes of the whole history from a random offset.
-    pub(crate) fn part(&self, bytes: usize, random: &mut SmallRng) -> Wanted {
+    pub(crate) fn part(&self, bytes: usize, random: &mut SmallRng) -> ExpectedFile {
         let whole = self.largest();
         let bytes = bytes.min(whole.bytes.len());
         let first = random.random_range(0..=whole.bytes.len() - bytes);
         let range = Some(first as u64..(first + bytes) as u64);
-        Wanted { range, bytes: whole.bytes.slice(first..first + bytes), ..whole }
+        ExpectedFile { range, bytes: whole.bytes.slice(first..first + bytes), ..whole }
     }
 
     /// The files that end before this block.
-    pub(crate) fn before(&self, block: u64) -> Vec<Wanted> {
-        self.history.iter().filter(|file| file.to < block).map(|file| self.wanted(file)).collect()
+    pub(crate) fn before(&self, block: u64) -> Vec<ExpectedFile> {
+        self.history.iter().filter(|file| file.to < block).map(|file| self.expected(file)).collect()
     }
 
     /// The plan of the history.
@@ -184,8 +184,8 @@ impl Files {
         &self.history[self.history.len() - 1]
     }
 
-    fn wanted(&self, file: &File) -> Wanted {
-        Wanted {
+    fn expected(&self, file: &File) -> ExpectedFile {
+        ExpectedFile {
             path: export_of(self.plan.table, file.from, file.to),
             range: None,
             bytes: file.bytes.clone(),
@@ -207,13 +207,13 @@ mod tests {
     #[test]
     fn what_is_left_begins_where_it_broke_off() {
         let (path, etag) = ("/".to_owned(), Some("x".to_owned()));
-        let whole = Wanted { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
+        let whole = ExpectedFile { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
         let left = whole.after(3);
         assert_eq!((left.range.clone(), &left.bytes[..]), (Some(3..10), &b"3456789"[..]));
         let left = left.after(4);
         assert_eq!((left.range.clone(), &left.bytes[..]), (Some(7..10), &b"789"[..]));
         assert_eq!(whole.after(0).range, None);
-        let untagged = Wanted { etag: None, ..whole };
+        let untagged = ExpectedFile { etag: None, ..whole };
         assert_eq!((untagged.after(3).range, untagged.after(3).bytes.len()), (None, 10));
     }
 }

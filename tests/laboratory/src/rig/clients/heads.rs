@@ -14,7 +14,7 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::private::Servers;
 
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Timeout of a query; after it a new connection is opened.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 const HEAD: &str = "SELECT height FROM last_block";
@@ -42,7 +42,7 @@ impl Heads {
                     }
                     Ok(Err(_)) | Err(_) => client = None,
                 }
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         });
         Self { seen, looking: looking.abort_handle() }

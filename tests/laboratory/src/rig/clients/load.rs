@@ -27,23 +27,23 @@ use tokio::{
 };
 
 use super::{
-    connection::{Connection, Lost, Response},
+    connection::{Connection, RequestError, Response},
     heads::Heads,
     samples::{Sample, Seen},
 };
 
 /// Greatest number of idle connections to each edge.
-const KEPT: usize = 48;
+const MAX_IDLE: usize = 48;
 /// Client timeout: longer than the edge's own deadline plus the time for which drills freeze it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Polling interval while the load is paused, and while waiting for answers.
-const REST: Duration = Duration::from_millis(5);
+const PAUSE_POLL: Duration = Duration::from_millis(5);
 /// Characters of a failure text that are stored.
 const SAID_AT_MOST: usize = 240;
 
 /// A class of requests.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestClass {
     /// Percentage of all requests.
     pub(crate) percent: u32,
     /// Address of the edge.
@@ -58,12 +58,12 @@ pub(crate) struct Question {
     /// Path and query.
     pub(crate) path: Arc<str>,
     /// Texts that the body must contain.
-    pub(crate) holds: Arc<[String]>,
+    pub(crate) must_contain: Arc<[String]>,
 }
 
 impl From<String> for Question {
     fn from(path: String) -> Self {
-        Self { path: path.into(), holds: Arc::default() }
+        Self { path: path.into(), must_contain: Arc::default() }
     }
 }
 
@@ -76,11 +76,11 @@ pub(crate) struct Load {
 struct Shared {
     begun: Instant,
     stop: AtomicBool,
-    rests: AtomicBool,
+    is_paused: AtomicBool,
     /// Due times of the requests in progress.
     waiting: Mutex<BTreeSet<Duration>>,
     samples: Mutex<Vec<Sample>>,
-    said: Mutex<Vec<(Duration, String)>>,
+    failures: Mutex<Vec<(Duration, String)>>,
     /// Number of requests sent, repetitions included.
     sent: AtomicU64,
     /// Number of complete answers.
@@ -89,14 +89,14 @@ struct Shared {
 
 impl Load {
     /// Starts the load with `rate` requests a second.
-    pub(crate) fn start(mix: Vec<Asked>, rate: u32, seed: u64) -> Result<Self, Failure> {
+    pub(crate) fn start(mix: Vec<RequestClass>, rate: u32, seed: u64) -> Result<Self, Failure> {
         let shared = Arc::new(Shared {
             begun: Instant::now(),
             stop: AtomicBool::new(false),
-            rests: AtomicBool::new(false),
+            is_paused: AtomicBool::new(false),
             waiting: Mutex::default(),
             samples: Mutex::default(),
-            said: Mutex::default(),
+            failures: Mutex::default(),
             sent: AtomicU64::new(0),
             answers: AtomicU64::new(0),
         });
@@ -105,7 +105,7 @@ impl Load {
         let asking = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("load".to_owned())
-            .spawn(move || LocalSet::new().block_on(&runtime, ask_on(asking, mix, rate, seed)));
+            .spawn(move || LocalSet::new().block_on(&runtime, run_load(asking, mix, rate, seed)));
         let thread = thread.map_err(|error| cannot("start the load", &error))?;
         Ok(Self { shared, thread: Some(thread) })
     }
@@ -122,8 +122,8 @@ impl Load {
     }
 
     /// The requests that did not get a correct 200 so far, each with its failure text.
-    pub(crate) fn odd(&self) -> Vec<(Sample, String)> {
-        let said: BTreeMap<Duration, String> = self.shared.said.lock().iter().cloned().collect();
+    pub(crate) fn failed(&self) -> Vec<(Sample, String)> {
+        let said: BTreeMap<Duration, String> = self.shared.failures.lock().iter().cloned().collect();
         let samples = self.shared.samples.lock();
         let odd = samples.iter().filter(|sample| !sample.is_fine());
         odd.map(|sample| (sample.clone(), said.get(&sample.due).cloned().unwrap_or_default())).collect()
@@ -140,19 +140,19 @@ impl Load {
     }
 
     /// Pauses the load.
-    pub(crate) fn rest(&self) {
-        self.shared.rests.store(true, Ordering::Relaxed);
+    pub(crate) fn pause(&self) {
+        self.shared.is_paused.store(true, Ordering::Relaxed);
     }
 
     /// Resumes a paused load.
-    pub(crate) fn go_on(&self) {
-        self.shared.rests.store(false, Ordering::Relaxed);
+    pub(crate) fn resume(&self) {
+        self.shared.is_paused.store(false, Ordering::Relaxed);
     }
 
     /// Waits until all requests that were due before a moment are finished.
-    pub(crate) async fn settled(&self, before: Duration) {
+    pub(crate) async fn until_finished(&self, before: Duration) {
         while self.shared.waiting.lock().first().is_some_and(|due| *due < before) {
-            sleep(REST).await;
+            sleep(PAUSE_POLL).await;
         }
     }
 
@@ -163,9 +163,9 @@ impl Load {
     }
 
     /// Failure texts of the requests that were due in `from..to`, each with its first due time and its count.
-    pub(crate) fn said(&self, from: Duration, to: Duration) -> BTreeMap<String, (Duration, usize)> {
+    pub(crate) fn failure_texts(&self, from: Duration, to: Duration) -> BTreeMap<String, (Duration, usize)> {
         let mut texts = BTreeMap::new();
-        for (due, text) in self.shared.said.lock().iter().filter(|(due, _)| *due >= from && *due < to) {
+        for (due, text) in self.shared.failures.lock().iter().filter(|(due, _)| *due >= from && *due < to) {
             let (first, count) = texts.entry(text.clone()).or_insert((*due, 0));
             (*first, *count) = ((*first).min(*due), *count + 1);
         }
@@ -186,7 +186,7 @@ impl Drop for Load {
 /// Idle connections to one edge.
 type Idle = Rc<RefCell<VecDeque<Connection>>>;
 
-async fn ask_on(shared: Arc<Shared>, mix: Vec<Asked>, rate: u32, seed: u64) {
+async fn run_load(shared: Arc<Shared>, mix: Vec<RequestClass>, rate: u32, seed: u64) {
     let period = Duration::from_secs(1) / rate.max(1);
     let mut random = SmallRng::seed_from_u64(seed);
     let pools: Vec<Idle> = mix.iter().map(|_| Idle::default()).collect();
@@ -194,17 +194,17 @@ async fn ask_on(shared: Arc<Shared>, mix: Vec<Asked>, rate: u32, seed: u64) {
     let pool_of = |edge: SocketAddr| mix.iter().position(|other| other.edge == edge).unwrap_or_default();
     let mut due = Instant::now();
     while !shared.stop.load(Ordering::Relaxed) {
-        if shared.rests.load(Ordering::Relaxed) {
-            sleep(REST).await;
+        if shared.is_paused.load(Ordering::Relaxed) {
+            sleep(PAUSE_POLL).await;
             due = Instant::now();
             continue;
         }
         while due <= Instant::now() {
-            let Some(asked) = chosen(&mix, random.random_range(0..100)) else { return };
-            let question = asked.questions[random.random_range(0..asked.questions.len())].clone();
-            let idle = Rc::clone(&pools[pool_of(asked.edge)]);
+            let Some(class) = pick_class(&mix, random.random_range(0..100)) else { return };
+            let question = class.questions[random.random_range(0..class.questions.len())].clone();
+            let idle = Rc::clone(&pools[pool_of(class.edge)]);
             shared.waiting.lock().insert(due.duration_since(shared.begun));
-            tokio::task::spawn_local(ask(Arc::clone(&shared), idle, asked.edge, question, due));
+            tokio::task::spawn_local(ask(Arc::clone(&shared), idle, class.edge, question, due));
             due += period;
         }
         sleep_until(due.into()).await;
@@ -212,10 +212,10 @@ async fn ask_on(shared: Arc<Shared>, mix: Vec<Asked>, rate: u32, seed: u64) {
 }
 
 /// The class that a number below 100 selects.
-fn chosen(mix: &[Asked], mut number: u32) -> Option<&Asked> {
-    for asked in mix {
-        match number.checked_sub(asked.percent) {
-            None => return Some(asked),
+fn pick_class(mix: &[RequestClass], mut number: u32) -> Option<&RequestClass> {
+    for class in mix {
+        match number.checked_sub(class.percent) {
+            None => return Some(class),
             Some(left) => number = left,
         }
     }
@@ -223,11 +223,11 @@ fn chosen(mix: &[Asked], mut number: u32) -> Option<&Asked> {
 }
 
 async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, question: Question, due: Instant) {
-    let way = Way { shared: &shared, idle: &idle, edge };
-    let asked = timeout(PATIENCE, over_some_connection(&way, &question)).await;
+    let connections = EdgeConnections { shared: &shared, idle: &idle, edge };
+    let answered = timeout(TIMEOUT, ask_reusing(&connections, &question)).await;
     let took = due.elapsed();
     let due = due.duration_since(shared.begun);
-    let (seen, height, again, said) = match asked {
+    let (seen, height, again, said) = match answered {
         Ok((Ok(Checked { wrong: Some(wrong), response }), again)) => {
             (Seen::Wrong, response.height, again, Some(format!("{}: {wrong}", question.path)))
         }
@@ -238,18 +238,18 @@ async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, question: Questi
             (Seen::Status { status, says_when }, response.height, again, said)
         }
         Ok((Err(lost), again)) => (Seen::Broken, None, again, Some(lost.to_string())),
-        Err(_) => (Seen::Silence, None, false, Some(format!("nothing came for {PATIENCE:?}"))),
+        Err(_) => (Seen::Silence, None, false, Some(format!("nothing came for {TIMEOUT:?}"))),
     };
     if let Some(said) = said {
         let said: String = said.chars().take(SAID_AT_MOST).collect();
-        shared.said.lock().push((due, format!("{seen}: {said}")));
+        shared.failures.lock().push((due, format!("{seen}: {said}")));
     }
     shared.samples.lock().push(Sample { due, took, seen, height, again });
     shared.waiting.lock().remove(&due);
 }
 
 /// The idle connections to one edge.
-struct Way<'a> {
+struct EdgeConnections<'a> {
     shared: &'a Shared,
     idle: &'a Idle,
     edge: SocketAddr,
@@ -257,22 +257,28 @@ struct Way<'a> {
 
 /// Sends a request over an idle connection, or a new one. When the edge closes the idle connection at that moment,
 /// the request is repeated over a new one, as HTTP clients do. Also returns whether it was repeated.
-async fn over_some_connection(way: &Way<'_>, question: &Question) -> (Result<Checked, Lost>, bool) {
-    let kept = way.idle.borrow_mut().pop_front();
-    if let Some(connection) = kept {
-        match over(connection, way, question).await {
-            Err(Lost::Unanswered) => {}
+async fn ask_reusing(
+    connections: &EdgeConnections<'_>,
+    question: &Question,
+) -> (Result<Checked, RequestError>, bool) {
+    let reusable = connections.idle.borrow_mut().pop_front();
+    if let Some(connection) = reusable {
+        match ask_over(connection, connections, question).await {
+            Err(RequestError::Unanswered) => {}
             other => return (other, false),
         }
         // The other idle connections are most likely closed, too; those that are not are easily replaced.
-        way.idle.borrow_mut().clear();
-        return (over_a_new_one(way, question).await, true);
+        connections.idle.borrow_mut().clear();
+        return (ask_over_new(connections, question).await, true);
     }
-    (over_a_new_one(way, question).await, false)
+    (ask_over_new(connections, question).await, false)
 }
 
-async fn over_a_new_one(way: &Way<'_>, question: &Question) -> Result<Checked, Lost> {
-    over(Connection::open(way.edge).await?, way, question).await
+async fn ask_over_new(
+    connections: &EdgeConnections<'_>,
+    question: &Question,
+) -> Result<Checked, RequestError> {
+    ask_over(Connection::open(connections.edge).await?, connections, question).await
 }
 
 /// A response, and why it is wrong, if it is.
@@ -281,26 +287,30 @@ struct Checked {
     wrong: Option<String>,
 }
 
-async fn over(mut connection: Connection, way: &Way<'_>, question: &Question) -> Result<Checked, Lost> {
-    way.shared.sent.fetch_add(1, Ordering::Relaxed);
+async fn ask_over(
+    mut connection: Connection,
+    connections: &EdgeConnections<'_>,
+    question: &Question,
+) -> Result<Checked, RequestError> {
+    connections.shared.sent.fetch_add(1, Ordering::Relaxed);
     let response = connection.get(&question.path).await?;
-    way.shared.answers.fetch_add(1, Ordering::Relaxed);
+    connections.shared.answers.fetch_add(1, Ordering::Relaxed);
     let wrong = match (response.raw.status, response.earlier_height) {
         (_, Some(height)) => Some(format!("shows block {:?} after block {height}", response.height)),
-        (200, None) => missing(&response.raw.body, &question.holds),
+        (200, None) => missing(&response.raw.body, &question.must_contain),
         _ => None,
     };
-    let mut idle = way.idle.borrow_mut();
-    if !response.raw.closes() && idle.len() < KEPT {
+    let mut idle = connections.idle.borrow_mut();
+    if !response.raw.closes() && idle.len() < MAX_IDLE {
         idle.push_back(connection);
     }
     Ok(Checked { response, wrong })
 }
 
 /// A description of the first required text that a body lacks.
-fn missing(body: &[u8], holds: &[String]) -> Option<String> {
+fn missing(body: &[u8], must_contain: &[String]) -> Option<String> {
     let text = std::str::from_utf8(body).unwrap_or_default();
-    let missing = holds.iter().find(|part| !text.contains(part.as_str()))?;
+    let missing = must_contain.iter().find(|part| !text.contains(part.as_str()))?;
     Some(format!("{missing} is missing in {text}"))
 }
 
@@ -310,12 +320,13 @@ mod tests {
 
     #[test]
     fn an_answer_holds_all_that_it_must() {
-        let holds = ["\"id\":\"7\"", "\"amount\":\"49\""].map(str::to_owned);
-        assert_eq!(missing(br#"{"amount":"49","id":"7"}"#, &holds), None);
+        let must_contain = ["\"id\":\"7\"", "\"amount\":\"49\""].map(str::to_owned);
+        assert_eq!(missing(br#"{"amount":"49","id":"7"}"#, &must_contain), None);
         assert!(
-            missing(br#"{"amount":"490","id":"7"}"#, &holds).is_some_and(|what| what.starts_with(&holds[1]))
+            missing(br#"{"amount":"490","id":"7"}"#, &must_contain)
+                .is_some_and(|what| what.starts_with(&must_contain[1]))
         );
-        assert!(missing(b"", &holds).is_some());
+        assert!(missing(b"", &must_contain).is_some());
         assert_eq!(missing(b"anything", &[]), None);
     }
 }

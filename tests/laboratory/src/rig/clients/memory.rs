@@ -5,7 +5,7 @@ use std::{future::Future, pin::pin, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Sampling interval.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A process whose memory is sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,15 +35,15 @@ impl Resident {
 
 /// Awaits a future and samples the processes meanwhile.
 pub(crate) async fn while_watched<T>(processes: &mut [Resident], wait: impl Future<Output = T>) -> T {
-    let (mut wait, mut looks) = (pin!(wait), interval(LOOK));
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut wait, mut ticks) = (pin!(wait), interval(POLL_INTERVAL));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         for process in &mut *processes {
             process.at_most = process.at_most.max(resident_kib(process.pid).unwrap_or_default());
         }
         tokio::select! {
             ended = &mut wait => return ended,
-            _ = looks.tick() => {}
+            _ = ticks.tick() => {}
         }
     }
 }
@@ -82,7 +82,7 @@ mod tests {
         let mut own = [Resident::of("rig".to_owned(), std::process::id()).unwrap()];
         while_watched(&mut own, async {
             let taken = vec![1_u8; 64 << 20];
-            tokio::time::sleep(LOOK * 3).await;
+            tokio::time::sleep(POLL_INTERVAL * 3).await;
             assert_eq!(taken[taken.len() / 2], 1);
         })
         .await;

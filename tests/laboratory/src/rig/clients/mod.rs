@@ -2,15 +2,15 @@
 //! run, and which faults the mesh gets meanwhile.
 
 pub(crate) mod connection;
-pub(crate) mod crowd;
+pub(crate) mod consistency;
 pub(crate) mod download;
+pub(crate) mod download_batch;
+pub(crate) mod download_results;
 pub(crate) mod downloaders;
 pub(crate) mod files;
 pub(crate) mod heads;
-pub(crate) mod judge;
 pub(crate) mod load;
 pub(crate) mod memory;
 pub(crate) mod node;
 pub(crate) mod samples;
-pub(crate) mod seen;
 pub(crate) mod submitters;

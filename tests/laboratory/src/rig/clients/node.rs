@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How long waiting transactions may take to get into blocks.
 const EMPTY_WITHIN: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An RPC client of one node.
 pub(crate) struct Node {
@@ -38,7 +38,7 @@ impl Node {
             if Instant::now() >= deadline {
                 return Err(Failure::failed("transactions wait at the node and come into no block"));
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -18,7 +18,7 @@ use reqwest::Client;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::private_node::Maker;
+use crate::private_node::TransactionFactory;
 
 /// A repeated submission is of one of the last so many transactions.
 const RECENT: usize = 40;
@@ -28,7 +28,7 @@ const REPEATED_PERCENT: u32 = 30;
 const LEAVING_PERCENT: u32 = 20;
 const LEAVES_WITHIN_MS: std::ops::Range<u64> = 1..80;
 /// Client timeout: longer than any answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// A connection idle for this long is not used again. An edge that stops keeps idle connections open for only a
 /// second or two.
 const IDLE: Duration = Duration::from_millis(500);
@@ -110,7 +110,7 @@ pub(crate) struct Submitters {
     client: Client,
     url: String,
     plan: Plan,
-    maker: Maker,
+    factory: TransactionFactory,
     txs: RefCell<Vec<Transaction>>,
     told: RefCell<BTreeMap<usize, Vec<Told>>>,
     /// Number of submissions so far.
@@ -123,13 +123,13 @@ pub(crate) struct Submitters {
 
 impl Submitters {
     pub(crate) fn new(edge: SocketAddr, plan: Plan, seed: u64) -> Result<Self, Failure> {
-        let client = Client::builder().no_proxy().timeout(PATIENCE).pool_idle_timeout(IDLE).build();
+        let client = Client::builder().no_proxy().timeout(TIMEOUT).pool_idle_timeout(IDLE).build();
         let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
         Ok(Self {
             client,
             url: format!("http://{edge}/transaction"),
             plan,
-            maker: Maker::new(seed),
+            factory: TransactionFactory::new(seed),
             txs: RefCell::default(),
             told: RefCell::default(),
             turns: Cell::new(0),
@@ -148,10 +148,11 @@ impl Submitters {
                 let (which, tx) = self.chosen(&mut random);
                 let kind = KINDS[random.random_range(0..KINDS.len())];
                 let leaves = random.random_range(0..100) < LEAVING_PERCENT;
-                let patience = leaves.then(|| Duration::from_millis(random.random_range(LEAVES_WITHIN_MS)));
+                let disconnect_after =
+                    leaves.then(|| Duration::from_millis(random.random_range(LEAVES_WITHIN_MS)));
                 let begun = Instant::now();
                 let is_bad = tx.pow.is_none();
-                let (mut told, said) = self.submit_one(tx, kind, patience).await;
+                let (mut told, said) = self.submit_one(tx, kind, disconnect_after).await;
                 if is_bad && is_unchecked(kind, &told, &said, self.told.borrow().get(&which)) {
                     told = Told::Unchecked;
                 }
@@ -177,7 +178,7 @@ impl Submitters {
             let which = random.random_range(known.saturating_sub(RECENT)..known);
             return (which, txs[which].clone());
         }
-        let mut tx = self.maker.transaction();
+        let mut tx = self.factory.transaction();
         if known.is_multiple_of(BAD_ONE_OF) {
             tx.pow = None;
         }
@@ -189,7 +190,7 @@ impl Submitters {
         &self,
         tx: Transaction,
         kind: SubmissionType,
-        patience: Option<Duration>,
+        disconnect_after: Option<Duration>,
     ) -> (Told, String) {
         self.sent.set(self.sent.get() + 1);
         let request = SubmitTransactionRequest { tx: Some(tx), r#type: kind.into() };
@@ -197,9 +198,9 @@ impl Submitters {
             let answer = self.client.post(&self.url).json(&request).send().await?;
             Ok::<_, reqwest::Error>((answer.status().as_u16(), answer.text().await?))
         };
-        match timeout(patience.unwrap_or(PATIENCE), asked).await {
-            Err(_) if patience.is_some() => (Told::Left, String::new()),
-            Err(_) => (Told::Other(format!("no answer within {PATIENCE:?}")), String::new()),
+        match timeout(disconnect_after.unwrap_or(TIMEOUT), asked).await {
+            Err(_) if disconnect_after.is_some() => (Told::Left, String::new()),
+            Err(_) => (Told::Other(format!("no answer within {TIMEOUT:?}")), String::new()),
             Ok(Err(error)) => (Told::Lost(error_chain(&error)), String::new()),
             Ok(Ok((status, body))) => {
                 self.answers.set(self.answers.get() + 1);

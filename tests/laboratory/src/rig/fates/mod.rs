@@ -4,14 +4,14 @@
 //! while the node and the relays are killed. Afterwards all answers about each transaction are compared with the
 //! node's blocks, the relays' logs, and the status that the gateway then reports.
 
-mod record;
-mod stage;
+mod fixture;
+mod relay_log;
 
 use std::time::Duration;
 
+use fixture::Fixture;
 use mesh::{failure::Failure, terminal::print_line};
 use serde_json::{Map, Value, json};
-use stage::Stage;
 
 use super::{
     clients::submitters::{self, Told},
@@ -99,14 +99,14 @@ pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
     on_private_mesh(RESTARTED_SOON, async |mesh| {
         let first = seed(args.seed);
         let plan = if args.short { PLAN_SHORT } else { PLAN };
-        let stage = Stage::set(mesh, plan).await?;
+        let fixture = Fixture::start(mesh, plan).await?;
         let Plan { submitting, node_killed_every: node, relay_killed_every: relay } = plan;
         let clients = submitting.clients;
         let title =
             format!("fates: {clients} clients, the node killed every {node:?}, a relay every {relay:?}");
         repeat("fates", args, first, async |seed| {
             print_line(&format!("playing seed {seed}"));
-            let report = stage.play(seed).await?;
+            let report = fixture.play(seed).await?;
             Ok(Run { title: title.clone(), json: report.json(), reports: vec![report] })
         })
         .await

@@ -36,7 +36,7 @@ const SHORT: &str = "GET /health HTTP/1.1\r\nHost: rig\r\n\r\n";
 
 /// The kind of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Attack {
     /// Sends half a request head.
     Head,
     /// Sends nothing.
@@ -71,7 +71,7 @@ pub(super) struct Ended {
 
 impl Attackers {
     /// Starts `count` attackers, spread over the time `coming`.
-    pub(super) fn send(kind: Kind, count: usize, edge: SocketAddr, coming: Duration) -> Self {
+    pub(super) fn send(kind: Attack, count: usize, edge: SocketAddr, coming: Duration) -> Self {
         let connecting = Arc::new(Semaphore::new(CONNECTING));
         let mut tasks = JoinSet::new();
         for number in 0..count {
@@ -114,7 +114,7 @@ impl Ended {
     }
 
     /// One line of text.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let shortest = self.after.iter().min().copied().unwrap_or_default();
         format!(
             "{} attackers were closed after {} to {}, {} could not connect, {} stayed to the end",
@@ -143,21 +143,21 @@ pub(super) async fn connect_from(
     Dial { source: Some(source), receive_buffer }.connect(edge).await
 }
 
-async fn connect(kind: Kind, source: IpAddr, edge: SocketAddr) -> std::io::Result<TcpStream> {
-    connect_from(source, edge, kind == Kind::Unread).await
+async fn connect(kind: Attack, source: IpAddr, edge: SocketAddr) -> std::io::Result<TcpStream> {
+    connect_from(source, edge, kind == Attack::Unread).await
 }
 
 /// Attacks over a connection until it is closed.
-async fn attack(kind: Kind, mut stream: TcpStream) -> std::io::Result<()> {
+async fn attack(kind: Attack, mut stream: TcpStream) -> std::io::Result<()> {
     match kind {
-        Kind::Head => stream.write_all(b"GET /accounts HTTP/1.1\r\nHost: r").await?,
-        Kind::Silent => {}
-        Kind::Body => {
+        Attack::Head => stream.write_all(b"GET /accounts HTTP/1.1\r\nHost: r").await?,
+        Attack::Silent => {}
+        Attack::Body => {
             let head = "POST /transaction HTTP/1.1\r\nHost: rig\r\nContent-Length: 1000\r\n\r\n";
             stream.write_all(head.as_bytes()).await?;
             return drip(stream).await;
         }
-        Kind::Unread => {
+        Attack::Unread => {
             stream.write_all(LONG.as_bytes()).await?;
             // A client that does not read cannot see the close; an incomplete answer shows it afterwards.
             sleep(STALLED + UNREAD_LONGER).await;
@@ -168,9 +168,9 @@ async fn attack(kind: Kind, mut stream: TcpStream) -> std::io::Result<()> {
             }
             return Ok(());
         }
-        Kind::Window => return http2::hold_window(stream).await,
-        Kind::Idle => stream.write_all(SHORT.as_bytes()).await?,
-        Kind::Reset => return http2::reset_on(stream).await,
+        Attack::Window => return http2::hold_window(stream).await,
+        Attack::Idle => stream.write_all(SHORT.as_bytes()).await?,
+        Attack::Reset => return http2::reset_on(stream).await,
     }
     read_on(&mut stream).await
 }

@@ -7,7 +7,7 @@ use mesh::{
     programs,
 };
 
-use super::stage::Stage;
+use super::fixture::Fixture;
 
 /// Rate limit of one address at the edge with a rate limit: requests a second, and burst (contract section 7).
 pub(super) const RATE_PER_S: u32 = 100;
@@ -15,7 +15,7 @@ pub(super) const RATE_BURST: u32 = 500;
 /// File descriptors of the edge with few.
 pub(super) const FEW_FILES: u32 = 256;
 
-impl Stage<'_> {
+impl Fixture<'_> {
     /// Starts an edge with a rate limit per address.
     pub(super) async fn edge_with_rate(&self) -> Result<SocketAddr, Failure> {
         let env = [("MESH_EDGE_RATE_PER_S", RATE_PER_S), ("MESH_EDGE_RATE_BURST", RATE_BURST)];

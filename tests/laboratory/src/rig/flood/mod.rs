@@ -5,16 +5,16 @@
 
 mod attackers;
 mod edges;
+mod fixture;
 mod http2;
 mod phases;
-mod stage;
 
 use std::time::Duration;
 
+use fixture::Fixture;
 use mesh::failure::Failure;
 use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
-use stage::Stage;
 
 use super::{
     clients::samples::{Figures, Report},
@@ -28,20 +28,20 @@ pub(super) async fn drill(args: &FloodArgs) -> Result<(), Failure> {
     mesh::open_files::raise();
     on_private_mesh(RestartRule::default(), async |mesh| {
         let seed = seed(args.play.run.seed);
-        let stage = Stage::set(mesh, args, seed).await?;
-        run_phases(&stage, &args.play, &args.phase, seed).await
+        let fixture = Fixture::start(mesh, args, seed).await?;
+        run_phases(&fixture, &args.play, &args.phase, seed).await
     })
     .await
 }
 
-impl PhasedDrill for Stage<'_> {
+impl PhasedDrill for Fixture<'_> {
     const NAME: &'static str = "flood";
     const PHASE_TIMEOUT: Duration = Duration::from_secs(300);
     type Phase = FloodPhase;
     type Figures = Figures;
 
     fn setup(&self) -> String {
-        format!("{} requests a second beside {} attackers", self.rate, self.crowd)
+        format!("{} requests a second beside {} attackers", self.rate, self.attacker_count)
     }
 
     async fn becomes_normal(&self) -> bool {

@@ -9,9 +9,9 @@ use tokio::{
 };
 
 use super::{
-    attackers::{Attackers, Kind, STALLED, UNREAD_LONGER, connect_from, source},
+    attackers::{Attack, Attackers, STALLED, UNREAD_LONGER, connect_from, source},
     edges::{RATE_BURST, RATE_PER_S},
-    stage::Stage,
+    fixture::Fixture,
 };
 use crate::rig::{
     args::FloodPhase,
@@ -47,19 +47,21 @@ const SLOW_REQUESTS: usize = 1000;
 const SLOW_REQUESTS_SHORT: usize = 100;
 
 /// Runs one phase.
-pub(super) async fn run(stage: &Stage<'_>, phase: FloodPhase) -> Result<Vec<Report>, Failure> {
+pub(super) async fn run(fixture: &Fixture<'_>, phase: FloodPhase) -> Result<Vec<Report>, Failure> {
     let report = match phase {
-        FloodPhase::Head => closed(stage, "half a head", Kind::Head, 1, HEAD).await,
-        FloodPhase::Silent => closed(stage, "silent connections", Kind::Silent, 1, HEAD).await,
-        FloodPhase::Body => closed(stage, "slow bodies", Kind::Body, 1, BODY).await,
+        FloodPhase::Head => closed(fixture, "half a head", Attack::Head, 1, HEAD).await,
+        FloodPhase::Silent => closed(fixture, "silent connections", Attack::Silent, 1, HEAD).await,
+        FloodPhase::Body => closed(fixture, "slow bodies", Attack::Body, 1, BODY).await,
         // A client that does not read sees the close only later.
-        FloodPhase::Unread => closed(stage, "answers unread", Kind::Unread, 1, STALLED + UNREAD_LONGER).await,
-        FloodPhase::Window => closed(stage, "no window", Kind::Window, 1, STALLED).await,
-        FloodPhase::Idle => closed(stage, "idle connections", Kind::Idle, 2, IDLE).await,
-        FloodPhase::Reset => reset(stage).await,
-        FloodPhase::Rate => rate(stage).await,
-        FloodPhase::Slow => slow(stage).await,
-        FloodPhase::Files => files(stage).await,
+        FloodPhase::Unread => {
+            closed(fixture, "answers unread", Attack::Unread, 1, STALLED + UNREAD_LONGER).await
+        }
+        FloodPhase::Window => closed(fixture, "no window", Attack::Window, 1, STALLED).await,
+        FloodPhase::Idle => closed(fixture, "idle connections", Attack::Idle, 2, IDLE).await,
+        FloodPhase::Reset => reset(fixture).await,
+        FloodPhase::Rate => rate(fixture).await,
+        FloodPhase::Slow => slow(fixture).await,
+        FloodPhase::Files => files(fixture).await,
     };
     Ok(vec![report?])
 }
@@ -67,83 +69,83 @@ pub(super) async fn run(stage: &Stage<'_>, phase: FloodPhase) -> Result<Vec<Repo
 /// Attackers connect once, and the edge must close them in time. The short form awaits only limits of at most
 /// [`HEAD`].
 async fn closed(
-    stage: &Stage<'_>,
+    fixture: &Fixture<'_>,
     name: &str,
-    kind: Kind,
-    crowds: usize,
+    kind: Attack,
+    multiple: usize,
     within: Duration,
 ) -> Result<Report, Failure> {
-    let beside = stage.load(stage.edge).await?;
-    let count = stage.crowd * crowds;
-    let is_awaited = !stage.is_short || within <= HEAD;
+    let measured_load = fixture.load(fixture.edge).await?;
+    let count = fixture.attacker_count * multiple;
+    let is_awaited = !fixture.is_short || within <= HEAD;
     let coming = if is_awaited && within > HEAD { COMING_TO_STAY } else { COMING };
-    let goes_on = if is_awaited { within + stage.bound(LATER) } else { GOES_ON_SHORT };
-    let ended = Attackers::send(kind, count, stage.edge, coming).end(coming + goes_on).await;
-    let mut report = stage.report(name, beside).await;
+    let goes_on = if is_awaited { within + fixture.bound(LATER) } else { GOES_ON_SHORT };
+    let ended = Attackers::send(kind, count, fixture.edge, coming).end(coming + goes_on).await;
+    let mut report = fixture.report(name, measured_load).await;
     report.bar(format!("attackers that found no place: {}, at most 0", ended.refused), ended.refused == 0);
     if is_awaited {
         report.bar(format!("attackers that stayed: {}, at most 0", ended.left), ended.left == 0);
-        report.keeps("the last one is closed", ended.longest(), within + stage.bound(LATER));
+        report.bar_at_most("the last one is closed", ended.longest(), within + fixture.bound(LATER));
     }
-    report.notes.push(ended.told());
+    report.notes.push(ended.summary());
     Ok(report)
 }
 
 /// HTTP/2 clients open and reset streams, and reconnect.
-async fn reset(stage: &Stage<'_>) -> Result<Report, Failure> {
-    let beside = stage.load(stage.edge).await?;
-    let until = Instant::now() + stage.either(GOES_ON, GOES_ON_SHORT);
+async fn reset(fixture: &Fixture<'_>) -> Result<Report, Failure> {
+    let measured_load = fixture.load(fixture.edge).await?;
+    let until = Instant::now() + fixture.either(GOES_ON, GOES_ON_SHORT);
     let (mut sent_away, mut left) = (0, 0);
     while Instant::now() < until {
-        let resetting = stage.either(RESETTING, RESETTING_SHORT);
-        let attackers = Attackers::send(Kind::Reset, resetting, stage.edge, Duration::ZERO);
-        let ended = attackers.end(stage.bound(LATER)).await;
+        let resetting = fixture.either(RESETTING, RESETTING_SHORT);
+        let attackers = Attackers::send(Attack::Reset, resetting, fixture.edge, Duration::ZERO);
+        let ended = attackers.end(fixture.bound(LATER)).await;
         sent_away += ended.after.len();
         left += ended.left + ended.refused;
     }
-    let mut report = stage.report("taken back", beside).await;
+    let mut report = fixture.report("taken back", measured_load).await;
     report.bar(format!("connections that were not ended: {left}, at most 0"), left == 0 && sent_away > 0);
     report.notes.push(format!("{sent_away} connections were ended"));
     Ok(report)
 }
 
 /// One address sends many times its allowed rate.
-async fn rate(stage: &Stage<'_>) -> Result<Report, Failure> {
-    let edge = stage.edge_with_rate().await?;
-    let beside = stage.load(edge).await?;
-    let goes_on = stage.either(GOES_ON, GOES_ON_SHORT);
-    let a_second = RATE_PER_S * stage.either(TIMES_THE_RATE, TIMES_THE_RATE_SHORT);
+async fn rate(fixture: &Fixture<'_>) -> Result<Report, Failure> {
+    let edge = fixture.edge_with_rate().await?;
+    let measured_load = fixture.load(edge).await?;
+    let goes_on = fixture.either(GOES_ON, GOES_ON_SHORT);
+    let a_second = RATE_PER_S * fixture.either(TIMES_THE_RATE, TIMES_THE_RATE_SHORT);
     let begun = Instant::now();
     let mut greedy = JoinSet::new();
     for _ in 0..GREEDY {
         greedy.spawn(async move {
             let mut pace = interval(Duration::from_secs(1) * GREEDY / a_second);
             let stream = connect_from(source(0), edge, false).await.ok()?;
-            let (mut connection, mut told) = (Connection::over(stream), BTreeMap::new());
+            let (mut connection, mut summary) = (Connection::over(stream), BTreeMap::new());
             while begun.elapsed() < goes_on {
                 pace.tick().await;
                 let answer = connection.get("/api/v2/network/limits").await.ok()?.raw;
-                *told.entry((answer.status, answer.header("retry-after").is_some())).or_insert(0_u32) += 1;
+                *summary.entry((answer.status, answer.header("retry-after").is_some())).or_insert(0_u32) += 1;
             }
-            Some(told)
+            Some(summary)
         });
     }
-    let (mut told, mut lost) = (BTreeMap::new(), 0);
+    let (mut summary, mut lost) = (BTreeMap::new(), 0);
     while let Some(of_one) = greedy.join_next().await {
         match of_one {
             Ok(Some(of_one)) => {
                 for (key, count) in of_one {
-                    *told.entry(key).or_insert(0) += count;
+                    *summary.entry(key).or_insert(0) += count;
                 }
             }
             _ => lost += 1,
         }
     }
     let took = begun.elapsed();
-    let mut report = stage.report("one greedy address", beside).await;
-    let count = |key| told.get(&key).copied().unwrap_or(0);
+    let mut report = fixture.report("one greedy address", measured_load).await;
+    let count = |key| summary.get(&key).copied().unwrap_or(0);
     let (served, refused) = (count((200, false)), count((429, true)));
-    let all: u32 = told.values().sum();
+    let all: u32 = summary.values().sum();
     let at_most = RATE_BURST + (f64::from(RATE_PER_S) * took.as_secs_f64()).ceil() as u32 + 1;
     report
         .bar(format!("answers to it: {served} of {all}, at most {at_most}"), served <= at_most && served > 0);
@@ -153,14 +155,14 @@ async fn rate(stage: &Stage<'_>) -> Result<Report, Failure> {
         odd == 0 && lost == 0,
     );
     report.bar("it is refused", refused > 0);
-    report.bar("it is not banned", is_served_soon(stage, edge).await);
+    report.bar("it is not banned", is_served_soon(fixture, edge).await);
     let sent = f64::from(all) / took.as_secs_f64();
     report.notes.push(format!("it sent {sent:.0} requests a second, {refused} were refused"));
     Ok(report)
 }
 
 /// Whether the greedy address is served again within [`LATER`].
-async fn is_served_soon(stage: &Stage<'_>, edge: std::net::SocketAddr) -> bool {
+async fn is_served_soon(fixture: &Fixture<'_>, edge: std::net::SocketAddr) -> bool {
     let asked = async {
         loop {
             if let Ok(stream) = connect_from(source(0), edge, false).await {
@@ -173,20 +175,20 @@ async fn is_served_soon(stage: &Stage<'_>, edge: std::net::SocketAddr) -> bool {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(stage.bound(LATER), asked).await.is_ok()
+    timeout(fixture.bound(LATER), asked).await.is_ok()
 }
 
 /// An operation becomes slow, and many clients request it.
-async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
-    let beside = stage.load(stage.edge).await?;
-    let holder = stage.servers.lock_table(SLOW_TABLE).await?;
-    let goes_on = stage.either(GOES_ON, GOES_ON_SHORT);
-    let (edge, until) = (stage.edge, Instant::now() + goes_on);
-    let told: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();
+async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
+    let measured_load = fixture.load(fixture.edge).await?;
+    let holder = fixture.servers.lock_table(SLOW_TABLE).await?;
+    let goes_on = fixture.either(GOES_ON, GOES_ON_SHORT);
+    let (edge, until) = (fixture.edge, Instant::now() + goes_on);
+    let summary: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();
     let mut asking = JoinSet::new();
-    let count = stage.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
+    let count = fixture.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
     for number in 0..count {
-        let told = Arc::clone(&told);
+        let summary = Arc::clone(&summary);
         asking.spawn(async move {
             // Each client asks every second, with different offsets.
             sleep(Duration::from_secs(1).mul_f64(number as f64 / count as f64)).await;
@@ -198,7 +200,7 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
                     return;
                 }
                 if let Ok(answer) = connection.receive().await {
-                    *told.lock().entry(answer.raw.status).or_default() += 1;
+                    *summary.lock().entry(answer.raw.status).or_default() += 1;
                 }
                 // A refused client retries after the second that `Retry-After` names.
                 sleep(Duration::from_secs(1)).await;
@@ -206,28 +208,28 @@ async fn slow(stage: &Stage<'_>) -> Result<Report, Failure> {
         });
     }
     sleep(goes_on).await;
-    let report = stage.report("a slow operation", beside).await;
+    let report = fixture.report("a slow operation", measured_load).await;
     asking.abort_all();
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
-    let told = told.lock().clone();
+    let summary = summary.lock().clone();
     let mut report = report;
-    report.notes.push(format!("those who asked for it were told {told:?}"));
+    report.notes.push(format!("those who asked for it were told {summary:?}"));
     Ok(report)
 }
 
 /// More connections than the edge has file descriptors.
-async fn files(stage: &Stage<'_>) -> Result<Report, Failure> {
-    let edge = stage.edge_with_few_files().await?;
-    let before = stage.mesh.pids("edge-files");
-    let beside = stage.load(edge).await?;
-    let until = Instant::now() + stage.either(GOES_ON * 2, GOES_ON_SHORT);
+async fn files(fixture: &Fixture<'_>) -> Result<Report, Failure> {
+    let edge = fixture.edge_with_few_files().await?;
+    let before = fixture.mesh.pids("edge-files");
+    let measured_load = fixture.load(edge).await?;
+    let until = Instant::now() + fixture.either(GOES_ON * 2, GOES_ON_SHORT);
     let mut closed = 0;
     while Instant::now() < until {
-        let wave = Attackers::send(Kind::Silent, stage.crowd.min(1000), edge, COMING);
+        let wave = Attackers::send(Attack::Silent, fixture.attacker_count.min(1000), edge, COMING);
         closed += wave.end(COMING + Duration::from_secs(1)).await.after.len();
     }
-    let mut report = stage.report("few files", beside).await;
-    report.bar("the edge lives on", !before.is_empty() && stage.mesh.pids("edge-files") == before);
+    let mut report = fixture.report("few files", measured_load).await;
+    report.bar("the edge lives on", !before.is_empty() && fixture.mesh.pids("edge-files") == before);
     report.bar("connections were turned away", closed > 0);
     report.notes.push(format!("{closed} connections were turned away"));
     Ok(report)

@@ -3,17 +3,17 @@
 //! A synthetic history is downloaded from three workers through one edge, in files of many sizes and at many paces.
 //! Every byte is compared with the expected one, and the longest wait of each download is measured.
 
+mod fixture;
 mod phases;
-mod stage;
 
 use std::time::Duration;
 
+use fixture::Fixture;
 use mesh::{failure::Failure, open_files};
 use rand::rngs::SmallRng;
-use stage::Stage;
 
 use super::{
-    clients::seen::{Figures, Report},
+    clients::download_results::{Figures, Report},
     engine::{PhasedDrill, RESTARTED_SOON, on_private_mesh, run_phases},
     seed,
 };
@@ -24,13 +24,13 @@ pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
     open_files::raise();
     on_private_mesh(RESTARTED_SOON, async |mesh| {
         let seed = seed(args.play.run.seed);
-        let stage = Stage::set(mesh, &args.play, seed).await?;
-        run_phases(&stage, &args.play, &args.phase, seed).await
+        let fixture = Fixture::start(mesh, &args.play, seed).await?;
+        run_phases(&fixture, &args.play, &args.phase, seed).await
     })
     .await
 }
 
-impl PhasedDrill for Stage<'_> {
+impl PhasedDrill for Fixture<'_> {
     const NAME: &'static str = "kill";
     /// Enough for writing and reading ten gigabytes.
     const PHASE_TIMEOUT: Duration = Duration::from_secs(1200);
@@ -40,7 +40,7 @@ impl PhasedDrill for Stage<'_> {
     fn setup(&self) -> String {
         let plan = self.files.plan();
         let megabytes = self.files.largest().bytes.len() / 1_000_000;
-        format!("{} workers, {} segments of {megabytes} MB in all", stage::WORKERS, plan.segments)
+        format!("{} workers, {} segments of {megabytes} MB in all", fixture::WORKERS, plan.segments)
     }
 
     async fn becomes_normal(&self) -> bool {

@@ -13,7 +13,7 @@ use rand::rngs::SmallRng;
 
 use super::{
     Report,
-    stage::{AT_ONCE, Stage},
+    fixture::{AT_ONCE, Fixture},
 };
 use crate::rig::{args::KillPhase, clients::files::Files};
 
@@ -25,23 +25,23 @@ const SLOW: Duration = Duration::from_secs(2);
 
 /// Runs one phase.
 pub(super) async fn run(
-    stage: &Stage<'_>,
+    fixture: &Fixture<'_>,
     name: KillPhase,
     random: &mut SmallRng,
 ) -> Result<Vec<Report>, Failure> {
-    let before = stage.pulls().await;
+    let before = fixture.pulls().await;
     let mut reports = match name {
-        KillPhase::Steady => vec![steady(stage, random).await],
-        KillPhase::Kill => vec![workers::kill(stage, random).await?],
-        KillPhase::Freeze => vec![workers::freeze(stage, random).await?],
-        KillPhase::Scale => vec![workers::scale(stage, random).await?],
-        KillPhase::Nats => vec![servers::nats(stage, random).await?],
-        KillPhase::Postgres => vec![servers::postgres(stage, random).await?],
-        KillPhase::Damage => vec![damage::damage(stage, random).await?],
-        KillPhase::Stalled => vec![stalled::stalled(stage).await?],
-        KillPhase::Large => large::large(stage).await?,
+        KillPhase::Steady => vec![steady(fixture, random).await],
+        KillPhase::Kill => vec![workers::kill(fixture, random).await?],
+        KillPhase::Freeze => vec![workers::freeze(fixture, random).await?],
+        KillPhase::Scale => vec![workers::scale(fixture, random).await?],
+        KillPhase::Nats => vec![servers::nats(fixture, random).await?],
+        KillPhase::Postgres => vec![servers::postgres(fixture, random).await?],
+        KillPhase::Damage => vec![damage::damage(fixture, random).await?],
+        KillPhase::Stalled => vec![stalled::stalled(fixture).await?],
+        KillPhase::Large => large::large(fixture).await?,
     };
-    if let (Some((pulls, again)), Some((all, all_again))) = (before, stage.pulls().await) {
+    if let (Some((pulls, again)), Some((all, all_again))) = (before, fixture.pulls().await) {
         let (pulls, again) = (all.saturating_sub(pulls), all_again.saturating_sub(again));
         if let Some(report) = reports.last_mut() {
             report.notes.push(format!("{pulls} pulls, {again} of them sent again"));
@@ -50,9 +50,9 @@ pub(super) async fn run(
     Ok(reports)
 }
 
-async fn steady(stage: &Stage<'_>, random: &mut SmallRng) -> Report {
-    let downloads = stage.mixed(stage.either(STEADY, STEADY_SHORT), SLOW, random, Files::any);
-    let seen = stage.crowd(downloads, AT_ONCE).seen().await;
+async fn steady(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
+    let downloads = fixture.mixed(fixture.either(STEADY, STEADY_SHORT), SLOW, random, Files::any);
+    let seen = fixture.start_downloads(downloads, AT_ONCE).seen().await;
     let mut report = Report::of_downloads("steady", &seen);
     report.none_fails();
     report

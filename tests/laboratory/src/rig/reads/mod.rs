@@ -2,15 +2,15 @@
 //!
 //! A load sends a fixed number of reads a second independently of earlier answers, and every read is measured.
 
+mod fixture;
 mod phases;
-mod stage;
 
 use std::time::Duration;
 
+use fixture::Fixture;
 use mesh::failure::Failure;
 use mesh_launcher::RestartRule;
 use rand::rngs::SmallRng;
-use stage::Stage;
 
 use super::{
     clients::samples::{Figures, Report},
@@ -23,13 +23,13 @@ use crate::rig::args::{ReadsArgs, ReadsPhase};
 pub(super) async fn drill(args: &ReadsArgs) -> Result<(), Failure> {
     on_private_mesh(RestartRule::default(), async |mesh| {
         let seed = seed(args.play.run.seed);
-        let stage = Stage::set(mesh, args, seed).await?;
-        run_phases(&stage, &args.play, &args.phase, seed).await
+        let fixture = Fixture::start(mesh, args, seed).await?;
+        run_phases(&fixture, &args.play, &args.phase, seed).await
     })
     .await
 }
 
-impl PhasedDrill for Stage<'_> {
+impl PhasedDrill for Fixture<'_> {
     const NAME: &'static str = "reads";
     const PHASE_TIMEOUT: Duration = Duration::from_secs(300);
     type Phase = ReadsPhase;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::rig::{
-    clients::{downloaders::Try, load::Load, samples, seen::Outcome, submitters::Odd},
+    clients::{download_results::Outcome, downloaders::Try, load::Load, samples, submitters::Odd},
     report::{self, ms},
 };
 

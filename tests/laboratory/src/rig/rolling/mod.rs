@@ -20,13 +20,13 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     clients::{
+        download_results::Outcome,
         downloaders::Try,
         heads::Heads,
         samples::{Sample, quantile},
-        seen::Outcome,
     },
     engine::{Run, on_private_mesh, repeat},
-    ground::{Ground, REPLICAS},
+    environment::{Environment, REPLICAS},
     report::in_ms,
     seed,
     traffic::{Fates, Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated},
@@ -39,7 +39,7 @@ const STEADY_SHORT: Duration = Duration::from_secs(3);
 /// How long clients are measured after each restart.
 const AFTER: Duration = Duration::from_secs(1);
 /// How long all replicas may take to be ready after a restart.
-const STANDS_WITHIN: Duration = Duration::from_secs(30);
+const READY_WITHIN: Duration = Duration::from_secs(30);
 /// Greatest p99 during restarts, as a multiple of the p99 before.
 const P99_TIMES: u32 = 3;
 /// Grace period of services in the short form, seconds.
@@ -58,12 +58,12 @@ pub(super) async fn drill(args: &RollingArgs) -> Result<(), Failure> {
         let is_short = args.play.run.short;
         let grace_s = if is_short { GRACE_SHORT_S } else { GRACE_S };
         let grace = vec![("MESH_STOP_GRACE_S".to_owned(), grace_s.to_string())];
-        let ground = Ground::lay(mesh, is_short, first, async move |_, _| {
+        let environment = Environment::start(mesh, is_short, first, async move |_, _| {
             Ok(Arc::new(move |_: &str, _: u32| grace.clone()) as _)
         })
         .await?;
         repeat("rolling", &args.play.run, first, async |seed| {
-            let reports = play(&ground, args, Duration::from_secs(grace_s), seed).await?;
+            let reports = play(&environment, args, Duration::from_secs(grace_s), seed).await?;
             let phases: Vec<_> = reports.iter().map(Report::json).collect();
             let title = format!("rolling: seed {seed}, {REPLICAS} replicas each");
             Ok(Run { title, reports, json: json!({ "phases": phases }) })
@@ -75,35 +75,35 @@ pub(super) async fn drill(args: &RollingArgs) -> Result<(), Failure> {
 
 /// Runs the drill once: first a period without restarts, then the rounds.
 async fn play(
-    ground: &Ground<'_>,
+    environment: &Environment<'_>,
     args: &RollingArgs,
     grace: Duration,
     seed: u64,
 ) -> Result<Vec<Report>, Failure> {
     let paces = Paces { slow: grace.mul_f64(0.4), long: grace.mul_f64(2.5) };
-    let heads = Heads::watch(&ground.servers);
-    let traffic = Traffic::start(ground, ground.edge, args.traffic, paces, seed)?;
+    let heads = Heads::watch(&environment.servers);
+    let traffic = Traffic::start(environment, environment.edge, args.traffic, paces, seed)?;
     let is_over = Cell::new(false);
     let restarting = async {
-        let reports = rounds(ground, args, &traffic, seed).await;
+        let reports = rounds(environment, args, &traffic, seed).await;
         is_over.set(true);
         reports
     };
     let (reports, ()) = tokio::join!(restarting, traffic.submitters.submit(seed, || is_over.get()));
     let mut reports = reports?;
     let end = traffic.load.now();
-    traffic.load.rest();
-    traffic.load.settled(end).await;
+    traffic.load.pause();
+    traffic.load.until_finished(end).await;
     let Traffic { load, downloaders, submitters } = traffic;
     let (tries, files) = downloaded(downloaders).await;
-    let fates = fates(ground, submitters).await?;
+    let fates = fates(environment, submitters).await?;
     for report in &mut reports {
         report.figures.count(&tries, &fates.odd);
     }
     let (begun, rolled) = (reports[0].figures.from, reports[0].figures.to);
     let mut all = Report::of("all", Figures::of(&load, begun, end));
     all.figures.count(&tries, &fates.odd);
-    for (text, (first, count)) in load.said(begun, end) {
+    for (text, (first, count)) in load.failure_texts(begun, end) {
         all.said.push(format!("{count} times, first after {}: {text}", in_ms(first.saturating_sub(begun))));
     }
     all.bar(
@@ -127,20 +127,20 @@ async fn play(
 
 /// Measures a period without restarts, and then the replacement of every service in each round.
 async fn rounds(
-    ground: &Ground<'_>,
+    environment: &Environment<'_>,
     args: &RollingArgs,
     traffic: &Traffic,
     seed: u64,
 ) -> Result<Vec<Report>, Failure> {
     let mut random = SmallRng::seed_from_u64(seed);
     traffic.warm_up(WARM_UP).await;
-    let watch = Watch { traffic };
+    let observer = ClientObserver { traffic };
     print_line(&format!("seed {seed}: steady"));
     let steady = async || {
         sleep(if args.play.run.short { STEADY_SHORT } else { STEADY }).await;
         Ok(())
     };
-    let mut reports = vec![watch.look("steady", steady).await?];
+    let mut reports = vec![observer.observe("steady", steady).await?];
     for round in 1..=args.rounds {
         let mut names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
         names.retain(|name| args.service.is_empty() || args.service.iter().any(|wanted| wanted == name));
@@ -148,19 +148,19 @@ async fn rounds(
         print_line(&format!("seed {seed}, round {round}: {}", names.join(", ")));
         for name in names {
             let title = format!("{round} {name}");
-            reports.push(watch.look(&title, async || restart(ground, name).await).await?);
+            reports.push(observer.observe(&title, async || restart(environment, name).await).await?);
         }
     }
     Ok(reports)
 }
 
 /// Replaces the replicas of a service.
-async fn restart(ground: &Ground<'_>, name: &str) -> Result<(), Failure> {
-    let (_, all_new) = ground.mesh.restart(name).await?;
+async fn restart(environment: &Environment<'_>, name: &str) -> Result<(), Failure> {
+    let (_, all_new) = environment.mesh.restart(name).await?;
     if !all_new {
         return Err(Failure::failed(format!("not all replicas of {name} are new")));
     }
-    if !ground.stands(STANDS_WITHIN).await {
+    if !environment.becomes_ready(READY_WITHIN).await {
         return Err(Failure::failed(format!("after the restart of {name} not everything serves")));
     }
     sleep(AFTER).await;
@@ -168,12 +168,12 @@ async fn restart(ground: &Ground<'_>, name: &str) -> Result<(), Failure> {
 }
 
 /// Measures the clients during an action.
-struct Watch<'a> {
+struct ClientObserver<'a> {
     traffic: &'a Traffic,
 }
 
-impl Watch<'_> {
-    async fn look(
+impl ClientObserver<'_> {
+    async fn observe(
         &self,
         name: &str,
         act: impl AsyncFnOnce() -> Result<(), Failure>,
@@ -182,7 +182,7 @@ impl Watch<'_> {
         let (from, begun, reading) = (load.now(), Instant::now(), self.traffic.downloaders.reading());
         act().await?;
         let to = load.now();
-        load.settled(to).await;
+        load.until_finished(to).await;
         let mut figures = Figures::of(load, from, to);
         (figures.reading, figures.when) = (reading, Some((begun, begun + (to - from))));
         print_line(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));

@@ -15,13 +15,13 @@ use tokio::time::Instant;
 
 use crate::rig::{
     clients::{
-        crowd::{Pace, one},
-        files::Wanted,
-        seen::{Outcome, Seen},
+        download_batch::{Pace, download_file},
+        download_results::{Outcome, Seen},
+        files::ExpectedFile,
     },
     kill::{
         Report,
-        stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage},
+        fixture::{AT_ONCE, DOWNLOAD_TIMEOUT, Fixture},
     },
 };
 
@@ -56,42 +56,45 @@ enum When {
 }
 
 /// Does every damage at both times while other segments are downloaded.
-pub(super) async fn damage(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let plan = stage.files.plan();
+pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let plan = fixture.files.plan();
     // The last segments, so that none of their bytes is in flight when a download has just started.
     let victims = plan.segments - plan.segments / 4..plan.segments;
-    let others = stage.files.before(victims.start * plan.blocks);
-    let count = stage.either(OTHERS, OTHERS_SHORT);
+    let others = fixture.files.before(victims.start * plan.blocks);
+    let count = fixture.either(OTHERS, OTHERS_SHORT);
     let mixed = |random: &mut SmallRng| {
-        let wanted = others[random.random_range(0..others.len())].clone();
-        let pace = Pace::any(wanted.bytes.len(), SLOW, random);
-        (wanted, pace)
+        let expected = others[random.random_range(0..others.len())].clone();
+        let pace = Pace::any(expected.bytes.len(), SLOW, random);
+        (expected, pace)
     };
     let downloads = (0..count).map(|_| mixed(random)).collect();
-    let crowd = stage.crowd(downloads, AT_ONCE);
-    let whole = stage.files.largest();
+    let batch = fixture.start_downloads(downloads, AT_ONCE);
+    let whole = fixture.files.largest();
     let (mut seen, mut taken) = (Vec::new(), Vec::new());
-    for _ in 0..stage.either(ROUNDS, ROUNDS_SHORT) {
+    for _ in 0..fixture.either(ROUNDS, ROUNDS_SHORT) {
         for damage in [Damage::Flipped, Damage::Cut, Damage::Gone] {
             for when in [When::Before, When::Amidst] {
-                let name =
-                    &stage.files.segments[random.random_range(victims.start as usize..victims.end as usize)];
-                let victim = Victim::of(stage.mesh.home.segments().join(name), stage.mesh.home.root());
-                let (place, bit) = (random.random_range(0.3..0.7), random.random_range(0..8));
-                let found =
-                    hit(stage, &whole, &victim, when, |victim| victim.take(damage, place, bit)).await?;
+                let name = &fixture.files.segments
+                    [random.random_range(victims.start as usize..victims.end as usize)];
+                let segment =
+                    DamagedSegment::of(fixture.mesh.home.segments().join(name), fixture.mesh.home.root());
+                let (offset, bit) = (random.random_range(0.3..0.7), random.random_range(0..8));
+                let found = download_damaged(fixture, &whole, &segment, when, |segment| {
+                    segment.take(damage, offset, bit)
+                })
+                .await?;
                 if !matches!(found.outcome, Outcome::Refused(_) | Outcome::Broken(_)) {
                     taken.push(format!("{damage:?} {when:?}: {:?} (segment {name})", found.outcome));
                 }
                 seen.push(found);
-                drop(victim);
-                if !stage.becomes_normal().await {
+                drop(segment);
+                if !fixture.becomes_normal().await {
                     return Err(Failure::failed("what was put back is not served again"));
                 }
             }
         }
     }
-    let mut report = Report::of_downloads("damage", &crowd.seen().await);
+    let mut report = Report::of_downloads("damage", &batch.seen().await);
     report.none_fails();
     report.bar(
         format!(
@@ -109,24 +112,24 @@ pub(super) async fn damage(stage: &Stage<'_>, random: &mut SmallRng) -> Result<R
 }
 
 /// Downloads the whole history and damages one of its segments before or during the download.
-async fn hit(
-    stage: &Stage<'_>,
-    whole: &Wanted,
-    victim: &Victim,
+async fn download_damaged(
+    fixture: &Fixture<'_>,
+    whole: &ExpectedFile,
+    segment: &DamagedSegment,
     when: When,
-    take: impl FnOnce(&Victim) -> std::io::Result<()>,
+    take: impl FnOnce(&DamagedSegment) -> std::io::Result<()>,
 ) -> Result<Seen, Failure> {
     let pace = Pace { receive_buffer: Some(HELD_ROOM), ..Pace::QUICK };
-    let (deadline, reading) = (Instant::now() + DOWNLOAD_PATIENCE, AtomicUsize::new(0));
+    let (deadline, reading) = (Instant::now() + DOWNLOAD_TIMEOUT, AtomicUsize::new(0));
     let mut taken = Ok(());
     let seen = match when {
         When::Before => {
-            taken = take(victim);
-            one(stage.edge, whole, pace, deadline, &reading, std::future::ready(())).await
+            taken = take(segment);
+            download_file(fixture.edge, whole, pace, deadline, &reading, std::future::ready(())).await
         }
         When::Amidst => {
-            let amidst = async { taken = take(victim) };
-            one(stage.edge, whole, pace, deadline, &reading, amidst).await
+            let amidst = async { taken = take(segment) };
+            download_file(fixture.edge, whole, pace, deadline, &reading, amidst).await
         }
     };
     taken.map_err(|error| cannot("damage a segment", &error))?;
@@ -134,32 +137,32 @@ async fn hit(
 }
 
 /// A segment to damage. The original is restored when this is dropped.
-struct Victim {
+struct DamagedSegment {
     path: PathBuf,
     aside: PathBuf,
 }
 
-impl Victim {
+impl DamagedSegment {
     fn of(path: PathBuf, root: &Path) -> Self {
         Self { path, aside: root.join("aside") }
     }
 
     /// Moves the segment aside and puts the damaged copy in its place.
-    fn take(&self, damage: Damage, place: f64, bit: u8) -> std::io::Result<()> {
+    fn take(&self, damage: Damage, offset: f64, bit: u8) -> std::io::Result<()> {
         let damaged = self.aside.with_extension("damaged");
         fs::copy(&self.path, &damaged)?;
         let mut file = fs::File::options().read(true).write(true).open(&damaged)?;
         // The large table fills nearly all of the file.
-        let place = (file.metadata()?.len() as f64 * place) as u64;
+        let offset = (file.metadata()?.len() as f64 * offset) as u64;
         match damage {
             Damage::Flipped => {
                 let mut byte = [0];
-                file.seek(SeekFrom::Start(place))?;
+                file.seek(SeekFrom::Start(offset))?;
                 file.read_exact(&mut byte)?;
-                file.seek(SeekFrom::Start(place))?;
+                file.seek(SeekFrom::Start(offset))?;
                 file.write_all(&[byte[0] ^ (1 << bit)])?;
             }
-            Damage::Cut => file.set_len(place)?,
+            Damage::Cut => file.set_len(offset)?,
             Damage::Gone => {}
         }
         // A hard link and a rename, so that the path exists at every moment unless the segment is to be removed.
@@ -171,7 +174,7 @@ impl Victim {
     }
 }
 
-impl Drop for Victim {
+impl Drop for DamagedSegment {
     fn drop(&mut self) {
         // Fails when there was no damage: then nothing was moved aside.
         let _ = fs::rename(&self.aside, &self.path);

@@ -30,15 +30,15 @@ use tonic::{Request, Streaming};
 use crate::{
     rig::{
         clients::{
-            crowd::refused,
             download::Download,
+            download_batch::refused,
+            download_results::{Outcome, Seen},
             files::export_of,
             memory::{Resident, while_watched},
-            seen::{Outcome, Seen},
         },
         kill::{
             Report,
-            stage::{EDGE, EXPORT, Stage},
+            fixture::{EDGE, EXPORT, Fixture},
         },
     },
     synthetic::{LargeTable, Synthetic},
@@ -56,27 +56,27 @@ const ROOM_BESIDES: u64 = 2_000_000_000;
 /// Greatest growth of the memory of the edge and of each worker, KiB.
 const GROWN_KIB: u64 = 64 << 10;
 /// Time limit of the download.
-const PATIENCE: Duration = Duration::from_secs(900);
+const TIMEOUT: Duration = Duration::from_secs(900);
 /// How long the workers may take to list the replaced segments.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const READ_BYTES: usize = 256 << 10;
 
 /// The protocol of the download.
 #[derive(Clone, Copy)]
-enum Way {
+enum Protocol {
     Http,
     Grpc,
 }
 
 /// Replaces the segments by ten gigabytes for two downloads.
-pub(super) async fn large(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
-    let bytes = stage.either(BYTES, BYTES_SHORT);
-    let rows = bytes / SEGMENTS / stage.files.bytes_per_row() + 1;
-    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..stage.files.plan() };
-    let root = stage.mesh.home.root().join("large");
+pub(super) async fn large(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure> {
+    let bytes = fixture.either(BYTES, BYTES_SHORT);
+    let rows = bytes / SEGMENTS / fixture.files.bytes_per_row() + 1;
+    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..fixture.files.plan() };
+    let root = fixture.mesh.home.root().join("large");
     let room =
-        statvfs(stage.mesh.home.root()).map_err(|error| cannot("see how much room there is", &error))?;
+        statvfs(fixture.mesh.home.root()).map_err(|error| cannot("see how much room there is", &error))?;
     if room.f_bavail * room.f_frsize < bytes + ROOM_BESIDES {
         return Err(Failure::failed(format!(
             "there is no room for {} GB in the temporary folder; name another one in TMPDIR",
@@ -84,46 +84,46 @@ pub(super) async fn large(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
         )));
     }
     print_line(&format!("writing {:.1} GB", bytes as f64 / 1e9));
-    let guest = Guest { root: root.clone(), home: stage.mesh.home.segments(), is_in: false };
+    let swap = SegmentSwap { root: root.clone(), home: fixture.mesh.home.segments(), is_active: false };
     let written =
         spawn_blocking(move || plan.write(&root)).await.map_err(|error| cannot("write", &error))??;
-    let store = SegmentStore::open(&guest.root.to_string_lossy(), Deadlines::default());
+    let store = SegmentStore::open(&swap.root.to_string_lossy(), Deadlines::default());
     let store = store.map_err(|error| cannot("open the segments", &error))?;
     let held = store.list().await.map_err(|error| cannot("list the segments", &error))?;
     let layout = Layout::of(&held, plan.table.name(), 1, written.last_block);
     let layout = layout.map_err(|error| cannot("lay the export out", &error))?;
-    let guest = spawn_blocking(move || guest.comes_in()).await.map_err(|error| cannot("swap", &error))??;
-    listed(stage, SEGMENTS).await?;
+    let swap = spawn_blocking(move || swap.activate()).await.map_err(|error| cannot("swap", &error))??;
+    until_listed(fixture, SEGMENTS).await?;
 
     let mut reports = Vec::new();
-    for way in [Way::Http, Way::Grpc] {
-        reports.push(downloaded(stage, way, (plan.table, written.last_block), &layout).await);
+    for protocol in [Protocol::Http, Protocol::Grpc] {
+        reports.push(downloaded(fixture, protocol, (plan.table, written.last_block), &layout).await);
     }
-    spawn_blocking(move || drop(guest)).await.map_err(|error| cannot("swap", &error))?;
-    listed(stage, stage.files.plan().segments).await?;
+    spawn_blocking(move || drop(swap)).await.map_err(|error| cannot("swap", &error))?;
+    until_listed(fixture, fixture.files.plan().segments).await?;
     Ok(reports)
 }
 
 /// Downloads the file and samples the memory of edge and workers.
 async fn downloaded(
-    stage: &Stage<'_>,
-    way: Way,
+    fixture: &Fixture<'_>,
+    protocol: Protocol,
     (table, last_block): (LargeTable, u64),
     layout: &Layout,
 ) -> Report {
     let mut processes: Vec<Resident> = [EDGE, EXPORT]
         .into_iter()
         .flat_map(|name| {
-            stage.mesh.pids(name).into_iter().filter_map(|pid| Resident::of(name.to_owned(), pid))
+            fixture.mesh.pids(name).into_iter().filter_map(|pid| Resident::of(name.to_owned(), pid))
         })
         .collect();
     let begun = Instant::now();
-    let seen = while_watched(&mut processes, download(stage, way, (table, last_block), layout)).await;
+    let seen = while_watched(&mut processes, download(fixture, protocol, (table, last_block), layout)).await;
     let took = begun.elapsed();
     let speed = seen.bytes as f64 / 1e6 / took.as_secs_f64();
-    let name = match way {
-        Way::Http => "large",
-        Way::Grpc => "large, gRPC",
+    let name = match protocol {
+        Protocol::Http => "large",
+        Protocol::Grpc => "large, gRPC",
     };
     let mut report = Report::of_downloads(name, &[seen]);
     report.none_fails();
@@ -142,21 +142,27 @@ async fn downloaded(
 }
 
 /// An open download.
-enum Opened {
+enum OpenDownload {
     Http(Download),
     Grpc(Streaming<Bytes>),
 }
 
-impl Opened {
+impl OpenDownload {
     /// Opens the download; returns the outcome when that fails.
-    async fn open(stage: &Stage<'_>, way: Way, (table, last): (LargeTable, u64)) -> Result<Self, Outcome> {
-        match way {
-            Way::Http => match Download::open(stage.edge, &export_of(table, 1, last), None, None).await {
-                Ok(download) if download.head.status == 200 => Ok(Self::Http(download)),
-                Ok(mut download) => Err(refused(&mut download).await),
-                Err(why) => Err(Outcome::Broken(why)),
-            },
-            Way::Grpc => {
+    async fn open(
+        fixture: &Fixture<'_>,
+        protocol: Protocol,
+        (table, last): (LargeTable, u64),
+    ) -> Result<Self, Outcome> {
+        match protocol {
+            Protocol::Http => {
+                match Download::open(fixture.edge, &export_of(table, 1, last), None, None).await {
+                    Ok(download) if download.head.status == 200 => Ok(Self::Http(download)),
+                    Ok(mut download) => Err(refused(&mut download).await),
+                    Err(why) => Err(Outcome::Broken(why)),
+                }
+            }
+            Protocol::Grpc => {
                 let table = match table {
                     LargeTable::Trades => Table::Trades,
                     LargeTable::Orders => Table::Orders,
@@ -167,7 +173,7 @@ impl Opened {
                     table: table.into(),
                 };
                 let broken = |error: String| Outcome::Broken(format!("cannot ask: {error}"));
-                let client = Client::connect(&format!("http://{}", stage.edge)).await;
+                let client = Client::connect(&format!("http://{}", fixture.edge)).await;
                 let client = client.map_err(|error| broken(error.to_string()))?;
                 let message = Bytes::from(request.encode_to_vec());
                 let path = PathAndQuery::from_static("/api.v2.Export/ExportNetworkHistory");
@@ -194,11 +200,16 @@ impl Opened {
 }
 
 /// Downloads the file and compares its length and checksum.
-async fn download(stage: &Stage<'_>, way: Way, file: (LargeTable, u64), layout: &Layout) -> Seen {
+async fn download(
+    fixture: &Fixture<'_>,
+    protocol: Protocol,
+    file: (LargeTable, u64),
+    layout: &Layout,
+) -> Seen {
     let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
     let read = async {
         let mut since = Instant::now();
-        let mut download = match Opened::open(stage, way, file).await {
+        let mut download = match OpenDownload::open(fixture, protocol, file).await {
             Ok(download) => download,
             Err(outcome) => return outcome,
         };
@@ -219,39 +230,39 @@ async fn download(stage: &Stage<'_>, way: Way, file: (LargeTable, u64), layout: 
         }
         Outcome::Wrong(format!("{} bytes of checksum {crc:08x}", seen.bytes))
     };
-    let outcome = timeout_at(Instant::now() + PATIENCE, read).await;
+    let outcome = timeout_at(Instant::now() + TIMEOUT, read).await;
     seen.outcome = outcome.unwrap_or(Outcome::Late);
     seen
 }
 
 /// Waits until `count` segments are listed.
-async fn listed(stage: &Stage<'_>, count: u64) -> Result<(), Failure> {
+async fn until_listed(fixture: &Fixture<'_>, count: u64) -> Result<(), Failure> {
     let deadline = Instant::now() + LISTED_WITHIN;
-    while stage.listed().await != Ok(count) {
+    while fixture.listed().await != Ok(count) {
         if Instant::now() >= deadline {
             return Err(Failure::failed(format!("{count} segments are not listed within {LISTED_WITHIN:?}")));
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
 
 /// The large segments, which replace the usual ones. Dropping this restores those and removes the large ones.
-struct Guest {
+struct SegmentSwap {
     root: PathBuf,
     /// Folder of the segments in use.
     home: PathBuf,
-    is_in: bool,
+    is_active: bool,
 }
 
-impl Guest {
-    fn comes_in(mut self) -> Result<Self, Failure> {
+impl SegmentSwap {
+    fn activate(mut self) -> Result<Self, Failure> {
         let swap = || {
             fs::rename(&self.home, self.aside())?;
             fs::rename(self.root.join("segments"), &self.home)
         };
         swap().map_err(|error| cannot("put other segments in place", &error))?;
-        self.is_in = true;
+        self.is_active = true;
         Ok(self)
     }
 
@@ -260,10 +271,10 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for SegmentSwap {
     fn drop(&mut self) {
         let leave = || -> std::io::Result<()> {
-            if self.is_in {
+            if self.is_active {
                 fs::rename(&self.home, self.root.join("segments"))?;
             }
             if Path::exists(&self.aside()) {

@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::rig::{
     clients::{
-        crowd::{Crowd, Pace, one},
-        files::{Files, LEDGER, Wanted},
-        seen::Outcome,
+        download_batch::{DownloadBatch, Pace, download_file},
+        download_results::Outcome,
+        files::{ExpectedFile, Files, LEDGER},
     },
     kill::{
         Report,
-        stage::{AT_ONCE, DOWNLOAD_PATIENCE, Stage},
+        fixture::{AT_ONCE, DOWNLOAD_TIMEOUT, Fixture},
     },
 };
 
@@ -36,39 +36,39 @@ const BETWEEN_MS: std::ops::Range<u64> = 500..2_000;
 const LIST_EVERY: Duration = Duration::from_millis(50);
 
 /// Kills the bus a few times; the supervisor restarts it.
-pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let before = stage.mesh.service_pids();
-    let crowd = begin(stage, random, Files::any);
+pub(super) async fn nats(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = fixture.mesh.service_pids();
+    let batch = begin(fixture, random, Files::any);
     let mut notes = Vec::new();
-    for _ in 0..stage.either(BUS_KILLS, BUS_KILLS_SHORT) {
+    for _ in 0..fixture.either(BUS_KILLS, BUS_KILLS_SHORT) {
         sleep(Duration::from_millis(random.random_range(BETWEEN_MS))).await;
-        let reading = crowd.reading();
+        let reading = batch.reading();
         let killed = Instant::now();
-        stage.mesh.kill_one(NATS, random).await?;
-        stage.servers.bus_is_back().await?;
+        fixture.mesh.kill_one(NATS, random).await?;
+        fixture.servers.bus_is_back().await?;
         let away = killed.elapsed().as_millis();
         notes.push(format!("killed under {reading} downloads, it took connections again after {away} ms"));
     }
-    let seen = crowd.seen().await;
-    let is_normal = stage.becomes_normal().await;
+    let seen = batch.seen().await;
+    let is_normal = fixture.becomes_normal().await;
     let mut report = Report::of_downloads("nats", &seen);
     report.none_is_wrong();
     report.bar("service is as usual afterwards", is_normal);
-    report.bar("no service was restarted", stage.mesh.service_pids() == before);
+    report.bar("no service was restarted", fixture.mesh.service_pids() == before);
     report.notes = notes;
     Ok(report)
 }
 
 /// Stops the database during downloads.
-pub(super) async fn postgres(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let before = stage.mesh.service_pids();
-    stage.mesh.stop_all(POSTGRES).await?;
-    let crowd = begin(stage, random, Files::any_of_history);
+pub(super) async fn postgres(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = fixture.mesh.service_pids();
+    fixture.mesh.stop_all(POSTGRES).await?;
+    let batch = begin(fixture, random, Files::any_of_history);
     let (mut listed, mut unlisted) = (0_u32, Vec::new());
     let lists = async {
         loop {
-            match stage.listed().await {
-                Ok(count) if count == stage.files.plan().segments => listed += 1,
+            match fixture.listed().await {
+                Ok(count) if count == fixture.files.plan().segments => listed += 1,
                 Ok(count) => unlisted.push(format!("{count} segments are listed")),
                 Err(why) => unlisted.push(format!("the segments are not listed: {why}")),
             }
@@ -76,15 +76,23 @@ pub(super) async fn postgres(stage: &Stage<'_>, random: &mut SmallRng) -> Result
         }
     };
     let seen = tokio::select! {
-        seen = crowd.seen() => seen,
+        seen = batch.seen() => seen,
         () = lists => Vec::new(),
     };
-    let wanted = Wanted { path: LEDGER.to_owned(), range: None, bytes: Default::default(), etag: None };
-    let deadline = Instant::now() + DOWNLOAD_PATIENCE;
-    let ledger =
-        one(stage.edge, &wanted, Pace::QUICK, deadline, &AtomicUsize::new(0), std::future::ready(())).await;
-    stage.mesh.start_all(POSTGRES).await?;
-    stage.servers.database_is_back().await?;
+    let expected =
+        ExpectedFile { path: LEDGER.to_owned(), range: None, bytes: Default::default(), etag: None };
+    let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
+    let ledger = download_file(
+        fixture.edge,
+        &expected,
+        Pace::QUICK,
+        deadline,
+        &AtomicUsize::new(0),
+        std::future::ready(()),
+    )
+    .await;
+    fixture.mesh.start_all(POSTGRES).await?;
+    fixture.servers.database_is_back().await?;
     let mut report = Report::of_downloads("postgres", &seen);
     report.none_fails();
     report.bar(
@@ -99,13 +107,17 @@ pub(super) async fn postgres(stage: &Stage<'_>, random: &mut SmallRng) -> Result
         "a ledger, which needs the database, is refused or breaks",
         matches!(ledger.outcome, Outcome::Refused(_) | Outcome::Broken(_)),
     );
-    report.bar("no service was restarted", stage.mesh.service_pids() == before);
+    report.bar("no service was restarted", fixture.mesh.service_pids() == before);
     report.said.extend(unlisted);
     Ok(report)
 }
 
-fn begin(stage: &Stage<'_>, random: &mut SmallRng, any: fn(&Files, &mut SmallRng) -> Wanted) -> Crowd {
-    let (count, slow) = stage.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
-    let downloads = stage.mixed(count, slow, random, any);
-    stage.crowd(downloads, AT_ONCE)
+fn begin(
+    fixture: &Fixture<'_>,
+    random: &mut SmallRng,
+    any: fn(&Files, &mut SmallRng) -> ExpectedFile,
+) -> DownloadBatch {
+    let (count, slow) = fixture.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
+    let downloads = fixture.mixed(count, slow, random, any);
+    fixture.start_downloads(downloads, AT_ONCE)
 }

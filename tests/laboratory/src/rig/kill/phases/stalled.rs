@@ -9,13 +9,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::rig::{
     clients::{
-        crowd::{Crowd, Pace, one},
+        download_batch::{DownloadBatch, Pace, download_file},
+        download_results::{Outcome, Seen},
         memory::{Resident, tcp_kib, while_watched},
-        seen::{Outcome, Seen},
     },
     kill::{
         Report,
-        stage::{DOWNLOAD_PATIENCE, EDGE, Stage},
+        fixture::{DOWNLOAD_TIMEOUT, EDGE, Fixture},
     },
 };
 
@@ -23,9 +23,9 @@ use crate::rig::{
 const CLIENTS: usize = 2000;
 const CLIENTS_SHORT: usize = 200;
 /// Time between two of their connections: workers refuse a burst of openings, and the clients would have to retry.
-const APART: Duration = Duration::from_millis(3);
+const CONNECT_INTERVAL: Duration = Duration::from_millis(3);
 const STALLED: Pace =
-    Pace { most: 1000, away: Duration::from_secs(1), rest: Duration::ZERO, receive_buffer: None };
+    Pace { most: 1000, pause: Duration::from_secs(1), rest: Duration::ZERO, receive_buffer: None };
 /// The buffers on the way to them count as full when the pulls in a second are at most this fraction of the number
 /// of clients.
 const SETTLED: usize = 10;
@@ -36,35 +36,36 @@ const QUICK_SHORT: Duration = Duration::from_secs(1);
 /// Greatest memory of the edge, KiB.
 const EDGE_KIB: u64 = 400 << 10;
 /// Least speed of the quick client, as a share of its speed alone.
-const KEPT: f64 = 0.8;
+const LEAST_SHARE: f64 = 0.8;
 
 /// Measures a quick client alone, then together with the stalled ones, then alone again.
-pub(super) async fn stalled(stage: &Stage<'_>) -> Result<Report, Failure> {
-    let count = stage.either(CLIENTS, CLIENTS_SHORT);
+pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
+    let count = fixture.either(CLIENTS, CLIENTS_SHORT);
     let mut edge: Vec<Resident> =
-        stage.mesh.pids(EDGE).into_iter().filter_map(|pid| Resident::of(EDGE.to_owned(), pid)).collect();
+        fixture.mesh.pids(EDGE).into_iter().filter_map(|pid| Resident::of(EDGE.to_owned(), pid)).collect();
     let tcp_before = tcp_kib();
-    let before = quick(stage).await;
+    let before = quick(fixture).await;
     let (beside, stalled, tcp) = while_watched(&mut edge, async {
         let mut random = SmallRng::seed_from_u64(0);
-        let half = stage.files.largest().bytes.len() / 2;
-        let downloads = (0..count).map(|_| (stage.files.part(half, &mut random), STALLED)).collect();
+        let half = fixture.files.largest().bytes.len() / 2;
+        let downloads = (0..count).map(|_| (fixture.files.part(half, &mut random), STALLED)).collect();
         // They never finish; their deadline is later than the end of the phase.
-        let crowd = Crowd::start(stage.edge, downloads, count, APART, DOWNLOAD_PATIENCE * 5);
-        crowd.is_reading(count).await?;
-        settled(stage, count).await;
+        let batch =
+            DownloadBatch::start(fixture.edge, downloads, count, CONNECT_INTERVAL, DOWNLOAD_TIMEOUT * 5);
+        batch.is_reading(count).await?;
+        settled(fixture, count).await;
         let tcp = tcp_kib();
-        let beside = quick(stage).await;
-        Ok::<_, Failure>((beside, crowd.reading(), tcp))
+        let beside = quick(fixture).await;
+        Ok::<_, Failure>((beside, batch.reading(), tcp))
     })
     .await?;
-    let after = quick(stage).await;
+    let after = quick(fixture).await;
     let (lone, kept) = (before.speed().max(after.speed()), beside.speed());
     let seen: Vec<Seen> = [before, beside, after].into_iter().flat_map(|quick| quick.seen).collect();
     let mut report = Report::of_downloads("stalled", &seen);
     report.none_fails();
     report.bar(format!("stalled clients that are still served: {stalled} of {count}"), stalled == count);
-    let least = stage.share(KEPT);
+    let least = fixture.share(LEAST_SHARE);
     report.bar(
         format!(
             "a quick client keeps {:.2} of {lone:.0} MB a second, at least {least:.2}",
@@ -86,11 +87,11 @@ pub(super) async fn stalled(stage: &Stage<'_>) -> Result<Report, Failure> {
 }
 
 /// Waits until the stalled clients cause few pulls.
-async fn settled(stage: &Stage<'_>, clients: usize) {
+async fn settled(fixture: &Fixture<'_>, clients: usize) {
     let deadline = Instant::now() + SETTLED_WITHIN;
     let mut before = None;
     while Instant::now() < deadline {
-        let now = stage.pulls().await.map(|(pulls, _)| pulls);
+        let now = fixture.pulls().await.map(|(pulls, _)| pulls);
         if let (Some(before), Some(now)) = (before, now)
             && now - before <= (clients / SETTLED) as u64
         {
@@ -117,13 +118,16 @@ impl Quick {
 }
 
 /// Downloads the whole history repeatedly for a fixed time.
-async fn quick(stage: &Stage<'_>) -> Quick {
+async fn quick(fixture: &Fixture<'_>) -> Quick {
     let (begun, reading) = (Instant::now(), AtomicUsize::new(0));
-    let wanted = stage.files.largest();
+    let expected = fixture.files.largest();
     let mut seen = Vec::new();
-    while begun.elapsed() < stage.either(QUICK, QUICK_SHORT) {
-        let deadline = Instant::now() + DOWNLOAD_PATIENCE;
-        seen.push(one(stage.edge, &wanted, Pace::QUICK, deadline, &reading, std::future::ready(())).await);
+    while begun.elapsed() < fixture.either(QUICK, QUICK_SHORT) {
+        let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
+        seen.push(
+            download_file(fixture.edge, &expected, Pace::QUICK, deadline, &reading, std::future::ready(()))
+                .await,
+        );
     }
     Quick { seen, took: begun.elapsed() }
 }

@@ -11,13 +11,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::rig::{
     clients::{
-        crowd::Pace,
-        files::{Files, Wanted},
+        download_batch::Pace,
+        files::{ExpectedFile, Files},
     },
     faults::send,
     kill::{
         Report,
-        stage::{AT_ONCE, EXPORT, Stage, WORKERS},
+        fixture::{AT_ONCE, EXPORT, Fixture, WORKERS},
     },
 };
 
@@ -36,7 +36,7 @@ const KILLED_PAUSE: Duration = Duration::from_secs(1);
 const FROZEN_PAUSE: Duration = Duration::from_millis(1500);
 /// Length of a freeze, milliseconds.
 const FROZEN_MS: std::ops::Range<u64> = 1_500..2_500;
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Number of downloads in progress when a worker is removed, and duration and size of each.
 const LEFT: usize = 200;
@@ -49,11 +49,11 @@ const LEFT_BYTES_SHORT: usize = 1 << 20;
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Kills one worker after the other.
-pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let mut kills = 0_u32;
-    let downloads = mixed(stage, random);
+    let downloads = mixed(fixture, random);
     let begun = Instant::now();
-    let crowd = stage.crowd(downloads, AT_ONCE);
+    let batch = fixture.start_downloads(downloads, AT_ONCE);
     let hits = async {
         let mut hits = interval(HIT_EVERY);
         hits.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -61,43 +61,43 @@ pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Rep
         loop {
             hits.tick().await;
             // Waits until all workers are ready, otherwise slow starts would leave none.
-            while stage.serving() < WORKERS as usize {
-                sleep(LOOK).await;
+            while fixture.serving() < WORKERS as usize {
+                sleep(POLL_INTERVAL).await;
             }
-            let hit = stage.mesh.one_of(EXPORT, random).and_then(|pid| send(pid, Signal::KILL));
+            let hit = fixture.mesh.random_replica(EXPORT, random).and_then(|pid| send(pid, Signal::KILL));
             kills += u32::from(hit.is_ok());
         }
     };
     let seen = tokio::select! {
-        seen = crowd.seen() => seen,
+        seen = batch.seen() => seen,
         () = hits => Vec::new(),
     };
     let seconds = begun.elapsed().as_secs();
     let mut report = Report::of_downloads("kill", &seen);
     report.none_fails();
-    report.keeps("longest pause of 99 in 100", report.figures.pause_p99, stage.bound(KILLED_PAUSE));
-    let least = (seconds as f64 * stage.share(KILLS_A_SECOND)) as u32;
+    report.bar_at_most("longest pause of 99 in 100", report.figures.pause_p99, fixture.bound(KILLED_PAUSE));
+    let least = (seconds as f64 * fixture.share(KILLS_A_SECOND)) as u32;
     report.bar(format!("workers killed in {seconds} s: {kills}, at least {least}"), kills >= least.max(1));
     Ok(report)
 }
 
 /// Freezes and wakes workers; at least one is always awake.
-pub(super) async fn freeze(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let before = stage.mesh.pids(EXPORT);
-    let downloads = mixed(stage, random);
-    let crowd = stage.crowd(downloads, AT_ONCE);
+pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = fixture.mesh.pids(EXPORT);
+    let downloads = mixed(fixture, random);
+    let batch = fixture.start_downloads(downloads, AT_ONCE);
     let mut frozen = Frozen { pids: Vec::new(), count: 0 };
     let seen = tokio::select! {
-        seen = crowd.seen() => seen,
-        failure = frozen.go_on(stage, random) => return Err(failure.err().unwrap_or_else(|| Failure::failed("nobody was frozen"))),
+        seen = batch.seen() => seen,
+        failure = frozen.freeze_workers(fixture, random) => return Err(failure.err().unwrap_or_else(|| Failure::failed("nobody was frozen"))),
     };
     let count = frozen.count;
     drop(frozen);
     let mut report = Report::of_downloads("freeze", &seen);
     report.none_fails();
-    report.keeps("longest pause of 99 in 100", report.figures.pause_p99, stage.bound(FROZEN_PAUSE));
+    report.bar_at_most("longest pause of 99 in 100", report.figures.pause_p99, fixture.bound(FROZEN_PAUSE));
     report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
-    report.bar("the frozen workers live on", stage.mesh.pids(EXPORT) == before);
+    report.bar("the frozen workers live on", fixture.mesh.pids(EXPORT) == before);
     Ok(report)
 }
 
@@ -108,10 +108,14 @@ struct Frozen {
 }
 
 impl Frozen {
-    async fn go_on(&mut self, stage: &Stage<'_>, random: &mut SmallRng) -> Result<Infallible, Failure> {
+    async fn freeze_workers(
+        &mut self,
+        fixture: &Fixture<'_>,
+        random: &mut SmallRng,
+    ) -> Result<Infallible, Failure> {
         let mut next = Instant::now() + HIT_EVERY / 2;
         loop {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             let now = Instant::now();
             for (pid, _) in self.pids.extract_if(.., |(_, until)| *until <= now) {
                 send(pid, Signal::CONT)?;
@@ -120,7 +124,7 @@ impl Frozen {
                 continue;
             }
             next = now + HIT_EVERY;
-            let pid = stage.mesh.one_of(EXPORT, random)?;
+            let pid = fixture.mesh.random_replica(EXPORT, random)?;
             if self.pids.iter().all(|(frozen, _)| *frozen != pid) {
                 let time = Duration::from_millis(random.random_range(FROZEN_MS));
                 self.pids.push((pid, now + time));
@@ -140,32 +144,32 @@ impl Drop for Frozen {
     }
 }
 
-fn mixed(stage: &Stage<'_>, random: &mut SmallRng) -> Vec<(Wanted, Pace)> {
-    let (count, slow) = stage.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
-    stage.mixed(count, slow, random, Files::any)
+fn mixed(fixture: &Fixture<'_>, random: &mut SmallRng) -> Vec<(ExpectedFile, Pace)> {
+    let (count, slow) = fixture.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
+    fixture.mixed(count, slow, random, Files::any)
 }
 
 /// Removes one of three workers, as an autoscaler does, during many downloads.
-pub(super) async fn scale(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+pub(super) async fn scale(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let (count, takes, bytes) =
-        stage.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));
+        fixture.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));
     let downloads = (0..count).map(|_| {
-        let wanted = stage.files.part(bytes, random);
-        let pace = Pace::within(wanted.bytes.len(), takes);
-        (wanted, pace)
+        let expected = fixture.files.part(bytes, random);
+        let pace = Pace::within(expected.bytes.len(), takes);
+        (expected, pace)
     });
-    let crowd = stage.crowd(downloads.collect(), count);
-    crowd.is_reading(count).await?;
+    let batch = fixture.start_downloads(downloads.collect(), count);
+    batch.is_reading(count).await?;
     let to = |replicas| Request::Scale { name: EXPORT.to_owned(), replicas };
     let begun = Instant::now();
-    stage.mesh.order(to(WORKERS - 1)).await?;
-    let (took, reading) = (begun.elapsed(), crowd.reading());
-    let left = stage.mesh.pids(EXPORT).len();
-    let seen = crowd.seen().await;
-    stage.mesh.order(to(WORKERS)).await?;
+    fixture.mesh.order(to(WORKERS - 1)).await?;
+    let (took, reading) = (begun.elapsed(), batch.reading());
+    let left = fixture.mesh.pids(EXPORT).len();
+    let seen = batch.seen().await;
+    fixture.mesh.order(to(WORKERS)).await?;
     let mut report = Report::of_downloads("scale", &seen);
     report.none_fails();
-    report.keeps("the worker is gone", took, stage.bound(GONE_WITHIN));
+    report.bar_at_most("the worker is gone", took, fixture.bound(GONE_WITHIN));
     report.bar(format!("{left} workers are left of {WORKERS}"), left + 1 == WORKERS as usize);
     report.notes.push(format!(
         "{count} downloads were under way when it was told to leave, {reading} when it was gone"

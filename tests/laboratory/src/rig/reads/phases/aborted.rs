@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 
 use crate::rig::{
     clients::{connection::Connection, samples::normal_after},
-    reads::{Report, stage::Stage},
+    reads::{Report, fixture::Fixture},
     report::in_ms,
 };
 
@@ -27,23 +27,23 @@ const WAITED: Duration = Duration::from_millis(700);
 const SLOW: Duration = Duration::from_millis(250);
 const AFTER: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Many clients request different pages of the slow list, and disconnect.
-pub(super) async fn abort(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
+pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure> {
     // Within a transaction `pg_stat_activity` does not change, so the connection with the lock cannot watch.
-    let (holder, watcher) = (stage.servers.lock_table(TABLE).await?, stage.servers.connect("").await?);
-    let from = stage.load.now();
+    let (holder, watcher) = (fixture.servers.lock_table(TABLE).await?, fixture.servers.connect("").await?);
+    let from = fixture.load.now();
     let mut clients = Vec::new();
     for number in 1..=CLIENTS {
-        let mut client = open(stage).await?;
+        let mut client = open(fixture).await?;
         let path = format!("{LIST}?pagination.first={number}");
         client.send(&path).await.map_err(|lost| Failure::failed(format!("cannot ask for {path}: {lost}")))?;
         clients.push(client);
     }
     let begun = timeout(SOON, async {
         while statements(&watcher).await? == 0 {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok::<(), Failure>(())
     });
@@ -51,29 +51,29 @@ pub(super) async fn abort(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     sleep(WAITED).await;
     let running = statements(&watcher).await?;
     drop(clients);
-    let (aborted, aborted_at) = (Instant::now(), stage.load.now());
+    let (aborted, aborted_at) = (Instant::now(), fixture.load.now());
     let mut gone_after = None;
-    while gone_after.is_none() && aborted.elapsed() < stage.bound(GONE_WITHIN) {
+    while gone_after.is_none() && aborted.elapsed() < fixture.bound(GONE_WITHIN) {
         if statements(&watcher).await? == 0 {
             gone_after = Some(aborted.elapsed());
         } else {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
     // No statement may start again either.
     sleep_until(aborted + GONE_WITHIN).await;
     let left = statements(&watcher).await?;
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
-    stage.look_on(AFTER).await;
-    let (samples, mut report) = stage.report("aborted lists", from).await;
-    let normal = normal_after(&samples, aborted_at, stage.bound(SLOW));
+    fixture.sleep_scaled(AFTER).await;
+    let (samples, mut report) = fixture.report("aborted lists", from).await;
+    let normal = normal_after(&samples, aborted_at, fixture.bound(SLOW));
     report.figures.normal_after = Some(normal);
     report.none_but_200_and_503();
     report.bar(
-        format!("statements left after {}: {left}, at most 0", in_ms(stage.bound(GONE_WITHIN))),
+        format!("statements left after {}: {left}, at most 0", in_ms(fixture.bound(GONE_WITHIN))),
         left == 0,
     );
-    report.keeps("service as usual after the abort", normal, NORMAL_WITHIN);
+    report.bar_at_most("service as usual after the abort", normal, NORMAL_WITHIN);
     let gone = gone_after.map_or_else(|| "never".to_owned(), |after| format!("after {}", in_ms(after)));
     report
         .notes
@@ -81,8 +81,8 @@ pub(super) async fn abort(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     Ok(vec![report])
 }
 
-async fn open(stage: &Stage<'_>) -> Result<Connection, Failure> {
-    Connection::open(stage.edges.cached).await.map_err(|lost| Failure::failed(lost.to_string()))
+async fn open(fixture: &Fixture<'_>) -> Result<Connection, Failure> {
+    Connection::open(fixture.edges.cached).await.map_err(|lost| Failure::failed(lost.to_string()))
 }
 
 /// Number of running statements of the slow list.

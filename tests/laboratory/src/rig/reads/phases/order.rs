@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::{
     private::UNCACHED_EDGE,
-    rig::reads::{Report, stage::Stage},
+    rig::reads::{Report, fixture::Fixture},
 };
 
 /// Number of orders, in the long form and in the short one.
@@ -29,81 +29,81 @@ const READY_WITHIN: Duration = Duration::from_secs(2);
 const AFTER: Duration = Duration::from_secs(2);
 
 /// Stops everything and starts it again, the servers last.
-pub(super) async fn order(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-    stage.load.rest();
-    stage.load.settled(stage.load.now()).await;
+pub(super) async fn order(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+    fixture.load.pause();
+    fixture.load.until_finished(fixture.load.now()).await;
     let mut tried = Vec::new();
-    let orders = if stage.is_short { ORDERS_SHORT } else { ORDERS };
+    let orders = if fixture.is_short { ORDERS_SHORT } else { ORDERS };
     for _ in 0..orders {
-        tried.push(one(stage, random).await);
+        tried.push(one(fixture, random).await);
     }
-    stage.load.go_on();
-    let is_normal = stage.becomes_normal().await;
-    let from = stage.load.now();
-    stage.look_on(AFTER).await;
-    let (_, mut report) = stage.report("any order", from).await;
+    fixture.load.resume();
+    let is_normal = fixture.becomes_normal().await;
+    let from = fixture.load.now();
+    fixture.sleep_scaled(AFTER).await;
+    let (_, mut report) = fixture.report("any order", from).await;
     report.bar("service is as usual afterwards", is_normal);
     report.none_fails();
     for tried in tried {
-        let Tried { order, waited, same, ready_after } = tried?;
+        let OrderResult { order, waited, same, ready_after } = tried?;
         report.bar(format!("{order}: services wait for their servers"), waited);
         report.bar(format!("{order}: none of them is started again"), same);
-        report.keeps(&format!("{order}: all ready"), ready_after, stage.bound(READY_WITHIN));
+        report.bar_at_most(&format!("{order}: all ready"), ready_after, fixture.bound(READY_WITHIN));
     }
     Ok(vec![report])
 }
 
 /// The result of one order.
-struct Tried {
+struct OrderResult {
     order: String,
     waited: bool,
     same: bool,
     ready_after: Duration,
 }
 
-async fn one(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Tried, Failure> {
+async fn one(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<OrderResult, Failure> {
     let mut services: Vec<&str> =
         runnable(false).map(|service| service.name).chain([UNCACHED_EDGE]).collect();
     let mut servers = [POSTGRES, NATS];
     for name in services.iter().chain(&servers) {
-        stage.mesh.stop_all(name).await?;
+        fixture.mesh.stop_all(name).await?;
     }
     services.shuffle(random);
     servers.shuffle(random);
     let mut starts = Vec::new();
     for name in &services {
-        starts.push(start(stage, name));
+        starts.push(start(fixture, name));
         pause(random).await;
     }
     sleep(ALONE).await;
-    let standing = stage.mesh.supervisor.standing();
-    let is_ready = |name: &str| standing.iter().any(|(other, ready, _)| other == name && *ready > 0);
+    let readiness = fixture.mesh.supervisor.standing();
+    let is_ready = |name: &str| readiness.iter().any(|(other, ready, _)| other == name && *ready > 0);
     let waited = !services.iter().any(|name| is_ready(name));
-    let before = stage.mesh.service_pids();
+    let before = fixture.mesh.service_pids();
     for name in servers {
-        starts.push(start(stage, name));
+        starts.push(start(fixture, name));
         match name {
-            POSTGRES => stage.servers.database_is_back().await?,
-            _ => stage.servers.bus_is_back().await?,
+            POSTGRES => fixture.servers.database_is_back().await?,
+            _ => fixture.servers.bus_is_back().await?,
         }
         if name != servers[1] {
             pause(random).await;
         }
     }
-    let there = stage.load.now();
-    stage.mesh.ready(&services).await?;
-    let ready_after = stage.load.now() - there;
-    let same = before == stage.mesh.service_pids();
+    let there = fixture.load.now();
+    fixture.mesh.ready(&services).await?;
+    let ready_after = fixture.load.now() - there;
+    let same = before == fixture.mesh.service_pids();
     for start in starts {
         // Errors are ignored: readiness was measured above.
         let _ = start.await;
     }
-    Ok(Tried { order: [&services[..], &servers].concat().join(", "), waited, same, ready_after })
+    Ok(OrderResult { order: [&services[..], &servers].concat().join(", "), waited, same, ready_after })
 }
 
 /// Starts a process without waiting until it is ready.
-fn start(stage: &Stage<'_>, name: &str) -> tokio::task::JoinHandle<()> {
-    let (supervisor, name) = (stage.mesh.supervisor.clone(), name.to_owned());
+fn start(fixture: &Fixture<'_>, name: &str) -> tokio::task::JoinHandle<()> {
+    let (supervisor, name) = (fixture.mesh.supervisor.clone(), name.to_owned());
     tokio::spawn(async move {
         supervisor.answer(Request::Start { name, replica: None }).await;
     })

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::rig::{
     clients::samples::normal_after,
     faults::send,
-    reads::{Report, stage::Stage},
+    reads::{Report, fixture::Fixture},
     report::in_ms,
 };
 
@@ -27,50 +27,50 @@ const AFTER: Duration = Duration::from_secs(3);
 const SLOW: Duration = Duration::from_millis(100);
 
 /// Kills one replica; the supervisor restarts it.
-pub(super) async fn kill(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-    let from = stage.load.now();
-    stage.mesh.kill_one(SERVICE, random).await?;
-    stage.mesh.ready(&[SERVICE]).await?;
-    let ready_after = stage.load.now() - from;
-    stage.look_on(AFTER).await;
-    let mut report = missed(stage, "kill query", from).await;
+pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+    let from = fixture.load.now();
+    fixture.mesh.kill_one(SERVICE, random).await?;
+    fixture.mesh.ready(&[SERVICE]).await?;
+    let ready_after = fixture.load.now() - from;
+    fixture.sleep_scaled(AFTER).await;
+    let mut report = missed(fixture, "kill query", from).await;
     report.notes.push(format!("its successor was ready after {}", in_ms(ready_after)));
     Ok(vec![report])
 }
 
 /// Freezes and wakes one replica.
-pub(super) async fn freeze(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-    let pid = stage.mesh.one_of(SERVICE, random)?;
-    let from = stage.load.now();
+pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+    let pid = fixture.mesh.random_replica(SERVICE, random)?;
+    let from = fixture.load.now();
     send(pid, Signal::STOP)?;
-    stage.look_on(FROZEN).await;
+    fixture.sleep_scaled(FROZEN).await;
     send(pid, Signal::CONT)?;
-    stage.look_on(AFTER).await;
-    let mut report = missed(stage, "freeze query", from).await;
-    report.bar("the frozen replica lives on", stage.mesh.pids(SERVICE).contains(&pid));
+    fixture.sleep_scaled(AFTER).await;
+    let mut report = missed(fixture, "freeze query", from).await;
+    report.bar("the frozen replica lives on", fixture.mesh.pids(SERVICE).contains(&pid));
     Ok(vec![report])
 }
 
-async fn missed(stage: &Stage<'_>, name: &str, from: Duration) -> Report {
-    let (samples, mut report) = stage.report(name, from).await;
-    report.figures.normal_after = Some(normal_after(&samples, from, stage.bound(SLOW)));
+async fn missed(fixture: &Fixture<'_>, name: &str, from: Duration) -> Report {
+    let (samples, mut report) = fixture.report(name, from).await;
+    report.figures.normal_after = Some(normal_after(&samples, from, fixture.bound(SLOW)));
     report.none_fails();
-    report.keeps("p99 in the worst second", report.figures.worst_p99, stage.bound(P99));
+    report.bar_at_most("p99 in the worst second", report.figures.worst_p99, fixture.bound(P99));
     report
 }
 
 /// Replaces the replicas of each service one after the other, with a second edge meanwhile.
-pub(super) async fn rolling(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
-    let mut reports = vec![restart(stage, "query").await?, restart(stage, "node-info").await?];
+pub(super) async fn rolling(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure> {
+    let mut reports = vec![restart(fixture, "query").await?, restart(fixture, "node-info").await?];
     let scale = |replicas| Request::Scale { name: "edge".to_owned(), replicas };
-    stage.mesh.order(scale(2)).await?;
-    let normal = stage.becomes_normal().await;
-    let mut report = restart(stage, "edge").await?;
+    fixture.mesh.order(scale(2)).await?;
+    let normal = fixture.becomes_normal().await;
+    let mut report = restart(fixture, "edge").await?;
     report.bar("two edges serve as one does", normal);
-    let from = stage.load.now();
-    stage.mesh.order(scale(1)).await?;
-    stage.look_on(AFTER / 2).await;
-    let (_, fewer) = stage.report("fewer edges", from).await;
+    let from = fixture.load.now();
+    fixture.mesh.order(scale(1)).await?;
+    fixture.sleep_scaled(AFTER / 2).await;
+    let (_, fewer) = fixture.report("fewer edges", from).await;
     report.notes.push(format!(
         "when one of the two left: {} of {} reads failed, {} were asked again",
         fewer.figures.requests - fewer.figures.fine,
@@ -81,13 +81,13 @@ pub(super) async fn rolling(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
     Ok(reports)
 }
 
-async fn restart(stage: &Stage<'_>, name: &str) -> Result<Report, Failure> {
-    let from = stage.load.now();
-    let (new, all_new) = stage.mesh.restart(name).await?;
-    let took = stage.load.now() - from;
-    stage.look_on(AFTER / 2).await;
-    let (samples, mut report) = stage.report(&format!("restart {name}"), from).await;
-    report.figures.normal_after = Some(normal_after(&samples, from, stage.bound(SLOW)));
+async fn restart(fixture: &Fixture<'_>, name: &str) -> Result<Report, Failure> {
+    let from = fixture.load.now();
+    let (new, all_new) = fixture.mesh.restart(name).await?;
+    let took = fixture.load.now() - from;
+    fixture.sleep_scaled(AFTER / 2).await;
+    let (samples, mut report) = fixture.report(&format!("restart {name}"), from).await;
+    report.figures.normal_after = Some(normal_after(&samples, from, fixture.bound(SLOW)));
     report.none_fails();
     report.bar(format!("all {new} replicas are new"), all_new);
     report.notes.push(format!("the restart took {}", in_ms(took)));

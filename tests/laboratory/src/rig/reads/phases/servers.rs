@@ -15,7 +15,7 @@ use crate::rig::{
         connection::Connection,
         samples::{Sample, normal_after},
     },
-    reads::{Report, stage::Stage},
+    reads::{Report, fixture::Fixture},
     report::in_ms,
 };
 
@@ -37,30 +37,30 @@ const SLOW: Duration = Duration::from_secs(1);
 const AFTER: Duration = Duration::from_millis(500);
 
 /// Stops and starts PostgreSQL.
-pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> {
-    let before = stage.mesh.service_pids();
-    if refused_hot(stage).await > 0 {
+pub(super) async fn postgres(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure> {
+    let before = fixture.mesh.service_pids();
+    if refused_hot(fixture).await > 0 {
         return Err(Failure::failed("hot reads are refused although the database is there"));
     }
-    let from = stage.load.now();
-    stage.mesh.stop_all(POSTGRES).await?;
-    let down = stage.load.now();
+    let from = fixture.load.now();
+    fixture.mesh.stop_all(POSTGRES).await?;
+    let down = fixture.load.now();
     let (mut asked, mut refused) = (0, 0);
-    while stage.load.now() < from + KEPT - FRESH - BLUR {
-        asked += stage.hot.len();
-        refused += refused_hot(stage).await;
+    while fixture.load.now() < from + KEPT - FRESH - BLUR {
+        asked += fixture.hot.len();
+        refused += refused_hot(fixture).await;
         sleep(BLUR).await;
     }
-    sleep((down + AWAY).saturating_sub(stage.load.now())).await;
-    let ordered = stage.load.now();
-    let (started, back) = tokio::join!(stage.mesh.start_all(POSTGRES), async {
-        stage.servers.database_is_back().await.map(|()| stage.load.now())
+    sleep((down + AWAY).saturating_sub(fixture.load.now())).await;
+    let ordered = fixture.load.now();
+    let (started, back) = tokio::join!(fixture.mesh.start_all(POSTGRES), async {
+        fixture.servers.database_is_back().await.map(|()| fixture.load.now())
     });
     started?;
     let back = back?;
-    sleep(stage.bound(BACK_WITHIN) + AFTER).await;
-    let (samples, mut report) = stage.report("postgres away", from).await;
-    came_back(stage, &mut report, &samples, &before, back);
+    sleep(fixture.bound(BACK_WITHIN) + AFTER).await;
+    let (samples, mut report) = fixture.report("postgres away", from).await;
+    came_back(fixture, &mut report, &samples, &before, back);
     let surely = KEPT - FRESH - BLUR;
     report.bar(format!("hot reads refused within {surely:?}: {refused} of {asked}, at most 0"), refused == 0);
     let old = |sample: &&Sample| sample.is_fine() && sample.due > down + KEPT + BLUR && sample.due < ordered;
@@ -76,37 +76,37 @@ pub(super) async fn postgres(stage: &Stage<'_>) -> Result<Vec<Report>, Failure> 
 }
 
 /// Kills the bus; the supervisor restarts it.
-pub(super) async fn nats(stage: &Stage<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-    let before = stage.mesh.service_pids();
-    let from = stage.load.now();
-    stage.mesh.kill_one(NATS, random).await?;
-    stage.servers.bus_is_back().await?;
-    let back = stage.load.now();
-    sleep(stage.bound(BACK_WITHIN) + AFTER).await;
-    let (samples, mut report) = stage.report("nats killed", from).await;
-    came_back(stage, &mut report, &samples, &before, back);
+pub(super) async fn nats(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+    let before = fixture.mesh.service_pids();
+    let from = fixture.load.now();
+    fixture.mesh.kill_one(NATS, random).await?;
+    fixture.servers.bus_is_back().await?;
+    let back = fixture.load.now();
+    sleep(fixture.bound(BACK_WITHIN) + AFTER).await;
+    let (samples, mut report) = fixture.report("nats killed", from).await;
+    came_back(fixture, &mut report, &samples, &before, back);
     report.notes.push(format!("it took connections {} after the kill", in_ms(back - from)));
     Ok(vec![report])
 }
 
 /// Requests every hot path once and counts refusals. Uses a new connection each time: on a connection that has seen
 /// a newer block, the edge does not show an older answer.
-async fn refused_hot(stage: &Stage<'_>) -> usize {
+async fn refused_hot(fixture: &Fixture<'_>) -> usize {
     let mut refused = 0;
-    for path in &stage.hot {
-        let asked = async { Connection::open(stage.edges.cached).await?.get(path).await };
+    for path in &fixture.hot {
+        let asked = async { Connection::open(fixture.edges.cached).await?.get(path).await };
         refused += usize::from(!asked.await.is_ok_and(|answer| answer.raw.status == 200));
     }
     refused
 }
 
-fn came_back(stage: &Stage<'_>, report: &mut Report, samples: &[Sample], before: &[u32], back: Duration) {
+fn came_back(fixture: &Fixture<'_>, report: &mut Report, samples: &[Sample], before: &[u32], back: Duration) {
     report.none_but_200_and_503();
     let refusals = samples.iter().filter(|sample| !sample.is_fine());
     let slowest = refusals.map(|sample| sample.took).max().unwrap_or_default();
-    report.keeps("the slowest refusal", slowest, stage.bound(REFUSED_WITHIN));
-    let after = normal_after(samples, back, stage.bound(SLOW));
+    report.bar_at_most("the slowest refusal", slowest, fixture.bound(REFUSED_WITHIN));
+    let after = normal_after(samples, back, fixture.bound(SLOW));
     report.figures.normal_after = Some(after);
-    report.keeps("full service after the return", after, stage.bound(BACK_WITHIN));
-    report.bar("no service was restarted", stage.mesh.service_pids() == before);
+    report.bar_at_most("full service after the return", after, fixture.bound(BACK_WITHIN));
+    report.bar("no service was restarted", fixture.mesh.service_pids() == before);
 }

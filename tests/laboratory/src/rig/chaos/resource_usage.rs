@@ -7,37 +7,42 @@ use tokio::time::{Instant, sleep};
 
 use crate::{metrics, private::PrivateMesh};
 
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The resources to compare, each with its allowed growth: a share of the earlier value plus an absolute amount.
-const KEPT: [Kept; 4] = [
-    Kept { name: "process_memory_usage_bytes", unit: "bytes of memory", share: 0.5, besides: 32 << 20 },
-    Kept { name: "process_open_file_descriptor_count", unit: "file descriptors", share: 0.0, besides: 8 },
+const RESOURCES: [Resource; 4] = [
+    Resource { name: "process_memory_usage_bytes", unit: "bytes of memory", share: 0.5, absolute: 32 << 20 },
+    Resource {
+        name: "process_open_file_descriptor_count",
+        unit: "file descriptors",
+        share: 0.0,
+        absolute: 8,
+    },
     // Threads for blocking work start and end.
-    Kept { name: "process_thread_count", unit: "threads", share: 0.0, besides: 4 },
-    Kept { name: "mesh_process_tasks", unit: "tasks", share: 0.0, besides: 8 },
+    Resource { name: "process_thread_count", unit: "threads", share: 0.0, absolute: 4 },
+    Resource { name: "mesh_process_tasks", unit: "tasks", share: 0.0, absolute: 8 },
 ];
 
-struct Kept {
+struct Resource {
     name: &'static str,
     unit: &'static str,
     share: f64,
-    besides: u64,
+    absolute: u64,
 }
 
 /// The usage of each resource, the maximum over the replicas of each service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Levels(BTreeMap<(String, &'static str), u64>);
+pub(super) struct ResourceUsage(BTreeMap<(String, &'static str), u64>);
 
-impl Levels {
+impl ResourceUsage {
     /// Reads the current usage; processes that do not answer are left out.
-    pub(super) async fn of(mesh: &PrivateMesh) -> Self {
+    pub(super) async fn read(mesh: &PrivateMesh) -> Self {
         let mut levels = BTreeMap::new();
         for row in rows(mesh) {
-            let Some(metrics) = metrics::of(&row).await else { continue };
-            for kept in &KEPT {
-                let level = levels.entry((row.service.clone(), kept.name)).or_default();
-                *level = (metrics::sum(&metrics, kept.name) as u64).max(*level);
+            let Some(metrics) = metrics::fetch(&row).await else { continue };
+            for resource in &RESOURCES {
+                let level = levels.entry((row.service.clone(), resource.name)).or_default();
+                *level = (metrics::sum(&metrics, resource.name) as u64).max(*level);
             }
         }
         Self(levels)
@@ -47,41 +52,42 @@ impl Levels {
     fn exceeded(&self, now: &Self) -> Vec<String> {
         let mut exceeded = Vec::new();
         for ((service, name), before) in &self.0 {
-            let Some(kept) = KEPT.iter().find(|kept| kept.name == *name) else { continue };
-            let most = (*before as f64 * (1.0 + kept.share)) as u64 + kept.besides;
+            let Some(resource) = RESOURCES.iter().find(|resource| resource.name == *name) else { continue };
+            let most = (*before as f64 * (1.0 + resource.share)) as u64 + resource.absolute;
             let level = now.0.get(&(service.clone(), name)).copied();
             if level.is_none_or(|level| level > most) {
-                exceeded.push(format!("{service}: {level:?} {}, {before} before, at most {most}", kept.unit));
+                exceeded
+                    .push(format!("{service}: {level:?} {}, {before} before, at most {most}", resource.unit));
             }
         }
         exceeded
     }
 
     /// Waits until nothing exceeds what is allowed; returns the last usage and what still exceeds it.
-    pub(super) async fn are_back(&self, mesh: &PrivateMesh, within: Duration) -> (Self, Vec<String>) {
+    pub(super) async fn wait_until_back(&self, mesh: &PrivateMesh, within: Duration) -> (Self, Vec<String>) {
         let deadline = Instant::now() + within;
         loop {
-            let now = Self::of(mesh).await;
+            let now = Self::read(mesh).await;
             let exceeded = self.exceeded(&now);
             if exceeded.is_empty() || Instant::now() >= deadline {
                 return (now, exceeded);
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
     /// Usage before and after, a line for each service.
-    pub(super) fn told(&self, now: &Self) -> Vec<String> {
+    pub(super) fn comparison(&self, now: &Self) -> Vec<String> {
         let services = SERVICES.iter().map(|service| service.name);
         let of = |service: &str| {
-            let of_kind = |kept: &Kept| {
-                let key = (service.to_owned(), kept.name);
+            let of_kind = |resource: &Resource| {
+                let key = (service.to_owned(), resource.name);
                 let level = |levels: &Self| levels.0.get(&key).copied().unwrap_or_default();
-                let scale = if kept.share > 0.0 { 1 << 20 } else { 1 };
-                let unit = kept.unit.replace("bytes", "MiB");
+                let scale = if resource.share > 0.0 { 1 << 20 } else { 1 };
+                let unit = resource.unit.replace("bytes", "MiB");
                 format!("{} then {} {unit}", level(self) / scale, level(now) / scale)
             };
-            format!("{service}: {}", KEPT.iter().map(of_kind).collect::<Vec<_>>().join(", "))
+            format!("{service}: {}", RESOURCES.iter().map(of_kind).collect::<Vec<_>>().join(", "))
         };
         services.map(of).collect()
     }
@@ -89,7 +95,7 @@ impl Levels {
 
 /// Counts the HTTP requests that edges answered, by their own metrics.
 #[derive(Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct EdgeRequestCount {
     /// Counts of the running edges at the beginning, by process id.
     before: BTreeMap<u32, u64>,
     /// Sum of the counts of killed edges, read just before each kill.
@@ -99,7 +105,7 @@ pub(super) struct Counted {
     pub(super) gap: u64,
 }
 
-impl Counted {
+impl EdgeRequestCount {
     /// Reads the counts of the edges that run now.
     pub(super) async fn begin(mesh: &PrivateMesh) -> Self {
         let mut before = BTreeMap::new();
@@ -129,12 +135,12 @@ impl Counted {
 }
 
 /// The current count of an edge.
-pub(super) async fn counted_by(mesh: &PrivateMesh, pid: u32) -> Option<u64> {
+pub(super) async fn current_count(mesh: &PrivateMesh, pid: u32) -> Option<u64> {
     counted(&rows(mesh).into_iter().find(|row| row.pid == pid)?).await
 }
 
 async fn counted(edge: &Row) -> Option<u64> {
-    Some(metrics::sum(&metrics::of(edge).await?, "http_server_request_duration_seconds_count") as u64)
+    Some(metrics::sum(&metrics::fetch(edge).await?, "http_server_request_duration_seconds_count") as u64)
 }
 
 fn rows(mesh: &PrivateMesh) -> Vec<Row> {
@@ -151,12 +157,12 @@ mod tests {
     fn levels_may_rise_a_little_and_no_process_may_be_missing() {
         let of = |memory, tasks| {
             let key = |name| ("edge".to_owned(), name);
-            let kept = [(key("process_memory_usage_bytes"), memory), (key("mesh_process_tasks"), tasks)];
-            Levels(kept.into_iter().collect())
+            let resource = [(key("process_memory_usage_bytes"), memory), (key("mesh_process_tasks"), tasks)];
+            ResourceUsage(resource.into_iter().collect())
         };
         let before = of(64 << 20, 20);
         assert!(before.exceeded(&of(128 << 20, 28)).is_empty());
         assert_eq!(before.exceeded(&of(129 << 20, 29)).len(), 2);
-        assert_eq!(before.exceeded(&Levels::default()).len(), 2);
+        assert_eq!(before.exceeded(&ResourceUsage::default()).len(), 2);
     }
 }

@@ -5,27 +5,27 @@ use std::{net::SocketAddr, sync::Arc};
 use mesh::failure::{Failure, cannot};
 use mesh_proxy::Proxy;
 
-use super::plan::{End, LineName, lines};
-use crate::private::{EnvOf, Servers};
+use super::plan::{Link, LinkEnd, links};
+use crate::private::{ReplicaEnv, Servers};
 
 /// All links with their proxies.
-pub(super) struct Lines {
-    proxies: Vec<(LineName, Proxy)>,
+pub(super) struct Links {
+    proxies: Vec<(Link, Proxy)>,
 }
 
-impl Lines {
+impl Links {
     /// Starts a proxy between every replica and each of its servers.
     pub(super) async fn inside(servers: &Servers, node: SocketAddr, seed: u64) -> Result<Self, Failure> {
         let mut proxies = Vec::new();
-        for name in lines() {
+        for name in links() {
             let to = match name.to {
-                End::Bus => address(&servers.bus.url)?,
-                End::Database => {
+                LinkEnd::Bus => address(&servers.bus.url)?,
+                LinkEnd::Database => {
                     let parts = servers.parts()?;
                     address(&format!("{}:{}", parts.host, parts.port))?
                 }
-                End::Node => node,
-                End::Edges => continue,
+                LinkEnd::Node => node,
+                LinkEnd::Edges => continue,
             };
             let proxy = Proxy::start(to, seed).await.map_err(|error| cannot("start a proxy", &error))?;
             proxies.push((name, proxy));
@@ -37,31 +37,31 @@ impl Lines {
     pub(super) async fn before(&mut self, edges: SocketAddr, seed: u64) -> Result<SocketAddr, Failure> {
         let proxy = Proxy::start(edges, seed).await.map_err(|error| cannot("start a proxy", &error))?;
         let address = proxy.address();
-        self.proxies.push((LineName { from: None, to: End::Edges }, proxy));
+        self.proxies.push((Link { from: None, to: LinkEnd::Edges }, proxy));
         Ok(address)
     }
 
     /// The variables that make each replica connect through its own proxies.
-    pub(super) fn env_of(&self, servers: &Servers) -> Result<EnvOf, Failure> {
+    pub(super) fn replica_env(&self, servers: &Servers) -> Result<ReplicaEnv, Failure> {
         let real = servers.parts()?;
         let mut variables = Vec::new();
-        for (LineName { from, to }, proxy) in &self.proxies {
+        for (Link { from, to }, proxy) in &self.proxies {
             let at = proxy.address();
-            let user = from.map_or("", |party| party.name);
+            let user = from.map_or("", |target| target.name);
             let variable = match to {
-                End::Bus => ("MESH_BUS_URL", format!("nats://{at}")),
-                End::Database => {
+                LinkEnd::Bus => ("MESH_BUS_URL", format!("nats://{at}")),
+                LinkEnd::Database => {
                     let there = format!("@{}:{}/", real.host, real.port);
                     ("MESH_DATABASE_URL", servers.database.url_of(user).replace(&there, &format!("@{at}/")))
                 }
-                End::Node => ("MESH_NODE_URL", format!("http://{at}")),
-                End::Edges => continue,
+                LinkEnd::Node => ("MESH_NODE_URL", format!("http://{at}")),
+                LinkEnd::Edges => continue,
             };
             variables.push((*from, variable));
         }
         Ok(Arc::new(move |service, replica| {
-            let is_of = |(from, _): &&(Option<super::plan::Party>, (&str, String))| {
-                from.is_some_and(|party| party.name == service && party.replica == replica)
+            let is_of = |(from, _): &&(Option<super::plan::Target>, (&str, String))| {
+                from.is_some_and(|target| target.name == service && target.replica == replica)
             };
             let of = variables.iter().filter(is_of);
             of.map(|(_, (name, value))| ((*name).to_owned(), value.clone())).collect()
@@ -69,7 +69,7 @@ impl Lines {
     }
 
     /// The proxy of a link.
-    pub(super) fn get(&self, name: LineName) -> Result<&Proxy, Failure> {
+    pub(super) fn get(&self, name: Link) -> Result<&Proxy, Failure> {
         let found = self.proxies.iter().find(|(other, _)| *other == name);
         found.map(|(_, proxy)| proxy).ok_or_else(|| Failure::failed(format!("there is no line from {name}")))
     }

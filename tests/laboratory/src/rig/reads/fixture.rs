@@ -23,13 +23,13 @@ use crate::{
 /// Replicas of the services under test.
 const REPLICAS: [(&str, u32); 2] = [("query", 2), ("node-info", 2)];
 /// How long the service may take to become normal between two phases.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The service is normal when all reads of `NORMAL_FOR` succeeded with a p99 below `NORMAL_P99`.
 const NORMAL_FOR: Duration = Duration::from_secs(1);
 const NORMAL_P99: Duration = Duration::from_millis(250);
 
 /// The running mesh and its load.
-pub(super) struct Stage<'a> {
+pub(super) struct Fixture<'a> {
     pub(super) mesh: &'a PrivateMesh,
     pub(super) servers: Servers,
     pub(super) edges: Edges,
@@ -44,9 +44,9 @@ pub(super) struct Stage<'a> {
     slack: u32,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Fixture<'a> {
     /// Starts servers, services and the load.
-    pub(super) async fn set(mesh: &'a PrivateMesh, args: &ReadsArgs, seed: u64) -> Result<Self, Failure> {
+    pub(super) async fn start(mesh: &'a PrivateMesh, args: &ReadsArgs, seed: u64) -> Result<Self, Failure> {
         let (servers, database) = start_filled(mesh).await?;
         let edges =
             mesh.start_services(&servers, &Layout { replicas: &REPLICAS, ..Layout::default() }).await?;
@@ -64,13 +64,13 @@ impl<'a> Stage<'a> {
     }
 
     /// Sleeps for a time, half of it in the short form.
-    pub(super) async fn look_on(&self, time: Duration) {
+    pub(super) async fn sleep_scaled(&self, time: Duration) {
         sleep(if self.is_short { time / 2 } else { time }).await;
     }
 
     /// Waits until the service is normal; returns whether it is.
     pub(super) async fn becomes_normal(&self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let begun = self.load.now();
         while Instant::now() < deadline {
             sleep(NORMAL_FOR / 4).await;
@@ -78,7 +78,7 @@ impl<'a> Stage<'a> {
                 continue;
             };
             let to = self.load.now();
-            self.load.settled(to).await;
+            self.load.until_finished(to).await;
             let figures = Figures::of(&self.load.samples(from, to), from, to);
             let is_normal = figures.fine == figures.requests && figures.worst_p99 < self.bound(NORMAL_P99);
             if figures.requests > 0 && is_normal {
@@ -91,10 +91,10 @@ impl<'a> Stage<'a> {
     /// Returns the samples since `from`, and a report of their figures.
     pub(super) async fn report(&self, name: &str, from: Duration) -> (Vec<Sample>, Report) {
         let to = self.load.now();
-        self.load.settled(to).await;
+        self.load.until_finished(to).await;
         let samples = self.load.samples(from, to);
         let mut report = Report::of(name, Figures::of(&samples, from, to));
-        for (text, (first, count)) in self.load.said(from, to) {
+        for (text, (first, count)) in self.load.failure_texts(from, to) {
             report
                 .said
                 .push(format!("{count} times, first after {}: {text}", in_ms(first.saturating_sub(from))));

@@ -21,8 +21,8 @@ use crate::{
 };
 
 /// Number of concurrent attackers.
-const CROWD: usize = 5000;
-const CROWD_SHORT: usize = 200;
+const ATTACKERS: usize = 5000;
+const ATTACKERS_SHORT: usize = 200;
 /// Open files that this process needs in addition to those of its attackers.
 const OTHER_FILES: usize = 1000;
 /// How long the load is measured before an attack.
@@ -35,10 +35,10 @@ const TIMES: u32 = 2;
 const NO_TIME: Duration = Duration::from_millis(10);
 const NO_TIME_SHORT: Duration = Duration::from_millis(100);
 /// How long the load may take until all its requests succeed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The running mesh.
-pub(super) struct Stage<'a> {
+pub(super) struct Fixture<'a> {
     pub(super) mesh: &'a PrivateMesh,
     pub(super) servers: Servers,
     /// HTTP address of the usual edge.
@@ -48,7 +48,7 @@ pub(super) struct Stage<'a> {
     /// Rate of the load, requests a second.
     pub(super) rate: u32,
     /// Number of concurrent attackers.
-    pub(super) crowd: usize,
+    pub(super) attacker_count: usize,
     database: Client,
     seed: u64,
     /// Factor of all time limits.
@@ -56,27 +56,27 @@ pub(super) struct Stage<'a> {
 }
 
 /// The load of a phase, with its p99 before the attack.
-pub(super) struct Beside {
+pub(super) struct MeasuredLoad {
     load: Load,
     steady: Duration,
     from: Duration,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Fixture<'a> {
     /// Starts servers and services.
-    pub(super) async fn set(mesh: &'a PrivateMesh, args: &FloodArgs, seed: u64) -> Result<Self, Failure> {
+    pub(super) async fn start(mesh: &'a PrivateMesh, args: &FloodArgs, seed: u64) -> Result<Self, Failure> {
         let (servers, database) = start_filled(mesh).await?;
         let edges = mesh.start_services(&servers, &Layout::default()).await?;
         let (is_short, slack) = (args.play.run.short, args.play.slack);
         let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
-        let wanted = if is_short { CROWD_SHORT } else { CROWD };
+        let wanted = if is_short { ATTACKERS_SHORT } else { ATTACKERS };
         // The phase with idle connections has twice as many.
-        let crowd = wanted.min(files.saturating_sub(OTHER_FILES) / 2).max(1);
-        if crowd < wanted {
-            print_line(&format!("only {files} files may be open: {crowd} attackers of a kind"));
+        let attacker_count = wanted.min(files.saturating_sub(OTHER_FILES) / 2).max(1);
+        if attacker_count < wanted {
+            print_line(&format!("only {files} files may be open: {attacker_count} attackers of a kind"));
         }
         let edge = edges.cached;
-        Ok(Self { mesh, servers, edge, is_short, rate: args.rate, crowd, database, seed, slack })
+        Ok(Self { mesh, servers, edge, is_short, rate: args.rate, attacker_count, database, seed, slack })
     }
 
     /// A time limit times the slack.
@@ -90,16 +90,16 @@ impl<'a> Stage<'a> {
     }
 
     /// Starts the load at an edge and measures it without an attack.
-    pub(super) async fn load(&self, edge: SocketAddr) -> Result<Beside, Failure> {
+    pub(super) async fn load(&self, edge: SocketAddr) -> Result<MeasuredLoad, Failure> {
         let mix = Questions::find(&self.database).await?.mix(edge, edge);
         let load = Load::start(mix, self.rate, self.seed)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         // Waits until connections are open and caches are filled.
         loop {
             let from = load.now();
             sleep(Duration::from_secs(1)).await;
             let to = load.now();
-            load.settled(to).await;
+            load.until_finished(to).await;
             let samples = load.samples(from, to);
             if !samples.is_empty() && samples.iter().all(Sample::is_fine) {
                 break;
@@ -111,27 +111,27 @@ impl<'a> Stage<'a> {
         let from = load.now();
         sleep(self.either(STEADY, STEADY_SHORT)).await;
         let to = load.now();
-        load.settled(to).await;
+        load.until_finished(to).await;
         let samples = load.samples(from, to);
-        Ok(Beside { steady: p99(&samples), from: load.now(), load })
+        Ok(MeasuredLoad { steady: p99(&samples), from: load.now(), load })
     }
 
     /// Ends the load and reports it, with the bars that are common to all attacks.
-    pub(super) async fn report(&self, name: &str, beside: Beside) -> Report {
-        let Beside { load, steady, from } = beside;
+    pub(super) async fn report(&self, name: &str, measured_load: MeasuredLoad) -> Report {
+        let MeasuredLoad { load, steady, from } = measured_load;
         let to = load.now();
-        load.settled(to).await;
+        load.until_finished(to).await;
         let samples = load.samples(from, to);
         let mut report = Report::of(name, Figures::of(&samples, from, to));
         report.none_fails();
         let no_time = self.either(NO_TIME, NO_TIME_SHORT);
         let bound = self.bound((steady * TIMES).max(no_time));
-        report.keeps(
+        report.bar_at_most(
             &format!("p99 of the others, {} without the attack", in_ms(steady)),
             p99(&samples),
             bound,
         );
-        let texts: BTreeMap<String, (Duration, usize)> = load.said(from, to);
+        let texts: BTreeMap<String, (Duration, usize)> = load.failure_texts(from, to);
         for (text, (first, count)) in texts {
             let first = in_ms(first.saturating_sub(from));
             report.said.push(format!("{count} times, first after {first}: {text}"));

@@ -7,7 +7,7 @@ use mesh::failure::Failure;
 use serde_json::{Value, json};
 
 use super::{
-    cost::{self, Watched},
+    cost::{self, MeasuredProcess},
     load::{Load, Round},
 };
 use crate::table;
@@ -25,25 +25,25 @@ pub(super) struct Side {
     /// The load on it.
     pub(super) load: Load,
     /// Its processes.
-    pub(super) processes: Vec<Watched>,
+    pub(super) processes: Vec<MeasuredProcess>,
 }
 
 /// The results of a side.
 pub(super) struct Outcome {
     name: &'static str,
     rounds: Vec<Round>,
-    spendings: Vec<Spending>,
+    costs: Vec<ProcessCost>,
 }
 
 /// The cost of a request in one process.
-struct Spending {
+struct ProcessCost {
     process: String,
     cpu_us: Option<f64>,
     peak_kib: Option<u64>,
 }
 
 /// Runs all rounds, the sides alternating.
-pub(super) async fn in_turns(sides: Vec<Side>) -> Result<Vec<Outcome>, Failure> {
+pub(super) async fn run_rounds(sides: Vec<Side>) -> Result<Vec<Outcome>, Failure> {
     let mut rounds: Vec<Vec<Round>> = sides.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
         for (side, rounds) in sides.iter().zip(&mut rounds) {
@@ -55,24 +55,24 @@ pub(super) async fn in_turns(sides: Vec<Side>) -> Result<Vec<Outcome>, Failure> 
         }
     }
     let outcome = |(side, rounds): (Side, Vec<Round>)| {
-        let spendings = spendings(&side.processes, &rounds);
-        Outcome { name: side.name, rounds, spendings }
+        let costs = costs(&side.processes, &rounds);
+        Outcome { name: side.name, rounds, costs }
     };
     Ok(sides.into_iter().zip(rounds).map(outcome).collect())
 }
 
-fn spendings(processes: &[Watched], rounds: &[Round]) -> Vec<Spending> {
+fn costs(processes: &[MeasuredProcess], rounds: &[Round]) -> Vec<ProcessCost> {
     let requests: usize = rounds.iter().map(|round| round.took_ns.len()).sum();
     let each = |of_round: &dyn Fn(&Round) -> Option<u64>| {
         let total = rounds.iter().map(of_round).sum::<Option<u64>>()?;
         Some(total as f64 / requests.max(1) as f64)
     };
-    let of_process = |(place, process): (usize, &Watched)| Spending {
+    let of_process = |(index, process): (usize, &MeasuredProcess)| ProcessCost {
         process: process.name.clone(),
-        cpu_us: each(&|round| round.cpu_us.as_ref()?.get(place).copied()),
+        cpu_us: each(&|round| round.cpu_us.as_ref()?.get(index).copied()),
         peak_kib: cost::peak_memory_kib(process.pid),
     };
-    let of_load = Spending {
+    let of_load = ProcessCost {
         process: "load".to_owned(),
         cpu_us: each(&|round| Some(round.load_cpu_us)),
         peak_kib: cost::peak_memory_kib(std::process::id()),
@@ -106,8 +106,8 @@ impl Outcome {
 
     /// Processor time of one request in all its processes, without the load generator, microseconds.
     pub(super) fn cpu_us(&self) -> Option<f64> {
-        let own = self.spendings.split_last().map_or(&[][..], |(_load, own)| own);
-        own.iter().map(|spending| spending.cpu_us).sum()
+        let own = self.costs.split_last().map_or(&[][..], |(_load, own)| own);
+        own.iter().map(|process_cost| process_cost.cpu_us).sum()
     }
 
     /// Processor share of unrelated processes, percent, median over the rounds.
@@ -119,9 +119,9 @@ impl Outcome {
     /// The results as JSON.
     pub(super) fn figures(&self) -> Value {
         let rates: Vec<f64> = self.rounds.iter().map(|round| round.rate().round()).collect();
-        let processes = self.spendings.iter().map(|spending| {
-            let cpu_us = spending.cpu_us.map(rounded);
-            json!({ "process": spending.process, "cpuUsPerRequest": cpu_us, "peakKiB": spending.peak_kib })
+        let processes = self.costs.iter().map(|process_cost| {
+            let cpu_us = process_cost.cpu_us.map(rounded);
+            json!({ "process": process_cost.process, "cpuUsPerRequest": cpu_us, "peakKiB": process_cost.peak_kib })
         });
         json!({
             "side": self.name, "requestsPerSecond": self.rate().round(), "rounds": rates,
@@ -152,17 +152,21 @@ pub(super) fn tables(title: &str, outcomes: &[Outcome]) -> String {
         })
         .collect();
     let heading = ["side", "requests/s", "least", "most", "p50 ms", "p99 ms", "CPU us/request", "others %"];
-    let sides = table::laid_out(title, &heading, &sides);
+    let sides = table::render_table(title, &heading, &sides);
     let spent = outcomes.iter().flat_map(|side| {
-        side.spendings.iter().map(|spending| {
-            let peak = spending.peak_kib.map(|kib| kib as f64 / 1024.0);
-            vec![format!("{}: {}", side.name, spending.process), figure(spending.cpu_us), figure(peak)]
+        side.costs.iter().map(|process_cost| {
+            let peak = process_cost.peak_kib.map(|kib| kib as f64 / 1024.0);
+            vec![
+                format!("{}: {}", side.name, process_cost.process),
+                figure(process_cost.cpu_us),
+                figure(peak),
+            ]
         })
     });
     let heading = ["process", "CPU us/request", "peak MiB"];
     let spent: Vec<_> = spent.collect();
     let note = warning(outcomes.iter().filter_map(Outcome::others_percent).fold(0.0, f64::max));
-    format!("{sides}{}{note}", table::laid_out("", &heading, &spent))
+    format!("{sides}{}{note}", table::render_table("", &heading, &spent))
 }
 
 /// The warning for this processor share of unrelated processes, percent; empty when it is small.
@@ -208,9 +212,9 @@ mod tests {
     #[test]
     fn a_side_is_told_by_the_medians_of_its_rounds() {
         let rounds = vec![round(&[1_000_000; 3], 90), round(&[2_000_000; 9], 0), round(&[4_000_000; 6], 90)];
-        let processes = [Watched { name: "edge".into(), pid: std::process::id() }];
-        let spendings = spendings(&processes, &rounds);
-        let side = Outcome { name: "mesh", rounds, spendings };
+        let processes = [MeasuredProcess { name: "edge".into(), pid: std::process::id() }];
+        let costs = costs(&processes, &rounds);
+        let side = Outcome { name: "mesh", rounds, costs };
         let figures = side.figures();
         assert_eq!(figures["requestsPerSecond"], 6.0);
         assert_eq!(figures["p50Ms"], 2.0);

@@ -14,7 +14,7 @@ use rand::{SeedableRng as _, rngs::SmallRng};
 
 use super::{
     clients::{
-        crowd::Pace,
+        download_batch::Pace,
         downloaders::Choose,
         files::{Files, LEDGER_ROWS},
         node::Node,
@@ -22,7 +22,7 @@ use super::{
     questions::{Questions, fill_in},
 };
 use crate::{
-    private::{EnvOf, Layout, PrivateMesh, Servers, UNCACHED_EDGE},
+    private::{Layout, PrivateMesh, ReplicaEnv, Servers, UNCACHED_EDGE},
     synthetic::{LargeTable, Synthetic},
 };
 
@@ -39,7 +39,7 @@ const BLOCK_MS: &str = "1000";
 const BLOCK_MS_SHORT: &str = "300";
 
 /// A running mesh with data, for drills of the whole mesh.
-pub(crate) struct Ground<'a> {
+pub(crate) struct Environment<'a> {
     pub(crate) mesh: &'a PrivateMesh,
     pub(crate) servers: Servers,
     /// HTTP address of the edges.
@@ -49,14 +49,14 @@ pub(crate) struct Ground<'a> {
     pub(crate) questions: Questions,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> Environment<'a> {
     /// Starts servers, node and services. `wire` gets the addresses of servers and node and returns the
     /// additional variables of each replica.
-    pub(crate) async fn lay(
+    pub(crate) async fn start(
         mesh: &'a PrivateMesh,
         is_short: bool,
         seed: u64,
-        wire: impl AsyncFnOnce(&Servers, SocketAddr) -> Result<EnvOf, Failure>,
+        replica_env_for: impl AsyncFnOnce(&Servers, SocketAddr) -> Result<ReplicaEnv, Failure>,
     ) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         let (plan, entries) = if is_short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
@@ -78,7 +78,7 @@ impl<'a> Ground<'a> {
         let layout = Layout {
             replicas: &replicas,
             node_url: Some(format!("http://{}", node.address())),
-            env_of: Some(wire(&servers, node.address()).await?),
+            replica_env: Some(replica_env_for(&servers, node.address()).await?),
             ..Layout::default()
         };
         let edge = mesh.start_services(&servers, &layout).await?.cached;
@@ -91,9 +91,9 @@ impl<'a> Ground<'a> {
     pub(crate) fn any_file(&self, longest: Duration) -> Arc<Choose> {
         let files = Arc::clone(&self.files);
         Arc::new(move |random: &mut SmallRng| {
-            let wanted = files.any(random);
-            let pace = Pace::any(wanted.bytes.len(), longest, random);
-            (wanted, pace)
+            let expected = files.any(random);
+            let pace = Pace::any(expected.bytes.len(), longest, random);
+            (expected, pace)
         })
     }
 
@@ -101,9 +101,9 @@ impl<'a> Ground<'a> {
     pub(crate) fn largest_file(&self, time: Duration) -> Arc<Choose> {
         let files = Arc::clone(&self.files);
         Arc::new(move |_: &mut SmallRng| {
-            let wanted = files.largest();
-            let pace = Pace::within(wanted.bytes.len(), time);
-            (wanted, pace)
+            let expected = files.largest();
+            let pace = Pace::within(expected.bytes.len(), time);
+            (expected, pace)
         })
     }
 
@@ -115,7 +115,7 @@ impl<'a> Ground<'a> {
     }
 
     /// Waits until every replica and the node are ready; returns whether they are.
-    pub(crate) async fn stands(&self, within: Duration) -> bool {
+    pub(crate) async fn becomes_ready(&self, within: Duration) -> bool {
         let services = SERVICES.iter().map(|service| service.name);
         self.mesh.until_serving(&services.chain([DEVNODE]).collect::<Vec<_>>(), within).await
     }

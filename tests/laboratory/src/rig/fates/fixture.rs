@@ -17,11 +17,11 @@ use mesh_transaction::TxHash;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use tokio::{sync::watch, time::timeout};
 
-use super::{Figures, Plan, Report, record::Sent};
+use super::{Figures, Plan, Report, relay_log::Sent};
 use crate::{
     private::{Layout, PrivateMesh, UNCACHED_EDGE},
     rig::clients::{
-        judge::{Contradiction, Truth, contradictions, truths},
+        consistency::{Contradiction, Truth, contradictions, truths},
         node::Node,
         submitters::{Submitted, Submitters},
     },
@@ -37,7 +37,7 @@ const BLOCK_MS: &str = "300";
 const BACK_WITHIN: Duration = Duration::from_secs(60);
 
 /// A mesh and its node.
-pub(super) struct Stage<'a> {
+pub(super) struct Fixture<'a> {
     mesh: &'a PrivateMesh,
     edge: SocketAddr,
     node: ReservedPort,
@@ -46,9 +46,9 @@ pub(super) struct Stage<'a> {
     plan: Plan,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Fixture<'a> {
     /// Starts servers, node and services.
-    pub(super) async fn set(mesh: &'a PrivateMesh, plan: Plan) -> Result<Self, Failure> {
+    pub(super) async fn start(mesh: &'a PrivateMesh, plan: Plan) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         let calls = mesh.home.node().join("calls");
         let calls_text = calls.to_string_lossy();
@@ -68,12 +68,12 @@ impl<'a> Stage<'a> {
 
     /// Runs the drill once.
     pub(super) async fn play(&self, seed: u64) -> Result<Report, Failure> {
-        let crowd = Submitters::new(self.edge, self.plan.submitting, seed)?;
+        let submitters = Submitters::new(self.edge, self.plan.submitting, seed)?;
         let (node_kills, relay_kills) = (Cell::new(0), Cell::new(0));
         let (end, ended) = watch::channel(false);
         let submitting = async {
             // A fast machine may need more submissions than planned until the kills are done.
-            crowd.submit(seed, || node_kills.get() >= KILLS && relay_kills.get() >= KILLS).await;
+            submitters.submit(seed, || node_kills.get() >= KILLS && relay_kills.get() >= KILLS).await;
             end.send_replace(true);
             Ok(())
         };
@@ -88,7 +88,7 @@ impl<'a> Stage<'a> {
             return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
         }
         node.is_idle().await?;
-        let submitted = crowd.submitted();
+        let submitted = submitters.submitted();
         let truths = truths(self.edge, &node, &submitted).await?;
         let sent = self.sent(&submitted)?;
         let calls = received(&self.calls).map_err(|error| cannot("read the node's record", &error))?;

@@ -18,9 +18,9 @@ use crate::{
     rig::{
         args::PlayArgs,
         clients::{
-            crowd::{Crowd, Pace},
             download::Download,
-            files::{Files, LEDGER_ROWS, SEGMENTS, Wanted},
+            download_batch::{DownloadBatch, Pace},
+            files::{ExpectedFile, Files, LEDGER_ROWS, SEGMENTS},
         },
     },
     synthetic::{LargeTable, Synthetic},
@@ -35,7 +35,7 @@ pub(super) const WORKERS: u32 = 3;
 /// Number of concurrent downloads.
 pub(super) const AT_ONCE: usize = 64;
 /// Time limit of a download, for a loaded machine.
-pub(super) const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The synthetic history of the long form and of the short one.
 const PLAN: Synthetic = Synthetic { table: LargeTable::Trades, segments: 64, blocks: 1000, rows: 4000 };
@@ -46,13 +46,13 @@ const ENTRIES_SHORT: u32 = 1_000;
 const BLOCK: &str = "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', 1, 'ab')";
 
 /// How long the service may take to become normal between two phases.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of one request in that check.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The running mesh and the expected files.
-pub(super) struct Stage<'a> {
+pub(super) struct Fixture<'a> {
     pub(super) mesh: &'a PrivateMesh,
     pub(super) servers: Servers,
     pub(super) edge: SocketAddr,
@@ -63,9 +63,9 @@ pub(super) struct Stage<'a> {
     slack: u32,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Fixture<'a> {
     /// Writes the data and starts servers and services.
-    pub(super) async fn set(mesh: &'a PrivateMesh, args: &PlayArgs, seed: u64) -> Result<Self, Failure> {
+    pub(super) async fn start(mesh: &'a PrivateMesh, args: &PlayArgs, seed: u64) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         print_line("writing segments");
         let (plan, rows) = if args.run.short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
@@ -105,9 +105,13 @@ impl<'a> Stage<'a> {
     }
 
     /// Starts downloads, at most `at_once` concurrently.
-    pub(super) fn crowd(&self, downloads: Vec<(Wanted, Pace)>, at_once: usize) -> Crowd {
-        let patience = DOWNLOAD_PATIENCE.max(self.bound(DOWNLOAD_PATIENCE / 2));
-        Crowd::start(self.edge, downloads, at_once, Duration::ZERO, patience)
+    pub(super) fn start_downloads(
+        &self,
+        downloads: Vec<(ExpectedFile, Pace)>,
+        at_once: usize,
+    ) -> DownloadBatch {
+        let time_limit = DOWNLOAD_TIMEOUT.max(self.bound(DOWNLOAD_TIMEOUT / 2));
+        DownloadBatch::start(self.edge, downloads, at_once, Duration::ZERO, time_limit)
     }
 
     /// `count` random downloads of all kinds and paces; slow ones take up to `longest`.
@@ -116,36 +120,38 @@ impl<'a> Stage<'a> {
         count: usize,
         longest: Duration,
         random: &mut SmallRng,
-        any: impl Fn(&Files, &mut SmallRng) -> Wanted,
-    ) -> Vec<(Wanted, Pace)> {
+        any: impl Fn(&Files, &mut SmallRng) -> ExpectedFile,
+    ) -> Vec<(ExpectedFile, Pace)> {
         let mut mixed = Vec::with_capacity(count);
         for _ in 0..count {
-            let wanted = any(&self.files, random);
-            let pace = Pace::any(wanted.bytes.len(), longest, random);
-            mixed.push((wanted, pace));
+            let expected = any(&self.files, random);
+            let pace = Pace::any(expected.bytes.len(), longest, random);
+            mixed.push((expected, pace));
         }
         mixed
     }
 
     /// Waits until all workers are ready, list every segment, and serve the whole history; returns whether they do.
     pub(super) async fn becomes_normal(&self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline {
             if self.is_normal().await {
                 return true;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
         false
     }
 
     async fn is_normal(&self) -> bool {
-        let standing = self.mesh.supervisor.standing();
-        let wanted = |name: &str| if name == EXPORT { WORKERS as usize } else { 1 };
-        let stands = |name: &str| {
-            standing.iter().any(|(other, ready, all)| other == name && ready == all && *all == wanted(name))
+        let readiness = self.mesh.supervisor.standing();
+        let expected = |name: &str| if name == EXPORT { WORKERS as usize } else { 1 };
+        let is_ready = |name: &str| {
+            readiness
+                .iter()
+                .any(|(other, ready, all)| other == name && ready == all && *all == expected(name))
         };
-        if !stands(EXPORT) || !stands(EDGE) || self.listed().await != Ok(self.files.plan().segments) {
+        if !is_ready(EXPORT) || !is_ready(EDGE) || self.listed().await != Ok(self.files.plan().segments) {
             return false;
         }
         let whole = self.files.largest();
@@ -163,14 +169,14 @@ impl<'a> Stage<'a> {
 
     /// Number of workers that are ready now.
     pub(super) fn serving(&self) -> usize {
-        let standing = self.mesh.supervisor.standing();
-        standing.iter().find(|(name, ..)| name == EXPORT).map_or(0, |(_, ready, _)| *ready)
+        let readiness = self.mesh.supervisor.standing();
+        readiness.iter().find(|(name, ..)| name == EXPORT).map_or(0, |(_, ready, _)| *ready)
     }
 
     /// Numbers of pulls that the edge has sent, and of repeated ones among them.
     pub(super) async fn pulls(&self) -> Option<(u64, u64)> {
         let rows = self.mesh.supervisor.rows();
-        let metrics = metrics::of(rows.iter().find(|row| row.service == EDGE)?).await?;
+        let metrics = metrics::fetch(rows.iter().find(|row| row.service == EDGE)?).await?;
         let count = |name: &str| metrics::sum(&metrics, name) as u64;
         Some((count("mesh_stream_pulls_total"), count("mesh_stream_pulls_again_total")))
     }

@@ -10,7 +10,7 @@ use mesh_launcher::{
     supervisor::{Group, Tier},
 };
 
-use super::{baseline, cost::Watched};
+use super::{baseline, cost::MeasuredProcess};
 use crate::{
     bench::args::Baseline,
     private::{PrivateMesh, Servers, sockets},
@@ -52,12 +52,12 @@ impl PrivateMesh {
     }
 
     /// The running processes of these names.
-    pub(super) fn watch(&self, names: &[&str]) -> Vec<Watched> {
+    pub(super) fn watch(&self, names: &[&str]) -> Vec<MeasuredProcess> {
         let rows = self.supervisor.rows();
         let of_name = |name: &&str| {
             rows.iter()
                 .filter(|row| row.service == *name)
-                .map(|row| Watched { name: row.service.clone(), pid: row.pid })
+                .map(|row| MeasuredProcess { name: row.service.clone(), pid: row.pid })
                 .collect::<Vec<_>>()
         };
         names.iter().flat_map(of_name).collect()

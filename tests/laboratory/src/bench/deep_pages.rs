@@ -161,7 +161,7 @@ fn section(orders: &[(&str, [Page; 2])], runs: u32) -> Section {
         )))
     };
     Section {
-        table: table::laid_out(&title, &heading, &rows),
+        table: table::render_table(&title, &heading, &rows),
         figures: json!({
             "section": "depth", "list": "delegations", "rows": ROWS, "pageSize": PAGE, "runs": runs,
             "ratioAtMost": RATIO_AT_MOST, "orders": figures,

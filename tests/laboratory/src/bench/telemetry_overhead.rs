@@ -21,10 +21,10 @@ use warp::Filter;
 
 use super::{
     Section,
-    bar::{Bar, Must},
+    bar::{Bar, Bound},
     baseline,
-    contest::{self, Side},
-    load::{Asks, Load},
+    comparison::{self, Side},
+    load::{Load, Requests},
     point::section,
     withdrawals,
 };
@@ -32,7 +32,7 @@ use crate::private::{PrivateMesh, Servers, UNCACHED_EDGE};
 
 const CONNECTIONS: u64 = 32;
 /// Process names of the services with telemetry.
-const TELLING: [&str; 2] = ["edge-telling", "query-telling"];
+const PROCESSES: [&str; 2] = ["edge-telling", "query-telling"];
 
 /// Runs the comparison.
 pub(super) async fn measure(
@@ -49,15 +49,15 @@ pub(super) async fn measure(
         ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", collector.address)),
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value));
-    let telling = mesh
-        .start_pair(servers, TELLING, variables.into_iter().chain([baseline::points()]).collect())
+    let with_telemetry = mesh
+        .start_pair(servers, PROCESSES, variables.into_iter().chain([baseline::points()]).collect())
         .await?;
     let paths = withdrawals::paths(servers, withdrawals::ROWS).await?;
     let side = |name, address, processes: &[&str]| Side {
         name,
         load: Load {
             address,
-            asks: Asks::Paths(paths.clone()),
+            requests: Requests::Paths(paths.clone()),
             connections: CONNECTIONS,
             length,
             period: None,
@@ -65,21 +65,22 @@ pub(super) async fn measure(
         processes: mesh.watch(processes),
     };
     let sides = vec![
-        side("with telemetry", telling, &[TELLING[0], NATS, TELLING[1], POSTGRES]),
+        side("with telemetry", with_telemetry, &[PROCESSES[0], NATS, PROCESSES[1], POSTGRES]),
         side("without", edge, &[UNCACHED_EDGE, NATS, "query", POSTGRES]),
     ];
-    let outcomes = contest::in_turns(sides).await?;
-    let (told, spent) = (collector.told.load(Ordering::Relaxed), |side: usize| outcomes.get(side)?.cpu_us());
+    let outcomes = comparison::run_rounds(sides).await?;
+    let (pushes, spent) =
+        (collector.pushes.load(Ordering::Relaxed), |side: usize| outcomes.get(side)?.cpu_us());
     let (Some(with), Some(without)) = (spent(0), spent(1)) else {
         return Err(Failure::failed("what processes cost is not known here"));
     };
-    if told == 0 {
+    if pushes == 0 {
         return Err(Failure::failed("nothing was told to the collector"));
     }
     let bar = Bar {
-        what: format!("with telemetry / without, CPU time of a request ({told} pushes)"),
+        what: format!("with telemetry / without, CPU time of a request ({pushes} pushes)"),
         found: with / without,
-        must: Must::Keep(1.05),
+        bound: Bound::AtMost(1.05),
         aim: 1.02,
     };
     let title = format!("telling: {} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);
@@ -89,7 +90,7 @@ pub(super) async fn measure(
 /// An OTLP collector that discards everything. Its processor time is not part of either side.
 struct Collector {
     address: SocketAddr,
-    told: Arc<AtomicU64>,
+    pushes: Arc<AtomicU64>,
     serving: JoinHandle<()>,
 }
 
@@ -98,14 +99,14 @@ impl Collector {
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.map_err(|error| cannot("listen", &error))?;
         let address = listener.local_addr().map_err(|error| cannot("listen", &error))?;
-        let told = Arc::<AtomicU64>::default();
-        let counted = Arc::clone(&told);
+        let pushes = Arc::<AtomicU64>::default();
+        let counted = Arc::clone(&pushes);
         let take = warp::post().and(warp::body::bytes()).map(move |_: Bytes| {
             counted.fetch_add(1, Ordering::Relaxed);
             warp::reply()
         });
         let serving = tokio::spawn(warp::serve(take).incoming(listener).run());
-        Ok(Self { address, told, serving })
+        Ok(Self { address, pushes, serving })
     }
 }
 

@@ -20,8 +20,8 @@ use tokio::{
 
 use super::{
     download::Download,
-    files::Wanted,
-    seen::{Outcome, Refusal, Seen},
+    download_results::{Outcome, Refusal, Seen},
+    files::ExpectedFile,
 };
 
 /// Bytes that a quick reader reads from the socket at once.
@@ -32,7 +32,7 @@ const SLOW_BYTES: usize = 16 << 10;
 /// 64 KiB packets of the loopback device, would make transfers wait mainly for acknowledgements.
 const SLOW_ROOM: u32 = 256 << 10;
 /// Characters of a refusal's body that are stored.
-const SAID_AT_MOST: usize = 200;
+const BODY_AT_MOST: usize = 200;
 
 /// How a client reads.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Pace {
     /// Greatest number of bytes read at once.
     pub(crate) most: usize,
     /// Pause after each read.
-    pub(crate) away: Duration,
+    pub(crate) pause: Duration,
     /// One pause after half of the file.
     pub(crate) rest: Duration,
     /// Size of its receive buffer; `None` for the system's default.
@@ -50,12 +50,12 @@ pub(crate) struct Pace {
 impl Pace {
     /// Reads as fast as it can.
     pub(crate) const QUICK: Self =
-        Self { most: QUICK_BYTES, away: Duration::ZERO, rest: Duration::ZERO, receive_buffer: None };
+        Self { most: QUICK_BYTES, pause: Duration::ZERO, rest: Duration::ZERO, receive_buffer: None };
 
     /// Spreads the reads of `bytes` evenly over this time.
     pub(crate) fn within(bytes: usize, time: Duration) -> Self {
         let times = u32::try_from(bytes.div_ceil(SLOW_BYTES).max(1)).unwrap_or(u32::MAX);
-        Self { most: SLOW_BYTES, away: time / times, receive_buffer: Some(SLOW_ROOM), ..Self::QUICK }
+        Self { most: SLOW_BYTES, pause: time / times, receive_buffer: Some(SLOW_ROOM), ..Self::QUICK }
     }
 
     /// A random pace: half are quick, 3 in 10 spread their reads over a time up to `longest`, 2 in 10 pause once for
@@ -71,7 +71,7 @@ impl Pace {
 }
 
 /// Downloads in progress.
-pub(crate) struct Crowd {
+pub(crate) struct DownloadBatch {
     tasks: JoinSet<Seen>,
     reading: Arc<AtomicUsize>,
     /// Number of finished downloads.
@@ -80,27 +80,27 @@ pub(crate) struct Crowd {
     deadline: Instant,
 }
 
-impl Crowd {
-    /// Starts the downloads, at most `at_once` concurrently, each `apart` after the one before. Those not finished
-    /// after `patience` are late.
+impl DownloadBatch {
+    /// Starts the downloads, at most `at_once` concurrently, each `interval` after the one before. Those not finished
+    /// after `time_limit` are late.
     pub(crate) fn start(
         edge: SocketAddr,
-        downloads: Vec<(Wanted, Pace)>,
+        downloads: Vec<(ExpectedFile, Pace)>,
         at_once: usize,
-        apart: Duration,
-        patience: Duration,
+        interval: Duration,
+        time_limit: Duration,
     ) -> Self {
         let (room, reading) = (Arc::new(Semaphore::new(at_once)), Arc::<AtomicUsize>::default());
         let ended = Arc::<AtomicUsize>::default();
         let now = Instant::now();
-        let deadline = now + patience;
+        let deadline = now + time_limit;
         let mut tasks = JoinSet::new();
-        for (place, (wanted, pace)) in (0..).zip(downloads) {
+        for (index, (expected, pace)) in (0..).zip(downloads) {
             let (room, reading, ended) = (Arc::clone(&room), Arc::clone(&reading), Arc::clone(&ended));
             tasks.spawn(async move {
-                sleep_until(now + apart * place).await;
+                sleep_until(now + interval * index).await;
                 let _turn = room.acquire_owned().await;
-                let seen = one(edge, &wanted, pace, deadline, &reading, ready(())).await;
+                let seen = download_file(edge, &expected, pace, deadline, &reading, ready(())).await;
                 ended.fetch_add(1, Ordering::Relaxed);
                 seen
             });
@@ -135,9 +135,9 @@ impl Crowd {
 }
 
 /// Downloads a file at a pace and compares every byte. Awaits `at_first` once, after the first bytes.
-pub(crate) async fn one(
+pub(crate) async fn download_file(
     edge: SocketAddr,
-    wanted: &Wanted,
+    expected: &ExpectedFile,
     pace: Pace,
     deadline: Instant,
     reading: &AtomicUsize,
@@ -145,7 +145,7 @@ pub(crate) async fn one(
 ) -> Seen {
     let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
     let mut waits_since = None;
-    let read = read(edge, wanted, pace, reading, at_first, &mut seen, &mut waits_since);
+    let read = read(edge, expected, pace, reading, at_first, &mut seen, &mut waits_since);
     if let Ok(outcome) = timeout_at(deadline, read).await {
         seen.outcome = outcome;
     }
@@ -156,16 +156,17 @@ pub(crate) async fn one(
 
 async fn read(
     edge: SocketAddr,
-    wanted: &Wanted,
+    expected: &ExpectedFile,
     pace: Pace,
     reading: &AtomicUsize,
     at_first: impl Future<Output = ()>,
     seen: &mut Seen,
     waits_since: &mut Option<Instant>,
 ) -> Outcome {
-    let range = wanted.range.as_ref().map(|range| format!("{}-{}", range.start, range.end - 1));
+    let range = expected.range.as_ref().map(|range| format!("{}-{}", range.start, range.end - 1));
     *waits_since = Some(Instant::now());
-    let mut download = match Download::open(edge, &wanted.path, range.as_deref(), pace.receive_buffer).await {
+    let mut download = match Download::open(edge, &expected.path, range.as_deref(), pace.receive_buffer).await
+    {
         Ok(download) => download,
         Err(why) => return Outcome::Broken(why),
     };
@@ -175,11 +176,11 @@ async fn read(
     if status != if range.is_some() { 206 } else { 200 } {
         return refused(&mut download).await;
     }
-    if download.head.etag != wanted.etag {
+    if download.head.etag != expected.etag {
         return Outcome::Wrong(format!("the entity tag is {:?}", download.head.etag));
     }
-    let is_reading = Reading::begin(reading);
-    let outcome = compare(&mut download, wanted, pace, at_first, seen, waits_since).await;
+    let is_reading = ReadingGuard::begin(reading);
+    let outcome = compare(&mut download, expected, pace, at_first, seen, waits_since).await;
     drop(is_reading);
     outcome
 }
@@ -188,13 +189,13 @@ async fn read(
 pub(crate) async fn refused(download: &mut Download) -> Outcome {
     let said = download.text().await.unwrap_or_else(|why| why);
     let says_when = download.head.retry_after.is_some();
-    let said = said.chars().take(SAID_AT_MOST).collect();
+    let said = said.chars().take(BODY_AT_MOST).collect();
     Outcome::Refused(Refusal { status: download.head.status, says_when, said })
 }
 
 async fn compare(
     download: &mut Download,
-    wanted: &Wanted,
+    expected: &ExpectedFile,
     pace: Pace,
     at_first: impl Future<Output = ()>,
     seen: &mut Seen,
@@ -208,14 +209,14 @@ async fn compare(
         waited(seen, waits_since);
         match next {
             Ok(true) => {}
-            Ok(false) if at == wanted.bytes.len() => return Outcome::Whole,
+            Ok(false) if at == expected.bytes.len() => return Outcome::Whole,
             Ok(false) => {
-                let length = wanted.bytes.len();
+                let length = expected.bytes.len();
                 return Outcome::Wrong(format!("it ends after {at} bytes of {length} as if it were whole"));
             }
             Err(why) => return Outcome::Broken(why),
         }
-        if wanted.bytes.get(at..at + piece.len()) != Some(&piece[..]) {
+        if expected.bytes.get(at..at + piece.len()) != Some(&piece[..]) {
             return Outcome::Wrong(format!("not the bytes of the file in {} from {at} on", piece.len()));
         }
         at += piece.len();
@@ -223,11 +224,11 @@ async fn compare(
         if let Some(at_first) = at_first.take() {
             at_first.await;
         }
-        if rest > Duration::ZERO && at >= wanted.bytes.len() / 2 {
+        if rest > Duration::ZERO && at >= expected.bytes.len() / 2 {
             sleep(std::mem::take(&mut rest)).await;
         }
-        if pace.away > Duration::ZERO {
-            sleep(pace.away).await;
+        if pace.pause > Duration::ZERO {
+            sleep(pace.pause).await;
         }
     }
 }
@@ -238,16 +239,16 @@ fn waited(seen: &mut Seen, since: &mut Option<Instant>) {
 }
 
 /// Counts a download as reading its body until dropped.
-struct Reading<'a>(&'a AtomicUsize);
+struct ReadingGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Reading<'a> {
+impl<'a> ReadingGuard<'a> {
     fn begin(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for ReadingGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -275,10 +276,15 @@ mod tests {
             sleep(Duration::from_millis(30)).await;
         });
         let (path, etag) = ("/".to_owned(), Some("\"x\"".to_owned()));
-        let wanted = Wanted { path, range: None, bytes: Bytes::from_static(b"bytes"), etag };
-        let crowd =
-            Crowd::start(edge, vec![(wanted, Pace::QUICK)], 1, Duration::ZERO, Duration::from_secs(20));
-        let seen = crowd.seen().await.remove(0);
+        let expected = ExpectedFile { path, range: None, bytes: Bytes::from_static(b"bytes"), etag };
+        let batch = DownloadBatch::start(
+            edge,
+            vec![(expected, Pace::QUICK)],
+            1,
+            Duration::ZERO,
+            Duration::from_secs(20),
+        );
+        let seen = batch.seen().await.remove(0);
         served.await.unwrap();
         if let Outcome::Broken(_) = seen.outcome {
             assert!(seen.pause >= Duration::from_millis(20), "{:?}", seen.pause);

@@ -1,0 +1,152 @@
+//! Decides which faults explain a failed request. No I/O.
+
+use std::time::Duration;
+
+use mesh::processes::{DEVNODE, NATS};
+use tokio::time::Instant;
+
+use super::plan::{Fault, Link, LinkEnd, Target};
+
+/// The kind of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestKind {
+    Read,
+    Submission,
+    /// A download of the sealed history.
+    History,
+    /// A download of the ledger, which is read from the database.
+    Ledger,
+}
+
+/// How a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FailureKind {
+    /// 429, 503 or 504 with `Retry-After`.
+    Refused,
+    /// The connection broke, or a transfer ended with an error.
+    Broken,
+    /// Anything else, which no fault explains.
+    Other,
+}
+
+/// A failed request.
+#[derive(Clone, Debug)]
+pub(super) struct FailedRequest {
+    pub(super) kind: RequestKind,
+    pub(super) failure: FailureKind,
+    /// When it was sent, and when its failure was known.
+    pub(super) when: (Instant, Instant),
+    /// The text of the failure.
+    pub(super) said: String,
+}
+
+/// A fault with its beginning and the end of its repair.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FaultSpan {
+    pub(super) fault: Fault,
+    pub(super) when: (Instant, Instant),
+}
+
+/// Whether a fault explains a failed request: it affects this kind of request and this kind of failure, and had
+/// ended at most `after` before the request was sent.
+pub(super) fn is_explained(miss: &FailedRequest, spans: &[FaultSpan], after: Duration) -> bool {
+    let (asked, knew) = miss.when;
+    miss.failure != FailureKind::Other
+        && spans.iter().any(|FaultSpan { fault, when: (begun, ended) }| {
+            *begun <= knew && asked <= *ended + after && can(*fault, miss.kind, miss.failure)
+        })
+}
+
+/// The time from the end of the nearest fault that could explain the failure to the request; `None` when there is
+/// none.
+pub(super) fn asked_after(miss: &FailedRequest, spans: &[FaultSpan]) -> Option<Duration> {
+    let (asked, knew) = miss.when;
+    let explaining =
+        spans.iter().filter(|span| span.when.0 <= knew && can(span.fault, miss.kind, miss.failure));
+    explaining.map(|span| asked.saturating_duration_since(span.when.1)).min()
+}
+
+/// Whether a fault can cause this failure of this kind of request.
+fn can(fault: Fault, kind: RequestKind, failure: FailureKind) -> bool {
+    let is_download = matches!(kind, RequestKind::History | RequestKind::Ledger);
+    // Only an edge or the link to it can break a client's connection; a download also breaks when it cannot
+    // continue.
+    if failure == FailureKind::Broken && !is_download {
+        return match fault {
+            Fault::Kill(target) => target.name == "edge",
+            Fault::Cut(link, _) => link.to == LinkEnd::Edges,
+            _ => false,
+        };
+    }
+    match fault {
+        Fault::RestartBus => true,
+        // The development node writes its blocks to the database: without it a commit gets no block.
+        Fault::RestartDatabase => kind != RequestKind::History,
+        Fault::Kill(target) | Fault::Freeze(target) => concerns(target, kind),
+        Fault::Delay(link) | Fault::Cut(link, _) => match link {
+            Link { to: LinkEnd::Edges, .. } => true,
+            Link { from: Some(target), to } => {
+                concerns(target, kind) && (to != LinkEnd::Database || kind != RequestKind::History)
+            }
+            Link { from: None, .. } => false,
+        },
+    }
+}
+
+/// Whether a process takes part in serving this kind of request.
+fn concerns(target: Target, kind: RequestKind) -> bool {
+    match target.name {
+        "edge" | NATS => true,
+        "query" | "node-info" => kind == RequestKind::Read,
+        "tx-relay" => kind == RequestKind::Submission,
+        "export" => matches!(kind, RequestKind::History | RequestKind::Ledger),
+        DEVNODE => matches!(kind, RequestKind::Submission | RequestKind::Read),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh_proxy::Cut;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_explains_what_it_can_do_while_it_lasts_and_a_little_longer() {
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let after = Duration::from_secs(5);
+        let query = Target { name: "query", replica: 1 };
+        let miss = |kind, failure, asked, knew| FailedRequest {
+            kind,
+            failure,
+            when: (at(asked), at(knew)),
+            said: String::new(),
+        };
+        let spans = [FaultSpan { fault: Fault::Kill(query), when: (at(10), at(12)) }];
+        let is = |miss: &FailedRequest| is_explained(miss, &spans, after);
+        assert!(
+            is(&miss(RequestKind::Read, FailureKind::Refused, 9, 10))
+                && is(&miss(RequestKind::Read, FailureKind::Refused, 17, 18))
+        );
+        assert!(
+            !is(&miss(RequestKind::Read, FailureKind::Refused, 8, 9))
+                && !is(&miss(RequestKind::Read, FailureKind::Refused, 18, 19))
+        );
+        for other in [FailureKind::Broken, FailureKind::Other] {
+            assert!(!is(&miss(RequestKind::Read, other, 11, 11)));
+        }
+        assert!(
+            !is(&miss(RequestKind::Submission, FailureKind::Refused, 11, 11))
+                && !is(&miss(RequestKind::History, FailureKind::Broken, 11, 11))
+        );
+        let late = miss(RequestKind::Read, FailureKind::Refused, 15, 16);
+        assert_eq!(asked_after(&late, &spans), Some(Duration::from_secs(3)));
+        let clients = Link { from: None, to: LinkEnd::Edges };
+        let cut = [FaultSpan { fault: Fault::Cut(clients, Cut::Reset), when: (at(10), at(10)) }];
+        assert!(is_explained(&miss(RequestKind::Submission, FailureKind::Broken, 9, 10), &cut, after));
+        let database = [FaultSpan { fault: Fault::RestartDatabase, when: (at(10), at(10)) }];
+        assert!(is_explained(&miss(RequestKind::Ledger, FailureKind::Broken, 9, 10), &database, after));
+        assert!(!is_explained(&miss(RequestKind::History, FailureKind::Broken, 9, 10), &database, after));
+    }
+}
