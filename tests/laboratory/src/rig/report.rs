@@ -32,7 +32,7 @@ pub(super) struct Report<F> {
     /// Further information.
     pub(super) notes: Vec<String>,
     /// Messages that failed requests got.
-    pub(super) said: Vec<String>,
+    pub(super) messages: Vec<String>,
 }
 
 /// A condition that must hold.
@@ -44,7 +44,7 @@ pub(super) struct Bar {
 impl<F: Figures> Report<F> {
     /// Creates a report with these figures and no bars.
     pub(super) fn of(name: impl Into<String>, figures: F) -> Self {
-        Self { name: name.into(), figures, bars: Vec::new(), notes: Vec::new(), said: Vec::new() }
+        Self { name: name.into(), figures, bars: Vec::new(), notes: Vec::new(), messages: Vec::new() }
     }
 
     /// The report of a phase that could not be completed: `why` is its only bar, and does not hold.
@@ -76,8 +76,8 @@ impl<F: Figures> Report<F> {
             format!("  {}: {verdict}\n", bar.what)
         });
         let notes = self.notes.iter().map(|note| format!("  {note}\n"));
-        let said = self.said.iter().take(SHOWN).map(|said| format!("  said {said}\n"));
-        let body: String = bars.chain(notes).chain(said).collect();
+        let messages = self.messages.iter().take(SHOWN).map(|message| format!("  said {message}\n"));
+        let body: String = bars.chain(notes).chain(messages).collect();
         format!("{}\n{body}", self.name)
     }
 
@@ -88,7 +88,7 @@ impl<F: Figures> Report<F> {
         json.insert("phase".to_owned(), json!(self.name));
         json.insert("bars".to_owned(), bars.collect());
         json.insert("notes".to_owned(), json!(self.notes));
-        json.insert("said".to_owned(), json!(self.said));
+        json.insert("said".to_owned(), json!(self.messages));
         json.into()
     }
 }

@@ -8,11 +8,11 @@ use tokio::time::{Instant, sleep};
 use super::{
     clients::{
         consistency::{Contradiction, contradictions, truths},
-        downloaders::{Downloaders, Ended, Try},
-        heads::Heads,
+        downloaders::{Attempt, Downloaders, FileCounts},
+        heads::HeadObserver,
         load::Load,
         samples,
-        submitters::{self, Odd, Submitters},
+        submitters::{self, IndefiniteSubmission, Submitters},
     },
     environment::Environment,
     report::{self, Report},
@@ -53,18 +53,18 @@ pub(super) struct Traffic {
 
 /// The results of all submissions.
 #[derive(Debug, Default)]
-pub(super) struct Fates {
+pub(super) struct SubmissionResults {
     /// Number of transactions.
     pub(super) transactions: usize,
     /// Numbers of submissions sent and of answers received.
     pub(super) counts: (u64, u64),
     /// Submissions without a definite answer.
-    pub(super) odd: Vec<Odd>,
+    pub(super) indefinite: Vec<IndefiniteSubmission>,
     /// Descriptions of contradictions, each with its transaction.
     pub(super) contradictions: Vec<String>,
 }
 
-impl Fates {
+impl SubmissionResults {
     /// Adds the bar that no answers about a transaction contradict.
     pub(super) fn agree<F: report::Figures>(&self, report: &mut Report<F>) {
         let count = self.contradictions.len();
@@ -72,13 +72,13 @@ impl Fates {
             format!("contradictions about {} transactions: {count}, at most 0", self.transactions),
             count == 0 && self.transactions > 0,
         );
-        report.said.extend(self.contradictions.iter().cloned());
+        report.messages.extend(self.contradictions.iter().cloned());
     }
 }
 
 /// Adds the bar that every file was complete in the end, resumed downloads included.
-pub(super) fn files_are_whole<F: report::Figures>(files: &Ended, report: &mut Report<F>) {
-    let Ended { lost, unfinished, whole, resumed } = files;
+pub(super) fn files_are_whole<F: report::Figures>(files: &FileCounts, report: &mut Report<F>) {
+    let FileCounts { lost, unfinished, whole, resumed } = files;
     report.bar(
         format!(
             "files that cannot be got: {lost}, or were not whole in the end: {unfinished}, at most 0; whole: {whole}, \
@@ -91,7 +91,7 @@ pub(super) fn files_are_whole<F: report::Figures>(files: &Ended, report: &mut Re
 /// Adds the bar that no answer was older than allowed; `blur` is the uncertainty of the measurement.
 pub(super) fn none_is_outdated<F: report::Figures>(
     load: &Load,
-    heads: &Heads,
+    heads: &HeadObserver,
     blur: Duration,
     report: &mut Report<F>,
 ) {
@@ -147,14 +147,17 @@ impl Traffic {
 }
 
 /// Lets downloads in progress finish and ends their clients.
-pub(super) async fn downloaded(downloaders: Downloaders) -> (Vec<Try>, Ended) {
+pub(super) async fn finish_downloads(downloaders: Downloaders) -> (Vec<Attempt>, FileCounts) {
     downloaders.end(FINISH_WITHIN).await
 }
 
 /// Compares all answers about each transaction with its final state. All submissions must be over.
-pub(super) async fn fates(environment: &Environment<'_>, submitters: Submitters) -> Result<Fates, Failure> {
+pub(super) async fn check_submissions(
+    environment: &Environment<'_>,
+    submitters: Submitters,
+) -> Result<SubmissionResults, Failure> {
     let node = environment.idle_node().await?;
-    let (counts, odd) = (submitters.counts(), submitters.odd());
+    let (counts, indefinite) = (submitters.counts(), submitters.indefinite());
     let submitted = submitters.submitted();
     let truths = truths(environment.edge, &node, &submitted).await?;
     let mut found = Vec::new();
@@ -164,9 +167,9 @@ pub(super) async fn fates(environment: &Environment<'_>, submitters: Submitters)
         for kind in kinds.into_iter().filter(|kind| *kind != Contradiction::Lost) {
             found.push(format!(
                 "{kind:?}: {} in a block: {}, told as {:?}, said to clients: {:?}",
-                submitted.hash, truth.is_included, truth.status, submitted.told
+                submitted.hash, truth.is_included, truth.status, submitted.outcomes
             ));
         }
     }
-    Ok(Fates { transactions: submitted.len(), counts, odd, contradictions: found })
+    Ok(SubmissionResults { transactions: submitted.len(), counts, indefinite, contradictions: found })
 }

@@ -37,7 +37,7 @@ pub(super) struct FailedRequest {
     /// When it was sent, and when its failure was known.
     pub(super) when: (Instant, Instant),
     /// The text of the failure.
-    pub(super) said: String,
+    pub(super) message: String,
 }
 
 /// A fault with its beginning and the end of its repair.
@@ -121,7 +121,7 @@ mod tests {
             kind,
             failure,
             when: (at(asked), at(knew)),
-            said: String::new(),
+            message: String::new(),
         };
         let spans = [FaultSpan { fault: Fault::Kill(query), when: (at(10), at(12)) }];
         let is = |miss: &FailedRequest| is_explained(miss, &spans, after);

@@ -8,14 +8,14 @@ use super::explanation::{FailedRequest, FailureKind, FaultSpan, RequestKind, ask
 use crate::rig::{
     clients::{
         download_results::Outcome,
-        downloaders::{Ended, Try},
+        downloaders::{Attempt, FileCounts},
         files::LEDGER,
         load::Load,
-        samples::{self, Seen},
-        submitters::{Odd, Told},
+        samples::{self, ReadResult},
+        submitters::{IndefiniteSubmission, SubmissionOutcome},
     },
     report::{self, in_ms, ms},
-    traffic::Fates,
+    traffic::SubmissionResults,
 };
 
 /// Longest wait of a download: the edge aborts a stalled one after 30 s (contract X10), plus the time for which an
@@ -44,9 +44,9 @@ impl Figures {
     pub(super) fn of(
         load: &Load,
         end: Duration,
-        tries: &[Try],
-        files: Ended,
-        fates: &Fates,
+        attempts: &[Attempt],
+        files: FileCounts,
+        fates: &SubmissionResults,
         misses: &[FailedRequest],
     ) -> Self {
         let reads = samples::Figures::of(&load.samples(Duration::ZERO, end), Duration::ZERO, end);
@@ -58,7 +58,7 @@ impl Figures {
             reads_missed: missed(&[RequestKind::Read]),
             p50: reads.p50,
             longest: reads.longest,
-            downloads: tries.len(),
+            downloads: attempts.len(),
             downloads_missed: missed(&[RequestKind::History, RequestKind::Ledger]),
             files: files.whole,
             submissions: fates.counts.0,
@@ -108,63 +108,74 @@ impl report::Figures for Figures {
 }
 
 /// All failed requests.
-pub(super) fn misses(load: &Load, tries: &[Try], odd: &[Odd]) -> Vec<FailedRequest> {
-    let reads = load.failed().into_iter().map(|(sample, said)| {
-        let failure = match sample.seen {
-            Seen::Status { status: 429 | 503 | 504, says_when: true } => FailureKind::Refused,
-            Seen::Broken => FailureKind::Broken,
-            Seen::Status { .. } | Seen::Wrong | Seen::Silence => FailureKind::Other,
+pub(super) fn misses(
+    load: &Load,
+    attempts: &[Attempt],
+    indefinite: &[IndefiniteSubmission],
+) -> Vec<FailedRequest> {
+    let reads = load.failed().into_iter().map(|(sample, message)| {
+        let failure = match sample.result {
+            ReadResult::Status { status: 429 | 503 | 504, says_when: true } => FailureKind::Refused,
+            ReadResult::Broken => FailureKind::Broken,
+            ReadResult::Status { .. } | ReadResult::Wrong | ReadResult::Silence => FailureKind::Other,
         };
         let when = (load.moment(sample.due), load.moment(sample.due + sample.took));
-        FailedRequest { kind: RequestKind::Read, failure, when, said }
+        FailedRequest { kind: RequestKind::Read, failure, when, message }
     });
-    let downloads = tries.iter().filter_map(|tried| {
-        let failure = match &tried.seen.outcome {
+    let downloads = attempts.iter().filter_map(|attempt| {
+        let failure = match &attempt.result.outcome {
             Outcome::Whole => return None,
             Outcome::Refused(refusal) if refusal.is_polite() => FailureKind::Refused,
             Outcome::Broken(_) => FailureKind::Broken,
             Outcome::Refused(_) | Outcome::Wrong(_) | Outcome::Late => FailureKind::Other,
         };
-        let kind = if tried.path == LEDGER { RequestKind::Ledger } else { RequestKind::History };
-        let said = format!(
+        let kind = if attempt.path == LEDGER { RequestKind::Ledger } else { RequestKind::History };
+        let message = format!(
             "{:?} after {} bytes, the longest wait {} ({})",
-            tried.seen.outcome,
-            tried.seen.bytes,
-            in_ms(tried.seen.pause),
-            tried.path
+            attempt.result.outcome,
+            attempt.result.bytes,
+            in_ms(attempt.result.pause),
+            attempt.path
         );
-        Some(FailedRequest { kind, failure, when: (tried.begun, tried.ended), said })
+        Some(FailedRequest { kind, failure, when: (attempt.begun, attempt.ended), message })
     });
-    let submissions = odd.iter().map(|odd| {
-        let failure = match &odd.told {
-            Told::Unknown | Told::NotTaken(_) => FailureKind::Refused,
-            Told::Lost(_) => FailureKind::Broken,
-            Told::Accepted | Told::Refused(_) | Told::Left | Told::Unchecked | Told::Other(_) => {
-                FailureKind::Other
-            }
+    let submissions = indefinite.iter().map(|indefinite| {
+        let failure = match &indefinite.outcome {
+            SubmissionOutcome::Unknown | SubmissionOutcome::NotTaken(_) => FailureKind::Refused,
+            SubmissionOutcome::Lost(_) => FailureKind::Broken,
+            SubmissionOutcome::Accepted
+            | SubmissionOutcome::Refused(_)
+            | SubmissionOutcome::Left
+            | SubmissionOutcome::Unchecked
+            | SubmissionOutcome::Other(_) => FailureKind::Other,
         };
-        let said = format!("{:?} {}", odd.told, odd.said);
-        FailedRequest { kind: RequestKind::Submission, failure, when: odd.when, said }
+        let message = format!("{:?} {}", indefinite.outcome, indefinite.message);
+        FailedRequest { kind: RequestKind::Submission, failure, when: indefinite.when, message }
     });
     reads.chain(downloads).chain(submissions).collect()
 }
 
 /// Adds the bars that no read, download or submission got a false answer.
-pub(super) fn true_answers(report: &mut Report, load: &Load, tries: &[Try], fates: &Fates) {
+pub(super) fn true_answers(
+    report: &mut Report,
+    load: &Load,
+    attempts: &[Attempt],
+    fates: &SubmissionResults,
+) {
     let wrong: Vec<String> = load
         .failed()
         .into_iter()
-        .filter(|(sample, _)| sample.seen == Seen::Wrong)
-        .map(|(_, said)| said)
+        .filter(|(sample, _)| sample.result == ReadResult::Wrong)
+        .map(|(_, message)| message)
         .collect();
     report.bar(
         format!("reads whose answer cannot be true: {} of {}, at most 0", wrong.len(), report.figures.reads),
         wrong.is_empty() && report.figures.reads > 0,
     );
-    let wrong_bytes: Vec<String> = tries
+    let wrong_bytes: Vec<String> = attempts
         .iter()
-        .filter_map(|tried| match &tried.seen.outcome {
-            Outcome::Wrong(what) => Some(format!("{what} ({})", tried.path)),
+        .filter_map(|attempt| match &attempt.result.outcome {
+            Outcome::Wrong(what) => Some(format!("{what} ({})", attempt.path)),
             _ => None,
         })
         .collect();
@@ -172,14 +183,14 @@ pub(super) fn true_answers(report: &mut Report, load: &Load, tries: &[Try], fate
         format!(
             "downloads with a wrong byte or a wrong end: {} of {}, at most 0",
             wrong_bytes.len(),
-            tries.len()
+            attempts.len()
         ),
-        wrong_bytes.is_empty() && !tries.is_empty(),
+        wrong_bytes.is_empty() && !attempts.is_empty(),
     );
     fates.agree(report);
-    let wait = tries.iter().map(|tried| tried.seen.pause).max().unwrap_or_default();
+    let wait = attempts.iter().map(|attempt| attempt.result.pause).max().unwrap_or_default();
     report.bar_at_most("the longest wait of a download for its next bytes", wait, STANDS_STILL_AT_MOST);
-    report.said.extend(wrong.into_iter().chain(wrong_bytes));
+    report.messages.extend(wrong.into_iter().chain(wrong_bytes));
 }
 
 /// Adds the bar that a fault explains every failed request.
@@ -195,9 +206,9 @@ pub(super) fn explained(report: &mut Report, misses: &[FailedRequest], spans: &[
         unexplained += 1;
         let since = asked_after(miss, spans).map_or_else(|| "never".to_owned(), in_ms);
         let took = (miss.when.1 - miss.when.0).as_millis();
-        report.said.push(format!(
+        report.messages.push(format!(
             "{since} after what explains it, {took} ms: {:?} {:?}: {}",
-            miss.kind, miss.failure, miss.said
+            miss.kind, miss.failure, miss.message
         ));
     }
     report.bar(

@@ -29,11 +29,11 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    clients::heads::Heads,
+    clients::heads::HeadObserver,
     engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
     environment::{Environment, REPLICAS},
     seed,
-    traffic::{Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated},
+    traffic::{Paces, Traffic, check_submissions, files_are_whole, finish_downloads, none_is_outdated},
 };
 use crate::rig::args::ChaosArgs;
 
@@ -145,7 +145,7 @@ async fn play(
     print_line(&format!("seed {seed}: {} acts in {:?}", schedule.len(), plan.length));
     let lives = environment.mesh.service_pids();
 
-    let (heads, traffic) = (Heads::watch(&environment.servers), traffic(seed)?);
+    let (heads, traffic) = (HeadObserver::watch(&environment.servers), traffic(seed)?);
     let is_over = Cell::new(false);
     let injector = FaultInjector {
         mesh: environment.mesh,
@@ -168,21 +168,23 @@ async fn play(
     load.pause();
     load.until_finished(end).await;
     let (reads_sent, reads_answered) = load.counts();
-    let (tries, files) = downloaded(downloaders).await;
+    let (attempts, files) = finish_downloads(downloaders).await;
     let counted = counted.into_inner();
     let all_counted = counted.sum(environment.mesh).await;
-    let fates = fates(environment, submitters).await?;
+    let fates = check_submissions(environment, submitters).await?;
 
     let spans: Vec<FaultSpan> = done.iter().map(|done| done.span).collect();
     let (sent, answered) = (
-        reads_sent + fates.counts.0 + tries.len() as u64,
-        reads_answered + fates.counts.1 + tries.iter().filter(|tried| tried.seen.is_answered).count() as u64,
+        reads_sent + fates.counts.0 + attempts.len() as u64,
+        reads_answered
+            + fates.counts.1
+            + attempts.iter().filter(|attempt| attempt.result.is_answered).count() as u64,
     );
-    let misses = figures::misses(&load, &tries, &fates.odd);
+    let misses = figures::misses(&load, &attempts, &fates.indefinite);
     let mut report =
-        Report::of(format!("seed {seed}"), Figures::of(&load, end, &tries, files, &fates, &misses));
+        Report::of(format!("seed {seed}"), Figures::of(&load, end, &attempts, files, &fates, &misses));
     report.figures.acts = done.len();
-    figures::true_answers(&mut report, &load, &tries, &fates);
+    figures::true_answers(&mut report, &load, &attempts, &fates);
     none_is_outdated(&load, &heads, BLUR, &mut report);
     figures::explained(&mut report, &misses, &spans, plan.after);
     files_are_whole(&files, &mut report);
@@ -205,7 +207,7 @@ async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
     let end = traffic.load.now();
     traffic.load.pause();
     traffic.load.until_finished(end).await;
-    downloaded(traffic.downloaders).await;
+    finish_downloads(traffic.downloaders).await;
     Ok(())
 }
 
@@ -236,7 +238,7 @@ async fn levels_hold(
     let lived = lives.iter().filter(|pid| pids.contains(pid)).count();
     report.notes.push(format!("{lived} of {} processes of services lived through it", lives.len()));
     report.notes.extend(before.comparison(&now));
-    report.said.extend(exceeded);
+    report.messages.extend(exceeded);
 }
 
 fn fault_json(done: &InjectedFault) -> Value {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     node::Node,
-    submitters::{Submitted, Told},
+    submitters::{SubmissionOutcome, Submitted},
 };
 
 /// Transactions that are checked concurrently.
@@ -66,15 +66,15 @@ pub(crate) enum Contradiction {
 
 /// The contradictions among the answers and the final state.
 pub(crate) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contradiction> {
-    let Submitted { told, is_bad, .. } = submitted;
+    let Submitted { outcomes, is_bad, .. } = submitted;
     let Truth { is_included, status } = truth;
     let mut found = Vec::new();
-    let mut verdicts: Vec<&Told> = told
+    let mut verdicts: Vec<&SubmissionOutcome> = outcomes
         .iter()
-        .filter(|told| match told {
+        .filter(|outcome| match outcome {
             // An acceptance before the check does not contradict a later refusal by the check.
-            Told::Accepted => !is_bad,
-            Told::Refused(_) => true,
+            SubmissionOutcome::Accepted => !is_bad,
+            SubmissionOutcome::Refused(_) => true,
             _ => false,
         })
         .collect();
@@ -83,8 +83,8 @@ pub(crate) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contra
     if verdicts.len() > 1 {
         found.push(Contradiction::Answers);
     }
-    let says_refused = told.iter().any(|told| matches!(told, Told::Refused(_)));
-    let says_never_sent = told.iter().all(|told| matches!(told, Told::NotTaken(_)));
+    let says_refused = outcomes.iter().any(|outcome| matches!(outcome, SubmissionOutcome::Refused(_)));
+    let says_never_sent = outcomes.iter().all(|outcome| matches!(outcome, SubmissionOutcome::NotTaken(_)));
     if *is_included && (says_refused || says_never_sent) {
         found.push(Contradiction::Chain);
     }
@@ -97,10 +97,10 @@ pub(crate) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contra
     if !is_true {
         found.push(Contradiction::Status);
     }
-    if told.iter().any(|told| matches!(told, Told::Other(_))) {
+    if outcomes.iter().any(|outcome| matches!(outcome, SubmissionOutcome::Other(_))) {
         found.push(Contradiction::Form);
     }
-    if told.iter().any(|told| matches!(told, Told::Lost(_))) {
+    if outcomes.iter().any(|outcome| matches!(outcome, SubmissionOutcome::Lost(_))) {
         found.push(Contradiction::Lost);
     }
     found
@@ -110,15 +110,20 @@ pub(crate) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contra
 mod tests {
     use super::*;
 
-    fn found(told: &[Told], is_bad: bool, is_included: bool, status: &str) -> Vec<Contradiction> {
-        let submitted = Submitted { hash: TxHash::of(b"a"), is_bad, told: told.to_vec() };
+    fn found(
+        outcomes: &[SubmissionOutcome],
+        is_bad: bool,
+        is_included: bool,
+        status: &str,
+    ) -> Vec<Contradiction> {
+        let submitted = Submitted { hash: TxHash::of(b"a"), is_bad, outcomes: outcomes.to_vec() };
         contradictions(&submitted, &Truth { is_included, status: Ok(status.to_owned()) })
     }
 
     #[test]
     fn answers_agree_with_each_other_and_with_the_chain() {
         use Contradiction::{Answers, Chain, Form, Status};
-        use Told::{Accepted, Left, Lost, NotTaken, Other, Refused, Unknown};
+        use SubmissionOutcome::{Accepted, Left, Lost, NotTaken, Other, Refused, Unknown};
         assert!(found(&[Accepted, Unknown, Left, NotTaken(503)], false, true, "INCLUDED").is_empty());
         // A killed node loses accepted transactions that are in no block.
         assert!(found(&[Accepted, Unknown], false, false, "PENDING").is_empty());

@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     download::Download,
-    download_results::{Outcome, Refusal, Seen},
+    download_results::{DownloadResult, Outcome, Refusal},
     files::ExpectedFile,
 };
 
@@ -72,7 +72,7 @@ impl Pace {
 
 /// Downloads in progress.
 pub(crate) struct DownloadBatch {
-    tasks: JoinSet<Seen>,
+    tasks: JoinSet<DownloadResult>,
     reading: Arc<AtomicUsize>,
     /// Number of finished downloads.
     ended: Arc<AtomicUsize>,
@@ -100,9 +100,9 @@ impl DownloadBatch {
             tasks.spawn(async move {
                 sleep_until(now + interval * index).await;
                 let _turn = room.acquire_owned().await;
-                let seen = download_file(edge, &expected, pace, deadline, &reading, ready(())).await;
+                let result = download_file(edge, &expected, pace, deadline, &reading, ready(())).await;
                 ended.fetch_add(1, Ordering::Relaxed);
-                seen
+                result
             });
         }
         Self { tasks, reading, ended, deadline }
@@ -129,7 +129,7 @@ impl DownloadBatch {
     }
 
     /// Waits for all downloads and returns their results.
-    pub(crate) async fn seen(self) -> Vec<Seen> {
+    pub(crate) async fn results(self) -> Vec<DownloadResult> {
         self.tasks.join_all().await
     }
 }
@@ -142,16 +142,17 @@ pub(crate) async fn download_file(
     deadline: Instant,
     reading: &AtomicUsize,
     at_first: impl Future<Output = ()>,
-) -> Seen {
-    let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
+) -> DownloadResult {
+    let mut result =
+        DownloadResult { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
     let mut waits_since = None;
-    let read = read(edge, expected, pace, reading, at_first, &mut seen, &mut waits_since);
+    let read = read(edge, expected, pace, reading, at_first, &mut result, &mut waits_since);
     if let Ok(outcome) = timeout_at(deadline, read).await {
-        seen.outcome = outcome;
+        result.outcome = outcome;
     }
     // A wait that was still going on at the deadline counts, too.
-    seen.pause = seen.pause.max(waits_since.map(|since: Instant| since.elapsed()).unwrap_or_default());
-    seen
+    result.pause = result.pause.max(waits_since.map(|since: Instant| since.elapsed()).unwrap_or_default());
+    result
 }
 
 async fn read(
@@ -160,7 +161,7 @@ async fn read(
     pace: Pace,
     reading: &AtomicUsize,
     at_first: impl Future<Output = ()>,
-    seen: &mut Seen,
+    result: &mut DownloadResult,
     waits_since: &mut Option<Instant>,
 ) -> Outcome {
     let range = expected.range.as_ref().map(|range| format!("{}-{}", range.start, range.end - 1));
@@ -170,8 +171,8 @@ async fn read(
         Ok(download) => download,
         Err(why) => return Outcome::Broken(why),
     };
-    waited(seen, waits_since);
-    seen.is_answered = true;
+    waited(result, waits_since);
+    result.is_answered = true;
     let status = download.head.status;
     if status != if range.is_some() { 206 } else { 200 } {
         return refused(&mut download).await;
@@ -180,17 +181,17 @@ async fn read(
         return Outcome::Wrong(format!("the entity tag is {:?}", download.head.etag));
     }
     let is_reading = ReadingGuard::begin(reading);
-    let outcome = compare(&mut download, expected, pace, at_first, seen, waits_since).await;
+    let outcome = compare(&mut download, expected, pace, at_first, result, waits_since).await;
     drop(is_reading);
     outcome
 }
 
 /// Reads the body of an answer that is not the file.
 pub(crate) async fn refused(download: &mut Download) -> Outcome {
-    let said = download.text().await.unwrap_or_else(|why| why);
+    let message = download.text().await.unwrap_or_else(|why| why);
     let says_when = download.head.retry_after.is_some();
-    let said = said.chars().take(BODY_AT_MOST).collect();
-    Outcome::Refused(Refusal { status: download.head.status, says_when, said })
+    let message = message.chars().take(BODY_AT_MOST).collect();
+    Outcome::Refused(Refusal { status: download.head.status, says_when, message })
 }
 
 async fn compare(
@@ -198,7 +199,7 @@ async fn compare(
     expected: &ExpectedFile,
     pace: Pace,
     at_first: impl Future<Output = ()>,
-    seen: &mut Seen,
+    result: &mut DownloadResult,
     waits_since: &mut Option<Instant>,
 ) -> Outcome {
     let (mut at, mut rest, mut piece) = (0, pace.rest, Vec::new());
@@ -206,7 +207,7 @@ async fn compare(
     loop {
         *waits_since = Some(Instant::now());
         let next = download.next(&mut piece, pace.most).await;
-        waited(seen, waits_since);
+        waited(result, waits_since);
         match next {
             Ok(true) => {}
             Ok(false) if at == expected.bytes.len() => return Outcome::Whole,
@@ -220,7 +221,7 @@ async fn compare(
             return Outcome::Wrong(format!("not the bytes of the file in {} from {at} on", piece.len()));
         }
         at += piece.len();
-        seen.bytes = at as u64;
+        result.bytes = at as u64;
         if let Some(at_first) = at_first.take() {
             at_first.await;
         }
@@ -233,9 +234,9 @@ async fn compare(
     }
 }
 
-fn waited(seen: &mut Seen, since: &mut Option<Instant>) {
+fn waited(result: &mut DownloadResult, since: &mut Option<Instant>) {
     let wait = since.take().map(|since| since.elapsed()).unwrap_or_default();
-    seen.pause = seen.pause.max(wait);
+    result.pause = result.pause.max(wait);
 }
 
 /// Counts a download as reading its body until dropped.
@@ -284,12 +285,12 @@ mod tests {
             Duration::ZERO,
             Duration::from_secs(20),
         );
-        let seen = batch.seen().await.remove(0);
+        let result = batch.results().await.remove(0);
         served.await.unwrap();
-        if let Outcome::Broken(_) = seen.outcome {
-            assert!(seen.pause >= Duration::from_millis(20), "{:?}", seen.pause);
+        if let Outcome::Broken(_) = result.outcome {
+            assert!(result.pause >= Duration::from_millis(20), "{:?}", result.pause);
         }
-        seen.outcome
+        result.outcome
     }
 
     #[tokio::test]
@@ -316,7 +317,7 @@ mod tests {
             assert!(matches!(of(broken).await, Outcome::Broken(_)), "{broken}");
         }
         let refused = of("HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 5\r\n\r\nlater").await;
-        let refusal = Refusal { status: 503, says_when: true, said: "later".to_owned() };
+        let refusal = Refusal { status: 503, says_when: true, message: "later".to_owned() };
         assert!(refusal.is_polite());
         assert_eq!(refused, Outcome::Refused(refusal));
     }

@@ -32,7 +32,7 @@ pub(crate) struct Refusal {
     /// Whether it has a `Retry-After` header.
     pub(crate) says_when: bool,
     /// The beginning of its body.
-    pub(crate) said: String,
+    pub(crate) message: String,
 }
 
 impl Refusal {
@@ -44,7 +44,7 @@ impl Refusal {
 
 /// The result of one download.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct DownloadResult {
     /// How it ended.
     pub(crate) outcome: Outcome,
     /// The longest wait for the head or the next bytes.
@@ -82,20 +82,21 @@ pub(crate) struct Figures {
 
 impl Figures {
     /// Computes the figures of downloads.
-    pub(crate) fn of(seen: &[Seen]) -> Self {
-        let count = |test: fn(&Outcome) -> bool| seen.iter().filter(|seen| test(&seen.outcome)).count();
-        let mut pauses: Vec<Duration> = seen.iter().map(|seen| seen.pause).collect();
+    pub(crate) fn of(results: &[DownloadResult]) -> Self {
+        let count =
+            |test: fn(&Outcome) -> bool| results.iter().filter(|result| test(&result.outcome)).count();
+        let mut pauses: Vec<Duration> = results.iter().map(|result| result.pause).collect();
         pauses.sort_unstable();
         let last = pauses.len().saturating_sub(1);
         let quantile = |share: f64| pauses.get((last as f64 * share).round() as usize).copied();
         Self {
-            downloads: seen.len(),
+            downloads: results.len(),
             whole: count(|outcome| matches!(outcome, Outcome::Whole)),
             refused: count(|outcome| matches!(outcome, Outcome::Refused(_))),
             broken: count(|outcome| matches!(outcome, Outcome::Broken(_))),
             wrong: count(|outcome| matches!(outcome, Outcome::Wrong(_))),
             late: count(|outcome| matches!(outcome, Outcome::Late)),
-            bytes: seen.iter().map(|seen| seen.bytes).sum(),
+            bytes: results.iter().map(|result| result.bytes).sum(),
             pause_p50: quantile(0.5).unwrap_or_default(),
             pause_p99: quantile(0.99).unwrap_or_default(),
             pause_longest: pauses.last().copied().unwrap_or_default(),
@@ -135,20 +136,20 @@ impl report::Figures for Figures {
 
 impl Report {
     /// Creates a report of downloads, with a message for each kind of failure.
-    pub(crate) fn of_downloads(name: &str, seen: &[Seen]) -> Self {
-        let mut report = Self::of(name, Figures::of(seen));
+    pub(crate) fn of_downloads(name: &str, results: &[DownloadResult]) -> Self {
+        let mut report = Self::of(name, Figures::of(results));
         let mut texts: BTreeMap<String, usize> = BTreeMap::new();
-        for seen in seen {
-            let text = match &seen.outcome {
+        for result in results {
+            let text = match &result.outcome {
                 Outcome::Whole => continue,
-                Outcome::Refused(Refusal { status, said, .. }) => format!("refused: {status} {said}"),
+                Outcome::Refused(Refusal { status, message, .. }) => format!("refused: {status} {message}"),
                 Outcome::Broken(why) => format!("broken: {why}"),
                 Outcome::Wrong(what) => format!("WRONG: {what}"),
                 Outcome::Late => "nothing in time".to_owned(),
             };
             *texts.entry(text).or_default() += 1;
         }
-        report.said = texts.iter().map(|(text, count)| format!("{count} times: {text}")).collect();
+        report.messages = texts.iter().map(|(text, count)| format!("{count} times: {text}")).collect();
         report
     }
 
@@ -176,27 +177,27 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn seen(outcome: Outcome, pause_ms: u64) -> Seen {
-        Seen { outcome, pause: Duration::from_millis(pause_ms), bytes: 10, is_answered: true }
+    fn result(outcome: Outcome, pause_ms: u64) -> DownloadResult {
+        DownloadResult { outcome, pause: Duration::from_millis(pause_ms), bytes: 10, is_answered: true }
     }
 
     #[test]
     fn what_is_not_whole_has_failed_and_only_what_nobody_notices_is_wrong() {
-        let mut all: Vec<Seen> = (0..98).map(|number| seen(Outcome::Whole, number)).collect();
-        let refusal = Refusal { status: 503, says_when: true, said: "later".to_owned() };
-        all.push(seen(Outcome::Refused(refusal), 500));
-        all.push(seen(Outcome::Broken("closed".to_owned()), 700));
+        let mut all: Vec<DownloadResult> = (0..98).map(|number| result(Outcome::Whole, number)).collect();
+        let refusal = Refusal { status: 503, says_when: true, message: "later".to_owned() };
+        all.push(result(Outcome::Refused(refusal), 500));
+        all.push(result(Outcome::Broken("closed".to_owned()), 700));
         let mut report = Report::of_downloads("nats", &all);
         assert_eq!((report.figures.downloads, report.figures.whole, report.figures.bytes), (100, 98, 1000));
         assert_eq!(report.figures.pause_p99, Duration::from_millis(500));
         assert_eq!(report.figures.pause_longest, Duration::from_millis(700));
-        assert_eq!(report.said, ["1 times: broken: closed", "1 times: refused: 503 later"]);
+        assert_eq!(report.messages, ["1 times: broken: closed", "1 times: refused: 503 later"]);
         report.none_is_wrong();
         assert!(report.holds());
         report.none_fails();
         assert!(!report.holds());
         for outcome in [Outcome::Wrong("byte 7".to_owned()), Outcome::Late] {
-            let mut report = Report::of_downloads("nats", &[seen(outcome, 1)]);
+            let mut report = Report::of_downloads("nats", &[result(outcome, 1)]);
             report.none_is_wrong();
             assert!(!report.holds());
         }

@@ -19,7 +19,7 @@ use tokio::{
 
 use super::{
     download_batch::{Pace, download_file},
-    download_results::{Outcome, Seen},
+    download_results::{DownloadResult, Outcome},
     files::ExpectedFile,
 };
 
@@ -33,13 +33,13 @@ pub(crate) type Choose = dyn Fn(&mut SmallRng) -> (ExpectedFile, Pace) + Send + 
 
 /// One attempt to download a file, or the rest of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Try {
+pub(crate) struct Attempt {
     /// When it was started.
     pub(crate) begun: Instant,
     /// When it ended.
     pub(crate) ended: Instant,
     /// Its result.
-    pub(crate) seen: Seen,
+    pub(crate) result: DownloadResult,
     /// Whether it resumes an earlier attempt.
     pub(crate) is_resumed: bool,
     /// Path of the request.
@@ -48,7 +48,7 @@ pub(crate) struct Try {
 
 /// Counts of files by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct FileCounts {
     /// Completely downloaded files, resumed ones included.
     pub(crate) whole: usize,
     /// Of those, the files that took more than one attempt.
@@ -73,8 +73,8 @@ struct Shared {
     /// Attempts started, and answers received.
     sent: AtomicU64,
     answers: AtomicU64,
-    tries: Mutex<Vec<Try>>,
-    files: Mutex<Ended>,
+    attempts: Mutex<Vec<Attempt>>,
+    files: Mutex<FileCounts>,
 }
 
 impl Downloaders {
@@ -87,7 +87,7 @@ impl Downloaders {
             begun: AtomicUsize::new(0),
             sent: AtomicU64::new(0),
             answers: AtomicU64::new(0),
-            tries: Mutex::default(),
+            attempts: Mutex::default(),
             files: Mutex::default(),
         });
         let mut clients = JoinSet::new();
@@ -116,12 +116,12 @@ impl Downloaders {
     }
 
     /// The finished attempts.
-    pub(crate) fn tries(&self) -> Vec<Try> {
-        self.shared.tries.lock().clone()
+    pub(crate) fn attempts(&self) -> Vec<Attempt> {
+        self.shared.attempts.lock().clone()
     }
 
     /// Starts no more files, and waits at most `within` until those in progress are finished.
-    pub(crate) async fn end(mut self, within: Duration) -> (Vec<Try>, Ended) {
+    pub(crate) async fn end(mut self, within: Duration) -> (Vec<Attempt>, FileCounts) {
         self.shared.ends.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + within;
         while let Ok(Some(_)) = timeout_at(deadline, self.clients.join_next()).await {}
@@ -129,7 +129,7 @@ impl Downloaders {
         let mut files = *self.shared.files.lock();
         let begun = self.shared.begun.load(Ordering::Relaxed);
         files.unfinished = begun.saturating_sub(files.whole + files.lost);
-        (self.tries(), files)
+        (self.attempts(), files)
     }
 }
 
@@ -137,31 +137,31 @@ impl Shared {
     /// Downloads a file, resuming as often as necessary.
     async fn fetch(&self, expected: ExpectedFile, pace: Pace) {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        let (mut left, mut tries) = (expected, 0);
+        let (mut left, mut attempts) = (expected, 0);
         loop {
             let begun = Instant::now();
             // At the end of the run the remaining attempts are not throttled.
             let pace = if self.ends.load(Ordering::Relaxed) { Pace::QUICK } else { pace };
             self.sent.fetch_add(1, Ordering::Relaxed);
-            let seen =
+            let result =
                 download_file(self.edge, &left, pace, begun + ATTEMPT_TIMEOUT, &self.reading, ready(()))
                     .await;
-            tries += 1;
-            self.answers.fetch_add(u64::from(seen.is_answered), Ordering::Relaxed);
-            left = left.after(usize::try_from(seen.bytes).unwrap_or(usize::MAX));
-            let ended = match &seen.outcome {
+            attempts += 1;
+            self.answers.fetch_add(u64::from(result.is_answered), Ordering::Relaxed);
+            left = left.after(usize::try_from(result.bytes).unwrap_or(usize::MAX));
+            let ended = match &result.outcome {
                 Outcome::Whole => Some(true),
                 Outcome::Wrong(_) | Outcome::Late => Some(false),
                 Outcome::Refused(refusal) => (!refusal.is_polite()).then_some(false),
                 Outcome::Broken(_) => None,
             };
-            let (ended_at, is_resumed) = (Instant::now(), tries > 1);
+            let (ended_at, is_resumed) = (Instant::now(), attempts > 1);
             let path = left.path.clone();
-            self.tries.lock().push(Try { begun, ended: ended_at, seen, is_resumed, path });
+            self.attempts.lock().push(Attempt { begun, ended: ended_at, result, is_resumed, path });
             if let Some(is_whole) = ended {
                 let mut files = self.files.lock();
                 *(if is_whole { &mut files.whole } else { &mut files.lost }) += 1;
-                files.resumed += usize::from(is_whole && tries > 1);
+                files.resumed += usize::from(is_whole && attempts > 1);
                 return;
             }
             sleep(AGAIN).await;
@@ -208,13 +208,13 @@ mod tests {
         while asked.lock().is_empty() {
             sleep(Duration::from_millis(5)).await;
         }
-        let (tries, files) = downloaders.end(Duration::from_secs(20)).await;
+        let (attempts, files) = downloaders.end(Duration::from_secs(20)).await;
         assert_eq!(asked.lock()[..3], [0, 4, 8]);
         assert_eq!(
             (files.whole, files.resumed, files.lost, files.unfinished),
             (files.whole, files.whole, 0, 0)
         );
-        assert!(matches!(tries[0].seen.outcome, Outcome::Broken(_)) && !tries[0].is_resumed);
-        assert!(tries[2].seen.outcome == Outcome::Whole && tries[2].is_resumed);
+        assert!(matches!(attempts[0].result.outcome, Outcome::Broken(_)) && !attempts[0].is_resumed);
+        assert!(attempts[2].result.outcome == Outcome::Whole && attempts[2].is_resumed);
     }
 }

@@ -20,20 +20,20 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 const HEAD: &str = "SELECT height FROM last_block";
 
 /// Polls the head of a store until dropped.
-pub(crate) struct Heads {
+pub(crate) struct HeadObserver {
     seen: Arc<Mutex<Vec<(Instant, u64)>>>,
-    looking: AbortHandle,
+    polling: AbortHandle,
 }
 
-impl Heads {
+impl HeadObserver {
     /// Starts polling.
     pub(crate) fn watch(servers: &Servers) -> Self {
         let (seen, url) = (Arc::<Mutex<Vec<(Instant, u64)>>>::default(), servers.database_url.clone());
         let noted = Arc::clone(&seen);
-        let looking = tokio::spawn(async move {
+        let polling = tokio::spawn(async move {
             let mut client = None;
             loop {
-                match timeout(ANSWER_WITHIN, look(&url, &mut client)).await {
+                match timeout(ANSWER_WITHIN, poll_head(&url, &mut client)).await {
                     Ok(Ok(height)) => {
                         let mut seen = noted.lock();
                         if seen.last().is_none_or(|(_, last)| *last < height) {
@@ -45,7 +45,7 @@ impl Heads {
                 sleep(POLL_INTERVAL).await;
             }
         });
-        Self { seen, looking: looking.abort_handle() }
+        Self { seen, polling: polling.abort_handle() }
     }
 
     /// How long, at least, the store had had a newer head when an answer of this height was requested.
@@ -54,13 +54,13 @@ impl Heads {
     }
 }
 
-impl Drop for Heads {
+impl Drop for HeadObserver {
     fn drop(&mut self) {
-        self.looking.abort();
+        self.polling.abort();
     }
 }
 
-async fn look(url: &str, client: &mut Option<Client>) -> Result<u64, tokio_postgres::Error> {
+async fn poll_head(url: &str, client: &mut Option<Client>) -> Result<u64, tokio_postgres::Error> {
     let client = match client {
         Some(client) => client,
         none => {

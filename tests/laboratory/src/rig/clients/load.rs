@@ -28,8 +28,8 @@ use tokio::{
 
 use super::{
     connection::{Connection, RequestError, Response},
-    heads::Heads,
-    samples::{Sample, Seen},
+    heads::HeadObserver,
+    samples::{ReadResult, Sample},
 };
 
 /// Greatest number of idle connections to each edge.
@@ -111,7 +111,7 @@ impl Load {
     }
 
     /// The longest time for which the store had had a newer head when an answer was requested.
-    pub(crate) fn most_outdated(&self, heads: &Heads) -> Duration {
+    pub(crate) fn most_outdated(&self, heads: &HeadObserver) -> Duration {
         let of = |sample: &Sample| Some(heads.outdated(sample.height?, self.shared.begun + sample.due));
         self.shared.samples.lock().iter().filter_map(of).max().unwrap_or_default()
     }
@@ -123,10 +123,10 @@ impl Load {
 
     /// The requests that did not get a correct 200 so far, each with its failure text.
     pub(crate) fn failed(&self) -> Vec<(Sample, String)> {
-        let said: BTreeMap<Duration, String> = self.shared.failures.lock().iter().cloned().collect();
+        let messages: BTreeMap<Duration, String> = self.shared.failures.lock().iter().cloned().collect();
         let samples = self.shared.samples.lock();
         let odd = samples.iter().filter(|sample| !sample.is_fine());
-        odd.map(|sample| (sample.clone(), said.get(&sample.due).cloned().unwrap_or_default())).collect()
+        odd.map(|sample| (sample.clone(), messages.get(&sample.due).cloned().unwrap_or_default())).collect()
     }
 
     /// Converts a time on the clock of the samples to an [`tokio::time::Instant`].
@@ -227,24 +227,24 @@ async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, question: Questi
     let answered = timeout(TIMEOUT, ask_reusing(&connections, &question)).await;
     let took = due.elapsed();
     let due = due.duration_since(shared.begun);
-    let (seen, height, again, said) = match answered {
+    let (result, height, again, message) = match answered {
         Ok((Ok(Checked { wrong: Some(wrong), response }), again)) => {
-            (Seen::Wrong, response.height, again, Some(format!("{}: {wrong}", question.path)))
+            (ReadResult::Wrong, response.height, again, Some(format!("{}: {wrong}", question.path)))
         }
         Ok((Ok(Checked { response, .. }), again)) => {
             let RawAnswer { status, ref body, .. } = response.raw;
-            let said = (status != 200).then(|| String::from_utf8_lossy(body).into_owned());
+            let message = (status != 200).then(|| String::from_utf8_lossy(body).into_owned());
             let says_when = response.raw.header("retry-after").is_some();
-            (Seen::Status { status, says_when }, response.height, again, said)
+            (ReadResult::Status { status, says_when }, response.height, again, message)
         }
-        Ok((Err(lost), again)) => (Seen::Broken, None, again, Some(lost.to_string())),
-        Err(_) => (Seen::Silence, None, false, Some(format!("nothing came for {TIMEOUT:?}"))),
+        Ok((Err(lost), again)) => (ReadResult::Broken, None, again, Some(lost.to_string())),
+        Err(_) => (ReadResult::Silence, None, false, Some(format!("nothing came for {TIMEOUT:?}"))),
     };
-    if let Some(said) = said {
-        let said: String = said.chars().take(SAID_AT_MOST).collect();
-        shared.failures.lock().push((due, format!("{seen}: {said}")));
+    if let Some(message) = message {
+        let message: String = message.chars().take(SAID_AT_MOST).collect();
+        shared.failures.lock().push((due, format!("{result}: {message}")));
     }
-    shared.samples.lock().push(Sample { due, took, seen, height, again });
+    shared.samples.lock().push(Sample { due, took, result, height, again });
     shared.waiting.lock().remove(&due);
 }
 

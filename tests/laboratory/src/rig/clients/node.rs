@@ -45,8 +45,8 @@ impl Node {
     /// Whether a block has a transaction.
     pub(crate) async fn has(&self, hash: &TxHash) -> Result<bool, Failure> {
         let answer = self.call("tx", &json!({"hash": STANDARD.encode(hash.bytes())})).await?;
-        let said = answer["error"]["data"].as_str().unwrap_or_default();
-        match (answer["result"].is_object(), said.ends_with("not found")) {
+        let message = answer["error"]["data"].as_str().unwrap_or_default();
+        match (answer["result"].is_object(), message.ends_with("not found")) {
             (true, _) => Ok(true),
             (false, true) => Ok(false),
             (false, false) => Err(Failure::failed(format!("the node answers {answer}"))),

@@ -11,7 +11,7 @@ pub(crate) type Report = report::Report<Figures>;
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum ReadResult {
     /// A complete answer.
     Status {
         /// HTTP status.
@@ -27,7 +27,7 @@ pub(crate) enum Seen {
     Silence,
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for ReadResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status { status, says_when: true } => write!(f, "{status} with Retry-After"),
@@ -47,7 +47,7 @@ pub(crate) struct Sample {
     /// Time from then to its end.
     pub(crate) took: Duration,
     /// Its result.
-    pub(crate) seen: Seen,
+    pub(crate) result: ReadResult,
     /// The block height that the answer names.
     pub(crate) height: Option<u64>,
     /// Whether it was repeated because the idle connection had been closed.
@@ -57,12 +57,12 @@ pub(crate) struct Sample {
 impl Sample {
     /// Whether it got a correct 200.
     pub(crate) fn is_fine(&self) -> bool {
-        matches!(self.seen, Seen::Status { status: 200, .. })
+        matches!(self.result, ReadResult::Status { status: 200, .. })
     }
 
     /// Whether it got a 503 with `Retry-After`.
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(self.seen, Seen::Status { status: 503, says_when: true })
+        matches!(self.result, ReadResult::Status { status: 503, says_when: true })
     }
 }
 
@@ -197,8 +197,8 @@ mod tests {
 
     fn sample(due_ms: u64, took_ms: u64, status: u16) -> Sample {
         let (due, took) = (Duration::from_millis(due_ms), Duration::from_millis(took_ms));
-        let seen = Seen::Status { status, says_when: status == 503 };
-        Sample { due, took, seen, height: None, again: false }
+        let result = ReadResult::Status { status, says_when: status == 503 };
+        Sample { due, took, result, height: None, again: false }
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_refusal_without_a_time_to_come_again_is_a_failure() {
         let mut rude = sample(0, 1, 503);
-        rude.seen = Seen::Status { status: 503, says_when: false };
+        rude.result = ReadResult::Status { status: 503, says_when: false };
         let figures = Figures::of(&[rude, sample(0, 1, 404)], Duration::ZERO, Duration::ZERO);
         assert_eq!((figures.refused, figures.failed), (0, 2));
     }

@@ -48,7 +48,7 @@ const KINDS: [SubmissionType; 4] = [
 
 /// The outcome of a submission, as its client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Told {
+pub(crate) enum SubmissionOutcome {
     /// Accepted.
     Accepted,
     /// Refused with this code.
@@ -68,7 +68,7 @@ pub(crate) enum Told {
     Other(String),
 }
 
-impl Told {
+impl SubmissionOutcome {
     /// Whether it is a definite answer, caused by the client itself, or provided for by the contract.
     fn is_definite(&self) -> bool {
         matches!(self, Self::Accepted | Self::Refused(_) | Self::Left | Self::Unchecked)
@@ -88,13 +88,13 @@ pub(crate) struct Plan {
 
 /// A submission without a definite answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Odd {
+pub(crate) struct IndefiniteSubmission {
     /// When it was sent, and when it ended.
     pub(crate) when: (Instant, Instant),
     /// Its outcome.
-    pub(crate) told: Told,
+    pub(crate) outcome: SubmissionOutcome,
     /// The body of the answer.
-    pub(crate) said: String,
+    pub(crate) message: String,
 }
 
 /// A transaction and the outcomes of all its submissions.
@@ -102,7 +102,7 @@ pub(crate) struct Submitted {
     pub(crate) hash: TxHash,
     /// Whether the node must refuse it.
     pub(crate) is_bad: bool,
-    pub(crate) told: Vec<Told>,
+    pub(crate) outcomes: Vec<SubmissionOutcome>,
 }
 
 /// The clients of one run.
@@ -112,13 +112,13 @@ pub(crate) struct Submitters {
     plan: Plan,
     factory: TransactionFactory,
     txs: RefCell<Vec<Transaction>>,
-    told: RefCell<BTreeMap<usize, Vec<Told>>>,
+    outcomes: RefCell<BTreeMap<usize, Vec<SubmissionOutcome>>>,
     /// Number of submissions so far.
     turns: Cell<usize>,
     /// Numbers of requests sent and of answers received.
     sent: Cell<u64>,
     answers: Cell<u64>,
-    odd: RefCell<Vec<Odd>>,
+    indefinite: RefCell<Vec<IndefiniteSubmission>>,
 }
 
 impl Submitters {
@@ -131,11 +131,11 @@ impl Submitters {
             plan,
             factory: TransactionFactory::new(seed),
             txs: RefCell::default(),
-            told: RefCell::default(),
+            outcomes: RefCell::default(),
             turns: Cell::new(0),
             sent: Cell::new(0),
             answers: Cell::new(0),
-            odd: RefCell::default(),
+            indefinite: RefCell::default(),
         })
     }
 
@@ -152,18 +152,18 @@ impl Submitters {
                     leaves.then(|| Duration::from_millis(random.random_range(LEAVES_WITHIN_MS)));
                 let begun = Instant::now();
                 let is_bad = tx.pow.is_none();
-                let (mut told, said) = self.submit_one(tx, kind, disconnect_after).await;
-                if is_bad && is_unchecked(kind, &told, &said, self.told.borrow().get(&which)) {
-                    told = Told::Unchecked;
+                let (mut outcome, message) = self.submit_one(tx, kind, disconnect_after).await;
+                if is_bad && is_unchecked(kind, &outcome, &message, self.outcomes.borrow().get(&which)) {
+                    outcome = SubmissionOutcome::Unchecked;
                 }
-                if !told.is_definite() {
-                    self.odd.borrow_mut().push(Odd {
+                if !outcome.is_definite() {
+                    self.indefinite.borrow_mut().push(IndefiniteSubmission {
                         when: (begun, Instant::now()),
-                        told: told.clone(),
-                        said,
+                        outcome: outcome.clone(),
+                        message,
                     });
                 }
-                self.told.borrow_mut().entry(which).or_default().push(told);
+                self.outcomes.borrow_mut().entry(which).or_default().push(outcome);
                 sleep(self.plan.pause.mul_f64(random.random())).await;
             }
         });
@@ -191,7 +191,7 @@ impl Submitters {
         tx: Transaction,
         kind: SubmissionType,
         disconnect_after: Option<Duration>,
-    ) -> (Told, String) {
+    ) -> (SubmissionOutcome, String) {
         self.sent.set(self.sent.get() + 1);
         let request = SubmitTransactionRequest { tx: Some(tx), r#type: kind.into() };
         let asked = async {
@@ -199,12 +199,12 @@ impl Submitters {
             Ok::<_, reqwest::Error>((answer.status().as_u16(), answer.text().await?))
         };
         match timeout(disconnect_after.unwrap_or(TIMEOUT), asked).await {
-            Err(_) if disconnect_after.is_some() => (Told::Left, String::new()),
-            Err(_) => (Told::Other(format!("no answer within {TIMEOUT:?}")), String::new()),
-            Ok(Err(error)) => (Told::Lost(error_chain(&error)), String::new()),
+            Err(_) if disconnect_after.is_some() => (SubmissionOutcome::Left, String::new()),
+            Err(_) => (SubmissionOutcome::Other(format!("no answer within {TIMEOUT:?}")), String::new()),
+            Ok(Err(error)) => (SubmissionOutcome::Lost(error_chain(&error)), String::new()),
             Ok(Ok((status, body))) => {
                 self.answers.set(self.answers.get() + 1);
-                (told(status, &body), body)
+                (outcome_of(status, &body), body)
             }
         }
     }
@@ -215,42 +215,54 @@ impl Submitters {
     }
 
     /// The submissions without a definite answer.
-    pub(crate) fn odd(&self) -> Vec<Odd> {
-        self.odd.borrow().clone()
+    pub(crate) fn indefinite(&self) -> Vec<IndefiniteSubmission> {
+        self.indefinite.borrow().clone()
     }
 
     /// All submitted transactions with their outcomes.
     pub(crate) fn submitted(self) -> Vec<Submitted> {
-        let told = self.told.into_inner();
+        let outcomes = self.outcomes.into_inner();
         let txs = self.txs.into_inner();
-        let of_one = |(which, told): (usize, Vec<Told>)| {
+        let of_one = |(which, outcomes): (usize, Vec<SubmissionOutcome>)| {
             let tx: &Transaction = &txs[which];
-            Submitted { hash: TxHash::of(&encode(tx)), is_bad: tx.pow.is_none(), told }
+            Submitted { hash: TxHash::of(&encode(tx)), is_bad: tx.pow.is_none(), outcomes }
         };
-        told.into_iter().map(of_one).collect()
+        outcomes.into_iter().map(of_one).collect()
     }
 }
 
 /// Whether a client waited for a block with a transaction that the node refuses, because an earlier submission may
 /// have handed it over unchecked. `earlier` are the outcomes of the earlier submissions.
-fn is_unchecked(kind: SubmissionType, told: &Told, said: &str, earlier: Option<&Vec<Told>>) -> bool {
-    let may_be_handed_over =
-        |told: &Told| matches!(told, Told::Accepted | Told::Unknown | Told::Left | Told::Lost(_));
+fn is_unchecked(
+    kind: SubmissionType,
+    outcome: &SubmissionOutcome,
+    message: &str,
+    earlier: Option<&Vec<SubmissionOutcome>>,
+) -> bool {
+    let may_be_handed_over = |outcome: &SubmissionOutcome| {
+        matches!(
+            outcome,
+            SubmissionOutcome::Accepted
+                | SubmissionOutcome::Unknown
+                | SubmissionOutcome::Left
+                | SubmissionOutcome::Lost(_)
+        )
+    };
     kind == SubmissionType::TypeCommit
-        && *told == Told::Unknown
-        && [NO_BLOCK, NO_ANSWER].iter().any(|words| said.contains(words))
+        && *outcome == SubmissionOutcome::Unknown
+        && [NO_BLOCK, NO_ANSWER].iter().any(|words| message.contains(words))
         && earlier.is_some_and(|earlier| earlier.iter().any(may_be_handed_over))
 }
 
 /// The outcome that an HTTP answer stands for.
-fn told(status: u16, body: &str) -> Told {
+fn outcome_of(status: u16, body: &str) -> SubmissionOutcome {
     let json: Value = serde_json::from_str(body).unwrap_or_default();
     match (status, json["success"].as_bool(), json["code"].as_u64()) {
-        (200, Some(true), Some(0)) => Told::Accepted,
-        (200, Some(false), Some(code @ 1..)) => Told::Refused(code),
-        (504, ..) => Told::Unknown,
-        (status @ (429 | 503), ..) => Told::NotTaken(status),
-        _ => Told::Other(format!("{status} {body}")),
+        (200, Some(true), Some(0)) => SubmissionOutcome::Accepted,
+        (200, Some(false), Some(code @ 1..)) => SubmissionOutcome::Refused(code),
+        (504, ..) => SubmissionOutcome::Unknown,
+        (status @ (429 | 503), ..) => SubmissionOutcome::NotTaken(status),
+        _ => SubmissionOutcome::Other(format!("{status} {body}")),
     }
 }
 
@@ -260,28 +272,39 @@ mod tests {
 
     #[test]
     fn only_what_the_contract_has_is_an_answer() {
-        let of = told;
-        assert_eq!(of(200, r#"{"success":true,"code":0}"#), Told::Accepted);
-        assert_eq!(of(200, r#"{"success":false,"code":89}"#), Told::Refused(89));
-        assert_eq!((of(504, "{}"), of(503, "")), (Told::Unknown, Told::NotTaken(503)));
+        let of = outcome_of;
+        assert_eq!(of(200, r#"{"success":true,"code":0}"#), SubmissionOutcome::Accepted);
+        assert_eq!(of(200, r#"{"success":false,"code":89}"#), SubmissionOutcome::Refused(89));
+        assert_eq!(
+            (of(504, "{}"), of(503, "")),
+            (SubmissionOutcome::Unknown, SubmissionOutcome::NotTaken(503))
+        );
         for (status, body) in [(200, r#"{"success":true,"code":89}"#), (200, "{}"), (500, "{}"), (409, "{}")]
         {
-            assert!(matches!(of(status, body), Told::Other(_)), "{status} {body}");
+            assert!(matches!(of(status, body), SubmissionOutcome::Other(_)), "{status} {body}");
         }
     }
 
     #[test]
     fn only_who_waits_for_what_was_handed_over_before_may_wait_in_vain() {
         let body = format!("{{\"message\":\"{NO_BLOCK}; it may still be included\"}}");
-        let (handed_over, never) = (vec![Told::Accepted], vec![Told::NotTaken(503), Told::Refused(89)]);
-        let is = |kind, told, said: &str, earlier| is_unchecked(kind, &told, said, earlier);
-        assert!(is(SubmissionType::TypeCommit, Told::Unknown, &body, Some(&handed_over)));
-        assert!(is(SubmissionType::TypeCommit, Told::Unknown, NO_ANSWER, Some(&handed_over)));
-        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, &body, Some(&never)));
-        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, NO_ANSWER, Some(&never)));
-        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, &body, None));
-        assert!(!is(SubmissionType::TypeCommit, Told::Unknown, "the node broke off", Some(&handed_over)));
-        assert!(!is(SubmissionType::TypeCommit, Told::NotTaken(503), &body, Some(&handed_over)));
-        assert!(!is(SubmissionType::TypeSync, Told::Unknown, &body, Some(&handed_over)));
+        let (handed_over, never) = (
+            vec![SubmissionOutcome::Accepted],
+            vec![SubmissionOutcome::NotTaken(503), SubmissionOutcome::Refused(89)],
+        );
+        let is = |kind, outcome, message: &str, earlier| is_unchecked(kind, &outcome, message, earlier);
+        assert!(is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, &body, Some(&handed_over)));
+        assert!(is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, NO_ANSWER, Some(&handed_over)));
+        assert!(!is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, &body, Some(&never)));
+        assert!(!is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, NO_ANSWER, Some(&never)));
+        assert!(!is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, &body, None));
+        assert!(!is(
+            SubmissionType::TypeCommit,
+            SubmissionOutcome::Unknown,
+            "the node broke off",
+            Some(&handed_over)
+        ));
+        assert!(!is(SubmissionType::TypeCommit, SubmissionOutcome::NotTaken(503), &body, Some(&handed_over)));
+        assert!(!is(SubmissionType::TypeSync, SubmissionOutcome::Unknown, &body, Some(&handed_over)));
     }
 }

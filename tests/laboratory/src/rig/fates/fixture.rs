@@ -144,10 +144,10 @@ fn reported(
     let mut found = Vec::new();
     let (mut statuses, mut times) = (BTreeMap::<&str, usize>::new(), BTreeMap::<u64, usize>::new());
     let mut unsent = 0;
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for (submitted, truth) in submitted.iter().zip(truths) {
-        for told in &submitted.told {
-            figures.count(told);
+        for outcome in &submitted.outcomes {
+            figures.count(outcome);
         }
         figures.in_blocks += usize::from(truth.is_included);
         *statuses.entry(truth.status.as_deref().unwrap_or("none")).or_default() += 1;
@@ -156,10 +156,10 @@ fn reported(
         unsent += usize::from(of(calls) > of(&sent.times));
         let contradicts = contradictions(submitted, truth);
         if !contradicts.is_empty() {
-            let Submitted { hash, told, .. } = submitted;
+            let Submitted { hash, outcomes, .. } = submitted;
             let Truth { is_included, status } = truth;
-            said.push(format!(
-                "{hash} in a block: {is_included}, told as {status:?}, said to clients: {told:?}"
+            messages.push(format!(
+                "{hash} in a block: {is_included}, told as {status:?}, said to clients: {outcomes:?}"
             ));
         }
         found.extend(contradicts);
@@ -178,8 +178,8 @@ fn reported(
     submissions_hold(&mut report, sent, unsent);
     report.notes.push(format!("transactions by calls at the node: {}", listed(&times)));
     report.notes.push(format!("transactions by status afterwards: {}", listed(&statuses)));
-    report.said = said;
-    report.said.extend(sent.wrong.iter().cloned());
+    report.messages = messages;
+    report.messages.extend(sent.wrong.iter().cloned());
     report
 }
 

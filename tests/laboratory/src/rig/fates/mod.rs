@@ -14,7 +14,7 @@ use mesh::{failure::Failure, terminal::print_line};
 use serde_json::{Map, Value, json};
 
 use super::{
-    clients::submitters::{self, Told},
+    clients::submitters::{self, SubmissionOutcome},
     engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
     report, seed,
 };
@@ -57,15 +57,15 @@ struct Figures {
 
 impl Figures {
     /// Counts a submission by its outcome.
-    fn count(&mut self, told: &Told) {
+    fn count(&mut self, outcome: &SubmissionOutcome) {
         self.submissions += 1;
-        match told {
-            Told::Accepted => self.accepted += 1,
-            Told::Refused(_) => self.refused += 1,
-            Told::Unknown | Told::Unchecked => self.unknown += 1,
-            Told::NotTaken(_) => self.not_taken += 1,
-            Told::Left => self.left += 1,
-            Told::Lost(_) | Told::Other(_) => {}
+        match outcome {
+            SubmissionOutcome::Accepted => self.accepted += 1,
+            SubmissionOutcome::Refused(_) => self.refused += 1,
+            SubmissionOutcome::Unknown | SubmissionOutcome::Unchecked => self.unknown += 1,
+            SubmissionOutcome::NotTaken(_) => self.not_taken += 1,
+            SubmissionOutcome::Left => self.left += 1,
+            SubmissionOutcome::Lost(_) | SubmissionOutcome::Other(_) => {}
         }
     }
 }

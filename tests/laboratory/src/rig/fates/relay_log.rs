@@ -95,13 +95,13 @@ impl Sent {
                 "a submission is settled" => {
                     known.is_under_way = false;
                     known.is_unknown |= line.outcome == "unknown";
-                    let said = match &*line.outcome {
+                    let answered = match &*line.outcome {
                         "accepted" => Some(strength),
                         // After a refusal the transaction must never be sent again.
                         "refused" => Some(u8::MAX),
                         _ => None,
                     };
-                    known.answered = known.answered.max(said);
+                    known.answered = known.answered.max(answered);
                 }
                 _ => {}
             }

@@ -60,7 +60,7 @@ pub(super) struct Attackers {
 }
 
 /// The results of attackers.
-pub(super) struct Ended {
+pub(super) struct AttackResult {
     /// Number of attackers that could not connect.
     pub(super) refused: usize,
     /// How long the connection of each of the others lasted.
@@ -93,9 +93,9 @@ impl Attackers {
     }
 
     /// Waits at most `within` until all connections are closed; the rest is aborted.
-    pub(super) async fn end(mut self, within: Duration) -> Ended {
+    pub(super) async fn end(mut self, within: Duration) -> AttackResult {
         let deadline = Instant::now() + within;
-        let mut ended = Ended { refused: 0, after: Vec::new(), left: 0 };
+        let mut ended = AttackResult { refused: 0, after: Vec::new(), left: 0 };
         while let Ok(Some(over)) = tokio::time::timeout_at(deadline, self.tasks.join_next()).await {
             match over {
                 Ok(Some(after)) => ended.after.push(after),
@@ -107,7 +107,7 @@ impl Attackers {
     }
 }
 
-impl Ended {
+impl AttackResult {
     /// The longest duration of a connection.
     pub(super) fn longest(&self) -> Duration {
         self.after.iter().max().copied().unwrap_or_default()

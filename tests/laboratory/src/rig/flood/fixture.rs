@@ -134,7 +134,7 @@ impl<'a> Fixture<'a> {
         let texts: BTreeMap<String, (Duration, usize)> = load.failure_texts(from, to);
         for (text, (first, count)) in texts {
             let first = in_ms(first.saturating_sub(from));
-            report.said.push(format!("{count} times, first after {first}: {text}"));
+            report.messages.push(format!("{count} times, first after {first}: {text}"));
         }
         report
     }

@@ -76,6 +76,6 @@ pub(super) async fn reset_on(mut stream: TcpStream) -> std::io::Result<()> {
         Ok(())
     };
     // A write error is expected: the edge need not read all of the burst.
-    let (said, _) = tokio::join!(goodbye, writing.write_all(&burst));
-    said
+    let (closed, _) = tokio::join!(goodbye, writing.write_all(&burst));
+    closed
 }

@@ -96,7 +96,7 @@ impl<'a> Fixture<'a> {
         let mut report = Report::of(name, Figures::of(&samples, from, to));
         for (text, (first, count)) in self.load.failure_texts(from, to) {
             report
-                .said
+                .messages
                 .push(format!("{count} times, first after {}: {text}", in_ms(first.saturating_sub(from))));
         }
         (samples, report)

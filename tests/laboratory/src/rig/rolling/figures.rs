@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::rig::{
-    clients::{download_results::Outcome, downloaders::Try, load::Load, samples, submitters::Odd},
+    clients::{
+        download_results::Outcome, downloaders::Attempt, load::Load, samples,
+        submitters::IndefiniteSubmission,
+    },
     report::{self, ms},
 };
 
@@ -34,7 +37,7 @@ pub(super) struct Figures {
     downloads: usize,
     broken: usize,
     /// Submissions that ended in the period without a definite answer.
-    odd: usize,
+    indefinite: usize,
 }
 
 impl Figures {
@@ -55,12 +58,12 @@ impl Figures {
     }
 
     /// Adds the counts of downloads and submissions that ended in the period.
-    pub(super) fn count(&mut self, tries: &[Try], odd: &[Odd]) {
+    pub(super) fn count(&mut self, attempts: &[Attempt], indefinite: &[IndefiniteSubmission]) {
         let is_in = |moment: Instant| self.when.is_none_or(|(from, to)| moment >= from && moment < to);
-        let ended = tries.iter().filter(|tried| is_in(tried.ended));
-        let is_broken = |tried: &&Try| tried.seen.outcome != Outcome::Whole;
+        let ended = attempts.iter().filter(|attempt| is_in(attempt.ended));
+        let is_broken = |attempt: &&Attempt| attempt.result.outcome != Outcome::Whole;
         (self.downloads, self.broken) = (ended.clone().count(), ended.filter(is_broken).count());
-        self.odd = odd.iter().filter(|odd| is_in(odd.when.1)).count();
+        self.indefinite = indefinite.iter().filter(|indefinite| is_in(indefinite.when.1)).count();
     }
 }
 
@@ -90,7 +93,7 @@ impl report::Figures for Figures {
             self.reading.to_string(),
             self.downloads.to_string(),
             self.broken.to_string(),
-            self.odd.to_string(),
+            self.indefinite.to_string(),
         ]
     }
 
@@ -98,7 +101,7 @@ impl report::Figures for Figures {
         let figures = json!({
             "reads": self.reads, "failed": self.failed, "askedAgain": self.again, "p50Ms": ms(self.p50),
             "worstSecondP99Ms": ms(self.worst_p99), "longestMs": ms(self.longest), "downloading": self.reading,
-            "downloads": self.downloads, "broken": self.broken, "unsureSubmissions": self.odd,
+            "downloads": self.downloads, "broken": self.broken, "unsureSubmissions": self.indefinite,
         });
         figures.as_object().cloned().unwrap_or_default()
     }

@@ -21,15 +21,18 @@ use tokio::time::{Instant, sleep};
 use super::{
     clients::{
         download_results::Outcome,
-        downloaders::Try,
-        heads::Heads,
+        downloaders::Attempt,
+        heads::HeadObserver,
         samples::{Sample, quantile},
     },
     engine::{Run, on_private_mesh, repeat},
     environment::{Environment, REPLICAS},
     report::in_ms,
     seed,
-    traffic::{Fates, Paces, Traffic, downloaded, fates, files_are_whole, none_is_outdated},
+    traffic::{
+        Paces, SubmissionResults, Traffic, check_submissions, files_are_whole, finish_downloads,
+        none_is_outdated,
+    },
 };
 use crate::rig::args::RollingArgs;
 
@@ -81,7 +84,7 @@ async fn play(
     seed: u64,
 ) -> Result<Vec<Report>, Failure> {
     let paces = Paces { slow: grace.mul_f64(0.4), long: grace.mul_f64(2.5) };
-    let heads = Heads::watch(&environment.servers);
+    let heads = HeadObserver::watch(&environment.servers);
     let traffic = Traffic::start(environment, environment.edge, args.traffic, paces, seed)?;
     let is_over = Cell::new(false);
     let restarting = async {
@@ -95,16 +98,17 @@ async fn play(
     traffic.load.pause();
     traffic.load.until_finished(end).await;
     let Traffic { load, downloaders, submitters } = traffic;
-    let (tries, files) = downloaded(downloaders).await;
-    let fates = fates(environment, submitters).await?;
+    let (attempts, files) = finish_downloads(downloaders).await;
+    let fates = check_submissions(environment, submitters).await?;
     for report in &mut reports {
-        report.figures.count(&tries, &fates.odd);
+        report.figures.count(&attempts, &fates.indefinite);
     }
     let (begun, rolled) = (reports[0].figures.from, reports[0].figures.to);
     let mut all = Report::of("all", Figures::of(&load, begun, end));
-    all.figures.count(&tries, &fates.odd);
+    all.figures.count(&attempts, &fates.indefinite);
     for (text, (first, count)) in load.failure_texts(begun, end) {
-        all.said.push(format!("{count} times, first after {}: {text}", in_ms(first.saturating_sub(begun))));
+        all.messages
+            .push(format!("{count} times, first after {}: {text}", in_ms(first.saturating_sub(begun))));
     }
     all.bar(
         format!("reads that failed: {} of {}, at most 0", all.figures.failed, all.figures.reads),
@@ -114,12 +118,12 @@ async fn play(
     let (sent, answers) = load.counts();
     all.notes.push(format!("{sent} reads were sent, {answers} answered"));
     submissions_hold(&mut all, &fates);
-    downloads_hold(&mut all, &tries, grace);
+    downloads_hold(&mut all, &attempts, grace);
     files_are_whole(&files, &mut all);
     latency_holds(&mut all, &load.samples(begun, rolled), &load.samples(rolled, end), args);
     // Without a restart of edges no download breaks.
     if args.service.is_empty() || args.service.iter().any(|name| name == "edge") {
-        downloads_are_resumed(&mut all, &tries);
+        downloads_are_resumed(&mut all, &attempts);
     }
     reports.push(all);
     Ok(reports)
@@ -190,36 +194,36 @@ impl ClientObserver<'_> {
     }
 }
 
-fn submissions_hold(report: &mut Report, fates: &Fates) {
+fn submissions_hold(report: &mut Report, fates: &SubmissionResults) {
     let (begun, _) = fates.counts;
     report.bar(
-        format!("submissions without a definite answer: {} of {begun}, at most 0", fates.odd.len()),
-        fates.odd.is_empty() && begun > 0,
+        format!("submissions without a definite answer: {} of {begun}, at most 0", fates.indefinite.len()),
+        fates.indefinite.is_empty() && begun > 0,
     );
     fates.agree(report);
-    report.said.extend(fates.odd.iter().map(|odd| {
-        let took = (odd.when.1 - odd.when.0).as_secs_f64();
-        format!("to a submission after {took:.1} s: {:?} {}", odd.told, odd.said)
+    report.messages.extend(fates.indefinite.iter().map(|indefinite| {
+        let took = (indefinite.when.1 - indefinite.when.0).as_secs_f64();
+        format!("to a submission after {took:.1} s: {:?} {}", indefinite.outcome, indefinite.message)
     }));
 }
 
-fn downloads_hold(report: &mut Report, tries: &[Try], grace: Duration) {
-    let wrong: Vec<&Try> = tries
+fn downloads_hold(report: &mut Report, attempts: &[Attempt], grace: Duration) {
+    let wrong: Vec<&Attempt> = attempts
         .iter()
-        .filter(|tried| matches!(tried.seen.outcome, Outcome::Wrong(_) | Outcome::Late))
+        .filter(|attempt| matches!(attempt.result.outcome, Outcome::Wrong(_) | Outcome::Late))
         .collect();
     report.bar(
         format!(
             "downloads that were wrong or came to nothing: {} of {}, at most 0",
             wrong.len(),
-            tries.len()
+            attempts.len()
         ),
-        wrong.is_empty() && !tries.is_empty(),
+        wrong.is_empty() && !attempts.is_empty(),
     );
-    let soon: Vec<&Try> = tries
+    let soon: Vec<&Attempt> = attempts
         .iter()
-        .filter(|tried| match tried.seen.outcome {
-            Outcome::Broken(_) => tried.ended - tried.begun < grace,
+        .filter(|attempt| match attempt.result.outcome {
+            Outcome::Broken(_) => attempt.ended - attempt.begun < grace,
             Outcome::Refused(_) => true,
             _ => false,
         })
@@ -231,13 +235,13 @@ fn downloads_hold(report: &mut Report, tries: &[Try], grace: Duration) {
         ),
         soon.is_empty(),
     );
-    let said = wrong.into_iter().chain(soon);
-    report.said.extend(said.map(|tried| {
+    let failed = wrong.into_iter().chain(soon);
+    report.messages.extend(failed.map(|attempt| {
         format!(
             "to a download after {:.1} s: {:?} ({})",
-            (tried.ended - tried.begun).as_secs_f64(),
-            tried.seen.outcome,
-            tried.path
+            (attempt.ended - attempt.begun).as_secs_f64(),
+            attempt.result.outcome,
+            attempt.path
         )
     }));
 }
@@ -258,9 +262,9 @@ fn latency_holds(report: &mut Report, steady: &[Sample], rolled: &[Sample], args
 }
 
 /// Adds the bar that at least one broken download was resumed and completed.
-fn downloads_are_resumed(report: &mut Report, tries: &[Try]) {
-    let whole = |tried: &&Try| tried.is_resumed && tried.seen.outcome == Outcome::Whole;
-    let count = tries.iter().filter(whole).count();
+fn downloads_are_resumed(report: &mut Report, attempts: &[Attempt]) {
+    let whole = |attempt: &&Attempt| attempt.is_resumed && attempt.result.outcome == Outcome::Whole;
+    let count = attempts.iter().filter(whole).count();
     report
         .bar(format!("downloads that saw the end of their edge and went on: {count}, at least 1"), count > 0);
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::rig::{
     clients::{
         download_batch::{Pace, download_file},
-        download_results::{Outcome, Seen},
+        download_results::{DownloadResult, Outcome},
         files::ExpectedFile,
     },
     kill::{
@@ -70,7 +70,7 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
     let downloads = (0..count).map(|_| mixed(random)).collect();
     let batch = fixture.start_downloads(downloads, AT_ONCE);
     let whole = fixture.files.largest();
-    let (mut seen, mut taken) = (Vec::new(), Vec::new());
+    let (mut results, mut taken) = (Vec::new(), Vec::new());
     for _ in 0..fixture.either(ROUNDS, ROUNDS_SHORT) {
         for damage in [Damage::Flipped, Damage::Cut, Damage::Gone] {
             for when in [When::Before, When::Amidst] {
@@ -86,7 +86,7 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
                 if !matches!(found.outcome, Outcome::Refused(_) | Outcome::Broken(_)) {
                     taken.push(format!("{damage:?} {when:?}: {:?} (segment {name})", found.outcome));
                 }
-                seen.push(found);
+                results.push(found);
                 drop(segment);
                 if !fixture.becomes_normal().await {
                     return Err(Failure::failed("what was put back is not served again"));
@@ -94,20 +94,20 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
             }
         }
     }
-    let mut report = Report::of_downloads("damage", &batch.seen().await);
+    let mut report = Report::of_downloads("damage", &batch.results().await);
     report.none_fails();
     report.bar(
         format!(
             "downloads of damaged segments that look whole or are wrong: {} of {}, at most 0",
             taken.len(),
-            seen.len()
+            results.len()
         ),
         taken.is_empty(),
     );
-    let of_damaged = Report::of_downloads("", &seen);
+    let of_damaged = Report::of_downloads("", &results);
     let (refused, broken) = (of_damaged.figures.refused, of_damaged.figures.broken);
     report.notes.push(format!("of those of damaged segments, {refused} were refused and {broken} broke"));
-    report.said.extend(taken.into_iter().chain(of_damaged.said));
+    report.messages.extend(taken.into_iter().chain(of_damaged.messages));
     Ok(report)
 }
 
@@ -118,11 +118,11 @@ async fn download_damaged(
     segment: &DamagedSegment,
     when: When,
     take: impl FnOnce(&DamagedSegment) -> std::io::Result<()>,
-) -> Result<Seen, Failure> {
+) -> Result<DownloadResult, Failure> {
     let pace = Pace { receive_buffer: Some(HELD_ROOM), ..Pace::QUICK };
     let (deadline, reading) = (Instant::now() + DOWNLOAD_TIMEOUT, AtomicUsize::new(0));
     let mut taken = Ok(());
-    let seen = match when {
+    let result = match when {
         When::Before => {
             taken = take(segment);
             download_file(fixture.edge, whole, pace, deadline, &reading, std::future::ready(())).await
@@ -133,7 +133,7 @@ async fn download_damaged(
         }
     };
     taken.map_err(|error| cannot("damage a segment", &error))?;
-    Ok(seen)
+    Ok(result)
 }
 
 /// A segment to damage. The original is restored when this is dropped.

@@ -32,7 +32,7 @@ use crate::{
         clients::{
             download::Download,
             download_batch::refused,
-            download_results::{Outcome, Seen},
+            download_results::{DownloadResult, Outcome},
             files::export_of,
             memory::{Resident, while_watched},
         },
@@ -118,14 +118,15 @@ async fn downloaded(
         })
         .collect();
     let begun = Instant::now();
-    let seen = while_watched(&mut processes, download(fixture, protocol, (table, last_block), layout)).await;
+    let result =
+        while_watched(&mut processes, download(fixture, protocol, (table, last_block), layout)).await;
     let took = begun.elapsed();
-    let speed = seen.bytes as f64 / 1e6 / took.as_secs_f64();
+    let speed = result.bytes as f64 / 1e6 / took.as_secs_f64();
     let name = match protocol {
         Protocol::Http => "large",
         Protocol::Grpc => "large, gRPC",
     };
-    let mut report = Report::of_downloads(name, &[seen]);
+    let mut report = Report::of_downloads(name, &[result]);
     report.none_fails();
     for process in &processes {
         let Resident { name, pid, at_first, .. } = process;
@@ -205,8 +206,9 @@ async fn download(
     protocol: Protocol,
     file: (LargeTable, u64),
     layout: &Layout,
-) -> Seen {
-    let mut seen = Seen { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
+) -> DownloadResult {
+    let mut result =
+        DownloadResult { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
     let read = async {
         let mut since = Instant::now();
         let mut download = match OpenDownload::open(fixture, protocol, file).await {
@@ -220,19 +222,19 @@ async fn download(
                 Ok(false) => break,
                 Err(why) => return Outcome::Broken(why),
             }
-            seen.pause = seen.pause.max(since.elapsed());
-            seen.bytes += piece.len() as u64;
+            result.pause = result.pause.max(since.elapsed());
+            result.bytes += piece.len() as u64;
             crc = crc32c::crc32c_append(crc, &piece);
             since = Instant::now();
         }
-        if (seen.bytes, crc) == (layout.length, layout.crc32c) {
+        if (result.bytes, crc) == (layout.length, layout.crc32c) {
             return Outcome::Whole;
         }
-        Outcome::Wrong(format!("{} bytes of checksum {crc:08x}", seen.bytes))
+        Outcome::Wrong(format!("{} bytes of checksum {crc:08x}", result.bytes))
     };
     let outcome = timeout_at(Instant::now() + TIMEOUT, read).await;
-    seen.outcome = outcome.unwrap_or(Outcome::Late);
-    seen
+    result.outcome = outcome.unwrap_or(Outcome::Late);
+    result
 }
 
 /// Waits until `count` segments are listed.

@@ -49,9 +49,9 @@ pub(super) async fn nats(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result
         let away = killed.elapsed().as_millis();
         notes.push(format!("killed under {reading} downloads, it took connections again after {away} ms"));
     }
-    let seen = batch.seen().await;
+    let results = batch.results().await;
     let is_normal = fixture.becomes_normal().await;
-    let mut report = Report::of_downloads("nats", &seen);
+    let mut report = Report::of_downloads("nats", &results);
     report.none_is_wrong();
     report.bar("service is as usual afterwards", is_normal);
     report.bar("no service was restarted", fixture.mesh.service_pids() == before);
@@ -75,8 +75,8 @@ pub(super) async fn postgres(fixture: &Fixture<'_>, random: &mut SmallRng) -> Re
             sleep(LIST_EVERY).await;
         }
     };
-    let seen = tokio::select! {
-        seen = batch.seen() => seen,
+    let results = tokio::select! {
+        results = batch.results() => results,
         () = lists => Vec::new(),
     };
     let expected =
@@ -93,7 +93,7 @@ pub(super) async fn postgres(fixture: &Fixture<'_>, random: &mut SmallRng) -> Re
     .await;
     fixture.mesh.start_all(POSTGRES).await?;
     fixture.servers.database_is_back().await?;
-    let mut report = Report::of_downloads("postgres", &seen);
+    let mut report = Report::of_downloads("postgres", &results);
     report.none_fails();
     report.bar(
         format!(
@@ -108,7 +108,7 @@ pub(super) async fn postgres(fixture: &Fixture<'_>, random: &mut SmallRng) -> Re
         matches!(ledger.outcome, Outcome::Refused(_) | Outcome::Broken(_)),
     );
     report.bar("no service was restarted", fixture.mesh.service_pids() == before);
-    report.said.extend(unlisted);
+    report.messages.extend(unlisted);
     Ok(report)
 }
 

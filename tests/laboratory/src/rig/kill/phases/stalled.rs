@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::rig::{
     clients::{
         download_batch::{DownloadBatch, Pace, download_file},
-        download_results::{Outcome, Seen},
+        download_results::{DownloadResult, Outcome},
         memory::{Resident, tcp_kib, while_watched},
     },
     kill::{
@@ -61,8 +61,9 @@ pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     .await?;
     let after = quick(fixture).await;
     let (lone, kept) = (before.speed().max(after.speed()), beside.speed());
-    let seen: Vec<Seen> = [before, beside, after].into_iter().flat_map(|quick| quick.seen).collect();
-    let mut report = Report::of_downloads("stalled", &seen);
+    let results: Vec<DownloadResult> =
+        [before, beside, after].into_iter().flat_map(|quick| quick.results).collect();
+    let mut report = Report::of_downloads("stalled", &results);
     report.none_fails();
     report.bar(format!("stalled clients that are still served: {stalled} of {count}"), stalled == count);
     let least = fixture.share(LEAST_SHARE);
@@ -104,15 +105,15 @@ async fn settled(fixture: &Fixture<'_>, clients: usize) {
 
 /// The downloads of the quick client.
 struct Quick {
-    seen: Vec<Seen>,
+    results: Vec<DownloadResult>,
     took: Duration,
 }
 
 impl Quick {
     /// Speed of complete downloads, MB/s.
     fn speed(&self) -> f64 {
-        let whole = self.seen.iter().filter(|seen| seen.outcome == Outcome::Whole);
-        let bytes: u64 = whole.map(|seen| seen.bytes).sum();
+        let whole = self.results.iter().filter(|result| result.outcome == Outcome::Whole);
+        let bytes: u64 = whole.map(|result| result.bytes).sum();
         bytes as f64 / 1e6 / self.took.as_secs_f64().max(1e-9)
     }
 }
@@ -121,13 +122,13 @@ impl Quick {
 async fn quick(fixture: &Fixture<'_>) -> Quick {
     let (begun, reading) = (Instant::now(), AtomicUsize::new(0));
     let expected = fixture.files.largest();
-    let mut seen = Vec::new();
+    let mut results = Vec::new();
     while begun.elapsed() < fixture.either(QUICK, QUICK_SHORT) {
         let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
-        seen.push(
+        results.push(
             download_file(fixture.edge, &expected, Pace::QUICK, deadline, &reading, std::future::ready(()))
                 .await,
         );
     }
-    Quick { seen, took: begun.elapsed() }
+    Quick { results, took: begun.elapsed() }
 }

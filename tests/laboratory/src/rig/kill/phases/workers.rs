@@ -68,12 +68,12 @@ pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result
             kills += u32::from(hit.is_ok());
         }
     };
-    let seen = tokio::select! {
-        seen = batch.seen() => seen,
+    let results = tokio::select! {
+        results = batch.results() => results,
         () = hits => Vec::new(),
     };
     let seconds = begun.elapsed().as_secs();
-    let mut report = Report::of_downloads("kill", &seen);
+    let mut report = Report::of_downloads("kill", &results);
     report.none_fails();
     report.bar_at_most("longest pause of 99 in 100", report.figures.pause_p99, fixture.bound(KILLED_PAUSE));
     let least = (seconds as f64 * fixture.share(KILLS_A_SECOND)) as u32;
@@ -87,13 +87,13 @@ pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
     let downloads = mixed(fixture, random);
     let batch = fixture.start_downloads(downloads, AT_ONCE);
     let mut frozen = Frozen { pids: Vec::new(), count: 0 };
-    let seen = tokio::select! {
-        seen = batch.seen() => seen,
+    let results = tokio::select! {
+        results = batch.results() => results,
         failure = frozen.freeze_workers(fixture, random) => return Err(failure.err().unwrap_or_else(|| Failure::failed("nobody was frozen"))),
     };
     let count = frozen.count;
     drop(frozen);
-    let mut report = Report::of_downloads("freeze", &seen);
+    let mut report = Report::of_downloads("freeze", &results);
     report.none_fails();
     report.bar_at_most("longest pause of 99 in 100", report.figures.pause_p99, fixture.bound(FROZEN_PAUSE));
     report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
@@ -165,9 +165,9 @@ pub(super) async fn scale(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resul
     fixture.mesh.order(to(WORKERS - 1)).await?;
     let (took, reading) = (begun.elapsed(), batch.reading());
     let left = fixture.mesh.pids(EXPORT).len();
-    let seen = batch.seen().await;
+    let results = batch.results().await;
     fixture.mesh.order(to(WORKERS)).await?;
-    let mut report = Report::of_downloads("scale", &seen);
+    let mut report = Report::of_downloads("scale", &results);
     report.none_fails();
     report.bar_at_most("the worker is gone", took, fixture.bound(GONE_WITHIN));
     report.bar(format!("{left} workers are left of {WORKERS}"), left + 1 == WORKERS as usize);
