@@ -152,7 +152,8 @@ impl PrivateMesh {
         self.start_edge_with(servers, name, Vec::new(), None).await
     }
 
-    /// Like [`PrivateMesh::start_edge`], with additional variables and optionally another folder for the program.
+    /// Like [`PrivateMesh::start_edge`], with additional variables and optionally another folder for the
+    /// program.
     pub(crate) async fn start_edge_with(
         &self,
         servers: &Servers,

@@ -1,6 +1,6 @@
-//! The short forms of the drills: the same phases and bars with less load. Time limits are multiplied by `--slack`
-//! (pauses, refusals, recovery, statements of disconnected clients), since services are debug builds here and other
-//! tests may run concurrently; the greatest age of answers is not changed.
+//! The short forms of the drills: the same phases and bars with less load. Time limits are multiplied by
+//! `--slack` (pauses, refusals, recovery, statements of disconnected clients), since services are debug
+//! builds here and other tests may run concurrently; the greatest age of answers is not changed.
 #![allow(clippy::unwrap_used)]
 
 use std::{path::Path, process::Command};
@@ -15,13 +15,14 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock()
 }
 
-/// Runs a drill from copied binaries, as if installed, so that it builds nothing; returns its JSON and its output.
+/// Runs a drill from copied binaries, as if installed, so that it builds nothing; returns its JSON and its
+/// output.
 fn play(args: &[&str]) -> (Value, String) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let built = Path::new(env!("CARGO_BIN_EXE_laboratory"));
-    // Copied by another process: a child that another test forks meanwhile would inherit the file open for writing,
-    // and such a file cannot be executed (ETXTBSY).
+    // Copied by another process: a child that another test forks meanwhile would inherit the file open for
+    // writing, and such a file cannot be executed (ETXTBSY).
     for name in ["laboratory", "mesh"].into_iter().chain(SERVICES.iter().map(|service| service.name)) {
         let program = built.with_file_name(name);
         assert!(program.exists(), "there is no {}: run `cargo build --workspace` first", program.display());
@@ -48,8 +49,8 @@ fn reads_go_on_while_replicas_and_servers_do_not() {
     }
 }
 
-/// The phases that take seconds. Without "stalled", whose memory and speed mean little in debug builds, and without
-/// "large", which takes too long.
+/// The phases that take seconds. Without "stalled", whose memory and speed mean little in debug builds, and
+/// without "large", which takes too long.
 #[test]
 fn downloads_go_on_while_workers_servers_and_segments_do_not() {
     let phases = ["steady", "kill", "freeze", "nats", "postgres", "damage", "scale"];

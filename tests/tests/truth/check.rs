@@ -35,7 +35,8 @@ pub(crate) struct Report {
     /// The longest time from the end of a fault to a request that was refused because of it.
     pub(crate) refused_after: Duration,
     pub(crate) broken: usize,
-    /// Answers that were requested before the first equal answer had arrived, hence not from the edge's cache.
+    /// Answers that were requested before the first equal answer had arrived, hence not from the edge's
+    /// cache.
     pub(crate) uncached: usize,
     /// Descriptions of the differences, by kind.
     pub(crate) differences: BTreeMap<&'static str, Vec<String>>,

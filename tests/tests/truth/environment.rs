@@ -1,5 +1,5 @@
-//! The services under test: edges, `query` replicas and one `node-info` over one store. Proxies allow to cut the
-//! connections to the store, and those from each edge to the bus.
+//! The services under test: edges, `query` replicas and one `node-info` over one store. Proxies allow to cut
+//! the connections to the store, and those from each edge to the bus.
 
 use std::{net::TcpListener, os::fd::OwnedFd, sync::Arc};
 
@@ -41,8 +41,8 @@ impl Environment {
         Self { edges, query, node_info, to_store }
     }
 
-    /// The number of reads that the services answered. A lower bound: reads of a killed process after its last
-    /// query of metrics are lost.
+    /// The number of reads that the services answered. A lower bound: reads of a killed process after its
+    /// last query of metrics are lost.
     pub(crate) async fn answered_reads(&self) -> u64 {
         let mut answered_reads = 0;
         for backend in self.query.iter().chain([&self.node_info]) {

@@ -69,8 +69,8 @@ async fn a_request_that_joins_an_earlier_read_never_gets_an_older_height() {
     let environment = Environment::start(&database, 2, 2).await;
     let (mut first, mut second, mut other) =
         (open(&environment, 0).await, open(&environment, 0).await, open(&environment, 1).await);
-    // The first answer shows the edge that this operation reports its height; only then are concurrent requests
-    // for it shared.
+    // The first answer shows the edge that this operation reports its height; only then are concurrent
+    // requests for it shared.
     get(&mut first, ACCOUNTS).await;
     let request = format!("GET {ACCOUNTS} HTTP/1.1\r\nHost: x\r\n\r\n");
     let (mut newest, mut old_answers) = (height(&get(&mut second, LIMITS).await), 0);

@@ -1,5 +1,5 @@
-//! The states of the store in order of time: when each became visible and ceased to be, and the expected answer
-//! of every question in it.
+//! The states of the store in order of time: when each became visible and ceased to be, and the expected
+//! answer of every question in it.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -24,7 +24,8 @@ pub(crate) struct State {
     pub(crate) height: u64,
     /// When its COMMIT was sent: the state cannot be read earlier.
     pub(crate) begins: Instant,
-    /// When the COMMIT of the next state had returned: the state cannot be read later. `None` for the last state.
+    /// When the COMMIT of the next state had returned: the state cannot be read later. `None` for the last
+    /// state.
     pub(crate) ends: Option<Instant>,
     /// The expected answers, in the order of `questions`.
     pub(crate) answers: Vec<Content>,

@@ -1,6 +1,6 @@
-//! Consistency of the edge's cache: while blocks and late rows are written and services fail and return, every
-//! answer equals the store's content at the height that the answer names, and is at most a second old (ten
-//! seconds during a store outage).
+//! Consistency of the edge's cache: while blocks and late rows are written and services fail and return,
+//! every answer equals the store's content at the height that the answer names, and is at most a second old
+//! (ten seconds during a store outage).
 //!
 //! `MESH_TRUTH_SECONDS` makes the recorded run longer than its usual few seconds, `MESH_TEST_SEED` repeats
 //! one (times differ; rows, requests and faults do not). `-- --nocapture` shows the figures.

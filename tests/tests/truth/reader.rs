@@ -1,5 +1,5 @@
-//! Clients with persistent connections: they read in every encoding, revalidate with `If-None-Match`, and record
-//! each answer with its times.
+//! Clients with persistent connections: they read in every encoding, revalidate with `If-None-Match`, and
+//! record each answer with its times.
 
 use std::{
     collections::HashMap,
@@ -21,8 +21,8 @@ use crate::history::{Content, History};
 /// Pause between two reads, milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 1..16;
 
-/// Readers that choose the common question all ask the same one during each such interval, so that equal reads
-/// are concurrent.
+/// Readers that choose the common question all ask the same one during each such interval, so that equal
+/// reads are concurrent.
 const COMMON_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Client timeout: longer than any deadline of the edge.

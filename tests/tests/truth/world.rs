@@ -1,5 +1,5 @@
-//! A model of the store: rows as they are written, and the answers that clients must get for them. It is based
-//! on the contract and the table definitions, and uses none of the product's SQL statements.
+//! A model of the store: rows as they are written, and the answers that clients must get for them. It is
+//! based on the contract and the table definitions, and uses none of the product's SQL statements.
 
 use std::collections::{BTreeMap, HashMap};
 

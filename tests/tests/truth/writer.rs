@@ -1,5 +1,5 @@
-//! Writes blocks continuously, all rows of a block in one transaction, and sometimes late rows of earlier blocks,
-//! which change answers without changing the height.
+//! Writes blocks continuously, all rows of a block in one transaction, and sometimes late rows of earlier
+//! blocks, which change answers without changing the height.
 
 use std::{
     collections::HashSet,
@@ -20,8 +20,8 @@ use crate::{
 /// Pause between two transactions, milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 50..200;
 
-/// Length of occasional pauses without a new block, milliseconds: only then can an answer with the newest height
-/// be too old.
+/// Length of occasional pauses without a new block, milliseconds: only then can an answer with the newest
+/// height be too old.
 const LULL_MS: std::ops::Range<u64> = 1500..3500;
 
 const WITHDRAWAL: [&str; 3] = ["STATUS_OPEN", "STATUS_REJECTED", "STATUS_FINALIZED"];

@@ -1,7 +1,7 @@
 //! `mesh baseline`: processes that the product is compared with, each measured like a service.
 //!
-//! In: an inherited listening socket, and for reads of the store the database URL in a variable. Out: answers over
-//! HTTP by plain `warp::serve`, until it is killed.
+//! In: an inherited listening socket, and for reads of the store the database URL in a variable. Out: answers
+//! over HTTP by plain `warp::serve`, until it is killed.
 
 use std::{net::TcpListener, sync::mpsc, thread, time::Duration};
 

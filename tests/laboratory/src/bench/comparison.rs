@@ -1,7 +1,8 @@
-//! Compares several servers under the same load in alternating rounds, so that other load on the machine affects
-//! all of them.
+//! Compares several servers under the same load in alternating rounds, so that other load on the machine
+//! affects all of them.
 //!
-//! In: address and processes of each side. Out: medians over its rounds, and the cost of a request in each process.
+//! In: address and processes of each side. Out: medians over its rounds, and the cost of a request in each
+//! process.
 
 use mesh::failure::Failure;
 use serde_json::{Value, json};
@@ -132,8 +133,8 @@ impl Outcome {
     }
 }
 
-/// Renders the sides, and below them the cost of each process. "others" are processes unrelated to the benchmark:
-/// when they use much, rates and latencies are unreliable, and processor times less so.
+/// Renders the sides, and below them the cost of each process. "others" are processes unrelated to the
+/// benchmark: when they use much, rates and latencies are unreliable, and processor times less so.
 pub(super) fn tables(title: &str, outcomes: &[Outcome]) -> String {
     let sides: Vec<Vec<String>> = outcomes
         .iter()

@@ -4,7 +4,8 @@ use std::{fs, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Length of a tick of `/proc`, microseconds: `USER_HZ` is 100 on Linux, independently of the kernel's own clock.
+/// Length of a tick of `/proc`, microseconds: `USER_HZ` is 100 on Linux, independently of the kernel's own
+/// clock.
 const TICK_US: u64 = 10_000;
 
 /// A process that is measured, with its children.
@@ -16,8 +17,8 @@ pub(super) struct MeasuredProcess {
     pub(super) pid: u32,
 }
 
-/// Processor time of each process and its children since its start, microseconds. Children that have ended are
-/// included as soon as their parent has waited for them.
+/// Processor time of each process and its children since its start, microseconds. Children that have ended
+/// are included as soon as their parent has waited for them.
 pub(super) fn cpu_us(watched: &[MeasuredProcess]) -> Option<Vec<u64>> {
     let processes = processes()?;
     let cost = |watched: &MeasuredProcess| {

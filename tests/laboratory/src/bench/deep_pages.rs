@@ -1,7 +1,7 @@
 //! Section "depth": page 1 and page 10,000 of a list of a million rows over HTTP, alternating.
 //!
-//! The median latency of the deep page may be at most 1.3 times that of the first. The table also shows how many
-//! buffers the list's statement touches in the database.
+//! The median latency of the deep page may be at most 1.3 times that of the first. The table also shows how
+//! many buffers the list's statement touches in the database.
 
 use std::{net::SocketAddr, time::Instant};
 

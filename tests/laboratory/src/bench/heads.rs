@@ -1,7 +1,7 @@
 //! Section "heads": the time from a block's COMMIT until two edges show it.
 //!
-//! Both edges are polled with the same request. They cache the answer until a newer block is announced, so the first
-//! answer with the new height includes the time of the announcement and that of the new read.
+//! Both edges are polled with the same request. They cache the answer until a newer block is announced, so
+//! the first answer with the new height includes the time of the announcement and that of the new read.
 
 use std::{
     net::SocketAddr,

@@ -1,5 +1,5 @@
-//! Section "hot": repeated reads of a hundred rows, while a block a second makes the edge's cache stale, compared with
-//! a minimal warp server.
+//! Section "hot": repeated reads of a hundred rows, while a block a second makes the edge's cache stale,
+//! compared with a minimal warp server.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -1,7 +1,7 @@
 //! The load of a round: a closed loop of connections, all on one thread.
 //!
-//! It shares the processors with the measured servers and therefore does little work: one request buffer and one
-//! answer buffer per connection, and only status and length of an answer are read.
+//! It shares the processors with the measured servers and therefore does little work: one request buffer and
+//! one answer buffer per connection, and only status and length of an answer are read.
 
 use std::{
     cell::{Cell, RefCell},
@@ -36,8 +36,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Initial size of the answer buffer, which grows for longer answers.
 const ANSWER_BYTES: usize = 8 << 10;
 
-/// Numbers of requests prepared: per second and connection, per second at most, and in all at most. More than any side
-/// answers; a round ends when none is left.
+/// Numbers of requests prepared: per second and connection, per second at most, and in all at most. More than
+/// any side answers; a round ends when none is left.
 const PREPARED_A_SECOND: u64 = 10_000;
 const PREPARED_A_SECOND_AT_MOST: u64 = 25_000;
 const PREPARED_AT_MOST: u64 = 300_000;

@@ -1,4 +1,5 @@
-//! Measures the processor time of processes between two moments, and the share of the machine that others use.
+//! Measures the processor time of processes between two moments, and the share of the machine that others
+//! use.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Section "page": rendering a page of a thousand candles as the service does, compared with plain serde_json of
-//! structs defined for this purpose.
+//! Section "page": rendering a page of a thousand candles as the service does, compared with plain serde_json
+//! of structs defined for this purpose.
 
 use std::{hint::black_box, time::Duration};
 

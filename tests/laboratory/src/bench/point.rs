@@ -1,7 +1,7 @@
 //! Sections "point" and "hop": single rows through the mesh and by the same handler without the bus.
 //!
-//! "point" uses many connections, so that the processors limit the rate; "hop" uses one, so that latency does. The
-//! edge has no cache, since the reads of the store are measured.
+//! "point" uses many connections, so that the processors limit the rate; "hop" uses one, so that latency
+//! does. The edge has no cache, since the reads of the store are measured.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

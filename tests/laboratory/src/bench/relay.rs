@@ -1,7 +1,8 @@
 //! Suite "relay": submissions through edge, bus and relay, compared with posting to the same node's own RPC.
 //!
-//! The node is the development node with all its checks, on a network without proof of work, so that creating a
-//! transaction costs only its signature. Each is sent once; both sides wait for the node's check (TYPE_SYNC).
+//! The node is the development node with all its checks, on a network without proof of work, so that creating
+//! a transaction costs only its signature. Each is sent once; both sides wait for the node's check
+//! (TYPE_SYNC).
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

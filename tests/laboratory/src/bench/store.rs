@@ -1,4 +1,5 @@
-//! Section "store": point reads of the store library in one process, compared with pgbench and the same statement.
+//! Section "store": point reads of the store library in one process, compared with pgbench and the same
+//! statement.
 
 use std::{
     path::Path,

@@ -1,5 +1,5 @@
-//! Section "telling": the overhead of telemetry: reads of single rows with metrics and traces sent to a collector at
-//! default settings, compared with none.
+//! Section "telling": the overhead of telemetry: reads of single rows with metrics and traces sent to a
+//! collector at default settings, compared with none.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

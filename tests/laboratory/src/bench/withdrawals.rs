@@ -17,8 +17,8 @@ pub(super) const FIRST_NUMBER: i64 = 1_000_000_000_000_000_000;
 /// Appends a block.
 pub(super) const NEXT_BLOCK: &str = include_str!("../../../../tools/mesh/sql/next_block.sql");
 
-/// Withdrawals with hash ids, as the network has them, stored in an order unrelated to that of the index, and as
-/// many with numeric ids.
+/// Withdrawals with hash ids, as the network has them, stored in an order unrelated to that of the index, and
+/// as many with numeric ids.
 const FILL: &str = "INSERT INTO withdrawals
     SELECT id, encode(sha256(('party' || n % 1000)::bytea), 'hex'), n * 1000003 + 7, repeat('a5', 32),
         'STATUS_FINALIZED', n::text, '0x' || encode(sha256(('foreign' || n)::bytea), 'hex'),

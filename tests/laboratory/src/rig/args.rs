@@ -75,8 +75,8 @@ pub(crate) struct ReadsArgs {
     pub(crate) rate: u32,
 }
 
-/// One part of `rig reads`. The first comes first and the last comes last, the others in an order chosen by
-/// the seed.
+/// A phase of `rig reads`. The first and the last keep their places, the others run in an order chosen by the
+/// seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReadsPhase {
     /// Nothing happens
@@ -111,8 +111,8 @@ pub(crate) struct FloodArgs {
     pub(crate) rate: u32,
 }
 
-/// One part of `rig flood`. The first comes first and the last comes last, the others in an order chosen by
-/// the seed.
+/// A phase of `rig flood`. The first and the last keep their places, the others run in an order chosen by the
+/// seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FloodPhase {
     /// Connections on which half a head comes
@@ -148,8 +148,8 @@ pub(crate) struct KillArgs {
     pub(crate) phase: Vec<KillPhase>,
 }
 
-/// One part of `rig kill`. The first comes first and the last comes last, the others in an order chosen by
-/// the seed.
+/// A phase of `rig kill`. The first and the last keep their places, the others run in an order chosen by the
+/// seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KillPhase {
     /// Nothing happens

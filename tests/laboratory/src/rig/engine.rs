@@ -1,5 +1,6 @@
-//! Runs drills: creates a private mesh and removes it afterwards, repeats the run with consecutive seeds, and runs
-//! the phases in an order chosen by the seed, each with a time limit. A failed phase does not stop the run.
+//! Runs drills: creates a private mesh and removes it afterwards, repeats the run with consecutive seeds, and
+//! runs the phases in an order chosen by the seed, each with a time limit. A failed phase does not stop the
+//! run.
 
 use std::time::Duration;
 
@@ -60,8 +61,8 @@ pub(super) async fn on_private_mesh(
     outcome
 }
 
-/// Restarts after the shortest wait of the default rule, without back-off: otherwise the processes that a drill
-/// kills repeatedly would be down most of the time.
+/// Restarts after the shortest wait of the default rule, without back-off: otherwise the processes that a
+/// drill kills repeatedly would be down most of the time.
 pub(super) const RESTARTED_SOON: RestartRule = RestartRule {
     first: Duration::from_millis(200),
     longest: Duration::from_millis(200),

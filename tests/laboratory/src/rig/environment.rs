@@ -1,5 +1,5 @@
-//! Environment of the drills of the whole mesh: a private mesh with two replicas of every service, filled tables,
-//! a block every second, a synthetic sealed history, a ledger, and a node that accepts transactions.
+//! Environment of the drills of the whole mesh: a private mesh with two replicas of every service, filled
+//! tables, a block every second, a synthetic sealed history, a ledger, and a node that accepts transactions.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

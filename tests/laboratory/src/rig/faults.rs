@@ -1,5 +1,5 @@
-//! Faults that drills inject into a private mesh (kills, restarts, stopped servers, locked tables), and functions
-//! that wait for recovery.
+//! Faults that drills inject into a private mesh (kills, restarts, stopped servers, locked tables), and
+//! functions that wait for recovery.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The reads of the drills: fills tables, and finds the paths to request and the texts that answers must contain.
+//! The reads of the drills: fills tables, and finds the paths to request and the texts that answers must
+//! contain.
 
 use std::net::SocketAddr;
 
@@ -38,7 +39,8 @@ const LISTS: &str =
         unnest(ARRAY['1_minute', '1_hour']) AS interval
     UNION ALL SELECT '/api/v2/rewards/epoch/summaries?pagination.first=' || n FROM generate_series(1, 40) AS n
     UNION ALL SELECT DISTINCT '/accounts?party=' || party_id FROM accounts WHERE party_id ~ '^[0-9a-f]{64}$'";
-/// Paths that node-info answers. Only the answer of the second has a block height, so only that one is cached.
+/// Paths that node-info answers. Only the answer of the second has a block height, so only that one is
+/// cached.
 const NODE: [&str; 3] = ["/blockchain/height", "/api/v2/network/limits", "/api/v2/upgrade/status"];
 
 /// Fills the store and returns a connection to it.
@@ -94,8 +96,8 @@ impl Questions {
         self.points.iter().take(10).chain(lists).chain(&self.node[1..2]).cloned().collect()
     }
 
-    /// The request classes of the load. Random single rows and lists of many sizes mostly miss the edge's cache;
-    /// requests to node-info go to the edge `uncached`.
+    /// The request classes of the load. Random single rows and lists of many sizes mostly miss the edge's
+    /// cache; requests to node-info go to the edge `uncached`.
     pub(crate) fn mix(self, edge: SocketAddr, uncached: SocketAddr) -> Vec<RequestClass> {
         let hot = self.hot();
         let class = |percent, edge, questions| RequestClass { percent, edge, questions };

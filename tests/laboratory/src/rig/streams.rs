@@ -1,7 +1,7 @@
 //! `mesh rig streams`: the stream simulator, seed after seed on all cores.
 //!
-//! Every seed is one stream with its own faults. No stream may deliver a wrong byte, end early as if complete, or
-//! hang; the first seed that does is reported and reproduces the failure.
+//! Every seed is one stream with its own faults. No stream may deliver a wrong byte, end early as if
+//! complete, or hang; the first seed that does is reported and reproduces the failure.
 
 use std::{
     io::Write as _,
@@ -122,8 +122,8 @@ impl Sweep {
         }
     }
 
-    /// Runs seeds until none is left or one has failed. Threads finish the seeds that they have started, so that
-    /// the smallest failing seed is found independently of scheduling.
+    /// Runs seeds until none is left or one has failed. Threads finish the seeds that they have started, so
+    /// that the smallest failing seed is found independently of scheduling.
     fn work(&self, core: usize) {
         while self.found.lock().is_none() {
             let number = self.begun.fetch_add(1, Ordering::Relaxed);

@@ -25,8 +25,8 @@ const PAUSE: Duration = Duration::from_millis(1800);
 const TURN: Duration = Duration::from_millis(1100);
 /// How long downloads in progress may take to finish at the end of a run.
 const FINISH_WITHIN: Duration = Duration::from_secs(90);
-/// The mesh is warm when all reads of `USUAL_FOR` succeeded with a p99 below `USUAL_P99`; `WARM_WITHIN` is the
-/// longest wait for that.
+/// The mesh is warm when all reads of `USUAL_FOR` succeeded with a p99 below `USUAL_P99`; `WARM_WITHIN` is
+/// the longest wait for that.
 const USUAL_FOR: Duration = Duration::from_secs(1);
 const USUAL_P99: Duration = Duration::from_millis(250);
 const WARM_WITHIN: Duration = Duration::from_secs(30);
@@ -124,8 +124,8 @@ impl Traffic {
 }
 
 impl Traffic {
-    /// Waits at least this long, then until reads are fast and successful, at most [`WARM_WITHIN`] more: a mesh
-    /// that has just started answers slowly.
+    /// Waits at least this long, then until reads are fast and successful, at most [`WARM_WITHIN`] more: a
+    /// mesh that has just started answers slowly.
     pub(super) async fn warm_up(&self, at_least: Duration) {
         sleep(at_least).await;
         let deadline = Instant::now() + WARM_WITHIN;

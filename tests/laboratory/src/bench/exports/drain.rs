@@ -1,7 +1,7 @@
 //! Clients that download and discard the data, each on its own thread.
 //!
-//! They share the processors with the measured servers and therefore do little work: only the head of an answer is
-//! parsed, and the length of its body checked.
+//! They share the processors with the measured servers and therefore do little work: only the head of an
+//! answer is parsed, and the length of its body checked.
 
 use std::{
     io::{Read as _, Write as _},

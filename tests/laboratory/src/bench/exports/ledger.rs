@@ -1,4 +1,5 @@
-//! Section "ledger": the ledger of a party as CSV through the whole mesh, compared with psql and an equivalent query.
+//! Section "ledger": the ledger of a party as CSV through the whole mesh, compared with psql and an
+//! equivalent query.
 
 use std::net::SocketAddr;
 
@@ -35,8 +36,8 @@ const FILL_ACCOUNTS: &str = "INSERT INTO accounts
         hash('transaction', n), timestamptz '2023-01-18 00:00:00+00'
     FROM generate_series(0, 1010) AS n";
 
-/// Half of the entries are the party's; a tenth of those are between its own accounts, the others alternate between
-/// outgoing and incoming.
+/// Half of the entries are the party's; a tenth of those are between its own accounts, the others alternate
+/// between outgoing and incoming.
 const FILL: &str = "INSERT INTO ledger
     SELECT time + n % $1 * interval '1 microsecond',
         hash('account', CASE WHEN n % 4 = 0 OR n % 20 = 2 THEN n / 4 % 11 ELSE 11 + n % 1000 END),

@@ -1,4 +1,5 @@
-//! Throughput of the bus server alone: one connection publishes and another one reads, each on its own thread.
+//! Throughput of the bus server alone: one connection publishes and another one reads, each on its own
+//! thread.
 
 use std::{
     path::Path,

@@ -1,5 +1,5 @@
-//! Section "beside": reads of single rows at a fixed rate, alone, during four downloads at full speed, and during
-//! such downloads from workers with low scheduling priority.
+//! Section "beside": reads of single rows at a fixed rate, alone, during four downloads at full speed, and
+//! during such downloads from workers with low scheduling priority.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Section "scaled": the number of export workers changes during continuous downloads, with workers at low priority.
-//! Measures the workers' load metric, from which an autoscaler computes their number, and reads of single rows
-//! meanwhile.
+//! Section "scaled": the number of export workers changes during continuous downloads, with workers at low
+//! priority. Measures the workers' load metric, from which an autoscaler computes their number, and reads of
+//! single rows meanwhile.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use super::{
 use crate::{metrics, table};
 
 const DOWNLOADS: usize = 4;
-/// Rate limit of each download, bytes a second: unlimited downloads would use all of the machine and hide the effect
-/// on the reads.
+/// Rate limit of each download, bytes a second: unlimited downloads would use all of the machine and hide the
+/// effect on the reads.
 const BYTES_A_SECOND: u32 = 10_000_000;
 /// Number of workers in each step.
 const STEPS: [u32; 6] = [1, 2, 3, 4, 2, 1];

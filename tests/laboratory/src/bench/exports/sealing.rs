@@ -1,5 +1,5 @@
-//! Section "sealing": sealing one segment with all its members, compared with psql and gzip on the same rows. All
-//! processes are pinned to one core.
+//! Section "sealing": sealing one segment with all its members, compared with psql and gzip on the same rows.
+//! All processes are pinned to one core.
 
 use std::{path::Path, time::Duration};
 
@@ -108,8 +108,8 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     Ok(Section::of("sealing", &transfer::tables(&title, &sides), &figures, &[bar]))
 }
 
-/// Pins this thread, the processes that it starts, and new backends of the database server to one core while `what`
-/// runs.
+/// Pins this thread, the processes that it starts, and new backends of the database server to one core while
+/// `what` runs.
 fn on_one_core<T>(server: &MeasuredProcess, what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let said = |error: rustix::io::Errno| format!("cannot stay on one core: {error}");
     let server = Pid::from_raw(server.pid.cast_signed());

@@ -1,5 +1,5 @@
-//! Section "splice": a stored export through edge and bus, compared with the bus server alone, and with deflating its
-//! CSV again.
+//! Section "splice": a stored export through edge and bus, compared with the bus server alone, and with
+//! deflating its CSV again.
 
 use std::time::Duration;
 

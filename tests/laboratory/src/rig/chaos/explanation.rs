@@ -47,8 +47,8 @@ pub(super) struct FaultSpan {
     pub(super) when: (Instant, Instant),
 }
 
-/// Whether a fault explains a failed request: it affects this kind of request and this kind of failure, and had
-/// ended at most `after` before the request was sent.
+/// Whether a fault explains a failed request: it affects this kind of request and this kind of failure, and
+/// had ended at most `after` before the request was sent.
 pub(super) fn is_explained(miss: &FailedRequest, spans: &[FaultSpan], after: Duration) -> bool {
     let (asked, knew) = miss.when;
     miss.failure != FailureKind::Other
@@ -57,8 +57,8 @@ pub(super) fn is_explained(miss: &FailedRequest, spans: &[FaultSpan], after: Dur
         })
 }
 
-/// The time from the end of the nearest fault that could explain the failure to the request; `None` when there is
-/// none.
+/// The time from the end of the nearest fault that could explain the failure to the request; `None` when
+/// there is none.
 pub(super) fn asked_after(miss: &FailedRequest, spans: &[FaultSpan]) -> Option<Duration> {
     let (asked, knew) = miss.when;
     let explaining =

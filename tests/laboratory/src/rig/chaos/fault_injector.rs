@@ -1,5 +1,5 @@
-//! Injects the scheduled faults, each at its time and concurrently where they overlap, and waits for the repair of
-//! each.
+//! Injects the scheduled faults, each at its time and concurrently where they overlap, and waits for the
+//! repair of each.
 
 use std::{cell::RefCell, time::Duration};
 

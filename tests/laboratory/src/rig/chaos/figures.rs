@@ -18,8 +18,8 @@ use crate::rig::{
     traffic::SubmissionResults,
 };
 
-/// Longest wait of a download: the edge aborts a stalled one after 30 s (contract X10), plus the time for which an
-/// edge is frozen.
+/// Longest wait of a download: the edge aborts a stalled one after 30 s (contract X10), plus the time for
+/// which an edge is frozen.
 const STANDS_STILL_AT_MOST: Duration = Duration::from_secs(40);
 
 /// The report of a run.

@@ -1,4 +1,5 @@
-//! The network links of a mesh: a proxy between every replica and each of its servers, and one before the edges.
+//! The network links of a mesh: a proxy between every replica and each of its servers, and one before the
+//! edges.
 
 use std::{net::SocketAddr, sync::Arc};
 

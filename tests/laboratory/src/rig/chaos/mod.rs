@@ -1,9 +1,9 @@
 //! `mesh rig chaos`: a random fault every few seconds under full traffic.
 //!
 //! A process is killed or frozen, a server restarted, or a network link delayed or cut while clients read,
-//! download and submit. Every answer must be correct; every failed request must be reported as the contract allows
-//! and be explained by a fault. Afterwards no process may use more resources than before, and the edges' request
-//! counts must agree with those of their clients.
+//! download and submit. Every answer must be correct; every failed request must be reported as the contract
+//! allows and be explained by a fault. Afterwards no process may use more resources than before, and the
+//! edges' request counts must agree with those of their clients.
 
 mod explanation;
 mod fault_injector;
@@ -211,8 +211,8 @@ async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds the bar that the edges' request counts agree with those of clients. Requests that a killed edge counted after
-/// the last reading of its metrics are unknown (`gap`).
+/// Adds the bar that the edges' request counts agree with those of clients. Requests that a killed edge
+/// counted after the last reading of its metrics are unknown (`gap`).
 fn counts_hold(report: &mut Report, counted: &EdgeRequestCount, all: Option<u64>, sent: u64, answered: u64) {
     let EdgeRequestCount { kills, gap, .. } = counted;
     let description = format!(

@@ -128,8 +128,8 @@ pub(super) fn links() -> Vec<Link> {
     links
 }
 
-/// The faults of a run: one each `every`, all kinds equally often. After a process was hit, it is not killed or
-/// frozen again for `busy`.
+/// The faults of a run: one each `every`, all kinds equally often. After a process was hit, it is not killed
+/// or frozen again for `busy`.
 pub(super) fn schedule(
     length: Duration,
     every: Duration,

@@ -9,7 +9,8 @@ use crate::{metrics, private::PrivateMesh};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The resources to compare, each with its allowed growth: a share of the earlier value plus an absolute amount.
+/// The resources to compare, each with its allowed growth: a share of the earlier value plus an absolute
+/// amount.
 const RESOURCES: [Resource; 4] = [
     Resource { name: "process_memory_usage_bytes", unit: "bytes of memory", share: 0.5, absolute: 32 << 20 },
     Resource {
@@ -100,7 +101,8 @@ pub(super) struct EdgeRequestCount {
     before: BTreeMap<u32, u64>,
     /// Sum of the counts of killed edges, read just before each kill.
     killed: u64,
-    /// Number of killed edges, and answers that arrived between the last reading of their counts and the kill.
+    /// Number of killed edges, and answers that arrived between the last reading of their counts and the
+    /// kill.
     pub(super) kills: u64,
     pub(super) gap: u64,
 }

@@ -1,4 +1,5 @@
-//! A persistent HTTP connection of the load, with one request at a time. Block heights on it must never decrease.
+//! A persistent HTTP connection of the load, with one request at a time. Block heights on it must never
+//! decrease.
 
 use std::{fmt, net::SocketAddr};
 

@@ -1,5 +1,5 @@
-//! One download over a connection of its own, read directly from the socket, so that no library hides a pause, a
-//! missing byte or a missing end.
+//! One download over a connection of its own, read directly from the socket, so that no library hides a
+//! pause, a missing byte or a missing end.
 
 use std::net::SocketAddr;
 
@@ -35,8 +35,8 @@ pub(crate) struct Head {
 }
 
 impl Download {
-    /// Sends the request and waits for the head. A given receive buffer size is fixed, so that flow control reaches
-    /// the server.
+    /// Sends the request and waits for the head. A given receive buffer size is fixed, so that flow control
+    /// reaches the server.
     ///
     /// # Errors
     /// When the connection breaks, or the response is malformed.
@@ -74,8 +74,8 @@ impl Download {
         }
     }
 
-    /// Waits for the next bytes of the body, which replace the content of `piece`; at most `most` are read from the
-    /// socket. Returns `false` at the regular end of the body.
+    /// Waits for the next bytes of the body, which replace the content of `piece`; at most `most` are read
+    /// from the socket. Returns `false` at the regular end of the body.
     pub(crate) async fn next(&mut self, piece: &mut Vec<u8>, most: usize) -> Result<bool, String> {
         piece.clear();
         while piece.is_empty() {
@@ -83,7 +83,8 @@ impl Download {
                 return Ok(false);
             }
             if self.early.is_empty() {
-                // Without reserved capacity the buffer would grow by a few bytes, and only those would be read.
+                // Without reserved capacity the buffer would grow by a few bytes, and only those would be
+                // read.
                 piece.reserve(most);
                 match self.stream.read_buf(&mut piece.limit(most)).await {
                     Ok(0) => return Err("the connection was closed within the body".to_owned()),

@@ -58,8 +58,8 @@ impl Pace {
         Self { most: SLOW_BYTES, pause: time / times, receive_buffer: Some(SLOW_ROOM), ..Self::QUICK }
     }
 
-    /// A random pace: half are quick, 3 in 10 spread their reads over a time up to `longest`, 2 in 10 pause once for
-    /// such a time.
+    /// A random pace: half are quick, 3 in 10 spread their reads over a time up to `longest`, 2 in 10 pause
+    /// once for such a time.
     pub(crate) fn any(bytes: usize, longest: Duration, random: &mut SmallRng) -> Self {
         let time = longest.mul_f64(random.random_range(0.1..=1.0));
         match random.random_range(0..10) {
@@ -81,8 +81,8 @@ pub(crate) struct DownloadBatch {
 }
 
 impl DownloadBatch {
-    /// Starts the downloads, at most `at_once` concurrently, each `interval` after the one before. Those not finished
-    /// after `time_limit` are late.
+    /// Starts the downloads, at most `at_once` concurrently, each `interval` after the one before. Those not
+    /// finished after `time_limit` are late.
     pub(crate) fn start(
         edge: SocketAddr,
         downloads: Vec<(ExpectedFile, Pace)>,

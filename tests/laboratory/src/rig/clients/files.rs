@@ -20,8 +20,8 @@ const PART_PERCENT: u32 = 20;
 
 /// Path of the ledger export.
 pub(crate) const LEDGER: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=RIG";
-/// Fills the ledger with entries between two accounts of the network in their own asset; `ROWS` is replaced by the
-/// number of entries.
+/// Fills the ledger with entries between two accounts of the network in their own asset; `ROWS` is replaced
+/// by the number of entries.
 pub(crate) const LEDGER_ROWS: &str = "INSERT INTO accounts VALUES
         ('a', 'network', 'RIG', '', 4, 'ab', '2023-01-01'), ('b', 'network', 'RIG', '', 11, 'ab', '2023-01-01');
     INSERT INTO ledger SELECT time, 'a', 'b', n, 'ab', time, time, n * 7, n * 5, 'TRANSFER_TYPE_REWARD_PAYOUT' FROM (
@@ -45,8 +45,8 @@ pub(crate) struct ExpectedFile {
 }
 
 impl ExpectedFile {
-    /// The request for the rest after `bytes` bytes. Without an entity tag it is the whole file again, since a
-    /// changed file could not be detected.
+    /// The request for the rest after `bytes` bytes. Without an entity tag it is the whole file again, since
+    /// a changed file could not be detected.
     pub(crate) fn after(&self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes.len().saturating_sub(1));
         if self.etag.is_none() || bytes == 0 {
@@ -77,8 +77,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Reads files from the segments that were written by a plan: two of one segment, two of two, four, eight …
-    /// segments each, and one of all segments.
+    /// Reads files from the segments that were written by a plan: two of one segment, two of two, four, eight
+    /// … segments each, and one of all segments.
     pub(crate) async fn read(folder: &Path, plan: Synthetic, random: &mut SmallRng) -> Result<Self, Failure> {
         let root = folder.to_string_lossy();
         let unreadable = |error| cannot("read the segments", &error);

@@ -1,8 +1,8 @@
 //! The read load of a drill: an open loop with a fixed request rate, on a thread of its own.
 //!
-//! In: request classes. Out: a sample of each request. Latency counts from the moment at which the request was due,
-//! so that a stall counts in full. Connections are persistent; another one is opened when a request is due and all
-//! are waiting for answers.
+//! In: request classes. Out: a sample of each request. Latency counts from the moment at which the request
+//! was due, so that a stall counts in full. Connections are persistent; another one is opened when a request
+//! is due and all are waiting for answers.
 
 use std::{
     cell::RefCell,
@@ -255,8 +255,8 @@ struct EdgeConnections<'a> {
     edge: SocketAddr,
 }
 
-/// Sends a request over an idle connection, or a new one. When the edge closes the idle connection at that moment,
-/// the request is repeated over a new one, as HTTP clients do. Also returns whether it was repeated.
+/// Sends a request over an idle connection, or a new one. When the edge closes the idle connection at that
+/// moment, the request is repeated over a new one, as HTTP clients do. Also returns whether it was repeated.
 async fn ask_reusing(
     connections: &EdgeConnections<'_>,
     question: &Question,

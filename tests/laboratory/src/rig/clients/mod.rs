@@ -1,5 +1,5 @@
-//! The clients of the drills: readers, downloaders and submitters, and their results. A drill chooses which clients
-//! run, and which faults the mesh gets meanwhile.
+//! The clients of the drills: readers, downloaders and submitters, and their results. A drill chooses which
+//! clients run, and which faults the mesh gets meanwhile.
 
 pub(crate) mod connection;
 pub(crate) mod consistency;

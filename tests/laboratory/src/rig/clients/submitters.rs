@@ -1,5 +1,5 @@
-//! Clients that submit transactions. The seed decides what they submit, how often they repeat it and when they
-//! disconnect early; every outcome is recorded.
+//! Clients that submit transactions. The seed decides what they submit, how often they repeat it and when
+//! they disconnect early; every outcome is recorded.
 
 use std::{
     cell::{Cell, RefCell},
@@ -29,15 +29,15 @@ const LEAVING_PERCENT: u32 = 20;
 const LEAVES_WITHIN_MS: std::ops::Range<u64> = 1..80;
 /// Client timeout: longer than any answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A connection idle for this long is not used again. An edge that stops keeps idle connections open for only a
-/// second or two.
+/// A connection idle for this long is not used again. An edge that stops keeps idle connections open for only
+/// a second or two.
 const IDLE: Duration = Duration::from_millis(500);
 /// One of this many transactions has no proof of work, so that the node refuses it.
 const BAD_ONE_OF: usize = 10;
 /// Part of the error text for a transaction that was handed over and is in no block in time.
 const NO_BLOCK: &str = "the transaction is in no block so far";
-/// Part of the edge's error text when a relay that waits for a block is stopped, and killed after its grace period:
-/// drills configure a shorter grace period than such a wait.
+/// Part of the edge's error text when a relay that waits for a block is stopped, and killed after its grace
+/// period: drills configure a shorter grace period than such a wait.
 const NO_ANSWER: &str = "did not answer in time; what became of the request is unknown";
 const KINDS: [SubmissionType; 4] = [
     SubmissionType::TypeAsync,
@@ -55,8 +55,8 @@ pub(crate) enum SubmissionOutcome {
     Refused(u64),
     /// 504: the result is unknown.
     Unknown,
-    /// 504 after waiting for a block with a transaction that the node refuses. It had been handed over unchecked
-    /// before, and is then awaited without asking the node again (contract 5.3).
+    /// 504 after waiting for a block with a transaction that the node refuses. It had been handed over
+    /// unchecked before, and is then awaited without asking the node again (contract 5.3).
     Unchecked,
     /// 429 or 503: it was not handed over.
     NotTaken(u16),
@@ -231,8 +231,8 @@ impl Submitters {
     }
 }
 
-/// Whether a client waited for a block with a transaction that the node refuses, because an earlier submission may
-/// have handed it over unchecked. `earlier` are the outcomes of the earlier submissions.
+/// Whether a client waited for a block with a transaction that the node refuses, because an earlier
+/// submission may have handed it over unchecked. `earlier` are the outcomes of the earlier submissions.
 fn is_unchecked(
     kind: SubmissionType,
     outcome: &SubmissionOutcome,

@@ -1,8 +1,8 @@
 //! `mesh rig fates`: every transaction has one final result, also when the node and relays are killed.
 //!
-//! Clients submit transactions through two relays, many of them repeatedly and with different submission types,
-//! while the node and the relays are killed. Afterwards all answers about each transaction are compared with the
-//! node's blocks, the relays' logs, and the status that the gateway then reports.
+//! Clients submit transactions through two relays, many of them repeatedly and with different submission
+//! types, while the node and the relays are killed. Afterwards all answers about each transaction are
+//! compared with the node's blocks, the relays' logs, and the status that the gateway then reports.
 
 mod fixture;
 mod relay_log;

@@ -1,5 +1,5 @@
-//! What the relays sent to the node, by their own logs: each log has a line when a transaction is sent to the node,
-//! and one when its submission is settled.
+//! What the relays sent to the node, by their own logs: each log has a line when a transaction is sent to the
+//! node, and one when its submission is settled.
 
 use std::collections::{HashMap, HashSet};
 

@@ -9,7 +9,8 @@ use mesh::{
 
 use super::fixture::Fixture;
 
-/// Rate limit of one address at the edge with a rate limit: requests a second, and burst (contract section 7).
+/// Rate limit of one address at the edge with a rate limit: requests a second, and burst (contract section
+/// 7).
 pub(super) const RATE_PER_S: u32 = 100;
 pub(super) const RATE_BURST: u32 = 500;
 /// File descriptors of the edge with few.

@@ -30,8 +30,8 @@ const STEADY: Duration = Duration::from_secs(10);
 const STEADY_SHORT: Duration = Duration::from_secs(2);
 /// Greatest p99 of the load during an attack, as a multiple of the p99 before.
 const TIMES: u32 = 2;
-/// A p99 below this is always accepted: it is dominated by the scheduler. Longer in the short form, which runs debug
-/// builds.
+/// A p99 below this is always accepted: it is dominated by the scheduler. Longer in the short form, which
+/// runs debug builds.
 const NO_TIME: Duration = Duration::from_millis(10);
 const NO_TIME_SHORT: Duration = Duration::from_millis(100);
 /// How long the load may take until all its requests succeed.

@@ -38,7 +38,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Requests long answers with a flow-control window of 0. Answers pings, so that the connection counts as alive.
+/// Requests long answers with a flow-control window of 0. Answers pings, so that the connection counts as
+/// alive.
 pub(super) async fn hold_window(mut stream: TcpStream) -> std::io::Result<()> {
     let mut begun = [PREFACE.to_vec(), frame(SETTINGS, 0, 0, &NO_WINDOW)].concat();
     for number in 0..HELD {

@@ -1,7 +1,8 @@
 //! `mesh rig flood`: reads go on while others attack.
 //!
-//! In each phase the load runs undisturbed for a while, and then together with attackers from other addresses of the
-//! loopback network. The load must not fail or become slow; the edge must close each attacker's connection in time.
+//! In each phase the load runs undisturbed for a while, and then together with attackers from other addresses
+//! of the loopback network. The load must not fail or become slow; the edge must close each attacker's
+//! connection in time.
 
 mod attackers;
 mod edges;

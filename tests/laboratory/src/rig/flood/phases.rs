@@ -24,16 +24,16 @@ const BODY: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(60);
 /// A connection may be closed this much after its limit.
 const LATER: Duration = Duration::from_secs(3);
-/// Time over which attackers connect: the attack is on the number of connections, not on the speed of connecting.
-/// Those that stay until their limit connect more slowly, because their connections are then closed at the same
-/// rate, and closing costs this machine processor time at both ends.
+/// Time over which attackers connect: the attack is on the number of connections, not on the speed of
+/// connecting. Those that stay until their limit connect more slowly, because their connections are then
+/// closed at the same rate, and closing costs this machine processor time at both ends.
 const COMING: Duration = Duration::from_secs(2);
 const COMING_TO_STAY: Duration = Duration::from_secs(10);
 /// Length of an attack whose attackers reconnect, or whose end is not awaited.
 const GOES_ON: Duration = Duration::from_secs(10);
 const GOES_ON_SHORT: Duration = Duration::from_secs(3);
-/// Concurrent connections that reset streams. They reconnect without a pause and use all processor time they get;
-/// few in the short form, where the services are debug builds.
+/// Concurrent connections that reset streams. They reconnect without a pause and use all processor time they
+/// get; few in the short form, where the services are debug builds.
 const RESETTING: usize = 20;
 const RESETTING_SHORT: usize = 2;
 /// Rate of the greedy address as a multiple of its limit, and its number of connections.

@@ -1,5 +1,5 @@
-//! Environment of the drill: a private mesh with three export workers and one edge, a synthetic sealed history, and
-//! a ledger in the database.
+//! Environment of the drill: a private mesh with three export workers and one edge, a synthetic sealed
+//! history, and a ledger in the database.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -131,7 +131,8 @@ impl<'a> Fixture<'a> {
         mixed
     }
 
-    /// Waits until all workers are ready, list every segment, and serve the whole history; returns whether they do.
+    /// Waits until all workers are ready, list every segment, and serve the whole history; returns whether
+    /// they do.
     pub(super) async fn becomes_normal(&self) -> bool {
         let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline {

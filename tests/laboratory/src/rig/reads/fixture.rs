@@ -1,5 +1,5 @@
-//! Environment of the drill: a private mesh with two replicas of the services under test, filled tables, a block
-//! every second, and a continuous load.
+//! Environment of the drill: a private mesh with two replicas of the services under test, filled tables, a
+//! block every second, and a continuous load.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,6 +1,7 @@
 //! `mesh rig reads`: reads go on while replicas and servers do not.
 //!
-//! A load sends a fixed number of reads a second independently of earlier answers, and every read is measured.
+//! A load sends a fixed number of reads a second independently of earlier answers, and every read is
+//! measured.
 
 mod fixture;
 mod phases;

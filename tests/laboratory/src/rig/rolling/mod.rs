@@ -1,8 +1,8 @@
 //! `mesh rig rolling`: repeated rolling restarts of every service, without a failed request.
 //!
-//! Both replicas of each service, edges included, are replaced one after the other while clients read, download
-//! and submit. A download that takes longer than an edge's grace period breaks when its edge restarts, and its
-//! client resumes it.
+//! Both replicas of each service, edges included, are replaced one after the other while clients read,
+//! download and submit. A download that takes longer than an edge's grace period breaks when its edge
+//! restarts, and its client resumes it.
 
 mod figures;
 

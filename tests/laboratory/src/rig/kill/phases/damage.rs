@@ -1,5 +1,5 @@
-//! Phase "damage": segments are corrupted, truncated and removed before and during a download. That download must be
-//! refused or end with an error, and downloads of other segments must succeed.
+//! Phase "damage": segments are corrupted, truncated and removed before and during a download. That download
+//! must be refused or end with an error, and downloads of other segments must succeed.
 
 use std::{
     fs,
@@ -165,7 +165,8 @@ impl DamagedSegment {
             Damage::Cut => file.set_len(offset)?,
             Damage::Gone => {}
         }
-        // A hard link and a rename, so that the path exists at every moment unless the segment is to be removed.
+        // A hard link and a rename, so that the path exists at every moment unless the segment is to be
+        // removed.
         fs::hard_link(&self.path, &self.aside)?;
         match damage {
             Damage::Flipped | Damage::Cut => fs::rename(&damaged, &self.path),

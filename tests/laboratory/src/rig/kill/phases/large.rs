@@ -1,5 +1,5 @@
-//! Phase "large": downloads of ten gigabytes over HTTP and over gRPC. The memory of edge and workers must stay
-//! bounded.
+//! Phase "large": downloads of ten gigabytes over HTTP and over gRPC. The memory of edge and workers must
+//! stay bounded.
 
 use std::{
     fs,
@@ -47,8 +47,8 @@ use crate::{
 /// Approximate length of the file.
 const BYTES: u64 = 10_300_000_000;
 const BYTES_SHORT: u64 = 1_030_000_000;
-/// Number of its segments and blocks in each. The block ranges differ from those of the usual segments, so that the
-/// two cannot be confused.
+/// Number of its segments and blocks in each. The block ranges differ from those of the usual segments, so
+/// that the two cannot be confused.
 const SEGMENTS: u64 = 100;
 const BLOCKS: u64 = 777;
 /// Free disk space required in addition, bytes.

@@ -1,5 +1,5 @@
-//! Phases "nats" and "postgres": a server fails during downloads. Without the database downloads of the history go
-//! on; without the bus they may fail, but only visibly.
+//! Phases "nats" and "postgres": a server fails during downloads. Without the database downloads of the
+//! history go on; without the bus they may fail, but only visibly.
 
 use std::{sync::atomic::AtomicUsize, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Phase "stalled": thousands of clients read almost nothing. They must cost the edge little memory, and a quick
-//! client little speed.
+//! Phase "stalled": thousands of clients read almost nothing. They must cost the edge little memory, and a
+//! quick client little speed.
 
 use std::{sync::atomic::AtomicUsize, time::Duration};
 
@@ -22,12 +22,13 @@ use crate::rig::{
 /// Number of clients that read 1 KB a second.
 const CLIENTS: usize = 2000;
 const CLIENTS_SHORT: usize = 200;
-/// Time between two of their connections: workers refuse a burst of openings, and the clients would have to retry.
+/// Time between two of their connections: workers refuse a burst of openings, and the clients would have to
+/// retry.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(3);
 const STALLED: Pace =
     Pace { most: 1000, pause: Duration::from_secs(1), rest: Duration::ZERO, receive_buffer: None };
-/// The buffers on the way to them count as full when the pulls in a second are at most this fraction of the number
-/// of clients.
+/// The buffers on the way to them count as full when the pulls in a second are at most this fraction of the
+/// number of clients.
 const SETTLED: usize = 10;
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// How long the quick client downloads repeatedly.

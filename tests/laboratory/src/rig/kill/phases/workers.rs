@@ -1,5 +1,5 @@
-//! Phases "kill", "freeze" and "scale": workers are killed, frozen and removed during downloads. No client may
-//! see more than a short wait.
+//! Phases "kill", "freeze" and "scale": workers are killed, frozen and removed during downloads. No client
+//! may see more than a short wait.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Phase "order": services are started in random order before their servers. They must wait, and become ready when
-//! the servers are there.
+//! Phase "order": services are started in random order before their servers. They must wait, and become ready
+//! when the servers are there.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Phases "kill", "freeze" and "rolling": a replica is killed, frozen or replaced. Clients may see a slow second, but
-//! no failure.
+//! Phases "kill", "freeze" and "rolling": a replica is killed, frozen or replaced. Clients may see a slow
+//! second, but no failure.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Phases "postgres" and "nats": a server fails and returns. The edge must first show cached answers, then refuse
-//! with `Retry-After`, and serve fully after the return.
+//! Phases "postgres" and "nats": a server fails and returns. The edge must first show cached answers, then
+//! refuse with `Retry-After`, and serve fully after the return.
 
 use std::time::Duration;
 
@@ -89,8 +89,8 @@ pub(super) async fn nats(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result
     Ok(vec![report])
 }
 
-/// Requests every hot path once and counts refusals. Uses a new connection each time: on a connection that has seen
-/// a newer block, the edge does not show an older answer.
+/// Requests every hot path once and counts refusals. Uses a new connection each time: on a connection that
+/// has seen a newer block, the edge does not show an older answer.
 async fn refused_hot(fixture: &Fixture<'_>) -> usize {
     let mut refused = 0;
     for path in &fixture.hot {
