@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_are_well_made() {
+    fn the_command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 }

@@ -14,7 +14,7 @@ use mesh_testbed::{Database, http_client};
 use serde_json::Value;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const WITHDRAWAL: &str =
     "INSERT INTO withdrawals VALUES (repeat('ab', 32), repeat('cd', 32), 12, repeat('ef', 32),
@@ -48,7 +48,7 @@ async fn the_handler_without_the_bus_answers_a_row_of_the_store() {
     for kind in ["direct", "direct-threads"] {
         let (_process, address) = start(kind, &folder, database.url());
         let url = format!("{address}/api/v2/withdrawal/{}", "ab".repeat(32));
-        let answer = timeout(PATIENCE, connected(&url)).await.unwrap();
+        let answer = timeout(TIMEOUT, connected(&url)).await.unwrap();
         assert_eq!(answer.headers()["content-type"], "application/json");
         let body: Value = answer.json().await.unwrap();
         assert_eq!(body["withdrawal"]["id"], "ab".repeat(32), "{kind}");
@@ -57,11 +57,11 @@ async fn the_handler_without_the_bus_answers_a_row_of_the_store() {
 }
 
 #[tokio::test]
-async fn hello_is_said() {
+async fn the_hello_baselines_answer() {
     let folder = tempfile::tempdir().unwrap();
     for kind in ["hello", "hello-threads"] {
         let (_process, address) = start(kind, &folder, "");
-        let said = http_client().get(format!("{address}/hello")).send().await.unwrap().text().await.unwrap();
-        assert_eq!(said, "Hello, World!", "{kind}");
+        let body = http_client().get(format!("{address}/hello")).send().await.unwrap().text().await.unwrap();
+        assert_eq!(body, "Hello, World!", "{kind}");
     }
 }

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 /// Lets only one drill run at a time, since drills measure times and use all cores.
-fn alone() -> MutexGuard<'static, ()> {
+fn exclusive() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock()
 }
@@ -18,7 +18,7 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Runs a drill from copied binaries, as if installed, so that it builds nothing; returns its JSON and its
 /// output.
 fn play(args: &[&str]) -> (Value, String) {
-    let _alone = alone();
+    let _guard = exclusive();
     let folder = tempfile::tempdir().unwrap();
     let built = Path::new(env!("CARGO_BIN_EXE_laboratory"));
     // Copied by another process: a child that another test forks meanwhile would inherit the file open for
@@ -32,17 +32,16 @@ fn play(args: &[&str]) -> (Value, String) {
     let mut rig = Command::new(folder.path().join("laboratory"));
     rig.arg("rig").args(args).arg("--json").arg(&figures);
     let output = rig.output().unwrap();
-    let (said, complaint) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}\n{complaint}");
-    (serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap(), said.into_owned())
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}\n{stderr}");
+    (serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap(), stdout.into_owned())
 }
 
 #[test]
 fn reads_go_on_while_replicas_and_servers_do_not() {
-    let (figures, said) = play(&["reads", "--seed", "1", "--short", "--rate", "100", "--slack", "2"]);
+    let (figures, stdout) = play(&["reads", "--seed", "1", "--short", "--rate", "100", "--slack", "2"]);
     let phases = figures["runs"][0]["phases"].as_array().unwrap();
-    assert_eq!(phases.len(), 10, "{said}");
+    assert_eq!(phases.len(), 10, "{stdout}");
     for phase in phases {
         assert!(phase["requests"].as_u64().unwrap() >= 50, "{phase}");
         assert!(!phase["bars"].as_array().unwrap().is_empty(), "{phase}");
@@ -56,9 +55,9 @@ fn downloads_go_on_while_workers_servers_and_segments_do_not() {
     let phases = ["steady", "kill", "freeze", "nats", "postgres", "damage", "scale"];
     let mut args = vec!["kill", "--seed", "1", "--short", "--slack", "10"];
     phases.iter().for_each(|phase| args.extend(["--phase", phase]));
-    let (figures, said) = play(&args);
+    let (figures, stdout) = play(&args);
     let played = figures["runs"][0]["phases"].as_array().unwrap();
-    assert_eq!(played.len(), phases.len(), "{said}");
+    assert_eq!(played.len(), phases.len(), "{stdout}");
     for phase in played {
         let count = |name: &str| phase[name].as_u64().unwrap();
         assert!(count("downloads") >= 40 && count("wrong") + count("late") == 0, "{phase}");
@@ -72,9 +71,9 @@ fn reads_go_on_while_others_attack() {
     let phases = ["head", "body", "unread", "window", "idle", "reset", "rate", "slow", "files"];
     let mut args = vec!["flood", "--seed", "1", "--short", "--slack", "10"];
     phases.iter().for_each(|phase| args.extend(["--phase", phase]));
-    let (figures, said) = play(&args);
+    let (figures, stdout) = play(&args);
     let played = figures["runs"][0]["phases"].as_array().unwrap();
-    assert_eq!(played.len(), phases.len(), "{said}");
+    assert_eq!(played.len(), phases.len(), "{stdout}");
     for phase in played {
         assert!(phase["requests"].as_u64().unwrap() >= 100, "{phase}");
         assert!(phase["bars"].as_array().unwrap().len() >= 2, "{phase}");
@@ -82,43 +81,43 @@ fn reads_go_on_while_others_attack() {
 }
 
 #[test]
-fn every_transaction_has_one_fate_while_relays_and_the_node_are_killed() {
-    let (figures, said) = play(&["fates", "--seed", "1", "--short"]);
+fn every_transaction_has_one_result_while_relays_and_the_node_are_killed() {
+    let (figures, stdout) = play(&["fates", "--seed", "1", "--short"]);
     let run = &figures["runs"][0];
     let count = |name: &str| run[name].as_u64().unwrap();
-    assert!(count("submissions") >= 240 && count("accepted") > 50 && count("inBlocks") > 50, "{said}");
-    assert!(count("refused") > 5 && count("left") > 5, "{said}");
-    assert_eq!(run["bars"].as_array().unwrap().len(), 8, "{said}");
+    assert!(count("submissions") >= 240 && count("accepted") > 50 && count("inBlocks") > 50, "{stdout}");
+    assert!(count("refused") > 5 && count("left") > 5, "{stdout}");
+    assert_eq!(run["bars"].as_array().unwrap().len(), 8, "{stdout}");
 }
 
 #[test]
-fn nobody_notices_that_every_service_is_replaced() {
+fn a_rolling_restart_fails_no_request() {
     let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10"];
-    let (figures, said) =
+    let (figures, stdout) =
         play(&[&["rolling", "--seed", "1", "--short", "--rounds", "1"], &traffic[..]].concat());
     let phases = figures["runs"][0]["phases"].as_array().unwrap();
-    assert_eq!(phases.len(), 1 + SERVICES.len() + 1, "{said}");
+    assert_eq!(phases.len(), 1 + SERVICES.len() + 1, "{stdout}");
     let all = &phases[phases.len() - 1];
     let count = |name: &str| all[name].as_u64().unwrap();
-    assert!(count("reads") > 100 && count("downloads") > 10 && count("broken") > 0, "{said}");
-    assert_eq!(all["bars"].as_array().unwrap().len(), 8, "{said}");
+    assert!(count("reads") > 100 && count("downloads") > 10 && count("broken") > 0, "{stdout}");
+    assert_eq!(all["bars"].as_array().unwrap().len(), 8, "{stdout}");
 }
 
 #[test]
-fn whatever_happens_to_whomever_no_answer_is_wrong() {
+fn random_faults_cause_no_wrong_answer() {
     let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10"];
-    let (figures, said) =
+    let (figures, stdout) =
         play(&[&["chaos", "--seed", "1", "--short", "--slack", "2"], &traffic[..]].concat());
     let run = &figures["runs"][0];
     let count = |name: &str| run["found"][name].as_u64().unwrap();
-    assert_eq!((count("actsDone"), run["acts"].as_array().unwrap().len()), (6, 6), "{said}");
-    assert!(count("reads") > 100 && count("wholeFiles") > 5 && count("submissions") > 20, "{said}");
-    assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 10, "{said}");
+    assert_eq!((count("actsDone"), run["acts"].as_array().unwrap().len()), (6, 6), "{stdout}");
+    assert!(count("reads") > 100 && count("wholeFiles") > 5 && count("submissions") > 20, "{stdout}");
+    assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 10, "{stdout}");
 }
 
 #[test]
 fn simulated_streams_meet_every_fault() {
-    let _alone = alone();
+    let _guard = exclusive();
     let folder = tempfile::tempdir().unwrap();
     let figures = folder.path().join("figures.json");
     let mut rig = Command::new(env!("CARGO_BIN_EXE_laboratory"));

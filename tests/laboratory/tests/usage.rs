@@ -6,12 +6,12 @@ use std::process::Command;
 #[track_caller]
 fn fails(args: &[&str], code: i32, parts: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_laboratory")).args(args).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
     assert!(output.stdout.is_empty(), "{args:?}");
-    assert_eq!(said.trim_end().lines().count(), 1, "{args:?}: {said}");
+    assert_eq!(text.trim_end().lines().count(), 1, "{args:?}: {text}");
     for part in parts {
-        assert!(said.contains(part), "{args:?}: {said}");
+        assert!(text.contains(part), "{args:?}: {text}");
     }
 }
 
@@ -41,8 +41,8 @@ fn mesh_hands_its_arguments_on_to_the_laboratory() {
     assert!(mesh.exists(), "there is no {}: run `cargo build --workspace` first", mesh.display());
     for (args, part) in [(["bench", "--help"], "--section"), (["rig", "--help"], "chaos")] {
         let output = Command::new(&mesh).args(args).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && said.contains("Usage: mesh") && said.contains(part), "{said}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains("Usage: mesh") && text.contains(part), "{text}");
     }
     assert_eq!(Command::new(&mesh).args(["rig", "nothing"]).output().unwrap().status.code(), Some(2));
 }

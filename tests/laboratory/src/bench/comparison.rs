@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_is_told_by_the_medians_of_its_rounds() {
+    fn a_side_shows_the_medians_of_its_rounds() {
         let rounds = vec![round(&[1_000_000; 3], 90), round(&[2_000_000; 9], 0), round(&[4_000_000; 6], 90)];
         let processes = [MeasuredProcess { name: "edge".into(), pid: std::process::id() }];
         let costs = costs(&processes, &rounds);

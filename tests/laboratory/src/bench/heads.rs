@@ -86,7 +86,7 @@ pub(super) async fn measure(
         "p50Ms": rounded(p50), "p99Ms": rounded(p99), "longestMs": rounded(longest),
     });
     let text = table::render_table(&title, &["side", "p50 ms", "p99 ms", "longest ms"], &rows);
-    Ok(Section::of("heads", &text, &[side], &[bar]))
+    Ok(Section::new("heads", &text, &[side], &[bar]))
 }
 
 /// Writes blocks; returns each height with the time when its COMMIT had returned.

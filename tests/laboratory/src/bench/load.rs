@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_sent_once_and_every_answer_must_say_what_is_wanted() {
+    fn prepared_requests_are_sent_once_and_every_answer_must_contain_the_expected_text() {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let requests = |expects| Requests::Prepared {
             make: Arc::new(|| {

@@ -107,7 +107,7 @@ struct Section {
 
 impl Section {
     /// Creates a section from its sides and bars.
-    fn of(name: &str, table: &str, sides: &[Value], bars: &[Bar]) -> Self {
+    fn new(name: &str, table: &str, sides: &[Value], bars: &[Bar]) -> Self {
         let failures: Vec<String> =
             bars.iter().filter_map(|bar| Some(bar.verdict().err()?.to_string())).collect();
         let lines: String = bars.iter().map(Bar::line).collect();

@@ -33,7 +33,7 @@ pub(super) async fn measure() -> Result<Section, Failure> {
 
 fn compare() -> Result<Section, Failure> {
     let reply = reply();
-    let plain = Plain::of(&reply);
+    let plain = Plain::from_reply(&reply);
     let encoding = Encoding { format: Format::Json, gzip: false };
     let by_service = || encoding.render(&reply).map_err(|error| cannot("write a page", &error));
     let by_hand = || serde_json::to_vec(&plain).map_err(|error| cannot("write a page", &error));
@@ -144,7 +144,7 @@ fn as_text<N: std::fmt::Display, S: serde::Serializer>(number: &N, serializer: S
 }
 
 impl Plain {
-    fn of(reply: &ListCandleDataReply) -> Self {
+    fn from_reply(reply: &ListCandleDataReply) -> Self {
         let page = reply.candles.clone().unwrap_or_default();
         let edge = |edge: CandleEdge| {
             let node = edge.node.unwrap_or_default();
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn both_ways_write_the_same() {
         let reply = reply();
-        let plain = serde_json::to_value(Plain::of(&reply)).unwrap();
+        let plain = serde_json::to_value(Plain::from_reply(&reply)).unwrap();
         assert_eq!(plain, serde_json::to_value(&reply).unwrap());
         assert_eq!(plain["candles"]["edges"].as_array().unwrap().len(), 1000);
         assert_eq!(plain["candles"]["edges"][0]["node"]["volume"], "12345");

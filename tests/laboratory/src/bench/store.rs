@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_pgbench_says_is_read() {
+    fn the_output_of_pgbench_is_parsed() {
         let said = "latency average = 0.2 ms\nnumber of transactions actually processed: 300\n\
             tps = 61234.567890 (without initial connection time)\n";
         assert_eq!(number_behind(said, "tps = "), Some(61234.56789));

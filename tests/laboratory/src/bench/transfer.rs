@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_side_is_told_by_the_median_of_its_rounds_and_the_cost_of_all() {
+    fn a_side_shows_the_median_of_its_rounds_and_the_cost_of_all() {
         let process = MeasuredProcess { name: "edge".into(), pid: std::process::id() };
         let mut side = Transfer::new("product", BYTES, vec![process]);
         for (megabytes, cpu_us) in [(100, 100_000), (300, 200_000), (200, 300_000)] {

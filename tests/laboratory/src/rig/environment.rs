@@ -19,7 +19,7 @@ use super::{
         files::{Files, LEDGER_ROWS},
         node::Node,
     },
-    questions::{Questions, fill_in},
+    read_requests::{ReadRequests, fill_in},
 };
 use crate::{
     private::{Layout, PrivateMesh, ReplicaEnv, Servers, UNCACHED_EDGE},
@@ -46,7 +46,7 @@ pub(crate) struct Environment<'a> {
     pub(crate) edge: SocketAddr,
     pub(crate) node: ReservedPort,
     pub(crate) files: Arc<Files>,
-    pub(crate) questions: Questions,
+    pub(crate) read_requests: ReadRequests,
 }
 
 impl<'a> Environment<'a> {
@@ -67,7 +67,7 @@ impl<'a> Environment<'a> {
         let database = fill_in(&servers).await?;
         let ledger = LEDGER_ROWS.replace("ROWS", &entries.to_string());
         database.batch_execute(&ledger).await.map_err(|error| cannot("fill in a ledger", &error))?;
-        let questions = Questions::find(&database).await?;
+        let read_requests = ReadRequests::find(&database).await?;
         let block_ms = if is_short { BLOCK_MS_SHORT } else { BLOCK_MS };
         let variables = [("MESH_DEVNODE_BLOCK_MS", block_ms)];
         let node = mesh.start_node_on_history(&servers, &variables).await?;
@@ -84,7 +84,7 @@ impl<'a> Environment<'a> {
         let edge = mesh.start_services(&servers, &layout).await?.cached;
         let mut files = Files::read(&folder, plan, &mut SmallRng::seed_from_u64(seed)).await?;
         files.learn_ledger(edge).await?;
-        Ok(Self { mesh, servers, edge, node, files: Arc::new(files), questions })
+        Ok(Self { mesh, servers, edge, node, files: Arc::new(files), read_requests })
     }
 
     /// Chooses any file; about half of the downloads are quick, the others take up to `longest`.
@@ -109,7 +109,7 @@ impl<'a> Environment<'a> {
 
     /// Waits until the node has no transaction waiting for a block; returns a direct client of the node.
     pub(crate) async fn idle_node(&self) -> Result<Node, Failure> {
-        let node = Node::at(self.node.address())?;
+        let node = Node::new(self.node.address())?;
         node.is_idle().await?;
         Ok(node)
     }

@@ -12,7 +12,7 @@ mod fates;
 mod faults;
 mod flood;
 mod kill;
-mod questions;
+mod read_requests;
 mod reads;
 mod report;
 mod rolling;

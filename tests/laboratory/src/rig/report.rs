@@ -43,13 +43,13 @@ pub(super) struct Bar {
 
 impl<F: Figures> Report<F> {
     /// Creates a report with these figures and no bars.
-    pub(super) fn of(name: impl Into<String>, figures: F) -> Self {
+    pub(super) fn new(name: impl Into<String>, figures: F) -> Self {
         Self { name: name.into(), figures, bars: Vec::new(), notes: Vec::new(), messages: Vec::new() }
     }
 
     /// The report of a phase that could not be completed: `why` is its only bar, and does not hold.
     pub(super) fn failed(name: impl Into<String>, why: &str) -> Self {
-        let mut report = Self::of(name, F::default());
+        let mut report = Self::new(name, F::default());
         report.bar(why.to_owned(), false);
         report
     }
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_report_holds_when_all_its_bars_do() {
-        let mut report = Report::of("kill", Counted(7));
+        let mut report = Report::new("kill", Counted(7));
         report.bar_at_most("p99", Duration::from_millis(5), Duration::from_millis(5));
         assert!(report.holds());
         report.bar_at_most("p50", Duration::from_millis(6), Duration::from_millis(5));

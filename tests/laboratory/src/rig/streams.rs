@@ -86,7 +86,7 @@ struct Sweep {
     /// The failure of the smallest seed so far.
     found: Mutex<Option<simulator::Failure>>,
     /// By core: the seed in progress, and when it started.
-    at: Mutex<Vec<Option<(u64, Instant)>>>,
+    in_progress: Mutex<Vec<Option<(u64, Instant)>>>,
 }
 
 /// Totals over all streams.
@@ -118,7 +118,7 @@ impl Sweep {
             done: AtomicU64::new(0),
             totals: Mutex::default(),
             found: Mutex::default(),
-            at: Mutex::default(),
+            in_progress: Mutex::default(),
         }
     }
 
@@ -145,8 +145,8 @@ impl Sweep {
     }
 
     fn set_current(&self, core: usize, seed: Option<(u64, Instant)>) {
-        if let Some(at) = self.at.lock().get_mut(core) {
-            *at = seed;
+        if let Some(in_progress) = self.in_progress.lock().get_mut(core) {
+            *in_progress = seed;
         }
     }
 
@@ -161,7 +161,7 @@ impl Sweep {
 
 /// Runs the sweep on all cores until no seed is left, one has failed, or one hangs.
 async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Failure>, Failure> {
-    sweep.at.lock().resize(cores, None);
+    sweep.in_progress.lock().resize(cores, None);
     let mut threads = Vec::new();
     for core in 0..cores {
         let sweep = Arc::clone(sweep);
@@ -172,8 +172,13 @@ async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Fai
     let (begun, mut last_progress) = (Instant::now(), Instant::now());
     while threads.iter().any(|thread| !thread.is_finished()) {
         sleep(POLL_INTERVAL).await;
-        let hanging =
-            sweep.at.lock().iter().flatten().find(|(_, since)| since.elapsed() > HANGS_AFTER).copied();
+        let hanging = sweep
+            .in_progress
+            .lock()
+            .iter()
+            .flatten()
+            .find(|(_, since)| since.elapsed() > HANGS_AFTER)
+            .copied();
         if let Some((seed, _)) = hanging {
             // Its thread ends with the process.
             sweep.record_failure(simulator::Failure { seed, what: format!("no end within {HANGS_AFTER:?}") });

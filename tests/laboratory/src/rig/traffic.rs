@@ -118,7 +118,7 @@ impl Traffic {
             (long as usize, environment.largest_file(paces.long)),
         ];
         let downloaders = Downloaders::start(edge, &kinds, seed);
-        let load = Load::start(environment.questions.clone().mix(edge, edge), rate, seed)?;
+        let load = Load::start(environment.read_requests.clone().mix(edge, edge), rate, seed)?;
         Ok(Self { load, downloaders, submitters })
     }
 }

@@ -51,7 +51,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     }
     let title = format!("first-byte: an export of 1000 segments, medians of {RUNS}");
     let table = table::render_table(&title, &["export", "ms", "least", "most"], &rows);
-    Ok(Section::of("first-byte", &table, &sides, &[bar]))
+    Ok(Section::new("first-byte", &table, &sides, &[bar]))
 }
 
 /// Milliseconds to the first byte of each path.

@@ -103,7 +103,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let megabytes = printed.map_or(0.0, |printed| printed.bytes as f64 / 1e6);
     let title = format!("ledger: {megabytes:.0} MB of CSV, half of {} entries", fixture.rows);
     let figures: Vec<_> = sides.iter().map(Transfer::figures).collect();
-    Ok(Section::of("ledger", &transfer::tables(&title, &sides), &figures, &[bar]))
+    Ok(Section::new("ledger", &transfer::tables(&title, &sides), &figures, &[bar]))
 }
 
 /// Downloads the CSV.

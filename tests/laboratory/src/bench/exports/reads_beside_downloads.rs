@@ -144,5 +144,5 @@ fn section(rounds: &[Vec<RoundResult>; SIDES.len()]) -> Section {
     );
     let table =
         table::render_table(&title, &["reads", "requests/s", "p50 ms", "p99 ms", "downloads MB/s"], &rows);
-    Section::of("beside", &table, &sides, &[])
+    Section::new("beside", &table, &sides, &[])
 }

@@ -130,7 +130,7 @@ fn section(steps: &[Step]) -> Section {
         BYTES_A_SECOND / 1_000_000
     );
     let heading = ["workers", "downloads MB/s", "their load", "wanted", "reads p50 ms", "p99 ms"];
-    Section::of("scaled", &table::render_table(&title, &heading, &rows), &sides, &[bar])
+    Section::new("scaled", &table::render_table(&title, &heading, &rows), &sides, &[bar])
 }
 
 #[cfg(test)]

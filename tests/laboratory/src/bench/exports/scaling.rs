@@ -43,5 +43,5 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     };
     let title = format!("scaling: {DOWNLOADS} downloads at once");
     let figures: Vec<_> = sides.iter().map(Transfer::figures).collect();
-    Ok(Section::of("scaling", &transfer::tables(&title, &sides), &figures, &[bar]))
+    Ok(Section::new("scaling", &transfer::tables(&title, &sides), &figures, &[bar]))
 }

@@ -105,7 +105,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     };
     let title = format!("sealing: {rows} trades, database and all on one core");
     let figures: Vec<_> = sides.iter().map(Transfer::figures).collect();
-    Ok(Section::of("sealing", &transfer::tables(&title, &sides), &figures, &[bar]))
+    Ok(Section::new("sealing", &transfer::tables(&title, &sides), &figures, &[bar]))
 }
 
 /// Pins this thread, the processes that it starts, and new backends of the database server to one core while

@@ -81,7 +81,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         stored as f64 / 1e6,
     );
     let figures: Vec<_> = sides.iter().map(Transfer::figures).collect();
-    Ok(Section::of("splice", &transfer::tables(&title, &sides), &figures, &bars))
+    Ok(Section::new("splice", &transfer::tables(&title, &sides), &figures, &bars))
 }
 
 /// The content of stored segments, split into messages of the size of chunks.
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_deflated_for_as_long_as_is_said() {
+    fn text_is_deflated_for_the_given_time() {
         let moved = deflate(&csv().unwrap()[..300_000], Duration::from_millis(20)).unwrap();
         assert!(moved.amount > 0 && moved.spent.seconds >= 0.02);
     }

@@ -115,7 +115,7 @@ pub(super) fn misses(
 ) -> Vec<FailedRequest> {
     let reads = load.failed().into_iter().map(|(sample, message)| {
         let failure = match sample.result {
-            ReadResult::Status { status: 429 | 503 | 504, says_when: true } => FailureKind::Refused,
+            ReadResult::Status { status: 429 | 503 | 504, has_retry_after: true } => FailureKind::Refused,
             ReadResult::Broken => FailureKind::Broken,
             ReadResult::Status { .. } | ReadResult::Wrong | ReadResult::Silence => FailureKind::Other,
         };
@@ -125,7 +125,7 @@ pub(super) fn misses(
     let downloads = attempts.iter().filter_map(|attempt| {
         let failure = match &attempt.result.outcome {
             Outcome::Whole => return None,
-            Outcome::Refused(refusal) if refusal.is_polite() => FailureKind::Refused,
+            Outcome::Refused(refusal) if refusal.is_temporary() => FailureKind::Refused,
             Outcome::Broken(_) => FailureKind::Broken,
             Outcome::Refused(_) | Outcome::Wrong(_) | Outcome::Late => FailureKind::Other,
         };

@@ -69,7 +69,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(args: &ChaosArgs) -> Self {
+    fn from_args(args: &ChaosArgs) -> Self {
         let slow = Duration::from_secs(6);
         let after = AFTER * args.play.slack;
         if args.play.run.short {
@@ -135,7 +135,7 @@ async fn play(
     args: &ChaosArgs,
     seed: u64,
 ) -> Result<(Report, Vec<Value>), Failure> {
-    let plan = Plan::of(args);
+    let plan = Plan::from_args(args);
     let traffic = |seed| Traffic::start(environment, edges, args.traffic, plan.paces, seed);
     print_line(&format!("seed {seed}: {:?} without an event", plan.warm_up));
     warmed_up(traffic(!seed)?, plan.warm_up).await?;
@@ -182,7 +182,7 @@ async fn play(
     );
     let misses = figures::misses(&load, &attempts, &fates.indefinite);
     let mut report =
-        Report::of(format!("seed {seed}"), Figures::of(&load, end, &attempts, files, &fates, &misses));
+        Report::new(format!("seed {seed}"), Figures::of(&load, end, &attempts, files, &fates, &misses));
     report.figures.acts = done.len();
     figures::true_answers(&mut report, &load, &attempts, &fates);
     none_is_outdated(&load, &heads, BLUR, &mut report);

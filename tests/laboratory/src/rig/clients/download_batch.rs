@@ -189,9 +189,9 @@ async fn read(
 /// Reads the body of an answer that is not the file.
 pub(crate) async fn refused(download: &mut Download) -> Outcome {
     let message = download.text().await.unwrap_or_else(|why| why);
-    let says_when = download.head.retry_after.is_some();
+    let has_retry_after = download.head.retry_after.is_some();
     let message = message.chars().take(BODY_AT_MOST).collect();
-    Outcome::Refused(Refusal { status: download.head.status, says_when, message })
+    Outcome::Refused(Refusal { status: download.head.status, has_retry_after, message })
 }
 
 async fn compare(
@@ -317,8 +317,8 @@ mod tests {
             assert!(matches!(of(broken).await, Outcome::Broken(_)), "{broken}");
         }
         let refused = of("HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 5\r\n\r\nlater").await;
-        let refusal = Refusal { status: 503, says_when: true, message: "later".to_owned() };
-        assert!(refusal.is_polite());
+        let refusal = Refusal { status: 503, has_retry_after: true, message: "later".to_owned() };
+        assert!(refusal.is_temporary());
         assert_eq!(refused, Outcome::Refused(refusal));
     }
 }

@@ -30,15 +30,15 @@ pub(crate) struct Refusal {
     /// HTTP status.
     pub(crate) status: u16,
     /// Whether it has a `Retry-After` header.
-    pub(crate) says_when: bool,
+    pub(crate) has_retry_after: bool,
     /// The beginning of its body.
     pub(crate) message: String,
 }
 
 impl Refusal {
     /// Whether it is temporary: 429, 503 or 504 with `Retry-After`.
-    pub(crate) fn is_polite(&self) -> bool {
-        matches!(self.status, 429 | 503 | 504) && self.says_when
+    pub(crate) fn is_temporary(&self) -> bool {
+        matches!(self.status, 429 | 503 | 504) && self.has_retry_after
     }
 }
 
@@ -137,7 +137,7 @@ impl report::Figures for Figures {
 impl Report {
     /// Creates a report of downloads, with a message for each kind of failure.
     pub(crate) fn of_downloads(name: &str, results: &[DownloadResult]) -> Self {
-        let mut report = Self::of(name, Figures::of(results));
+        let mut report = Self::new(name, Figures::of(results));
         let mut texts: BTreeMap<String, usize> = BTreeMap::new();
         for result in results {
             let text = match &result.outcome {
@@ -182,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_has_failed_and_only_what_nobody_notices_is_wrong() {
+    fn incomplete_downloads_fail_and_only_undetectable_errors_are_wrong() {
         let mut all: Vec<DownloadResult> = (0..98).map(|number| result(Outcome::Whole, number)).collect();
-        let refusal = Refusal { status: 503, says_when: true, message: "later".to_owned() };
+        let refusal = Refusal { status: 503, has_retry_after: true, message: "later".to_owned() };
         all.push(result(Outcome::Refused(refusal), 500));
         all.push(result(Outcome::Broken("closed".to_owned()), 700));
         let mut report = Report::of_downloads("nats", &all);

@@ -152,7 +152,7 @@ impl Shared {
             let ended = match &result.outcome {
                 Outcome::Whole => Some(true),
                 Outcome::Wrong(_) | Outcome::Late => Some(false),
-                Outcome::Refused(refusal) => (!refusal.is_polite()).then_some(false),
+                Outcome::Refused(refusal) => (!refusal.is_temporary()).then_some(false),
                 Outcome::Broken(_) => None,
             };
             let (ended_at, is_resumed) = (Instant::now(), attempts > 1);

@@ -49,19 +49,19 @@ pub(crate) struct RequestClass {
     /// Address of the edge.
     pub(crate) edge: SocketAddr,
     /// The requests, of which each time one is chosen at random.
-    pub(crate) questions: Vec<Question>,
+    pub(crate) requests: Vec<ReadRequest>,
 }
 
 /// A request, and texts that its answer must contain.
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
+pub(crate) struct ReadRequest {
     /// Path and query.
     pub(crate) path: Arc<str>,
     /// Texts that the body must contain.
     pub(crate) must_contain: Arc<[String]>,
 }
 
-impl From<String> for Question {
+impl From<String> for ReadRequest {
     fn from(path: String) -> Self {
         Self { path: path.into(), must_contain: Arc::default() }
     }
@@ -201,10 +201,10 @@ async fn run_load(shared: Arc<Shared>, mix: Vec<RequestClass>, rate: u32, seed: 
         }
         while due <= Instant::now() {
             let Some(class) = pick_class(&mix, random.random_range(0..100)) else { return };
-            let question = class.questions[random.random_range(0..class.questions.len())].clone();
+            let request = class.requests[random.random_range(0..class.requests.len())].clone();
             let idle = Rc::clone(&pools[pool_of(class.edge)]);
             shared.waiting.lock().insert(due.duration_since(shared.begun));
-            tokio::task::spawn_local(ask(Arc::clone(&shared), idle, class.edge, question, due));
+            tokio::task::spawn_local(ask(Arc::clone(&shared), idle, class.edge, request, due));
             due += period;
         }
         sleep_until(due.into()).await;
@@ -222,20 +222,20 @@ fn pick_class(mix: &[RequestClass], mut number: u32) -> Option<&RequestClass> {
     mix.last()
 }
 
-async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, question: Question, due: Instant) {
+async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, request: ReadRequest, due: Instant) {
     let connections = EdgeConnections { shared: &shared, idle: &idle, edge };
-    let answered = timeout(TIMEOUT, ask_reusing(&connections, &question)).await;
+    let answered = timeout(TIMEOUT, ask_reusing(&connections, &request)).await;
     let took = due.elapsed();
     let due = due.duration_since(shared.begun);
     let (result, height, again, message) = match answered {
         Ok((Ok(Checked { wrong: Some(wrong), response }), again)) => {
-            (ReadResult::Wrong, response.height, again, Some(format!("{}: {wrong}", question.path)))
+            (ReadResult::Wrong, response.height, again, Some(format!("{}: {wrong}", request.path)))
         }
         Ok((Ok(Checked { response, .. }), again)) => {
             let RawAnswer { status, ref body, .. } = response.raw;
             let message = (status != 200).then(|| String::from_utf8_lossy(body).into_owned());
-            let says_when = response.raw.header("retry-after").is_some();
-            (ReadResult::Status { status, says_when }, response.height, again, message)
+            let has_retry_after = response.raw.header("retry-after").is_some();
+            (ReadResult::Status { status, has_retry_after }, response.height, again, message)
         }
         Ok((Err(lost), again)) => (ReadResult::Broken, None, again, Some(lost.to_string())),
         Err(_) => (ReadResult::Silence, None, false, Some(format!("nothing came for {TIMEOUT:?}"))),
@@ -259,26 +259,26 @@ struct EdgeConnections<'a> {
 /// moment, the request is repeated over a new one, as HTTP clients do. Also returns whether it was repeated.
 async fn ask_reusing(
     connections: &EdgeConnections<'_>,
-    question: &Question,
+    request: &ReadRequest,
 ) -> (Result<Checked, RequestError>, bool) {
     let reusable = connections.idle.borrow_mut().pop_front();
     if let Some(connection) = reusable {
-        match ask_over(connection, connections, question).await {
+        match ask_over(connection, connections, request).await {
             Err(RequestError::Unanswered) => {}
             other => return (other, false),
         }
         // The other idle connections are most likely closed, too; those that are not are easily replaced.
         connections.idle.borrow_mut().clear();
-        return (ask_over_new(connections, question).await, true);
+        return (ask_over_new(connections, request).await, true);
     }
-    (ask_over_new(connections, question).await, false)
+    (ask_over_new(connections, request).await, false)
 }
 
 async fn ask_over_new(
     connections: &EdgeConnections<'_>,
-    question: &Question,
+    request: &ReadRequest,
 ) -> Result<Checked, RequestError> {
-    ask_over(Connection::open(connections.edge).await?, connections, question).await
+    ask_over(Connection::open(connections.edge).await?, connections, request).await
 }
 
 /// A response, and why it is wrong, if it is.
@@ -290,14 +290,14 @@ struct Checked {
 async fn ask_over(
     mut connection: Connection,
     connections: &EdgeConnections<'_>,
-    question: &Question,
+    request: &ReadRequest,
 ) -> Result<Checked, RequestError> {
     connections.shared.sent.fetch_add(1, Ordering::Relaxed);
-    let response = connection.get(&question.path).await?;
+    let response = connection.get(&request.path).await?;
     connections.shared.answers.fetch_add(1, Ordering::Relaxed);
     let wrong = match (response.raw.status, response.earlier_height) {
         (_, Some(height)) => Some(format!("shows block {:?} after block {height}", response.height)),
-        (200, None) => missing(&response.raw.body, &question.must_contain),
+        (200, None) => missing(&response.raw.body, &request.must_contain),
         _ => None,
     };
     let mut idle = connections.idle.borrow_mut();

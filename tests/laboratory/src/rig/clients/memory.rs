@@ -9,7 +9,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A process whose memory is sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Resident {
+pub(crate) struct ProcessMemory {
     /// Display name.
     pub(crate) name: String,
     /// Its process id.
@@ -20,9 +20,9 @@ pub(crate) struct Resident {
     pub(crate) at_most: u64,
 }
 
-impl Resident {
+impl ProcessMemory {
     /// Reads the memory of a process for the first time; `None` when it is unknown.
-    pub(crate) fn of(name: String, pid: u32) -> Option<Self> {
+    pub(crate) fn start(name: String, pid: u32) -> Option<Self> {
         let at_first = resident_kib(pid)?;
         Some(Self { name, pid, at_first, at_most: at_first })
     }
@@ -34,7 +34,7 @@ impl Resident {
 }
 
 /// Awaits a future and samples the processes meanwhile.
-pub(crate) async fn while_watched<T>(processes: &mut [Resident], wait: impl Future<Output = T>) -> T {
+pub(crate) async fn while_watched<T>(processes: &mut [ProcessMemory], wait: impl Future<Output = T>) -> T {
     let (mut wait, mut ticks) = (pin!(wait), interval(POLL_INTERVAL));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -78,8 +78,8 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn what_was_taken_in_between_is_seen() {
-        let mut own = [Resident::of("rig".to_owned(), std::process::id()).unwrap()];
+    async fn memory_allocated_meanwhile_is_measured() {
+        let mut own = [ProcessMemory::start("rig".to_owned(), std::process::id()).unwrap()];
         while_watched(&mut own, async {
             let taken = vec![1_u8; 64 << 20];
             tokio::time::sleep(POLL_INTERVAL * 3).await;

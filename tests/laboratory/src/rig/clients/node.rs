@@ -21,7 +21,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn at(address: SocketAddr) -> Result<Self, Failure> {
+    pub(crate) fn new(address: SocketAddr) -> Result<Self, Failure> {
         let client = Client::builder().no_proxy().timeout(ANSWER_WITHIN).build();
         let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
         Ok(Self { client, url: format!("http://{address}") })

@@ -17,7 +17,7 @@ pub(crate) enum ReadResult {
         /// HTTP status.
         status: u16,
         /// Whether it has a `Retry-After` header.
-        says_when: bool,
+        has_retry_after: bool,
     },
     /// A wrong answer: required content is missing, or its height is lower than an earlier one's.
     Wrong,
@@ -30,8 +30,8 @@ pub(crate) enum ReadResult {
 impl fmt::Display for ReadResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Status { status, says_when: true } => write!(f, "{status} with Retry-After"),
-            Self::Status { status, says_when: false } => write!(f, "{status}"),
+            Self::Status { status, has_retry_after: true } => write!(f, "{status} with Retry-After"),
+            Self::Status { status, has_retry_after: false } => write!(f, "{status}"),
             Self::Wrong => f.write_str("WRONG"),
             Self::Broken => f.write_str("broken"),
             Self::Silence => f.write_str("silence"),
@@ -62,7 +62,7 @@ impl Sample {
 
     /// Whether it got a 503 with `Retry-After`.
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(self.result, ReadResult::Status { status: 503, says_when: true })
+        matches!(self.result, ReadResult::Status { status: 503, has_retry_after: true })
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
 
     fn sample(due_ms: u64, took_ms: u64, status: u16) -> Sample {
         let (due, took) = (Duration::from_millis(due_ms), Duration::from_millis(took_ms));
-        let result = ReadResult::Status { status, says_when: status == 503 };
+        let result = ReadResult::Status { status, has_retry_after: status == 503 };
         Sample { due, took, result, height: None, again: false }
     }
 
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn refusals_are_polite_and_still_no_answers() {
         let mut report =
-            Report::of("kill", Figures { requests: 2, fine: 1, refused: 1, ..Figures::default() });
+            Report::new("kill", Figures { requests: 2, fine: 1, refused: 1, ..Figures::default() });
         report.none_but_200_and_503();
         assert!(report.holds());
         report.none_fails();
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_refusal_without_a_time_to_come_again_is_a_failure() {
         let mut rude = sample(0, 1, 503);
-        rude.result = ReadResult::Status { status: 503, says_when: false };
+        rude.result = ReadResult::Status { status: 503, has_retry_after: false };
         let figures = Figures::of(&[rude, sample(0, 1, 404)], Duration::ZERO, Duration::ZERO);
         assert_eq!((figures.refused, figures.failed), (0, 2));
     }

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_waits_for_what_was_handed_over_before_may_wait_in_vain() {
+    fn only_a_commit_after_an_earlier_hand_over_may_end_unchecked() {
         let body = format!("{{\"message\":\"{NO_BLOCK}; it may still be included\"}}");
         let (handed_over, never) = (
             vec![SubmissionOutcome::Accepted],

@@ -17,7 +17,7 @@ use mesh_transaction::TxHash;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use tokio::{sync::watch, time::timeout};
 
-use super::{Figures, Plan, Report, relay_log::Sent};
+use super::{Figures, Plan, Report, relay_log::RelayLog};
 use crate::{
     private::{Layout, PrivateMesh, UNCACHED_EDGE},
     rig::clients::{
@@ -83,7 +83,7 @@ impl<'a> Fixture<'a> {
             self.kill_again(DEVNODE, node_killed_every, seed, ended.clone(), &node_kills),
             self.kill_again(RELAY, relay_killed_every, seed, ended, &relay_kills),
         )?;
-        let node = Node::at(self.node.address())?;
+        let node = Node::new(self.node.address())?;
         if !self.mesh.until_serving(&[DEVNODE, RELAY], BACK_WITHIN).await {
             return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
         }
@@ -120,9 +120,9 @@ impl<'a> Fixture<'a> {
     }
 
     /// Reads the logs of the relays.
-    fn sent(&self, submitted: &[Submitted]) -> Result<Sent, Failure> {
+    fn sent(&self, submitted: &[Submitted]) -> Result<RelayLog, Failure> {
         let of: HashSet<TxHash> = submitted.iter().map(|submitted| submitted.hash).collect();
-        let mut sent = Sent::default();
+        let mut sent = RelayLog::default();
         for replica in 0..RELAYS {
             let log = std::fs::read(self.mesh.home.log(RELAY, replica));
             let log = log.map_err(|error| cannot("read a relay's log", &error))?;
@@ -137,7 +137,7 @@ fn reported(
     seed: u64,
     submitted: &[Submitted],
     truths: &[Truth],
-    sent: &Sent,
+    sent: &RelayLog,
     calls: &HashMap<TxHash, u64>,
 ) -> Report {
     let mut figures = Figures { transactions: submitted.len(), ..Figures::default() };
@@ -164,7 +164,7 @@ fn reported(
         }
         found.extend(contradicts);
     }
-    let mut report = Report::of(format!("seed {seed}"), figures);
+    let mut report = Report::new(format!("seed {seed}"), figures);
     for (what, kind) in [
         ("transactions whose answers contradict each other", Contradiction::Answers),
         ("transactions in a block that were called refused, or not handed over", Contradiction::Chain),
@@ -184,8 +184,8 @@ fn reported(
 }
 
 /// Adds the bars that relays sent no transaction more often than allowed.
-fn submissions_hold(report: &mut Report, sent: &Sent, unsent: usize) {
-    let Sent { lives, first, stronger, unknown, not_taken, cached, wrong, .. } = sent;
+fn submissions_hold(report: &mut Report, sent: &RelayLog, unsent: usize) {
+    let RelayLog { lives, first, stronger, unknown, not_taken, cached, wrong, .. } = sent;
     report.bar(
         format!("sent again by the same life of a relay without a reason: {}", wrong.len()),
         wrong.is_empty(),

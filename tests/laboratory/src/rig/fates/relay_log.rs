@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// What the relays sent, summed over their logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sent {
+pub(super) struct RelayLog {
     /// How often each transaction was sent by all processes, queries about the node's cache included.
     pub(super) times: HashMap<TxHash, u64>,
     /// Number of relay processes.
@@ -43,7 +43,7 @@ struct Line {
 
 /// What one relay process knows about a transaction.
 #[derive(Debug, Default)]
-struct Known {
+struct TransactionState {
     is_under_way: bool,
     is_sent: bool,
     /// Whether a submission ended with unknown result.
@@ -52,16 +52,16 @@ struct Known {
     answered: Option<u8>,
 }
 
-impl Sent {
+impl RelayLog {
     /// Adds the log of one replica, all its processes included, for these transactions.
     pub(super) fn read(&mut self, log: &str, of: &HashSet<TxHash>) {
-        let mut life = HashMap::<TxHash, Known>::new();
+        let mut process = HashMap::<TxHash, TransactionState>::new();
         for line in log.lines() {
             // A line truncated by a kill is followed by the next process's first line without a line break.
             let begins = line.rfind("{\"timestamp\"").unwrap_or_default();
             let Ok(line) = serde_json::from_str::<Line>(&line[begins..]) else { continue };
             if line.message == "started" {
-                life.clear();
+                process.clear();
                 self.lives += 1;
                 continue;
             }
@@ -69,7 +69,7 @@ impl Sent {
             if !of.contains(&hash) {
                 continue;
             }
-            let known = life.entry(hash).or_default();
+            let known = process.entry(hash).or_default();
             let strength = strength(&line.kind);
             match &*line.message {
                 "a transaction goes to the node" => {
@@ -79,16 +79,16 @@ impl Sent {
                         continue;
                     }
                     match known {
-                        Known { is_under_way: true, .. } => {
+                        TransactionState { is_under_way: true, .. } => {
                             self.wrong.push(format!("{hash} was sent while it was under way"));
                         }
-                        Known { answered: Some(answered), .. } if *answered >= strength => {
+                        TransactionState { answered: Some(answered), .. } if *answered >= strength => {
                             self.wrong.push(format!("{hash} was sent again though there was an answer"));
                         }
-                        Known { answered: Some(_), .. } => self.stronger += 1,
-                        Known { is_unknown: true, .. } => self.unknown += 1,
-                        Known { is_sent: true, .. } => self.not_taken += 1,
-                        Known { .. } => self.first += 1,
+                        TransactionState { answered: Some(_), .. } => self.stronger += 1,
+                        TransactionState { is_unknown: true, .. } => self.unknown += 1,
+                        TransactionState { is_sent: true, .. } => self.not_taken += 1,
+                        TransactionState { .. } => self.first += 1,
                     }
                     (known.is_under_way, known.is_sent) = (true, true);
                 }
@@ -141,14 +141,14 @@ mod tests {
         )
     }
 
-    fn sent(lines: &[String]) -> Sent {
-        let mut sent = Sent::default();
+    fn sent(lines: &[String]) -> RelayLog {
+        let mut sent = RelayLog::default();
         sent.read(&lines.join("\n"), &(0..9).map(hash).collect());
         sent
     }
 
     #[test]
-    fn a_life_sends_once_unless_more_is_wanted_or_nobody_knows() {
+    fn a_process_sends_once_unless_a_stronger_answer_is_requested_or_the_result_is_unknown() {
         let started = "{\"timestamp\":\"t\",\"message\":\"started\"}".to_owned();
         let lines = [
             started.clone(),

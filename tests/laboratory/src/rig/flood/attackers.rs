@@ -70,15 +70,15 @@ pub(super) struct AttackResult {
 }
 
 impl Attackers {
-    /// Starts `count` attackers, spread over the time `coming`.
-    pub(super) fn send(kind: Attack, count: usize, edge: SocketAddr, coming: Duration) -> Self {
+    /// Starts `count` attackers, spread over the time `ramp_up`.
+    pub(super) fn send(kind: Attack, count: usize, edge: SocketAddr, ramp_up: Duration) -> Self {
         let connecting = Arc::new(Semaphore::new(CONNECTING));
         let mut tasks = JoinSet::new();
         for number in 0..count {
             let connecting = Arc::clone(&connecting);
             let share = number as f64 / count as f64;
             tasks.spawn(async move {
-                sleep(coming.mul_f64(share)).await;
+                sleep(ramp_up.mul_f64(share)).await;
                 let connected = {
                     let _turn = connecting.acquire().await.ok()?;
                     connect(kind, source(number), edge).await.ok()?

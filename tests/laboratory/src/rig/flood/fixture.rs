@@ -15,7 +15,7 @@ use crate::{
             load::Load,
             samples::{Figures, Report, Sample, quantile},
         },
-        questions::{Questions, start_filled},
+        read_requests::{ReadRequests, start_filled},
         report::in_ms,
     },
 };
@@ -91,7 +91,7 @@ impl<'a> Fixture<'a> {
 
     /// Starts the load at an edge and measures it without an attack.
     pub(super) async fn load(&self, edge: SocketAddr) -> Result<MeasuredLoad, Failure> {
-        let mix = Questions::find(&self.database).await?.mix(edge, edge);
+        let mix = ReadRequests::find(&self.database).await?.mix(edge, edge);
         let load = Load::start(mix, self.rate, self.seed)?;
         let deadline = Instant::now() + TIMEOUT;
         // Waits until connections are open and caches are filled.
@@ -122,7 +122,7 @@ impl<'a> Fixture<'a> {
         let to = load.now();
         load.until_finished(to).await;
         let samples = load.samples(from, to);
-        let mut report = Report::of(name, Figures::of(&samples, from, to));
+        let mut report = Report::new(name, Figures::of(&samples, from, to));
         report.none_fails();
         let no_time = self.either(NO_TIME, NO_TIME_SHORT);
         let bound = self.bound((steady * TIMES).max(no_time));

@@ -27,11 +27,11 @@ const LATER: Duration = Duration::from_secs(3);
 /// Time over which attackers connect: the attack is on the number of connections, not on the speed of
 /// connecting. Those that stay until their limit connect more slowly, because their connections are then
 /// closed at the same rate, and closing costs this machine processor time at both ends.
-const COMING: Duration = Duration::from_secs(2);
-const COMING_TO_STAY: Duration = Duration::from_secs(10);
+const RAMP_UP: Duration = Duration::from_secs(2);
+const SLOW_RAMP_UP: Duration = Duration::from_secs(10);
 /// Length of an attack whose attackers reconnect, or whose end is not awaited.
-const GOES_ON: Duration = Duration::from_secs(10);
-const GOES_ON_SHORT: Duration = Duration::from_secs(3);
+const ATTACK_LENGTH: Duration = Duration::from_secs(10);
+const ATTACK_LENGTH_SHORT: Duration = Duration::from_secs(3);
 /// Concurrent connections that reset streams. They reconnect without a pause and use all processor time they
 /// get; few in the short form, where the services are debug builds.
 const RESETTING: usize = 20;
@@ -78,9 +78,9 @@ async fn closed(
     let measured_load = fixture.load(fixture.edge).await?;
     let count = fixture.attacker_count * multiple;
     let is_awaited = !fixture.is_short || within <= HEAD;
-    let coming = if is_awaited && within > HEAD { COMING_TO_STAY } else { COMING };
-    let goes_on = if is_awaited { within + fixture.bound(LATER) } else { GOES_ON_SHORT };
-    let ended = Attackers::send(kind, count, fixture.edge, coming).end(coming + goes_on).await;
+    let ramp_up = if is_awaited && within > HEAD { SLOW_RAMP_UP } else { RAMP_UP };
+    let length = if is_awaited { within + fixture.bound(LATER) } else { ATTACK_LENGTH_SHORT };
+    let ended = Attackers::send(kind, count, fixture.edge, ramp_up).end(ramp_up + length).await;
     let mut report = fixture.report(name, measured_load).await;
     report.bar(format!("attackers that found no place: {}, at most 0", ended.refused), ended.refused == 0);
     if is_awaited {
@@ -94,7 +94,7 @@ async fn closed(
 /// HTTP/2 clients open and reset streams, and reconnect.
 async fn reset(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let measured_load = fixture.load(fixture.edge).await?;
-    let until = Instant::now() + fixture.either(GOES_ON, GOES_ON_SHORT);
+    let until = Instant::now() + fixture.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
     let (mut sent_away, mut left) = (0, 0);
     while Instant::now() < until {
         let resetting = fixture.either(RESETTING, RESETTING_SHORT);
@@ -113,7 +113,7 @@ async fn reset(fixture: &Fixture<'_>) -> Result<Report, Failure> {
 async fn rate(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let edge = fixture.edge_with_rate().await?;
     let measured_load = fixture.load(edge).await?;
-    let goes_on = fixture.either(GOES_ON, GOES_ON_SHORT);
+    let length = fixture.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
     let a_second = RATE_PER_S * fixture.either(TIMES_THE_RATE, TIMES_THE_RATE_SHORT);
     let begun = Instant::now();
     let mut greedy = JoinSet::new();
@@ -122,7 +122,7 @@ async fn rate(fixture: &Fixture<'_>) -> Result<Report, Failure> {
             let mut pace = interval(Duration::from_secs(1) * GREEDY / a_second);
             let stream = connect_from(source(0), edge, false).await.ok()?;
             let (mut connection, mut summary) = (Connection::over(stream), BTreeMap::new());
-            while begun.elapsed() < goes_on {
+            while begun.elapsed() < length {
                 pace.tick().await;
                 let answer = connection.get("/api/v2/network/limits").await.ok()?.raw;
                 *summary.entry((answer.status, answer.header("retry-after").is_some())).or_insert(0_u32) += 1;
@@ -182,8 +182,8 @@ async fn is_served_soon(fixture: &Fixture<'_>, edge: std::net::SocketAddr) -> bo
 async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let measured_load = fixture.load(fixture.edge).await?;
     let holder = fixture.servers.lock_table(SLOW_TABLE).await?;
-    let goes_on = fixture.either(GOES_ON, GOES_ON_SHORT);
-    let (edge, until) = (fixture.edge, Instant::now() + goes_on);
+    let length = fixture.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let (edge, until) = (fixture.edge, Instant::now() + length);
     let summary: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();
     let mut asking = JoinSet::new();
     let count = fixture.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
@@ -207,7 +207,7 @@ async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
             }
         });
     }
-    sleep(goes_on).await;
+    sleep(length).await;
     let report = fixture.report("a slow operation", measured_load).await;
     asking.abort_all();
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
@@ -222,11 +222,11 @@ async fn files(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let edge = fixture.edge_with_few_files().await?;
     let before = fixture.mesh.pids("edge-files");
     let measured_load = fixture.load(edge).await?;
-    let until = Instant::now() + fixture.either(GOES_ON * 2, GOES_ON_SHORT);
+    let until = Instant::now() + fixture.either(ATTACK_LENGTH * 2, ATTACK_LENGTH_SHORT);
     let mut closed = 0;
     while Instant::now() < until {
-        let wave = Attackers::send(Attack::Silent, fixture.attacker_count.min(1000), edge, COMING);
-        closed += wave.end(COMING + Duration::from_secs(1)).await.after.len();
+        let wave = Attackers::send(Attack::Silent, fixture.attacker_count.min(1000), edge, RAMP_UP);
+        closed += wave.end(RAMP_UP + Duration::from_secs(1)).await.after.len();
     }
     let mut report = fixture.report("few files", measured_load).await;
     report.bar("the edge lives on", !before.is_empty() && fixture.mesh.pids("edge-files") == before);

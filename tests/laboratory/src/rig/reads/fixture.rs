@@ -15,7 +15,7 @@ use crate::{
             load::Load,
             samples::{Figures, Sample},
         },
-        questions::{Questions, start_filled},
+        read_requests::{ReadRequests, start_filled},
         report::in_ms,
     },
 };
@@ -50,9 +50,9 @@ impl<'a> Fixture<'a> {
         let (servers, database) = start_filled(mesh).await?;
         let edges =
             mesh.start_services(&servers, &Layout { replicas: &REPLICAS, ..Layout::default() }).await?;
-        let questions = Questions::find(&database).await?;
-        let hot = questions.hot().into_iter().map(|question| question.path).collect();
-        let mix = questions.mix(edges.cached, edges.uncached);
+        let read_requests = ReadRequests::find(&database).await?;
+        let hot = read_requests.hot().into_iter().map(|request| request.path).collect();
+        let mix = read_requests.mix(edges.cached, edges.uncached);
         let load = Load::start(mix, args.rate, seed)?;
         let (is_short, slack) = (args.play.run.short, args.play.slack);
         Ok(Self { mesh, servers, edges, load, hot, is_short, rate: args.rate, slack })
@@ -93,7 +93,7 @@ impl<'a> Fixture<'a> {
         let to = self.load.now();
         self.load.until_finished(to).await;
         let samples = self.load.samples(from, to);
-        let mut report = Report::of(name, Figures::of(&samples, from, to));
+        let mut report = Report::new(name, Figures::of(&samples, from, to));
         for (text, (first, count)) in self.load.failure_texts(from, to) {
             report
                 .messages

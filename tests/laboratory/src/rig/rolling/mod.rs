@@ -104,7 +104,7 @@ async fn play(
         report.figures.count(&attempts, &fates.indefinite);
     }
     let (begun, rolled) = (reports[0].figures.from, reports[0].figures.to);
-    let mut all = Report::of("all", Figures::of(&load, begun, end));
+    let mut all = Report::new("all", Figures::of(&load, begun, end));
     all.figures.count(&attempts, &fates.indefinite);
     for (text, (first, count)) in load.failure_texts(begun, end) {
         all.messages
@@ -190,7 +190,7 @@ impl ClientObserver<'_> {
         let mut figures = Figures::of(load, from, to);
         (figures.reading, figures.when) = (reading, Some((begun, begun + (to - from))));
         print_line(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));
-        Ok(Report::of(name, figures))
+        Ok(Report::new(name, figures))
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
                 let name = &fixture.files.segments
                     [random.random_range(victims.start as usize..victims.end as usize)];
                 let segment =
-                    DamagedSegment::of(fixture.mesh.home.segments().join(name), fixture.mesh.home.root());
+                    DamagedSegment::new(fixture.mesh.home.segments().join(name), fixture.mesh.home.root());
                 let (offset, bit) = (random.random_range(0.3..0.7), random.random_range(0..8));
                 let found = download_damaged(fixture, &whole, &segment, when, |segment| {
                     segment.take(damage, offset, bit)
@@ -143,7 +143,7 @@ struct DamagedSegment {
 }
 
 impl DamagedSegment {
-    fn of(path: PathBuf, root: &Path) -> Self {
+    fn new(path: PathBuf, root: &Path) -> Self {
         Self { path, aside: root.join("aside") }
     }
 

@@ -34,7 +34,7 @@ use crate::{
             download_batch::refused,
             download_results::{DownloadResult, Outcome},
             files::export_of,
-            memory::{Resident, while_watched},
+            memory::{ProcessMemory, while_watched},
         },
         kill::{
             Report,
@@ -111,10 +111,10 @@ async fn downloaded(
     (table, last_block): (LargeTable, u64),
     layout: &Layout,
 ) -> Report {
-    let mut processes: Vec<Resident> = [EDGE, EXPORT]
+    let mut processes: Vec<ProcessMemory> = [EDGE, EXPORT]
         .into_iter()
         .flat_map(|name| {
-            fixture.mesh.pids(name).into_iter().filter_map(|pid| Resident::of(name.to_owned(), pid))
+            fixture.mesh.pids(name).into_iter().filter_map(|pid| ProcessMemory::start(name.to_owned(), pid))
         })
         .collect();
     let begun = Instant::now();
@@ -129,7 +129,7 @@ async fn downloaded(
     let mut report = Report::of_downloads(name, &[result]);
     report.none_fails();
     for process in &processes {
-        let Resident { name, pid, at_first, .. } = process;
+        let ProcessMemory { name, pid, at_first, .. } = process;
         let what = format!(
             "memory of {name} ({pid}) above its {} MiB at first: {} MiB, at most {}",
             at_first >> 10,

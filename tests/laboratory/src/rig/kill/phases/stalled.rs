@@ -11,7 +11,7 @@ use crate::rig::{
     clients::{
         download_batch::{DownloadBatch, Pace, download_file},
         download_results::{DownloadResult, Outcome},
-        memory::{Resident, tcp_kib, while_watched},
+        memory::{ProcessMemory, tcp_kib, while_watched},
     },
     kill::{
         Report,
@@ -42,8 +42,12 @@ const LEAST_SHARE: f64 = 0.8;
 /// Measures a quick client alone, then together with the stalled ones, then alone again.
 pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let count = fixture.either(CLIENTS, CLIENTS_SHORT);
-    let mut edge: Vec<Resident> =
-        fixture.mesh.pids(EDGE).into_iter().filter_map(|pid| Resident::of(EDGE.to_owned(), pid)).collect();
+    let mut edge: Vec<ProcessMemory> = fixture
+        .mesh
+        .pids(EDGE)
+        .into_iter()
+        .filter_map(|pid| ProcessMemory::start(EDGE.to_owned(), pid))
+        .collect();
     let tcp_before = tcp_kib();
     let before = quick(fixture).await;
     let (beside, stalled, tcp) = while_watched(&mut edge, async {

@@ -13,7 +13,7 @@ use mesh_demo::{Plan, write_history};
 use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
-use super::clients::load::{Question, RequestClass};
+use super::clients::load::{ReadRequest, RequestClass};
 use crate::private::{PrivateMesh, Servers};
 
 /// Blocks of the demo network's history, which has rows of every kind.
@@ -67,18 +67,18 @@ pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client)
 
 /// Requests that a filled store can answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Questions {
-    points: Vec<Question>,
-    lists: Vec<Question>,
-    node: Vec<Question>,
+pub(crate) struct ReadRequests {
+    points: Vec<ReadRequest>,
+    lists: Vec<ReadRequest>,
+    node: Vec<ReadRequest>,
 }
 
-impl Questions {
+impl ReadRequests {
     /// Reads the ids that are in the store.
     pub(crate) async fn find(database: &Client) -> Result<Self, Failure> {
         let unreadable = |error: tokio_postgres::Error| cannot("find rows to read", &error);
         let points = database.query(POINTS, &[]).await.map_err(unreadable)?;
-        let points = points.iter().map(|row| Question {
+        let points = points.iter().map(|row| ReadRequest {
             path: row.get::<_, String>(0).into(),
             must_contain: row.get::<_, Vec<String>>(1).into(),
         });
@@ -91,7 +91,7 @@ impl Questions {
     }
 
     /// A few requests whose answers the edge caches.
-    pub(crate) fn hot(&self) -> Vec<Question> {
+    pub(crate) fn hot(&self) -> Vec<ReadRequest> {
         let lists = self.lists.iter().take(5);
         self.points.iter().take(10).chain(lists).chain(&self.node[1..2]).cloned().collect()
     }
@@ -100,7 +100,7 @@ impl Questions {
     /// cache; requests to node-info go to the edge `uncached`.
     pub(crate) fn mix(self, edge: SocketAddr, uncached: SocketAddr) -> Vec<RequestClass> {
         let hot = self.hot();
-        let class = |percent, edge, questions| RequestClass { percent, edge, questions };
+        let class = |percent, edge, requests| RequestClass { percent, edge, requests };
         vec![
             class(60, edge, self.points),
             class(10, edge, self.lists),
