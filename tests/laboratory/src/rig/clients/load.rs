@@ -39,7 +39,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Polling interval while the load is paused, and while waiting for answers.
 const PAUSE_POLL: Duration = Duration::from_millis(5);
 /// Characters of a failure text that are stored.
-const SAID_AT_MOST: usize = 240;
+const MESSAGE_AT_MOST: usize = 240;
 
 /// A class of requests.
 #[derive(Debug)]
@@ -241,7 +241,7 @@ async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, request: ReadReq
         Err(_) => (ReadResult::Silence, None, false, Some(format!("nothing came for {TIMEOUT:?}"))),
     };
     if let Some(message) = message {
-        let message: String = message.chars().take(SAID_AT_MOST).collect();
+        let message: String = message.chars().take(MESSAGE_AT_MOST).collect();
         shared.failures.lock().push((due, format!("{result}: {message}")));
     }
     shared.samples.lock().push(Sample { due, took, result, height, again });
